@@ -1,0 +1,39 @@
+//! What is customary with each provider of models.
+
+use wharf_runtime::config::Provider;
+
+/// The environment variable that holds the key when the agent file has no `api_key`; none where no key is needed.
+pub fn key_variable(provider: Provider) -> Option<&'static str> {
+    match provider {
+        Provider::OpenAi => Some("OPENAI_API_KEY"),
+        Provider::AzureOpenAi => Some("AZURE_OPENAI_API_KEY"),
+        Provider::Anthropic => Some("ANTHROPIC_API_KEY"),
+        Provider::Gemini => Some("GEMINI_API_KEY"),
+        Provider::Ollama => None,
+    }
+}
+
+/// Where the provider listens when the agent file has no `endpoint`; none where every customer has their own.
+pub fn default_endpoint(provider: Provider) -> Option<&'static str> {
+    match provider {
+        Provider::OpenAi => Some("https://api.openai.com/v1/"),
+        Provider::Anthropic => Some("https://api.anthropic.com/v1/"),
+        Provider::Gemini => Some("https://generativelanguage.googleapis.com/v1beta/"),
+        Provider::Ollama => Some("http://localhost:11434/"),
+        Provider::AzureOpenAi => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_without_a_key_is_local() {
+        for word in Provider::WORDS {
+            let provider = Provider::parse(word).expect("a provider");
+            let local = default_endpoint(provider).is_some_and(|it| it.starts_with("http://localhost"));
+            assert_eq!(key_variable(provider).is_none(), local, "{word}");
+        }
+    }
+}

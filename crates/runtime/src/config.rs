@@ -1,0 +1,73 @@
+//! From the text of an agent file to a [`Plan`]: parse, substitute, lower, collecting every complaint on the way.
+//!
+//! ```
+//! use wharf_runtime::config::{Env, load};
+//!
+//! let text = "tools:\n  - name: todo\n    description: Things to do\n    type: mcp\n    server: builtin:todo\n";
+//! let (plan, diagnostics) = load(text, &Env::bare());
+//! assert!(diagnostics.items().is_empty());
+//! assert_eq!(plan.expect("a plan").sources.len(), 1);
+//! ```
+
+mod complaint;
+mod diagnostic;
+mod encoding;
+mod env;
+mod env_file;
+mod environment;
+mod files;
+mod grants;
+mod launch;
+mod lower;
+mod mask;
+mod node;
+mod place;
+mod plan;
+mod raw;
+mod read;
+mod render;
+mod scalar;
+mod schema;
+mod settings;
+mod suggest;
+mod toml;
+mod url;
+mod variables;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use env::Env;
+pub use files::{FileTrouble, Files, Folder, NoFiles, read_regular};
+pub use grants::Grants;
+pub use place::{Lines, Place};
+pub use plan::*;
+pub use schema::schema;
+pub use settings::{Settings, load_settings};
+
+/// An agent file longer than this is refused unread.
+pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;
+
+/// Reads an agent file, or an entry that comes as JSON, which is YAML.
+///
+/// Either there is a plan, and perhaps warnings, or there are errors and no plan.
+pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
+    let mut diagnostics = match decode(text.as_ref(), &env.file) {
+        Ok(text) => Diagnostics::new(&env.file, text),
+        Err(diagnostics) => return (None, diagnostics),
+    };
+    let source = diagnostics.source().to_owned();
+    let plan = yaml::parse(&source, &mut diagnostics)
+        .and_then(|root| lower::agent(root, &source, env, &mut diagnostics));
+    diagnostics.settle();
+    (plan.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// The text behind the bytes, without a byte order mark.
+fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, Diagnostics> {
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err(Diagnostics::too_large(file));
+    }
+    let text =
+        str::from_utf8(bytes).map_err(|error| Diagnostics::not_utf8(file, bytes, error.valid_up_to()))?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}

@@ -1,0 +1,268 @@
+//! Complaints about the agent and about one entry of `tools:`.
+
+use crate::{
+    config::{
+        diagnostic::Diagnostics,
+        env_file::BadLine,
+        lower::TRANSPORTS,
+        place::Place,
+        plan::{Builtin, Launcher},
+        suggest,
+        url::Wants,
+    },
+    text::Text,
+};
+
+/// The agent.
+impl Diagnostics {
+    pub(in crate::config) fn too_many_tools(&mut self, at: Place, found: usize, most: usize) {
+        self.error("A-01", at, format!("ConfigError: too many tools: {found}, at most {most}"));
+    }
+
+    pub(in crate::config) fn model_needs(&mut self, at: Place, key: &str) {
+        self.error("A-03", at, format!("ConfigError: 'model' needs '{key}'"));
+    }
+
+    pub(in crate::config) fn model_endpoint(&mut self, at: Place) {
+        self.error(
+            "A-03",
+            at,
+            "ConfigError: 'model.endpoint' must be an http:// or https:// address without a user name",
+        );
+    }
+
+    pub(in crate::config) fn instructions_one_of(&mut self, at: Place) {
+        self.error("A-02", at, "ConfigError: 'instructions' needs exactly one of 'file' and 'inline'");
+    }
+}
+
+/// A tool entry.
+impl Diagnostics {
+    pub(in crate::config) fn duplicate_names(&mut self, at: Place, names: &[&str], first: Place) {
+        let message =
+            format!("Duplicate tool names found: {}. Each tool must have a unique name.", names.join(", "));
+        self.error("V-01", at, message).also(first, "first here");
+    }
+
+    pub(in crate::config) fn empty_identifier(&mut self, at: Place, key: &str) {
+        let code = if key == "name" { "V-01" } else { "V-02" };
+        self.error(code, at, format!("ValidationError: '{key}' must be a non-empty identifier"));
+    }
+
+    pub(in crate::config) fn missing_type(&mut self, at: Place) {
+        self.error("V-13", at, "ConfigError: 'type' is required").hint("add `type: mcp`");
+    }
+
+    pub(in crate::config) fn unknown_type(&mut self, at: Place, found: &Text) {
+        self.error(
+            "V-13",
+            at,
+            format!("ConfigError: Invalid type '{}'. Supported types: mcp", found.shown()),
+        );
+    }
+
+    pub(in crate::config) fn missing_description(&mut self, at: Place) {
+        self.warning("V-14", at, "'description' is missing; a generated one is used")
+            .hint("add a `description`: it tells people and models what the server is for");
+    }
+
+    pub(in crate::config) fn unknown_transport(&mut self, at: Place, found: &Text) {
+        let transports = TRANSPORTS;
+        let message = format!(
+            "MCPConfigError: Invalid transport '{}'. Supported transports: {}",
+            found.shown(),
+            transports.join(", ")
+        );
+        let guess = match found.expose().to_ascii_lowercase().as_str() {
+            "ws" | "wss" => Some("websocket"),
+            "https" | "streamable" | "streamablehttp" => Some("http"),
+            other => suggest::closest(other, transports.into_iter()),
+        };
+        self.error("V-03", at, message).hint = guess.map(|it| format!("did you mean '{it}'?"));
+    }
+
+    pub(in crate::config) fn missing_command(&mut self, at: Place, server: &str) {
+        let known_python =
+            ["mcp-server-fetch", "mcp-server-git", "mcp-server-time", "mcp-server-sqlite"].contains(&server);
+        self.error("V-04", at, "MCPConfigError: 'command' is required for stdio transport").hint(match () {
+            () if known_python => format!("`{server}` is on PyPI: add `command: uvx`"),
+            () if server.starts_with('@') => "this is an npm package: add `command: npx`".to_owned(),
+            () if server.contains("://") => {
+                "for a remote server, add `transport: http` and put the address in `url`".to_owned()
+            }
+            () => "add `command: npx` for an npm package, `uvx` for one of PyPI, `docker` for an image"
+                .to_owned(),
+        });
+    }
+
+    pub(in crate::config) fn invalid_command(&mut self, at: Place, found: &Text) {
+        let message = format!(
+            "MCPConfigError: Invalid command '{}'. Supported commands: npx, uvx, docker",
+            found.shown()
+        );
+        let guess = suggest::closest(found.expose(), Launcher::WORDS.iter().copied());
+        let basename = found.expose().rsplit(['/', '\\']).next().unwrap_or_default();
+        self.error("V-05", at, message).hint(match (guess, Launcher::parse(basename)) {
+            (Some(guess), _) => format!("did you mean '{guess}'?"),
+            (None, Some(launcher)) => format!("write `{}`; it is looked up on PATH", launcher.as_str()),
+            (None, None) => {
+                "an operator can allow a program in wharf.toml: [grants] commands = [\"/absolute/path\"]"
+                    .to_owned()
+            }
+        });
+    }
+
+    pub(in crate::config) fn missing_url(&mut self, at: Place, transport: &str) {
+        self.error("V-06", at, format!("MCPConfigError: 'url' is required for {transport} transport"));
+    }
+
+    pub(in crate::config) fn url_scheme(&mut self, at: Place, wants: Wants, written: &str) {
+        let scheme = written.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let (code, message, hint) = match wants {
+            Wants::Http => (
+                "V-07",
+                "MCPConfigError: 'url' must use https:// (or http:// for localhost)",
+                match scheme.as_str() {
+                    "ws" | "wss" => "for this address, write `transport: websocket`",
+                    "http" => {
+                        "use https://, or let the operator name the host in wharf.toml: [grants] insecure_hosts = [\"host\"]"
+                    }
+                    _ => "write the whole address, such as https://mcp.example.com/mcp",
+                },
+            ),
+            Wants::WebSocket => (
+                "V-08",
+                "MCPConfigError: 'url' must use wss:// (or ws://)",
+                match scheme.as_str() {
+                    "http" | "https" => "for this address, write `transport: http` or `transport: sse`",
+                    _ => "write the whole address, such as wss://mcp.example.com/ws",
+                },
+            ),
+        };
+        self.error(code, at, message).hint(hint);
+    }
+
+    pub(in crate::config) fn url_invalid(&mut self, at: Place, why: &str) {
+        self.error("V-07", at, format!("MCPConfigError: 'url' is not a valid address: {why}"));
+    }
+
+    pub(in crate::config) fn url_userinfo(&mut self, at: Place) {
+        self.error("V-07", at, "MCPConfigError: 'url' must not contain a user name or a password")
+            .hint("put credentials into a header: Authorization: \"Bearer ${TOKEN}\"");
+    }
+
+    pub(in crate::config) fn url_host(&mut self, at: Place, why: &str) {
+        self.error("V-07", at, format!("MCPConfigError: 'url' is refused: {why}"));
+    }
+
+    pub(in crate::config) fn websocket_in_the_clear(&mut self, at: Place) {
+        self.warning("V-08", at, "'url' uses ws:// to another machine: everything travels in the clear")
+            .hint("use wss://");
+    }
+
+    pub(in crate::config) fn foreign_field(&mut self, at: Place, key: &str, transport: &str) {
+        let hint = match (key, transport) {
+            ("url" | "headers" | "sse_read_timeout" | "terminate_on_close", "stdio transport") => {
+                Some("for a remote server, add `transport: http`, `sse` or `websocket`")
+            }
+            ("timeout", "stdio transport" | "websocket transport") => {
+                Some("use `connect_timeout` for the start and `request_timeout` for calls")
+            }
+            ("env" | "inherit_env", _) => {
+                Some("a remote server has its own environment; `envFile` feeds ${VAR} on every transport")
+            }
+            ("headers", "websocket transport") => {
+                Some("websocket takes no headers here; use `transport: http` where the server has it")
+            }
+            ("command" | "args" | "encoding", _) => {
+                Some("only stdio starts a program; remove it, or remove `transport`")
+            }
+            _ => None,
+        };
+        self.error("V-12", at, format!("MCPConfigError: '{key}' is not used by {transport}")).hint =
+            hint.map(str::to_owned);
+    }
+
+    pub(in crate::config) fn unknown_builtin(&mut self, at: Place, found: &Text) {
+        let guess = suggest::closest(found.expose(), Builtin::WORDS.iter().copied());
+        let message = format!("MCPConfigError: there is no built-in server '{}'", found.shown());
+        self.error("V-16", at, message).hint(match guess {
+            Some(guess) => format!("did you mean '{guess}'?"),
+            None => format!("there is {}", Builtin::WORDS.join(", ")),
+        });
+    }
+
+    pub(in crate::config) fn builtin_takes_no(&mut self, at: Place, key: &str) {
+        self.error("V-16", at, format!("MCPConfigError: 'builtin:todo' takes no '{key}'")).hint("remove it");
+    }
+
+    pub(in crate::config) fn legacy_entry(&mut self, at: Place, server: &Text) {
+        self.warning("V-15", at, "an entry without 'command' is deprecated; it is started with npx")
+            .hint(format!("add `command: npx` to make it plain that `npx -y {}` is run", server.shown()));
+    }
+
+    pub(in crate::config) fn two_env_files(&mut self, at: Place, first: Place) {
+        self.error("V-11", at, "MCPConfigError: 'envFile' and 'env_file' name different files")
+            .also(first, "and here");
+    }
+
+    pub(in crate::config) fn bad_env_line(&mut self, at: Place, path: &Text, bad: &BadLine) {
+        let BadLine { number, why } = bad;
+        self.error(
+            "V-11",
+            at,
+            format!("MCPConfigError: 'envFile' {} cannot be read: line {number}: {why}", path.shown()),
+        );
+    }
+
+    pub(in crate::config) fn env_name(&mut self, at: Place, name: &str) {
+        let shown = name.replace('\0', "\\0");
+        self.error(
+            "V-13",
+            at,
+            format!("MCPConfigError: '{shown}' is not a name for an environment variable"),
+        )
+        .hint("a name is not empty and contains neither `=` nor NUL");
+    }
+
+    pub(in crate::config) fn header_name(&mut self, at: Place, name: &str) {
+        let shown = name.escape_debug();
+        self.error("V-13", at, format!("MCPConfigError: '{shown}' is not a name for a header"));
+    }
+
+    pub(in crate::config) fn header_ours(&mut self, at: Place, name: &str) {
+        self.error("V-13", at, format!("MCPConfigError: the header '{name}' is set by the protocol"))
+            .hint("remove it");
+    }
+
+    pub(in crate::config) fn header_twice(&mut self, at: Place, name: &str) {
+        self.error("V-13", at, format!("MCPConfigError: the header '{name}' is there twice"))
+            .hint("case does not tell headers apart");
+    }
+
+    pub(in crate::config) fn header_value(&mut self, at: Place, name: &str) {
+        self.error(
+            "V-13",
+            at,
+            format!(
+                "MCPConfigError: the value of the header '{name}' contains a line break or control character"
+            ),
+        )
+        .hint("a variable often ends with a line break that came from a file; remove it");
+    }
+
+    pub(in crate::config) fn unknown_encoding(&mut self, at: Place, label: &Text) {
+        let utf16 = label.expose().to_ascii_lowercase().contains("16");
+        self.error("V-13", at, format!("MCPConfigError: Unknown encoding '{}'", label.shown())).hint(
+            if utf16 {
+                "messages are lines, which UTF-16 cannot carry; use utf-8"
+            } else {
+                "use a name such as utf-8, latin-1, cp1252, shift_jis, gb18030"
+            },
+        );
+    }
+
+    pub(in crate::config) fn directories_not_paths(&mut self, at: Place) {
+        self.error("V-13", at, "MCPConfigError: 'config.allowed_directories' must be a list of paths");
+    }
+}

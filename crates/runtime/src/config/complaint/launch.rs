@@ -1,0 +1,124 @@
+//! Complaints about what a launcher is given, and about what an operator grants.
+
+use crate::{
+    config::{diagnostic::Diagnostics, environment::Named, files::FileTrouble, place::Place, plan::Launcher},
+    text::Text,
+};
+
+/// What a launcher may be given. Each refusal shows the line by which an operator can allow it.
+impl Diagnostics {
+    pub(in crate::config) fn empty_args(&mut self, at: Place, launcher: Launcher) {
+        let launcher = launcher.as_str();
+        self.error("C-01", at, format!("MCPConfigError: 'args' is empty: {launcher} has nothing to run"))
+            .hint("remove `args` to run what `server` names");
+    }
+
+    pub(in crate::config) fn nothing_to_run(&mut self, at: Place, launcher: Launcher) {
+        let what = match launcher {
+            Launcher::Npx => "package",
+            Launcher::Uvx => "tool",
+            Launcher::Docker => "image",
+        };
+        self.error(
+            "C-01",
+            at,
+            format!("MCPConfigError: 'args' names no {what} for {} to run", launcher.as_str()),
+        );
+    }
+
+    pub(in crate::config) fn refused_argument(&mut self, at: Place, launcher: Launcher, arg: &Text) {
+        let allowed = match launcher {
+            Launcher::Npx => "-y, -q, -p PACKAGE, --prefer-offline, --offline, --",
+            Launcher::Uvx => {
+                "--from, --with, --python, --prerelease, -q, --offline, --isolated, --refresh, --no-progress, --"
+            }
+            Launcher::Docker => {
+                "-i, --rm, -e, --env-file, --init, --network=none, --pull, --platform, --user, --read-only, -v, --mount, --"
+            }
+        };
+        let name = launcher.as_str();
+        let message = format!("MCPConfigError: {name} may not be given '{}'", arg.shown());
+        let flag = arg.shown().split('=').next().unwrap_or_default();
+        self.error("C-02", at, message).hint(format!(
+            "before what it runs, {name} takes {allowed}; an operator can allow more in wharf.toml: [grants.arguments] {name} = [\"{flag}\"]"
+        ));
+    }
+
+    pub(in crate::config) fn refused_value(
+        &mut self,
+        at: Place,
+        launcher: Launcher,
+        flag: &str,
+        expected: &str,
+    ) {
+        let name = launcher.as_str();
+        self.error("C-02", at, format!("MCPConfigError: {name} may be given '{flag}' only with {expected}"))
+            .hint(format!(
+                "an operator can allow more in wharf.toml: [grants.arguments] {name} = [\"{flag}=VALUE\"]"
+            ));
+    }
+
+    pub(in crate::config) fn refused_package(&mut self, at: Place, launcher: Launcher, spec: &Text) {
+        let (name, shown) = (launcher.as_str(), spec.shown());
+        let what = match launcher {
+            Launcher::Docker => "the name of an image",
+            _ => "a package of the registry",
+        };
+        self.error("C-03", at, format!("MCPConfigError: '{shown}' is not {what}")).hint(format!(
+            "{name} may run what comes from a registry; an operator can allow more in wharf.toml: [grants] packages = [\"{shown}\"]"
+        ));
+    }
+
+    pub(in crate::config) fn refused_interpreter(&mut self, at: Place, launcher: Launcher, tool: &Text) {
+        let (name, shown) = (launcher.as_str(), tool.shown());
+        self.error("C-03", at, format!("MCPConfigError: {name} may not run '{shown}', which runs anything")).hint(format!(
+            "name the server's own package; an operator can allow more in wharf.toml: [grants] packages = [\"{shown}\"]"
+        ));
+    }
+
+    pub(in crate::config) fn docker_runs_only(&mut self, at: Place, found: &Text) {
+        self.error("C-02", at, format!("MCPConfigError: docker may not be given '{}'", found.shown()))
+            .hint("the first argument is `run`");
+    }
+
+    pub(in crate::config) fn refused_mount(&mut self, at: Place, why: &str) {
+        self.error("C-04", at, format!("MCPConfigError: docker may not mount this: {why}")).hint(
+            "mount a path inside the folder of the agent file; an operator can allow more in wharf.toml: [grants.arguments] docker = [\"--volume=SOURCE:TARGET\"]",
+        );
+    }
+
+    pub(in crate::config) fn mount_source(&mut self, at: Place, flag: &str, trouble: &FileTrouble) {
+        self.error("C-04", at, format!("MCPConfigError: the source of '{flag}' {trouble}"))
+            .hint("the path is relative to the agent file");
+    }
+
+    pub(in crate::config) fn refused_environment(&mut self, at: Place, name: &str, named: Named) {
+        let place = match named {
+            Named::Entry => "env",
+            Named::EnvFile => "envFile",
+            Named::InheritEnv => "inherit_env",
+        };
+        let upper = name.to_ascii_uppercase();
+        let instead = match () {
+            () if upper == "MCP_CONFIG" => "write `config:`, which becomes MCP_CONFIG; ",
+            () if upper.ends_with("_PROXY") => "the operator's proxies are passed on as they are; ",
+            () if matches!(upper.as_str(), "PATH" | "HOME" | "SHELL") => "the operator's own is passed on; ",
+            () => "",
+        };
+        let hint =
+            format!("{instead}an operator can allow it in wharf.toml: [grants] environment = [\"{name}\"]");
+        self.error("C-05", at, format!("MCPConfigError: '{place}' may not set '{name}'")).hint(hint);
+    }
+
+    pub(in crate::config) fn nothing_to_inherit(&mut self, at: Place, name: &str) {
+        self.warning("C-05", at, format!("'inherit_env' names '{name}', which is not set"));
+    }
+}
+
+/// The operator's settings.
+impl Diagnostics {
+    pub(in crate::config) fn command_not_absolute(&mut self, at: Place, command: &str) {
+        self.error("S-01", at, format!("ConfigError: '{command}' is not an absolute path"))
+            .hint("a granted command is exactly one program, so its whole path is written");
+    }
+}

@@ -1,0 +1,216 @@
+//! What a child finds in its environment: a cleared one, then a few names from the operator, then what the entry asks for.
+//!
+//! Some names are never taken from an agent file, because they make a launcher run something else: a search path, a
+//! preloaded library, another registry, another interpreter start-up file.
+
+use super::{
+    diagnostic::Diagnostics,
+    env::Env,
+    env_file::Assignment,
+    mask,
+    place::{Place, Placed},
+    plan::{ChildEnv, EnvOrigin, EnvVar, Launcher, Program, ServerConfig},
+    read::Texts,
+};
+use crate::{glob, text::Text};
+
+/// The operator's own, for every child.
+const ALWAYS: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_*", "TZ", "TMPDIR"];
+
+/// The operator's own, without which a package runner fails behind a company's proxy.
+const NETWORK: &[&str] = &[
+    "*_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+];
+
+/// Names that an agent file may not set. A name is refused in any letter case.
+const REFUSED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "SHELL",
+    "ENV",
+    "BASH_ENV",
+    "LD_*",
+    "DYLD_*",
+    "GLIBC_TUNABLES",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_TLS_REJECT_UNAUTHORIZED",
+    "NPM_CONFIG_*",
+    "PYTHON*",
+    "PIP_*",
+    "UV_*",
+    "DOCKER_*",
+    "GIT_*",
+    "XDG_CONFIG_HOME",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "SSL_CERT_*",
+    "MCP_CONFIG",
+    "WHARF_*",
+];
+
+/// The harmless ones among the refused.
+const HARMLESS: &[&str] = &[
+    "PYTHONUNBUFFERED",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONDONTWRITEBYTECODE",
+    "GIT_AUTHOR_*",
+    "GIT_COMMITTER_*",
+];
+
+/// Where a name was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    Entry,
+    EnvFile,
+    InheritEnv,
+}
+
+/// What the entry says about the environment of its child.
+pub(crate) struct Wishes<'a> {
+    pub(crate) entry: Texts,
+    /// The env file's name, its assignments, and where it is named.
+    pub(crate) env_file: Option<(&'a str, &'a [Assignment], Place)>,
+    pub(crate) inherit: Vec<Placed<Text>>,
+    pub(crate) config: Option<&'a ServerConfig>,
+}
+
+/// The whole environment of a child.
+pub(crate) fn assemble(
+    program: &Program,
+    wishes: Wishes<'_>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) -> ChildEnv {
+    let mut child = ChildEnv::default();
+    for (name, value) in &env.variables {
+        if let Some(origin) = operators(name, program) {
+            child.put(name, secret(value), origin);
+        }
+    }
+    for name in &wishes.inherit {
+        inherit(&mut child, name, env, diagnostics);
+    }
+    if let Some((file, assignments, at)) = wishes.env_file {
+        for Assignment { name, value } in assignments {
+            if permitted(name, Named::EnvFile, at, env, diagnostics) {
+                child.put(name, secret(value), EnvOrigin::EnvFile(file.to_owned()));
+            }
+        }
+    }
+    for (name, value) in wishes.entry {
+        if mask::sounds_secret(&name.value) {
+            diagnostics.hide(value.at);
+        }
+        match () {
+            () if name.value.is_empty() || name.value.contains(['=', '\0']) => {
+                diagnostics.env_name(name.at, &name.value);
+            }
+            () if value.value.expose().contains('\0') => {
+                diagnostics.nul_byte(value.at, "MCPConfigError", "env");
+            }
+            () if permitted(&name.value, Named::Entry, name.at, env, diagnostics) => {
+                child.put(&name.value, value.value, EnvOrigin::Entry);
+            }
+            () => {}
+        }
+    }
+    if let Some(config) = wishes.config {
+        let json = Text::secret(config.value.to_string(), config.shown.to_string());
+        child.put("MCP_CONFIG", json, EnvOrigin::Config);
+    }
+    child
+}
+
+fn inherit(child: &mut ChildEnv, name: &Placed<Text>, env: &Env, diagnostics: &mut Diagnostics) {
+    let written = name.value.expose();
+    match env.variables.get(written) {
+        _ if written.is_empty() || written.contains(['=', '\0']) => {
+            diagnostics.env_name(name.at, name.value.shown());
+        }
+        _ if !permitted(written, Named::InheritEnv, name.at, env, diagnostics) => {}
+        Some(value) => child.put(written, secret(value), EnvOrigin::Inherited),
+        None => diagnostics.nothing_to_inherit(name.at, name.value.shown()),
+    }
+}
+
+/// Why the operator's variable reaches the child without being asked for, if it does.
+fn operators(name: &str, program: &Program) -> Option<EnvOrigin> {
+    let own = match program {
+        Program::Launcher(launcher @ Launcher::Npx) => Some(("NPM_CONFIG_*", *launcher)),
+        Program::Launcher(launcher @ Launcher::Uvx) => Some(("UV_*", *launcher)),
+        Program::Launcher(launcher @ Launcher::Docker) => Some(("DOCKER_*", *launcher)),
+        Program::Granted(_) => None,
+    };
+    match own {
+        _ if ALWAYS.iter().any(|it| glob::matches(it, name)) => Some(EnvOrigin::Always),
+        _ if matches_any(NETWORK, name) => Some(EnvOrigin::Network),
+        Some((pattern, launcher)) if matches_any(&[pattern], name) => Some(EnvOrigin::Launcher(launcher)),
+        _ => None,
+    }
+}
+
+fn permitted(name: &str, named: Named, at: Place, env: &Env, diagnostics: &mut Diagnostics) -> bool {
+    let refused = matches_any(REFUSED, name) && !matches_any(HARMLESS, name)
+        || named != Named::InheritEnv && matches_any(&["*_PROXY"], name);
+    let permitted = !refused || env.grants.allow_environment(name);
+    if !permitted {
+        diagnostics.refused_environment(at, name, named);
+    }
+    permitted
+}
+
+fn matches_any(patterns: &[&str], name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    patterns.iter().any(|it| glob::matches(it, &name))
+}
+
+fn secret(value: &str) -> Text {
+    Text::secret(value, "***")
+}
+
+impl ChildEnv {
+    fn put(&mut self, name: &str, value: Text, origin: EnvOrigin) {
+        self.0.insert(name.to_owned(), EnvVar { value, origin });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals() {
+        let env = Env::bare();
+        for (name, named, expected) in [
+            ("API_KEY", Named::Entry, true),
+            ("path", Named::Entry, false),
+            ("LD_PRELOAD", Named::Entry, false),
+            ("DYLD_INSERT_LIBRARIES", Named::EnvFile, false),
+            ("npm_config_registry", Named::Entry, false),
+            ("NODE_OPTIONS", Named::InheritEnv, false),
+            ("PYTHONPATH", Named::Entry, false),
+            ("PYTHONUNBUFFERED", Named::Entry, true),
+            ("GIT_SSH_COMMAND", Named::Entry, false),
+            ("GIT_AUTHOR_NAME", Named::Entry, true),
+            ("https_proxy", Named::Entry, false),
+            ("HTTPS_PROXY", Named::EnvFile, false),
+            ("https_proxy", Named::InheritEnv, true),
+            ("MCP_CONFIG", Named::Entry, false),
+            ("WHARF_TOKEN", Named::InheritEnv, false),
+            ("ENVIRONMENT", Named::Entry, true),
+        ] {
+            let mut diagnostics = Diagnostics::new("agent.yaml", "");
+            assert_eq!(permitted(name, named, Place::default(), &env, &mut diagnostics), expected, "{name}");
+            assert_eq!(diagnostics.has_errors(), !expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The files that a configuration may name, and only those: regular files inside the folder of the agent file.
+
+use std::{
+    fmt, fs, io,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+/// Finds and reads what an agent file names.
+pub trait Files {
+    /// The true path of something that lies inside the folder, after all links.
+    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble>;
+    /// The content of a regular file inside the folder, refused unread when it is longer than `most` bytes.
+    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble>;
+}
+
+/// Why a file cannot be used. Each reads on from "'envFile' `.env` …".
+#[derive(Debug)]
+pub enum FileTrouble {
+    /// Nothing by that name.
+    Missing,
+    /// It lies outside the folder of the agent file.
+    Outside,
+    /// A folder, a pipe, a device.
+    NotRegular(&'static str),
+    /// Longer than it may be.
+    TooLarge(u64),
+    /// What the system said.
+    Unreadable(io::Error),
+}
+
+/// The folder of an agent file on disk.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
+
+/// No files at all: for configuration that comes from elsewhere than a folder.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFiles;
+
+impl Folder {
+    /// The folder at this path.
+    pub fn new(path: impl Into<PathBuf>) -> Folder {
+        Folder(path.into())
+    }
+}
+
+impl Files for Folder {
+    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+        if path.contains('\0') {
+            return Err(FileTrouble::Missing);
+        }
+        let folder = self.0.canonicalize()?;
+        let found = folder.join(path).canonicalize()?;
+        if found.starts_with(&folder) { Ok(found) } else { Err(FileTrouble::Outside) }
+    }
+
+    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
+        read_regular(&self.locate(path)?, most)
+    }
+}
+
+impl Files for NoFiles {
+    fn locate(&self, _path: &str) -> Result<PathBuf, FileTrouble> {
+        Err(FileTrouble::Missing)
+    }
+
+    fn read(&self, _path: &str, _most: u64) -> Result<Vec<u8>, FileTrouble> {
+        Err(FileTrouble::Missing)
+    }
+}
+
+/// Reads a regular file of at most `most` bytes. Never waits on a pipe, never reads a device.
+pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, FileTrouble> {
+    // Asked before opening: opening a device can already have an effect.
+    refuse_irregular(&fs::metadata(path)?)?;
+    let file = open_without_waiting(path)?;
+    let metadata = file.metadata()?;
+    refuse_irregular(&metadata)?;
+    if metadata.len() > most {
+        return Err(FileTrouble::TooLarge(most));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    // A file may grow while it is read, and those under /proc have no length to begin with.
+    if bytes.len() as u64 > most { Err(FileTrouble::TooLarge(most)) } else { Ok(bytes) }
+}
+
+#[cfg(unix)]
+fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
+    use rustix::fs::{Mode, OFlags};
+    // Should a pipe have taken the file's place since it was looked at, NONBLOCK keeps the open from hanging.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(fs::File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
+    fs::File::open(path)
+}
+
+fn refuse_irregular(metadata: &fs::Metadata) -> Result<(), FileTrouble> {
+    if metadata.is_file() { Ok(()) } else { Err(FileTrouble::NotRegular(kind(metadata))) }
+}
+
+#[cfg(unix)]
+fn kind(metadata: &fs::Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    let file_type = metadata.file_type();
+    match () {
+        () if file_type.is_dir() => "a folder",
+        () if file_type.is_fifo() => "a pipe",
+        () if file_type.is_socket() => "a socket",
+        () => "a device",
+    }
+}
+
+#[cfg(not(unix))]
+fn kind(metadata: &fs::Metadata) -> &'static str {
+    if metadata.is_dir() { "a folder" } else { "not a regular file" }
+}
+
+impl From<io::Error> for FileTrouble {
+    fn from(error: io::Error) -> FileTrouble {
+        match error.kind() {
+            io::ErrorKind::NotFound => FileTrouble::Missing,
+            _ => FileTrouble::Unreadable(error),
+        }
+    }
+}
+
+impl fmt::Display for FileTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileTrouble::Missing => f.write_str("does not exist"),
+            FileTrouble::Outside => f.write_str("lies outside the folder of the agent file"),
+            FileTrouble::NotRegular(kind) => write!(f, "is {kind}, not a regular file"),
+            FileTrouble::TooLarge(most) => write!(f, "is larger than {} MiB", most / 1024 / 1024),
+            FileTrouble::Unreadable(error) => write!(f, "cannot be read: {error}"),
+        }
+    }
+}

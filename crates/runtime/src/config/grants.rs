@@ -1,0 +1,50 @@
+//! What the operator allows beyond the rules of agent.yaml: the `[grants]` of wharf.toml.
+
+use super::plan::Launcher;
+use crate::glob::Glob;
+use std::path::PathBuf;
+
+/// Exceptions, each named by the operator. By default there are none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grants {
+    /// Programs that may be a `command`, by absolute path; their arguments are free.
+    pub commands: Vec<PathBuf>,
+    /// Arguments of the three launchers: `--flag`, or `--flag=value`, where `*` stands for anything.
+    pub arguments: Vec<(Launcher, Glob)>,
+    /// Package specs that do not come from a registry, and tools that are interpreters.
+    pub packages: Vec<Glob>,
+    /// Environment names that are otherwise refused.
+    pub environment: Vec<Glob>,
+    /// Hosts that may be reached without TLS.
+    pub insecure_hosts: Vec<String>,
+}
+
+impl Grants {
+    pub(crate) fn allow_argument(&self, launcher: Launcher, flag: &str, value: Option<&str>) -> bool {
+        let with_value = value.map(|value| format!("{flag}={value}"));
+        self.arguments
+            .iter()
+            .filter(|(it, _)| *it == launcher)
+            .any(|(_, glob)| glob.matches(flag) || with_value.as_deref().is_some_and(|it| glob.matches(it)))
+    }
+
+    /// Whether a grant knows the flag as one that takes a value, so that the next argument belongs to it.
+    pub(crate) fn takes_value(&self, launcher: Launcher, flag: &str) -> bool {
+        self.arguments.iter().any(|(it, glob)| {
+            *it == launcher && glob.as_str().strip_prefix(flag).is_some_and(|rest| rest.starts_with('='))
+        })
+    }
+
+    pub(crate) fn allow_package(&self, spec: &str) -> bool {
+        self.packages.iter().any(|it| it.matches(spec))
+    }
+
+    pub(crate) fn allow_environment(&self, name: &str) -> bool {
+        let name = name.to_ascii_uppercase();
+        self.environment.iter().any(|it| Glob::new(it.as_str().to_ascii_uppercase()).matches(&name))
+    }
+
+    pub(crate) fn allow_insecure(&self, host: &str) -> bool {
+        self.insecure_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
+    }
+}

@@ -1,0 +1,282 @@
+//! Names of packages and images as a registry knows them, and names of tools that run anything.
+
+/// Tools that take code or a command and run it. The allow-list of launchers would mean nothing with these behind it.
+const INTERPRETERS: &[&str] = &[
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "bunx",
+    "tsx",
+    "ts-node",
+    "esbuild-runner",
+    "zx",
+    "npm",
+    "npx",
+    "pnpm",
+    "pnpx",
+    "yarn",
+    "corepack",
+    "python",
+    "pythonw",
+    "pypy",
+    "ipython",
+    "pip",
+    "pipx",
+    "uv",
+    "uvx",
+    "poetry",
+    "hatch",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "tcsh",
+    "csh",
+    "busybox",
+    "cmd",
+    "powershell",
+    "pwsh",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "env",
+    "xargs",
+    "sudo",
+    "nohup",
+    "cross-env",
+    "shx",
+    "concurrently",
+    "docker",
+    "podman",
+    "git",
+    "ssh",
+    "curl",
+    "wget",
+    "awk",
+    "make",
+    "java",
+];
+
+/// Whether a tool by this name, with or without a version, runs whatever it is given.
+pub(super) fn is_interpreter(tool: &str) -> bool {
+    let name = tool.rsplit(['/', '\\']).next().unwrap_or(tool).to_ascii_lowercase();
+    let name = name.split(['@', '=', '<', '>', '~', '!', '[', ' ']).next().unwrap_or(&name);
+    let name = name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name);
+    // `python3.12`, `pypy3`
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)
+}
+
+/// `name`, `@scope/name`, either with `@version`: what npm looks up in its registry and nowhere else.
+pub(super) fn is_npm(spec: &str) -> bool {
+    let (name, version) = match spec.char_indices().skip(1).find(|(_, c)| *c == '@') {
+        Some((at, _)) => (&spec[..at], Some(&spec[at + 1..])),
+        None => (spec, None),
+    };
+    let part = |it: &str| {
+        !it.is_empty()
+            && !it.starts_with(['.', '_', '-', '~'])
+            && it.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~'))
+    };
+    let name_fits = match name.strip_prefix('@') {
+        Some(scoped) => scoped.split_once('/').is_some_and(|(scope, name)| part(scope) && part(name)),
+        None => part(name),
+    };
+    // npm takes these for files beside it.
+    let is_archive = [".tgz", ".tar", ".tar.gz"].iter().any(|it| spec.ends_with(it));
+    let version_fits = version.is_none_or(|it| {
+        !it.is_empty()
+            && it.bytes().all(|b| {
+                b.is_ascii_alphanumeric()
+                    || matches!(b, b'.' | b'-' | b'+' | b'^' | b'~' | b'<' | b'>' | b'=' | b'*' | b'|' | b' ')
+            })
+    });
+    name_fits && version_fits && !is_archive
+}
+
+/// `name`, with extras and versions: what PyPI's index knows, no address and no path.
+pub(super) fn is_pypi(spec: &str) -> bool {
+    let end = spec
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
+        .unwrap_or(spec.len());
+    let (name, rest) = spec.split_at(end);
+    let is_archive =
+        [".whl", ".zip", ".gz", ".bz2", ".tgz", ".tar", ".py"].iter().any(|it| spec.ends_with(it));
+    let name_fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
+    let rest_fits = rest.bytes().all(|b| {
+        b.is_ascii_alphanumeric()
+            || matches!(
+                b,
+                b'[' | b']'
+                    | b','
+                    | b'<'
+                    | b'>'
+                    | b'='
+                    | b'~'
+                    | b'!'
+                    | b'.'
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'_'
+                    | b' '
+                    | b'@'
+            )
+    });
+    // `name@1.2` and `name@latest` are uv's; `name @ address` is not a registry's.
+    let at_fits = rest.split_once('@').is_none_or(|(before, version)| {
+        !before.ends_with(' ')
+            && !version.is_empty()
+            && version.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'+'))
+    });
+    name_fits && rest_fits && at_fits && !is_archive
+}
+
+/// `3.12`, `>=3.11`, `cpython@3.12`: a version, not a program.
+pub(super) fn is_python_version(text: &str) -> bool {
+    let text = ["cpython", "pypy", "graalpy"].iter().find_map(|it| text.strip_prefix(it)).unwrap_or(text);
+    let version = text.trim_start_matches(['@', '-', '<', '>', '=', '~', '!']);
+    version.starts_with(|c: char| c.is_ascii_digit())
+        && version.bytes().all(|b| {
+            b.is_ascii_digit()
+                || matches!(b, b'.' | b',' | b'<' | b'>' | b'=' | b'*' | b'a' | b'b' | b'r' | b'c' | b't')
+        })
+}
+
+/// `[registry[:port]/]name[:tag][@digest]`.
+pub(super) fn is_image(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.len() <= 512
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'/' | b':' | b'@'))
+        && !text.contains("//")
+        && !text.ends_with(['/', ':', '@'])
+}
+
+/// A scoped npm name, which an entry without a command may be known by.
+pub(crate) fn is_scoped_npm(server: &str) -> bool {
+    server.starts_with('@') && is_npm(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn npm() {
+        for spec in [
+            "server",
+            "@scope/name",
+            "@scope/name@1.2.3",
+            "name@latest",
+            "name@^1.0",
+            "Name",
+            "a@>=1 <2",
+            "a.b_c",
+        ] {
+            assert!(is_npm(spec), "{spec}");
+        }
+        for spec in [
+            "",
+            "./x",
+            "../x",
+            "/x",
+            "~/x",
+            "file:x",
+            "git+https://x/y",
+            "https://x/y.tgz",
+            "user/repo",
+            "x@npm:y",
+            "x@file:y",
+            "x.tgz",
+            "@scope",
+            "@scope/",
+            "@/x",
+            "x@",
+            "github:user/repo",
+            "x@git+ssh://y",
+            "-c",
+            "a b",
+        ] {
+            assert!(!is_npm(spec), "{spec}");
+        }
+    }
+
+    #[test]
+    fn pypi() {
+        for spec in [
+            "mcp-server-fetch",
+            "mcp<2",
+            "a[b,c]>=1,<2",
+            "ruff@latest",
+            "a==1.0",
+            "a~=1.1",
+            "a@1.2.3",
+            "zope.interface",
+        ] {
+            assert!(is_pypi(spec), "{spec}");
+        }
+        for spec in [
+            "",
+            ".",
+            "./x",
+            "/x",
+            "git+https://x",
+            "a @ https://x",
+            "a@https://x",
+            "x.whl",
+            "https://x",
+            "-c",
+            "a;b",
+            "a/b",
+            "a@ b",
+            "script.py",
+        ] {
+            assert!(!is_pypi(spec), "{spec}");
+        }
+    }
+
+    #[test]
+    fn interpreters() {
+        for tool in [
+            "python",
+            "python3",
+            "python3.12",
+            "Python@3.12",
+            "bash",
+            "node",
+            "node@20",
+            "sh.exe",
+            "/bin/sh",
+            "pypy3",
+            "uv",
+        ] {
+            assert!(is_interpreter(tool), "{tool}");
+        }
+        for tool in ["mcp-server-git", "shell-mcp", "nodemon-mcp", "pythonic", "@scope/node-server"] {
+            assert!(!is_interpreter(tool), "{tool}");
+        }
+    }
+
+    #[test]
+    fn versions_and_images() {
+        for text in ["3.12", ">=3.11,<3.14", "cpython@3.12", "pypy3.10", "3.13t"] {
+            assert!(is_python_version(text), "{text}");
+        }
+        for text in ["/usr/bin/python", "python", "./x", "", "3.12/../x"] {
+            assert!(!is_python_version(text), "{text}");
+        }
+        for text in ["mcp/fetch", "mcp-server:latest", "ghcr.io/a/b:1@sha256:00ff", "localhost:5000/x"] {
+            assert!(is_image(text), "{text}");
+        }
+        for text in ["", "-v", "../x", "a b", "a//b", "a:", "$(x)"] {
+            assert!(!is_image(text), "{text}");
+        }
+    }
+}

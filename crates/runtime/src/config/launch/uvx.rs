@@ -1,0 +1,63 @@
+//! `uvx [flags] tool [arguments]`, where `--from` names the package that the tool comes from.
+
+use super::{Arg, ArgOrigin, Known, Launching, free, spec, written};
+use crate::{
+    config::{place::Placed, plan::Launcher},
+    text::Text,
+};
+
+const FLAGS: &[Known] = &[
+    Known { spellings: &["--from"], has_value: true },
+    Known { spellings: &["--with", "-w"], has_value: true },
+    Known { spellings: &["--python", "-p"], has_value: true },
+    Known { spellings: &["--prerelease"], has_value: true },
+    Known { spellings: &["--quiet", "-q"], has_value: false },
+    Known { spellings: &["--offline"], has_value: false },
+    Known { spellings: &["--isolated"], has_value: false },
+    Known { spellings: &["--refresh"], has_value: false },
+    Known { spellings: &["--no-progress"], has_value: false },
+];
+
+pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
+    let end = args.last()?.at;
+    let cut = launching.cut(Launcher::Uvx, FLAGS, args)?;
+    let mut fine = true;
+    for flag in cut.flags.iter().filter(|it| !it.granted) {
+        fine &= flag.value().is_none_or(|value| match flag.name.as_str() {
+            "--python" => launching.python_version(value),
+            "--prerelease" => launching.simple_value(Launcher::Uvx, "--prerelease", value),
+            _ => launching.pypi_package(value),
+        });
+    }
+    let from = cut.flags.iter().any(|it| it.name == "--from");
+    let mut rest = cut.rest.into_iter();
+    let Some(tool) = rest.next() else {
+        launching.diagnostics.nothing_to_run(end, Launcher::Uvx);
+        return None;
+    };
+    fine &= if from { launching.tool(Launcher::Uvx, &tool) } else { launching.pypi_package(&tool) }
+        && launching.not_an_interpreter(Launcher::Uvx, &tool);
+    let folder = &launching.env.folder;
+    let tool = Arg { value: tool.value, origin: ArgOrigin::Written };
+    let args = written(&cut.flags).chain([tool]).chain(rest.map(|it| free(it.value, folder)));
+    fine.then(|| args.collect())
+}
+
+impl Launching<'_> {
+    fn pypi_package(&mut self, spec: &Placed<Text>) -> bool {
+        let text = spec.value.expose();
+        let fits = spec::is_pypi(text) || self.env.grants.allow_package(text);
+        if !fits {
+            self.diagnostics.refused_package(spec.at, Launcher::Uvx, &spec.value);
+        }
+        fits
+    }
+
+    fn python_version(&mut self, value: &Placed<Text>) -> bool {
+        let fits = spec::is_python_version(value.value.expose());
+        if !fits {
+            self.diagnostics.refused_value(value.at, Launcher::Uvx, "--python", "a version such as `3.12`");
+        }
+        fits
+    }
+}

@@ -1,0 +1,134 @@
+//! From what is written to what is meant: the whole file, entry by entry.
+
+mod endpoint;
+mod model;
+mod tool;
+
+pub(super) use endpoint::TRANSPORTS;
+
+use super::{
+    diagnostic::Diagnostics,
+    env::Env,
+    mask,
+    node::{Node, Value},
+    place::{Place, Placed},
+    plan::{Plan, Source},
+    raw::{Field, Fields, RawAgent, RawInstructions},
+    read::Reader,
+    variables::{Scope, Substitution},
+};
+use crate::text::Text;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// More servers than this are two agents.
+const MOST_TOOLS: usize = 50;
+/// Instructions longer than this are not read.
+const LONGEST_INSTRUCTIONS: u64 = 1024 * 1024;
+
+/// Gives an agent file its meaning. `None` means at least one complaint was recorded.
+pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plan> {
+    let mut raw = RawAgent::read(root, diagnostics)?;
+    let mut substitution = Substitution::new(source);
+    let tools = raw.tools.take();
+    let scope = Scope { env, env_file: Some(&BTreeMap::new()) };
+    for field in raw.fields_mut() {
+        substitution.apply(&mut field.node, &scope, diagnostics);
+    }
+    let sources = sources(tools, &mut substitution, env, diagnostics);
+    let RawAgent { name, description, author, model, instructions, tools: _ } = raw;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let name = reader.text("name", name).map(|it| it.value);
+    let description = reader.text("description", description).map(|it| it.value);
+    let author = reader.text("author", author).map(|it| it.value);
+    let model = model.and_then(|it| model::model(it.node, diagnostics));
+    let instructions = instructions.and_then(|it| self::instructions(it, env, diagnostics));
+    Some(Plan { name, description, author, model, instructions, sources: sources? })
+}
+
+fn sources(
+    tools: Option<Field>,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<Source>> {
+    let Some(tools) = tools else { return Some(Vec::new()) };
+    let Value::Seq(entries) = tools.node.value else {
+        diagnostics.wrong_type("ConfigError", "tools", "a list of tools", &tools.node);
+        return None;
+    };
+    if entries.len() > MOST_TOOLS {
+        diagnostics.too_many_tools(tools.key_at, entries.len(), MOST_TOOLS);
+        return None;
+    }
+    hide_headers(&entries, diagnostics);
+    let mut names = Vec::new();
+    let sources: Vec<Option<Source>> =
+        entries.into_iter().map(|it| tool::tool(it, substitution, env, &mut names, diagnostics)).collect();
+    unique(&names, diagnostics);
+    sources.into_iter().collect()
+}
+
+/// V-01. All repeated names are one complaint, at the first repetition.
+fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
+    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut repeated: Vec<(Place, Place)> = Vec::new();
+    let mut duplicates = BTreeSet::new();
+    for name in names {
+        match first.get(name.value.expose()) {
+            Some(before) => {
+                repeated.push((name.at, *before));
+                duplicates.insert(name.value.shown());
+            }
+            None => _ = first.insert(name.value.expose(), name.at),
+        }
+    }
+    if let Some((at, before)) = repeated.first() {
+        let duplicates: Vec<&str> = duplicates.into_iter().collect();
+        diagnostics.duplicate_names(*at, &duplicates, *before);
+    }
+}
+
+/// No header value is ever quoted, whatever else is wrong with its line.
+fn hide_headers(entries: &[Node], diagnostics: &mut Diagnostics) {
+    let pairs = |node: &Node| match &node.value {
+        Value::Map(pairs) => pairs.clone(),
+        _ => Vec::new(),
+    };
+    for pair in entries.iter().flat_map(pairs) {
+        match pair.key.as_str() {
+            "headers" => match &pair.node.value {
+                Value::Map(headers) => headers.iter().for_each(|it| diagnostics.hide(it.node.at)),
+                _ => diagnostics.hide(pair.node.at),
+            },
+            key if mask::sounds_secret(key) => diagnostics.hide(pair.node.at),
+            _ => {}
+        }
+    }
+}
+
+fn instructions(field: Field, env: &Env, diagnostics: &mut Diagnostics) -> Option<Text> {
+    let at = field.key_at;
+    let RawInstructions { file, inline } = RawInstructions::read(field.node, diagnostics)?;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    if file.is_some() == inline.is_some() {
+        diagnostics.instructions_one_of(at);
+        return None;
+    }
+    if let Some(inline) = reader.text("inline", inline) {
+        return Some(inline.value);
+    }
+    let path = reader.text("file", file)?;
+    match env.files.read(path.value.expose(), LONGEST_INSTRUCTIONS) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Some(Text::plain(text)),
+            Err(_) => {
+                diagnostics.file_not_text(path.at, "ConfigError", "instructions.file", &path.value);
+                None
+            }
+        },
+        Err(trouble) => {
+            diagnostics.file_trouble(path.at, "ConfigError", "instructions.file", &path.value, &trouble);
+            None
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! How an entry's server is reached: which transport, which of its fields, and what they mean.
+
+use super::tool::{CLASS, EnvFile};
+use crate::{
+    config::{
+        diagnostic::Diagnostics,
+        encoding,
+        env::Env,
+        environment::{self, Wishes},
+        launch::{self, Launching},
+        place::{Place, Placed},
+        plan::{Arg, ArgOrigin, Builtin, Endpoint, Launch, Launcher, Program, Remote, ServerConfig},
+        raw::Field,
+        read::{Reader, Texts},
+        url::{self, Wants},
+    },
+    text::Text,
+};
+use std::path::PathBuf;
+
+/// The fields that belong to one transport or another.
+pub(super) struct Wire {
+    pub(super) command: Option<Field>,
+    pub(super) args: Option<Field>,
+    pub(super) env: Option<Field>,
+    pub(super) inherit_env: Option<Field>,
+    pub(super) encoding: Option<Field>,
+    pub(super) url: Option<Field>,
+    pub(super) headers: Option<Field>,
+    pub(super) timeout: Option<Field>,
+    pub(super) sse_read_timeout: Option<Field>,
+    pub(super) terminate_on_close: Option<Field>,
+}
+
+/// What the rest of the entry says.
+pub(super) struct Entry<'a> {
+    /// Where to point when something is not there.
+    pub(super) here: Place,
+    pub(super) server: Option<&'a Placed<Text>>,
+    pub(super) config: Option<&'a ServerConfig>,
+    pub(super) env_file: Option<&'a EnvFile>,
+    pub(super) env: &'a Env,
+}
+
+/// A transport, as far as the entry decides it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Builtin(Builtin),
+    /// With whether the entry says so, or says nothing at all.
+    Stdio {
+        written: Option<Place>,
+    },
+    Sse {
+        written: Place,
+    },
+    WebSocket {
+        written: Place,
+    },
+    Http {
+        written: Place,
+    },
+}
+
+/// The transports, as they are written.
+pub(in crate::config) const TRANSPORTS: [&str; 4] = ["stdio", "sse", "websocket", "http"];
+
+impl Kind {
+    /// Reads the transport. `None` means a complaint was recorded.
+    pub(super) fn of(
+        transport: Option<Field>,
+        server: Option<&Placed<Text>>,
+        command: Option<&Field>,
+        reader: &mut Reader<'_>,
+    ) -> Option<Kind> {
+        if let Some(server) = server.filter(|it| it.value.expose().starts_with("builtin:")) {
+            return builtin(server, transport, command, reader);
+        }
+        let Some(transport) = transport else { return Some(Kind::Stdio { written: None }) };
+        let transport = reader.text("transport", Some(transport))?;
+        let written = transport.at;
+        match transport.value.expose() {
+            "stdio" => Some(Kind::Stdio { written: Some(written) }),
+            "sse" => Some(Kind::Sse { written }),
+            "websocket" => Some(Kind::WebSocket { written }),
+            "http" | "streamable_http" | "streamable-http" => Some(Kind::Http { written }),
+            _ => {
+                reader.diagnostics.unknown_transport(written, &transport.value);
+                None
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Builtin(_) => "the built-in server",
+            Kind::Stdio { .. } => "stdio transport",
+            Kind::Sse { .. } => "sse transport",
+            Kind::WebSocket { .. } => "websocket transport",
+            Kind::Http { .. } => "http transport",
+        }
+    }
+
+    /// The transport-bound fields that this transport uses.
+    fn uses(self) -> &'static [&'static str] {
+        match self {
+            Kind::Builtin(_) => &["command"],
+            Kind::Stdio { .. } => &["command", "args", "env", "inherit_env", "encoding"],
+            Kind::Sse { .. } => &["url", "headers", "timeout", "sse_read_timeout"],
+            Kind::WebSocket { .. } => &["url"],
+            Kind::Http { .. } => &["url", "headers", "timeout", "sse_read_timeout", "terminate_on_close"],
+        }
+    }
+}
+
+/// V-16.
+fn builtin(
+    server: &Placed<Text>,
+    transport: Option<Field>,
+    command: Option<&Field>,
+    reader: &mut Reader<'_>,
+) -> Option<Kind> {
+    let builtin = Builtin::parse(server.value.expose());
+    if builtin.is_none() {
+        reader.diagnostics.unknown_builtin(server.at, &server.value);
+    }
+    for (key, field) in [("transport", transport.as_ref()), ("command", command)] {
+        if let Some(field) = field {
+            reader.diagnostics.builtin_takes_no(field.key_at, key);
+        }
+    }
+    builtin.map(Kind::Builtin)
+}
+
+/// Lowers the fields of one transport. `None` means a complaint was recorded.
+pub(super) fn endpoint(
+    kind: Kind,
+    wire: Wire,
+    entry: &Entry<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Endpoint> {
+    let strayed = foreign_fields(kind, &wire, diagnostics);
+    match kind {
+        Kind::Builtin(builtin) => Some(Endpoint::Builtin(builtin)),
+        Kind::Stdio { written } => {
+            // An entry with an address and no transport has made one mistake, and it was named just now.
+            let meant_remote = written.is_none() && wire.command.is_none() && strayed.contains(&"url");
+            (!meant_remote).then(|| stdio(written, wire, entry, diagnostics)).flatten().map(Endpoint::Stdio)
+        }
+        Kind::Sse { written } => {
+            remote("sse", written, wire, entry, diagnostics).map(|(it, _)| Endpoint::Sse(it))
+        }
+        Kind::WebSocket { written } => {
+            let url = required_url("websocket", written, wire.url, diagnostics)?;
+            let parsed = url::check(&url, Wants::WebSocket, &entry.env.grants, diagnostics)?;
+            Some(Endpoint::WebSocket(parsed, url.value))
+        }
+        Kind::Http { written } => remote("http", written, wire, entry, diagnostics)
+            .map(|(remote, terminate_on_close)| Endpoint::Http { remote, terminate_on_close }),
+    }
+}
+
+/// V-12. What is there but belongs to another transport.
+fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec<&'static str> {
+    let Wire {
+        command,
+        args,
+        env,
+        inherit_env,
+        encoding,
+        url,
+        headers,
+        timeout,
+        sse_read_timeout,
+        terminate_on_close,
+    } = wire;
+    let fields = [
+        ("command", command),
+        ("args", args),
+        ("env", env),
+        ("inherit_env", inherit_env),
+        ("encoding", encoding),
+        ("url", url),
+        ("headers", headers),
+        ("timeout", timeout),
+        ("sse_read_timeout", sse_read_timeout),
+        ("terminate_on_close", terminate_on_close),
+    ];
+    let strayed = fields.into_iter().filter(|(key, _)| !kind.uses().contains(key));
+    strayed
+        .filter_map(|(key, field)| {
+            diagnostics.foreign_field(field.as_ref()?.key_at, key, kind.name());
+            Some(key)
+        })
+        .collect()
+}
+
+fn remote(
+    transport: &str,
+    written: Place,
+    wire: Wire,
+    entry: &Entry<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Remote, bool)> {
+    let mut reader = Reader { class: CLASS, diagnostics };
+    let headers = reader.text_map("headers", wire.headers).unwrap_or_default();
+    let timeout = reader.seconds("timeout", wire.timeout);
+    let sse_read_timeout = reader.seconds("sse_read_timeout", wire.sse_read_timeout);
+    let terminate_on_close = reader.flag("terminate_on_close", wire.terminate_on_close).unwrap_or(true);
+    let headers = self::headers(headers, diagnostics);
+    let shown_url = required_url(transport, written, wire.url, diagnostics)?;
+    let url = url::check(&shown_url, Wants::Http, &entry.env.grants, diagnostics)?;
+    Some((Remote { url, shown_url: shown_url.value, headers, timeout, sse_read_timeout }, terminate_on_close))
+}
+
+/// V-06.
+fn required_url(
+    transport: &str,
+    at: Place,
+    field: Option<Field>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Placed<Text>> {
+    match field {
+        None => {
+            diagnostics.missing_url(at, transport);
+            None
+        }
+        field => Reader { class: CLASS, diagnostics }.text("url", field),
+    }
+}
+
+/// Names that are tokens, values on one line, and nothing that the protocol says itself.
+fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)> {
+    const OURS: [&str; 14] = [
+        "host",
+        "content-length",
+        "content-type",
+        "accept",
+        "connection",
+        "transfer-encoding",
+        "upgrade",
+        "te",
+        "trailer",
+        "mcp-session-id",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+        "last-event-id",
+    ];
+    let is_token = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    let mut checked: Vec<(String, Text)> = Vec::new();
+    for (name, value) in headers {
+        let lower = name.value.to_ascii_lowercase();
+        match () {
+            () if !is_token(&name.value) => diagnostics.header_name(name.at, &name.value),
+            () if OURS.contains(&lower.as_str()) => diagnostics.header_ours(name.at, &name.value),
+            () if value.value.expose().contains(|c: char| c.is_control() && c != '\t') => {
+                diagnostics.header_value(name.at, &name.value);
+            }
+            () if checked.iter().any(|(it, _)| it.eq_ignore_ascii_case(&name.value)) => {
+                diagnostics.header_twice(name.at, &name.value);
+            }
+            () => checked.push((name.value, value.value)),
+        }
+    }
+    checked
+}
+
+fn stdio(
+    written: Option<Place>,
+    wire: Wire,
+    entry: &Entry<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Launch> {
+    let mut reader = Reader { class: CLASS, diagnostics };
+    let variables = reader.text_map("env", wire.env).unwrap_or_default();
+    let inherit = reader.texts("inherit_env", wire.inherit_env).map_or_else(Vec::new, |it| it.value);
+    let encoding = encoding_of(wire.encoding, &mut reader);
+    let has_args = wire.args.is_some();
+    let args = reader.texts("args", wire.args);
+    let program = program(written, wire.command, entry, &mut reader);
+    let container_env = container_env(&variables, &inherit, entry);
+    let assumed = program.clone().unwrap_or(Program::Launcher(Launcher::Npx));
+    let env_file = entry.env_file.map(|it| (it.name.as_str(), it.assignments.as_slice(), it.at));
+    let wishes = Wishes { entry: variables, env_file, inherit, config: entry.config };
+    let env = environment::assemble(&assumed, wishes, entry.env, diagnostics);
+    let program = program?;
+    if has_args && args.is_none() {
+        return None;
+    }
+    let mut launching = Launching { env: entry.env, container_env, diagnostics };
+    let args = arguments(&program, args, entry, &mut launching)?;
+    Some(Launch { program, args, env, encoding: encoding? })
+}
+
+/// V-04, V-05, V-15.
+fn program(
+    written: Option<Place>,
+    command: Option<Field>,
+    entry: &Entry<'_>,
+    reader: &mut Reader<'_>,
+) -> Option<Program> {
+    if command.is_none() {
+        let server = entry.server?;
+        if written.is_none() && launch::spec::is_scoped_npm(server.value.expose()) {
+            reader.diagnostics.legacy_entry(server.at, &server.value);
+            return Some(Program::Launcher(Launcher::Npx));
+        }
+        reader.diagnostics.missing_command(written.unwrap_or(entry.here), server.value.shown());
+        return None;
+    }
+    let command = reader.text("command", command)?;
+    let name = command.value.expose();
+    let granted = || {
+        let path = PathBuf::from(name);
+        entry.env.grants.commands.contains(&path).then_some(Program::Granted(path))
+    };
+    let program = Launcher::parse(name).map(Program::Launcher).or_else(granted);
+    if program.is_none() {
+        reader.diagnostics.invalid_command(command.at, &command.value);
+    }
+    program
+}
+
+/// The arguments as the program gets them, by the program's own rules.
+fn arguments(
+    program: &Program,
+    args: Option<Placed<Vec<Placed<Text>>>>,
+    entry: &Entry<'_>,
+    launching: &mut Launching<'_>,
+) -> Option<Vec<Arg>> {
+    let launcher = match program {
+        Program::Launcher(launcher) => *launcher,
+        Program::Granted(_) => {
+            let args = args.map_or_else(Vec::new, |it| it.value);
+            return Some(args.into_iter().map(|it| launch::free(it.value, &entry.env.folder)).collect());
+        }
+    };
+    match args {
+        Some(args) if args.value.is_empty() => {
+            launching.diagnostics.empty_args(args.at, launcher);
+            None
+        }
+        Some(args) => launch::arguments(launcher, args.value, launching),
+        None => {
+            let args = launch::arguments(launcher, launch::derived(launcher, entry.server?), launching)?;
+            let from_server = |it: Arg| match it.origin {
+                ArgOrigin::Written => Arg { origin: ArgOrigin::FromServer, ..it },
+                _ => it,
+            };
+            Some(args.into_iter().map(from_server).collect())
+        }
+    }
+}
+
+/// The names that an entry gives its server, which a container sees only if docker is told to pass them on.
+fn container_env(variables: &Texts, inherit: &[Placed<Text>], entry: &Entry<'_>) -> Vec<String> {
+    let mut names: Vec<String> = variables.iter().map(|(name, _)| name.value.clone()).collect();
+    names.extend(inherit.iter().map(|it| it.value.expose().to_owned()));
+    names.extend(entry.env_file.iter().flat_map(|it| &it.assignments).map(|it| it.name.clone()));
+    names.extend(entry.config.map(|_| "MCP_CONFIG".to_owned()));
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn encoding_of(field: Option<Field>, reader: &mut Reader<'_>) -> Option<&'static encoding_rs::Encoding> {
+    let Some(field) = field else { return Some(encoding_rs::UTF_8) };
+    let label = reader.text("encoding", Some(field))?;
+    let found = encoding::find(label.value.expose());
+    if found.is_none() {
+        reader.diagnostics.unknown_encoding(label.at, &label.value);
+    }
+    found
+}

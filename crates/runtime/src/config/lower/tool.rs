@@ -1,0 +1,248 @@
+//! One entry of `tools:`, from its keys to a [`Source`].
+
+use super::endpoint::{self, Kind, Wire};
+use crate::{
+    config::{
+        diagnostic::Diagnostics,
+        env::Env,
+        env_file::{self, Assignment},
+        files::FileTrouble,
+        launch,
+        node::Node,
+        place::{Place, Placed},
+        plan::{EraChoice, Lifecycle, ServerConfig, Source, Timeouts},
+        raw::{Field, Fields, RawTool},
+        read::{LONGEST_SECONDS, Reader},
+        variables::{Scope, Substitution},
+    },
+    glob::Glob,
+    text::Text,
+};
+use std::{collections::BTreeMap, time::Duration};
+
+/// The class of every complaint about an entry, but for those that the contract words otherwise.
+pub(super) const CLASS: &str = "MCPConfigError";
+
+const LONGEST_ENV_FILE: u64 = 1024 * 1024;
+const CONNECT: Duration = Duration::from_secs(60);
+const REQUEST: Duration = Duration::from_secs(60);
+
+/// An env file that was read.
+pub(super) struct EnvFile {
+    pub(super) name: String,
+    pub(super) at: Place,
+    pub(super) assignments: Vec<Assignment>,
+}
+
+/// Gives an entry its meaning. `None` means at least one complaint was recorded.
+pub(super) fn tool(
+    node: Node,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    names: &mut Vec<Placed<Text>>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Source> {
+    let before = diagnostics.items().len();
+    let at = node.at;
+    let mut raw = RawTool::read(node, diagnostics)?;
+    let written = raw.written();
+    let env_file = read_env_file(&mut raw, substitution, env, diagnostics);
+    substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
+    // Without `..`: a new key does not compile until it means something.
+    #[rustfmt::skip]
+    let RawTool {
+        name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
+        inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
+        load_prompts, request_timeout, max_total_timeout, connect_timeout, prefix, lifecycle, required, era,
+        max_result_bytes, allow, deny,
+    } = raw;
+
+    let mut reader = Reader { class: CLASS, diagnostics };
+    let name = identifier("name", at, name, &mut reader);
+    names.extend(name.clone());
+    tool_type(at, kind, &mut reader);
+    let here = name.as_ref().map_or(at, |it| it.at);
+    let server = identifier("server", here, server, &mut reader);
+    let description = description_of(here, description, name.as_ref(), &mut reader);
+    let config = reader.json("config", config);
+    let timeouts = timeouts(request_timeout, max_total_timeout, connect_timeout, &mut reader);
+    let prefix = reader.text("prefix", prefix).map(|it| it.value);
+    let load_tools = reader.flag("load_tools", load_tools).unwrap_or(true);
+    let load_prompts = reader.flag("load_prompts", load_prompts).unwrap_or(true);
+    let required = reader.flag("required", required).unwrap_or(false);
+    let lifecycle = reader.word("lifecycle", lifecycle, Lifecycle::WORDS, Lifecycle::parse);
+    let era = reader.word("era", era, EraChoice::WORDS, EraChoice::parse);
+    let max_result_bytes = reader.count("max_result_bytes", max_result_bytes, u64::MAX);
+    let (allow, deny) = (globs("allow", allow, &mut reader), globs("deny", deny, &mut reader));
+    let roots = roots(config.as_ref(), here, env, &mut reader);
+
+    #[rustfmt::skip]
+    let wire = Wire {
+        command, args, env: variables, inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close,
+    };
+    let env_file = env_file.ok().flatten();
+    let (server_ref, config_ref, env_file) = (server.as_ref(), config.as_ref(), env_file.as_ref());
+    let entry = endpoint::Entry { here, server: server_ref, config: config_ref, env_file, env };
+    let kind = Kind::of(transport, server_ref, wire.command.as_ref(), &mut reader);
+    let endpoint = kind.and_then(|kind| endpoint::endpoint(kind, wire, &entry, diagnostics));
+
+    let name = name?.value;
+    #[rustfmt::skip]
+    let source = Source {
+        description, server: server?.value, endpoint: endpoint?, prefix: prefix.unwrap_or_else(|| name.clone()), config,
+        roots, load_tools, load_prompts, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
+        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, written, name,
+    };
+    let errors = diagnostics.items()[before..].iter().any(|it| it.severity == crate::config::Severity::Error);
+    (!errors).then_some(source)
+}
+
+/// A name that must be there. It is looked for at its own place, and where the entry begins when it is not there.
+fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_>) -> Option<Placed<Text>> {
+    let written = field.is_some();
+    let text = reader.text(key, field);
+    match text {
+        Some(text) if !text.value.is_blank() => Some(text),
+        Some(blank) => {
+            reader.diagnostics.empty_identifier(blank.at, key);
+            None
+        }
+        None => {
+            if !written {
+                reader.diagnostics.empty_identifier(at, key);
+            }
+            None
+        }
+    }
+}
+
+fn tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
+    if field.is_none() {
+        return reader.diagnostics.missing_type(at);
+    }
+    if let Some(kind) = reader.text("type", field).filter(|it| it.value.expose() != "mcp") {
+        reader.diagnostics.unknown_type(kind.at, &kind.value);
+    }
+}
+
+/// V-14. A model needs to be told something.
+fn description_of(
+    at: Place,
+    field: Option<Field>,
+    name: Option<&Placed<Text>>,
+    reader: &mut Reader<'_>,
+) -> Text {
+    let written = field.is_some();
+    match reader.text("description", field) {
+        Some(text) if !text.value.is_blank() => text.value,
+        None if written => Text::plain(""),
+        missing => {
+            reader.diagnostics.missing_description(missing.map_or(at, |it| it.at));
+            name.map_or_else(|| Text::plain(""), |it| it.value.map(|name| format!("MCP server '{name}'")))
+        }
+    }
+}
+
+fn timeouts(
+    request: Option<Field>,
+    total: Option<Field>,
+    connect: Option<Field>,
+    reader: &mut Reader<'_>,
+) -> Timeouts {
+    let request =
+        reader.count("request_timeout", request, LONGEST_SECONDS).map_or(REQUEST, Duration::from_secs);
+    Timeouts {
+        connect: reader.seconds("connect_timeout", connect).unwrap_or(CONNECT),
+        request,
+        total: reader.seconds("max_total_timeout", total).unwrap_or(request * 5),
+    }
+}
+
+fn globs(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Glob> {
+    let texts = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+    texts.into_iter().map(|it| Glob::new(it.value.expose())).collect()
+}
+
+/// `config.allowed_directories` as absolute paths. Other settings are the server's own business.
+fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reader<'_>) -> Vec<Text> {
+    use serde_json::Value as Json;
+    let key = "allowed_directories";
+    let paths = |tree: &Json| match tree.get(key) {
+        None | Some(Json::Null) => Some(Vec::new()),
+        Some(Json::String(path)) => Some(vec![path.clone()]),
+        Some(Json::Array(paths)) => paths.iter().map(|it| it.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    };
+    let Some(config) = config else { return Vec::new() };
+    let (Some(values), Some(shown)) = (paths(&config.value), paths(&config.shown)) else {
+        reader.diagnostics.directories_not_paths(at);
+        return Vec::new();
+    };
+    let absolute = |path: &str| launch::absolute(path, &env.folder).to_string_lossy().into_owned();
+    let both = values.into_iter().zip(shown);
+    both.map(|(value, shown)| {
+        if value == shown { Text::plain(absolute(&value)) } else { Text::secret(absolute(&value), shown) }
+    })
+    .collect()
+}
+
+/// The entry's env file. `Err` means that one was named and could not be read.
+fn read_env_file(
+    raw: &mut RawTool,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<EnvFile>, ()> {
+    let scope = Scope { env, env_file: Some(&BTreeMap::new()) };
+    for field in [&mut raw.env_file, &mut raw.env_file_snake].into_iter().flatten() {
+        substitution.apply(&mut field.node, &scope, diagnostics);
+    }
+    let mut reader = Reader { class: CLASS, diagnostics };
+    let named = raw.env_file.is_some() || raw.env_file_snake.is_some();
+    let camel = reader.text("envFile", raw.env_file.clone());
+    let snake = reader.text("env_file", raw.env_file_snake.clone());
+    if let (Some(camel), Some(snake)) = (&camel, &snake)
+        && camel.value.expose() != snake.value.expose()
+    {
+        diagnostics.two_env_files(snake.at, camel.at);
+        return Err(());
+    }
+    let Some(path) = camel.or(snake) else { return if named { Err(()) } else { Ok(None) } };
+    let bytes = env.files.read(path.value.expose(), LONGEST_ENV_FILE);
+    parse_env_file(&path, bytes, diagnostics).map(Some).ok_or(())
+}
+
+fn parse_env_file(
+    path: &Placed<Text>,
+    bytes: Result<Vec<u8>, FileTrouble>,
+    diagnostics: &mut Diagnostics,
+) -> Option<EnvFile> {
+    let name = path.value.shown().to_owned();
+    match bytes.map(String::from_utf8) {
+        Err(trouble) => diagnostics.file_trouble(path.at, CLASS, "envFile", &path.value, &trouble),
+        Ok(Err(_)) => diagnostics.file_not_text(path.at, CLASS, "envFile", &path.value),
+        Ok(Ok(text)) => match env_file::parse(&text) {
+            Ok(assignments) => return Some(EnvFile { name, at: path.at, assignments }),
+            Err(bad) => diagnostics.bad_env_line(path.at, &path.value, &bad),
+        },
+    }
+    None
+}
+
+fn substitute(
+    raw: &mut RawTool,
+    env_file: Result<&Option<EnvFile>, &()>,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) {
+    let known = env_file.ok().map(|file| {
+        let assignments = file.iter().flat_map(|it| &it.assignments);
+        assignments.map(|it| (it.name.clone(), it.value.clone())).collect::<BTreeMap<_, _>>()
+    });
+    let scope = Scope { env, env_file: known.as_ref() };
+    (raw.env_file, raw.env_file_snake) = (None, None);
+    for field in raw.fields_mut() {
+        substitution.apply(&mut field.node, &scope, diagnostics);
+    }
+}

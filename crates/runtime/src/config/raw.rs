@@ -1,0 +1,139 @@
+//! The shapes of an agent file as written: which keys there are, and nothing about what they mean.
+//!
+//! Lowering takes these structs apart without `..`, so that a new key does not compile until it has a meaning.
+
+use super::{
+    diagnostic::Diagnostics,
+    node::{Node, Value},
+    place::Place,
+    suggest,
+};
+
+/// The value of a key that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) key_at: Place,
+    pub(crate) node: Node,
+}
+
+/// A mapping whose values can be changed without knowing which they are.
+pub(crate) trait Fields {
+    /// The keys that are there.
+    fn written(&self) -> Vec<&'static str>;
+    /// Every field that is there.
+    fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field>;
+}
+
+/// Declares a mapping with known keys: the struct, the list of its keys, and how it is read.
+macro_rules! raw {
+    ($(#[$doc:meta])* $name:ident, $what:literal { $($field:ident = $key:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: Option<Field>,)+
+        }
+
+        impl $name {
+            pub(crate) const KEYS: &'static [&'static str] = &[$($key),+];
+
+            /// Sorts a mapping's values by their keys; `None` when it is not a mapping.
+            pub(crate) fn read(node: Node, diagnostics: &mut Diagnostics) -> Option<$name> {
+                let mut slots = sort(node, $what, Self::KEYS, diagnostics)?.into_iter();
+                Some($name { $($field: slots.next().flatten(),)+ })
+            }
+        }
+
+        impl Fields for $name {
+            fn written(&self) -> Vec<&'static str> {
+                [$(self.$field.as_ref().map(|_| $key)),+].into_iter().flatten().collect()
+            }
+
+            fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field> {
+                [$(self.$field.as_mut()),+].into_iter().flatten()
+            }
+        }
+    };
+}
+
+raw! {
+    /// The top level.
+    RawAgent, "an agent file" {
+        name = "name", description = "description", author = "author", model = "model",
+        instructions = "instructions", tools = "tools",
+    }
+}
+
+raw! {
+    /// `model:`
+    RawModel, "'model'" {
+        provider = "provider", name = "name", temperature = "temperature", max_tokens = "max_tokens",
+        top_p = "top_p", endpoint = "endpoint", api_key = "api_key", api_version = "api_version",
+    }
+}
+
+raw! {
+    /// `instructions:`
+    RawInstructions, "'instructions'" { file = "file", inline = "inline" }
+}
+
+raw! {
+    /// One entry of `tools:`.
+    RawTool, "a tool" {
+        name = "name", description = "description", kind = "type", server = "server", transport = "transport",
+        command = "command", args = "args", env = "env", env_file = "envFile", env_file_snake = "env_file",
+        inherit_env = "inherit_env", encoding = "encoding", url = "url", headers = "headers",
+        timeout = "timeout", sse_read_timeout = "sse_read_timeout", terminate_on_close = "terminate_on_close",
+        config = "config", load_tools = "load_tools", load_prompts = "load_prompts",
+        request_timeout = "request_timeout", max_total_timeout = "max_total_timeout",
+        connect_timeout = "connect_timeout", prefix = "prefix", lifecycle = "lifecycle", required = "required",
+        era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",
+    }
+}
+
+raw! {
+    /// wharf.toml.
+    RawSettings, "the settings" { grants = "grants" }
+}
+
+raw! {
+    /// `[grants]` of wharf.toml.
+    RawGrants, "[grants]" {
+        commands = "commands", arguments = "arguments", packages = "packages", environment = "environment",
+        insecure_hosts = "insecure_hosts",
+    }
+}
+
+raw! {
+    /// `[grants.arguments]` of wharf.toml.
+    RawArguments, "[grants.arguments]" { npx = "npx", uvx = "uvx", docker = "docker" }
+}
+
+/// One slot per key. A key without a value is the same as no key.
+fn sort(node: Node, what: &str, keys: &[&str], diagnostics: &mut Diagnostics) -> Option<Vec<Option<Field>>> {
+    let Value::Map(pairs) = node.value else {
+        diagnostics.not_a_mapping(node.at, what);
+        return None;
+    };
+    let mut slots: Vec<Option<Field>> = vec![None; keys.len()];
+    let mut guesses = Vec::new();
+    for pair in pairs {
+        let field = Field { key_at: pair.key_at, node: pair.node };
+        match keys.iter().position(|key| *key == pair.key) {
+            Some(_) if matches!(field.node.value, Value::Null) => {}
+            Some(index) => slots[index] = Some(field),
+            None => {
+                let guess = suggest::closest(&pair.key, keys.iter().copied());
+                diagnostics.unknown_key(pair.key_at, &pair.key, what, guess);
+                guesses.extend(guess.map(|guess| (guess, field)));
+            }
+        }
+    }
+    // A misspelt key stands in for the one that was meant: its value is checked too, and "missing" is not a second mistake.
+    for (guess, field) in guesses {
+        let slot = keys.iter().position(|key| *key == guess).and_then(|index| slots.get_mut(index));
+        if let Some(slot @ None) = slot {
+            *slot = Some(field);
+        }
+    }
+    Some(slots)
+}

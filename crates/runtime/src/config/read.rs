@@ -1,0 +1,222 @@
+//! Takes typed values out of fields, complaining where the type is wrong.
+
+use super::{
+    diagnostic::Diagnostics,
+    node::{Node, Value},
+    place::{Place, Placed},
+    plan::ServerConfig,
+    raw::Field,
+    scalar,
+};
+use crate::text::Text;
+use serde_json::{Map, Number};
+use std::time::Duration;
+
+/// No timeout is longer than a day.
+pub(crate) const LONGEST_SECONDS: u64 = 86_400;
+
+/// A mapping of strings, each key with its place.
+pub(crate) type Texts = Vec<(Placed<String>, Placed<Text>)>;
+
+/// Reads the fields of one mapping. `class` is the name of the error that a wrong one is.
+pub(crate) struct Reader<'a> {
+    pub(crate) class: &'static str,
+    pub(crate) diagnostics: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    pub(crate) fn text(&mut self, key: &str, field: Option<Field>) -> Option<Placed<Text>> {
+        let node = field?.node;
+        let at = node.at;
+        match node.value {
+            Value::Str(it) => Some(Placed::new(it.text, at)),
+            _ => {
+                self.wrong(key, "a string", &node);
+                None
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T>(
+        &mut self,
+        key: &str,
+        field: Option<Field>,
+        words: &'static [&'static str],
+        parse: fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(key, field)?;
+        let parsed = parse(text.value.expose());
+        if parsed.is_none() {
+            self.diagnostics.unknown_word(text.at, self.class, key, &text.value, words);
+        }
+        parsed
+    }
+
+    pub(crate) fn flag(&mut self, key: &str, field: Option<Field>) -> Option<bool> {
+        let node = typed(field?.node);
+        match node.value {
+            Value::Bool(it) => Some(it),
+            _ => {
+                self.wrong(key, "true or false", &node);
+                None
+            }
+        }
+    }
+
+    /// A whole number from 1 to `most`.
+    pub(crate) fn count(&mut self, key: &str, field: Option<Field>, most: u64) -> Option<u64> {
+        let node = typed(field?.node);
+        match node.value {
+            Value::Int(it) if it >= 1 && it <= i128::from(most) => u64::try_from(it).ok(),
+            _ if most < u64::MAX => {
+                self.wrong(key, &format!("a positive integer, at most {most}"), &node);
+                None
+            }
+            _ => {
+                self.wrong(key, "a positive integer", &node);
+                None
+            }
+        }
+    }
+
+    /// A number within bounds, both included.
+    pub(crate) fn number(&mut self, key: &str, field: Option<Field>, least: f64, most: f64) -> Option<f64> {
+        let node = typed(field?.node);
+        let found = as_number(&node).filter(|it| (least..=most).contains(it));
+        if found.is_none() {
+            self.wrong(key, &format!("a number from {least} to {most}"), &node);
+        }
+        found
+    }
+
+    pub(crate) fn seconds(&mut self, key: &str, field: Option<Field>) -> Option<Duration> {
+        let node = typed(field?.node);
+        let found = as_number(&node)
+            .filter(|it| *it > 0.0 && *it <= LONGEST_SECONDS as f64)
+            .and_then(|it| Duration::try_from_secs_f64(it).ok())
+            .filter(|it| !it.is_zero());
+        if found.is_none() {
+            self.wrong(key, &format!("a number of seconds above 0, at most {LONGEST_SECONDS}"), &node);
+        }
+        found
+    }
+
+    /// A list of strings.
+    pub(crate) fn texts(&mut self, key: &str, field: Option<Field>) -> Option<Placed<Vec<Placed<Text>>>> {
+        let node = field?.node;
+        let Value::Seq(items) = node.value else {
+            self.wrong(key, "a list of strings", &node);
+            return None;
+        };
+        let mut all_fit = true;
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items {
+            match item.value {
+                Value::Str(it) if it.text.expose().contains('\0') => {
+                    self.diagnostics.nul_byte(item.at, self.class, key);
+                    all_fit = false;
+                }
+                Value::Str(it) => texts.push(Placed::new(it.text, item.at)),
+                _ => {
+                    self.wrong(key, "a list of strings", &item);
+                    all_fit = false;
+                }
+            }
+        }
+        all_fit.then(|| Placed::new(texts, node.at))
+    }
+
+    /// A mapping of strings. A key without a value is left out.
+    pub(crate) fn text_map(&mut self, key: &str, field: Option<Field>) -> Option<Texts> {
+        let node = field?.node;
+        let Value::Map(pairs) = node.value else {
+            self.wrong(key, "a mapping of strings", &node);
+            return None;
+        };
+        let mut all_fit = true;
+        let mut texts = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            match pair.node.value {
+                Value::Null => {}
+                Value::Str(it) => {
+                    texts.push((Placed::new(pair.key, pair.key_at), Placed::new(it.text, pair.node.at)));
+                }
+                _ => {
+                    self.wrong(key, "a mapping of strings", &pair.node);
+                    all_fit = false;
+                }
+            }
+        }
+        all_fit.then_some(texts)
+    }
+
+    /// A mapping of anything that JSON can say.
+    pub(crate) fn json(&mut self, key: &str, field: Option<Field>) -> Option<ServerConfig> {
+        let node = field?.node;
+        match &node.value {
+            Value::Map(_) => Some(ServerConfig {
+                value: self.json_tree(key, &node, Text::expose)?,
+                shown: self.json_tree(key, &node, Text::shown)?,
+            }),
+            _ => {
+                self.wrong(key, "a mapping", &node);
+                None
+            }
+        }
+    }
+
+    fn json_tree(&mut self, key: &str, node: &Node, form: fn(&Text) -> &str) -> Option<serde_json::Value> {
+        use serde_json::Value as Json;
+        Some(match &node.value {
+            Value::Null => Json::Null,
+            Value::Bool(it) => Json::Bool(*it),
+            Value::Str(it) => Json::String(form(&it.text).to_owned()),
+            Value::Int(it) => match Number::from_i128(*it) {
+                Some(it) => Json::Number(it),
+                None => return self.not_json(key, node.at),
+            },
+            Value::Float(it) => match Number::from_f64(*it) {
+                Some(it) => Json::Number(it),
+                None => return self.not_json(key, node.at),
+            },
+            Value::Seq(items) => {
+                Json::Array(items.iter().map(|it| self.json_tree(key, it, form)).collect::<Option<_>>()?)
+            }
+            Value::Map(pairs) => {
+                let pairs =
+                    pairs.iter().map(|it| Some((it.key.clone(), self.json_tree(key, &it.node, form)?)));
+                Json::Object(pairs.collect::<Option<Map<_, _>>>()?)
+            }
+        })
+    }
+
+    fn not_json<T>(&mut self, key: &str, at: Place) -> Option<T> {
+        self.diagnostics.not_a_json_number(at, self.class, key);
+        None
+    }
+
+    fn wrong(&mut self, key: &str, expected: &str, node: &Node) {
+        self.diagnostics.wrong_type(self.class, key, expected, node);
+    }
+}
+
+/// A string that was wholly one variable takes the type that its value would have had, written unquoted.
+fn typed(node: Node) -> Node {
+    match node.value {
+        Value::Str(ref it) if it.is_variable => match scalar::resolve(it.text.expose().trim()) {
+            // What is still a string keeps its hidden form.
+            Value::Str(_) | Value::Null => node,
+            value => Node { value, at: node.at },
+        },
+        _ => node,
+    }
+}
+
+fn as_number(node: &Node) -> Option<f64> {
+    match node.value {
+        Value::Int(it) => Some(it as f64),
+        Value::Float(it) => Some(it),
+        _ => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! The operator's own file, wharf.toml: what this machine allows, whoever wrote the agent file.
+
+use super::{
+    decode,
+    diagnostic::Diagnostics,
+    grants::Grants,
+    plan::Launcher,
+    raw::{Field, RawArguments, RawGrants, RawSettings},
+    read::Reader,
+    toml,
+};
+use crate::glob::Glob;
+use std::path::{Path, PathBuf};
+
+/// The settings of this machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Exceptions from the rules of agent.yaml.
+    pub grants: Grants,
+}
+
+/// Reads wharf.toml. Either there are settings or there are errors.
+pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, Diagnostics) {
+    let mut diagnostics = match decode(text.as_ref(), file) {
+        Ok(text) => Diagnostics::new(file, text),
+        Err(diagnostics) => return (None, diagnostics),
+    };
+    let source = diagnostics.source().to_owned();
+    let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
+        let RawSettings { grants } = RawSettings::read(root, &mut diagnostics)?;
+        let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics))?;
+        Some(Settings { grants })
+    });
+    diagnostics.settle();
+    (settings.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
+    let raw = RawGrants::read(field.node, diagnostics)?;
+    let RawGrants { commands, arguments, packages, environment, insecure_hosts } = raw;
+    Some(Grants {
+        commands: self::commands(commands, diagnostics),
+        arguments: self::arguments(arguments, diagnostics),
+        packages: globs("packages", packages, diagnostics),
+        environment: globs("environment", environment, diagnostics),
+        insecure_hosts: words("insecure_hosts", insecure_hosts, diagnostics),
+    })
+}
+
+fn commands(field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let commands = reader.texts("commands", field).map_or_else(Vec::new, |it| it.value);
+    for command in commands.iter().filter(|it| !Path::new(it.value.expose()).is_absolute()) {
+        reader.diagnostics.command_not_absolute(command.at, command.value.shown());
+    }
+    commands.into_iter().map(|it| PathBuf::from(it.value.expose())).collect()
+}
+
+fn arguments(field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<(Launcher, Glob)> {
+    let Some(raw) = field.and_then(|it| RawArguments::read(it.node, diagnostics)) else {
+        return Vec::new();
+    };
+    let RawArguments { npx, uvx, docker } = raw;
+    [(Launcher::Npx, npx), (Launcher::Uvx, uvx), (Launcher::Docker, docker)]
+        .into_iter()
+        .flat_map(|(launcher, field)| {
+            let globs = globs(launcher.as_str(), field, diagnostics);
+            globs.into_iter().map(move |it| (launcher, it))
+        })
+        .collect()
+}
+
+fn globs(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<Glob> {
+    words(key, field, diagnostics).into_iter().map(Glob::new).collect()
+}
+
+fn words(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<String> {
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let words = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+    words.into_iter().map(|it| it.value.expose().to_owned()).collect()
+}

@@ -1,0 +1,49 @@
+//! Did you mean: the known word that is closest to the one that was written.
+
+/// The closest of the candidates, if any is close enough to be worth a word. The spelling of words
+/// (`requestTimeout`, `request-timeout`) counts for nothing.
+pub(crate) fn closest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // A longer word is no typing mistake, and comparing it is not free.
+    if written.len() > 64 {
+        return None;
+    }
+    let written = bare(written);
+    let allowed = match written.chars().count() {
+        0..=2 => 0,
+        3..=5 => 1,
+        6..=9 => 2,
+        _ => 3,
+    };
+    candidates
+        .map(|it| (strsim::damerau_levenshtein(&written, &bare(it)), it))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, it)| it)
+}
+
+fn bare(word: &str) -> String {
+    word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions() {
+        let keys = ["name", "command", "request_timeout", "envFile", "http", "sse", "stdio"];
+        for (written, expected) in [
+            ("commnad", Some("command")),
+            ("requestTimeout", Some("request_timeout")),
+            ("request-timeout", Some("request_timeout")),
+            ("envfile", Some("envFile")),
+            ("NAME", Some("name")),
+            ("htttp", Some("http")),
+            ("colour", None),
+            ("", None),
+            ("x", None),
+        ] {
+            assert_eq!(closest(written, keys.into_iter()), expected, "{written}");
+        }
+    }
+}

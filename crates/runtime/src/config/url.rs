@@ -1,0 +1,255 @@
+//! Which addresses an agent file may name.
+//!
+//! The host is parsed, never compared as a prefix, and it must be written the way it is meant: the parser of URLs
+//! reads `http://2130706433`, `http://127.1` and `http://localhost` in other alphabets as loopback, and a reviewer
+//! does not.
+
+use super::{
+    diagnostic::Diagnostics,
+    grants::Grants,
+    place::{Place, Placed},
+};
+use crate::text::Text;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::{Host, Url};
+
+/// What the transport asks of the scheme.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// sse and http: https, or http to this machine.
+    Http,
+    /// websocket: wss, or ws with a warning beyond this machine.
+    WebSocket,
+}
+
+/// Checks the address of a server. `None` means a complaint was recorded.
+pub(crate) fn check(
+    text: &Placed<Text>,
+    wants: Wants,
+    grants: &Grants,
+    diagnostics: &mut Diagnostics,
+) -> Option<Url> {
+    hide_private_parts(text, diagnostics);
+    let written = text.value.expose();
+    let Some(authority) = authority(written) else {
+        diagnostics.url_scheme(text.at, wants, written);
+        return None;
+    };
+    let url = match Url::parse(written) {
+        Ok(url) => url,
+        Err(error) => {
+            diagnostics.url_invalid(text.at, &error.to_string());
+            return None;
+        }
+    };
+    if written.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
+        diagnostics.url_invalid(text.at, "it contains white space or a backslash");
+        return None;
+    }
+    if authority.contains('@') {
+        diagnostics.url_userinfo(text.at);
+        return None;
+    }
+    let (Some(host), Some(name)) = (url.host(), url.host_str()) else {
+        diagnostics.url_invalid(text.at, "it has no host");
+        return None;
+    };
+    let granted = grants.allow_insecure(name);
+    if let Some(why) = suspicious(&host, written_host(authority)).filter(|_| !granted) {
+        diagnostics.url_host(text.at, &why);
+        return None;
+    }
+    let secure = matches!(url.scheme(), "https" | "wss");
+    match (wants, url.scheme()) {
+        (Wants::Http, "https" | "http") if secure || granted || is_loopback(&host) => Some(url),
+        (Wants::WebSocket, "wss" | "ws") => {
+            if !secure && !granted && !is_loopback(&host) {
+                diagnostics.websocket_in_the_clear(text.at);
+            }
+            Some(url)
+        }
+        _ => {
+            diagnostics.url_scheme(text.at, wants, written);
+            None
+        }
+    }
+}
+
+/// What stands between `://` and the path, as written.
+fn authority(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_scheme = !scheme.is_empty()
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    is_scheme.then(|| rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
+}
+
+fn written_host(authority: &str) -> &str {
+    if authority.starts_with('[') {
+        return authority.split_inclusive(']').next().unwrap_or(authority);
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+/// A password in the address, or a key in its query, is not quoted when there is something to complain about.
+fn hide_private_parts(text: &Placed<Text>, diagnostics: &mut Diagnostics) {
+    let source = diagnostics.source().get(text.at.start..text.at.end).unwrap_or_default();
+    let after_scheme = source.find("://").map_or(0, |at| at + 3);
+    let userinfo = source[after_scheme..].split(['/', '?', '#']).next().and_then(|it| it.rfind('@'));
+    let query = source.find('?');
+    let parts = [
+        userinfo.map(|end| (after_scheme, after_scheme + end)),
+        query.map(|start| (start + 1, source.len())),
+    ];
+    for (start, end) in parts.into_iter().flatten() {
+        diagnostics.hide(Place::new(text.at.start + start, text.at.start + end));
+    }
+}
+
+/// `localhost`, `*.localhost`, 127.0.0.0/8 and `[::1]`.
+fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        Host::Ipv4(ip) => ip.is_loopback(),
+        Host::Ipv6(ip) => ip.is_loopback(),
+    }
+}
+
+/// Why a host is not to be trusted, whatever the scheme.
+fn suspicious(host: &Host<&str>, written: &str) -> Option<String> {
+    if written.ends_with('.') {
+        return Some("its host ends with a dot".to_owned());
+    }
+    let ip = match host {
+        Host::Domain(name) => {
+            let metadata = ["metadata.google.internal", "metadata.goog", "instance-data"].contains(name);
+            let disguised = is_loopback(host) && !name.eq_ignore_ascii_case(written);
+            return match () {
+                () if metadata => Some("its host is a cloud's metadata service".to_owned()),
+                () if disguised => Some(format!("its host is another spelling of `{name}`; write it so")),
+                () => None,
+            };
+        }
+        Host::Ipv4(ip) => IpAddr::V4(*ip),
+        Host::Ipv6(ip) => IpAddr::V6(*ip),
+    };
+    let plain = match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let mapped = embedded_v4(ip);
+    let seen = mapped.map_or(ip, IpAddr::V4);
+    match () {
+        () if is_metadata(seen) => Some("its host is a link-local or metadata address".to_owned()),
+        () if seen.is_unspecified() => {
+            Some("its host is the unspecified address; write `127.0.0.1`".to_owned())
+        }
+        () if mapped.is_some_and(|it| it.is_loopback()) => {
+            Some("its host is another spelling of a loopback address; write `127.0.0.1`".to_owned())
+        }
+        () if !plain.eq_ignore_ascii_case(written) => {
+            Some(format!("its host is another spelling of `{plain}`; write it so"))
+        }
+        () => None,
+    }
+}
+
+/// The IPv4 address inside a mapped or compatible IPv6 one.
+fn embedded_v4(ip: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(ip) = ip else { return None };
+    if ip == Ipv6Addr::LOCALHOST || ip == Ipv6Addr::UNSPECIFIED {
+        return None;
+    }
+    ip.to_ipv4()
+}
+
+fn is_metadata(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            ip.is_link_local() || matches!(ip.octets(), [100, 100, 100, 200] | [168, 63, 129, 16])
+        }
+        IpAddr::V6(ip) => {
+            ip.segments()[0] & 0xffc0 == 0xfe80 || ip == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(url: &str, wants: Wants) -> &'static str {
+        let grants = Grants { insecure_hosts: vec!["box.lan".to_owned()], ..Grants::default() };
+        let mut diagnostics = Diagnostics::new("agent.yaml", url);
+        let text = Placed::new(Text::plain(url), Place::new(0, url.len()));
+        let checked = check(&text, wants, &grants, &mut diagnostics);
+        match (checked.is_some(), diagnostics.items()) {
+            (true, []) => "fine",
+            (true, [_]) => "warned",
+            (false, [it]) if it.code == "V-07" || it.code == "V-08" => "refused",
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        for (url, expected) in [
+            ("https://mcp.example.com/sse", "fine"),
+            ("HTTPS://MCP.example.com", "fine"),
+            ("http://localhost:8080/mcp", "fine"),
+            ("http://LOCALHOST/", "fine"),
+            ("http://app.localhost/", "fine"),
+            ("http://127.0.0.1:1", "fine"),
+            ("http://127.8.9.10", "fine"),
+            ("http://[::1]:80/x", "fine"),
+            ("https://10.0.0.7/mcp", "fine"),
+            ("https://[2001:db8::1]/mcp", "fine"),
+            ("http://box.lan/mcp", "fine"),
+            ("https://müller.example/", "fine"),
+            ("http://mcp.example.com", "refused"),
+            ("http://localhost.evil.com", "refused"),
+            ("http://127.0.0.1.evil.com", "refused"),
+            ("http://127.0.0.1@evil.com", "refused"),
+            ("https://user:pass@example.com", "refused"),
+            ("http://2130706433", "refused"),
+            ("http://0x7f000001", "refused"),
+            ("http://0177.0.0.1", "refused"),
+            ("http://127.1", "refused"),
+            ("http://[::ffff:127.0.0.1]", "refused"),
+            ("http://[::ffff:7f00:1]", "refused"),
+            ("http://[0:0:0:0:0:0:0:1]", "refused"),
+            ("http://localhost./", "refused"),
+            ("https://example.com./", "refused"),
+            ("http://ⓛocalhost/", "refused"),
+            ("http://local%68ost/", "refused"),
+            ("http://0.0.0.0/", "refused"),
+            ("https://169.254.169.254/latest", "refused"),
+            ("https://[::ffff:a9fe:a9fe]/", "refused"),
+            ("https://[fe80::1]/", "refused"),
+            ("https://metadata.google.internal/", "refused"),
+            ("ftp://example.com", "refused"),
+            ("ws://localhost", "refused"),
+            ("example.com/mcp", "refused"),
+            ("https:example.com", "refused"),
+            ("https:/\\example.com", "refused"),
+            ("https://exa mple.com", "refused"),
+            ("https://example.com\\@evil.com", "refused"),
+            ("https://example.com/\n", "refused"),
+            ("https://", "refused"),
+            ("https://[::1", "refused"),
+            ("https://example.com:99999/", "refused"),
+            ("", "refused"),
+        ] {
+            assert_eq!(verdict(url, Wants::Http), expected, "{url}");
+        }
+        for (url, expected) in [
+            ("wss://mcp.example.com/ws", "fine"),
+            ("ws://localhost:9/ws", "fine"),
+            ("ws://box.lan/ws", "fine"),
+            ("ws://mcp.example.com/ws", "warned"),
+            ("https://mcp.example.com/ws", "refused"),
+            ("ws://127.1/", "refused"),
+        ] {
+            assert_eq!(verdict(url, Wants::WebSocket), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Replaces `${VAR}` in string values, after parsing, so that a value can never change the structure of a file.
+//!
+//! `${workspaceFolder}`, `${workspaceFolderBasename}` and `${userHome}` come first, then the environment of the
+//! process, then the entry's env file. `${env:X}` is `${X}` without the first three, `${X:-default}` has a default
+//! for when X is unset or empty, `$${` is a literal `${`. What is put in is not looked at again.
+
+use super::{
+    diagnostic::Diagnostics,
+    env::Env,
+    node::{Node, Str, Value},
+    place::Place,
+};
+use crate::text::Text;
+use std::collections::BTreeMap;
+
+/// Bytes that all substitutions of one file may produce.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Where variables are looked up.
+pub(crate) struct Scope<'a> {
+    pub(crate) env: &'a Env,
+    /// The entry's env file; `None` when it could not be read, and then an unknown variable is not a second mistake.
+    pub(crate) env_file: Option<&'a BTreeMap<String, String>>,
+}
+
+/// Replaces variables in a tree, within a budget that one file shares.
+pub(crate) struct Substitution<'a> {
+    source: &'a str,
+    produced: usize,
+}
+
+enum Piece<'a> {
+    Literal(&'a str),
+    /// `$${`
+    Escape,
+    Variable(Variable<'a>),
+    Malformed {
+        written: &'a str,
+        why: &'static str,
+    },
+}
+
+struct Variable<'a> {
+    written: &'a str,
+    name: &'a str,
+    only_env: bool,
+    default: Option<&'a str>,
+}
+
+struct Found {
+    value: String,
+    secret: bool,
+}
+
+impl<'a> Substitution<'a> {
+    pub(crate) fn new(source: &'a str) -> Substitution<'a> {
+        Substitution { source, produced: 0 }
+    }
+
+    pub(crate) fn apply(&mut self, node: &mut Node, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
+        match &mut node.value {
+            Value::Str(text) if text.text.expose().contains("${") => {
+                *text = self.replaced(text.text.expose(), node.at, scope, diagnostics);
+            }
+            Value::Seq(items) => items.iter_mut().for_each(|it| self.apply(it, scope, diagnostics)),
+            Value::Map(pairs) => {
+                pairs.iter_mut().for_each(|it| self.apply(&mut it.node, scope, diagnostics));
+            }
+            _ => {}
+        }
+    }
+
+    fn replaced(&mut self, text: &str, at: Place, scope: &Scope<'_>, diagnostics: &mut Diagnostics) -> Str {
+        let pieces = pieces(text);
+        let is_variable = matches!(pieces[..], [Piece::Variable(_)]);
+        let (mut value, mut shown, mut secret) = (String::new(), String::new(), false);
+        let mut searched = at.start;
+        for piece in pieces {
+            match piece {
+                Piece::Literal(text) => {
+                    [&mut value, &mut shown].into_iter().for_each(|it| it.push_str(text));
+                }
+                Piece::Escape => {
+                    value.push_str("${");
+                    shown.push_str("$${");
+                }
+                Piece::Malformed { written, why } => {
+                    diagnostics.malformed_variable(self.locate(written, at, &mut searched), written, why);
+                }
+                Piece::Variable(variable) => {
+                    let at = self.locate(variable.written, at, &mut searched);
+                    let Some(found) = scope.find(&variable) else {
+                        scope.complain(&variable, at, diagnostics);
+                        continue;
+                    };
+                    self.produced += found.value.len();
+                    if self.produced > MOST_BYTES {
+                        diagnostics.substitution_over_budget(at);
+                        continue;
+                    }
+                    secret |= found.secret;
+                    shown.push_str(if found.secret { variable.written } else { &found.value });
+                    value.push_str(&found.value);
+                }
+            }
+        }
+        let text = if secret { Text::secret(value, shown) } else { Text::plain(value) };
+        Str { text, is_variable }
+    }
+
+    /// Where a variable stands inside its scalar; the scalar as a whole where escapes or folding hide it.
+    fn locate(&self, written: &str, at: Place, searched: &mut usize) -> Place {
+        let rest = self.source.get(*searched..at.end).unwrap_or_default();
+        match rest.find(written) {
+            Some(offset) => {
+                let start = *searched + offset;
+                *searched = start + written.len();
+                Place::new(start, *searched)
+            }
+            None => at,
+        }
+    }
+}
+
+impl Scope<'_> {
+    fn find(&self, variable: &Variable<'_>) -> Option<Found> {
+        let plain = |value: String| Found { value, secret: false };
+        if !variable.only_env
+            && let Some(value) = self.predefined(variable.name)
+        {
+            return value.map(plain);
+        }
+        let from_process = self.env.variables.get(variable.name);
+        let value = from_process.or_else(|| self.env_file?.get(variable.name));
+        match (value, variable.default) {
+            (Some(value), default) if default.is_none() || !value.is_empty() => {
+                Some(Found { value: value.clone(), secret: true })
+            }
+            (_, default) => default.map(|it| plain(it.to_owned())),
+        }
+    }
+
+    /// The outer `None`: not one of ours. The inner: ours, but there is no home to speak of.
+    fn predefined(&self, name: &str) -> Option<Option<String>> {
+        let folder = &self.env.folder;
+        match name {
+            "workspaceFolder" => Some(Some(folder.to_string_lossy().into_owned())),
+            "workspaceFolderBasename" => Some(Some(
+                folder.file_name().map_or_else(String::new, |it| it.to_string_lossy().into_owned()),
+            )),
+            "userHome" => Some(self.env.home.as_ref().map(|it| it.to_string_lossy().into_owned())),
+            _ => None,
+        }
+    }
+
+    fn complain(&self, variable: &Variable<'_>, at: Place, diagnostics: &mut Diagnostics) {
+        if let Some(env_file) = self.env_file {
+            let known = self.env.variables.keys().chain(env_file.keys()).map(String::as_str);
+            let predefined = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
+            diagnostics.unset_variable(at, variable.name, known.chain(predefined));
+        }
+    }
+}
+
+/// Cuts a text at its variables.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        // Of `$$${X}` the first two are the escape's, as reading from the left has it.
+        let escaped = rest[..at].ends_with('$');
+        let before = &rest[..at - usize::from(escaped)];
+        if !before.is_empty() {
+            pieces.push(Piece::Literal(before));
+        }
+        let (piece, tail) = if escaped { (Piece::Escape, &rest[at + 2..]) } else { variable(&rest[at..]) };
+        pieces.push(piece);
+        rest = tail;
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Literal(rest));
+    }
+    pieces
+}
+
+/// Reads the `${…}` at the start of `text`.
+fn variable(text: &str) -> (Piece<'_>, &str) {
+    let Some(end) = text.find('}') else {
+        return (Piece::Malformed { written: text, why: "the `}` is missing" }, "");
+    };
+    let (written, tail) = text.split_at(end + 1);
+    let inside = &written[2..end];
+    let (only_env, name) = match inside.strip_prefix("env:") {
+        Some(name) => (true, name),
+        None => (false, inside),
+    };
+    let (name, default) = match name.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (name, None),
+    };
+    let why = match () {
+        () if name.is_empty() => "it names no variable",
+        () if inside.contains("${") => "a variable inside a variable is not supported",
+        () if name.starts_with("input:") => {
+            "`${input:…}` belongs to VS Code; name an environment variable instead, or import the file with `wharf init --from vscode`"
+        }
+        () if name.contains(':') => "only `${NAME}`, `${env:NAME}` and `${NAME:-default}` are supported",
+        () if !is_name(name) => "a name has letters, digits and `_`, and does not begin with a digit",
+        () => return (Piece::Variable(Variable { written, name, only_env, default }), tail),
+    };
+    // A nested one ends at a later brace; what follows it is not worth reading.
+    let tail = if inside.contains("${") { "" } else { tail };
+    (Piece::Malformed { written, why }, tail)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<(&str, &str), &str>) {
+        let mut env = Env::bare();
+        env.folder = "/w/demo".into();
+        env.home = Some("/h".into());
+        for (name, value) in [("A", "one"), ("B", "${A}"), ("EMPTY", ""), ("userHome", "not this")] {
+            env.variables.insert(name.into(), value.into());
+        }
+        let env_file = BTreeMap::from([("A".into(), "file".into()), ("F".into(), "from file".into())]);
+        let scope = Scope { env: &env, env_file: Some(&env_file) };
+        let mut diagnostics = Diagnostics::new("agent.yaml", text);
+        let mut node = Node { value: Value::plain(text), at: Place::new(0, text.len()) };
+        Substitution::new(text).apply(&mut node, &scope, &mut diagnostics);
+        let Value::Str(Str { text: got, .. }) = node.value else { panic!("a string stays a string") };
+        match expected {
+            Ok(expected) => assert_eq!((got.expose(), got.shown()), expected, "{text}"),
+            Err(expected) => {
+                let message = diagnostics.items().first().map_or("", |it| it.message.as_str());
+                assert!(message.contains(expected), "{text}: {message:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn substitutes() {
+        check("plain $A $$ {A}", Ok(("plain $A $$ {A}", "plain $A $$ {A}")));
+        check("${A}", Ok(("one", "${A}")));
+        check("x-${A}-${F}", Ok(("x-one-from file", "x-${A}-${F}")));
+        check("${B}", Ok(("${A}", "${B}")));
+        check("${workspaceFolder}/${workspaceFolderBasename}", Ok(("/w/demo/demo", "/w/demo/demo")));
+        check("${userHome}", Ok(("/h", "/h")));
+        check("${env:userHome}", Ok(("not this", "${env:userHome}")));
+        check("${NOPE:-fallback}", Ok(("fallback", "fallback")));
+        check("${EMPTY:-fallback}", Ok(("fallback", "fallback")));
+        check("${EMPTY}", Ok(("", "${EMPTY}")));
+        check("${A:-x}", Ok(("one", "${A:-x}")));
+        check("${NOPE:-}", Ok(("", "")));
+        check("$${A}", Ok(("${A}", "${A}")));
+        check("$${A} ${A}", Ok(("${A} one", "$${A} ${A}")));
+        for (text, message) in [
+            ("${NOPE}", "ConfigError: Environment variable 'NOPE' not found"),
+            ("${}", "names no variable"),
+            ("${A", "`}` is missing"),
+            ("${input:x}", "VS Code"),
+            ("${X:?}", "only `${NAME}`"),
+            ("${X-d}", "letters, digits"),
+            ("${1X}", "letters, digits"),
+            ("${X:-${A}}", "inside a variable"),
+            ("${config:x}", "only `${NAME}`"),
+        ] {
+            check(text, Err(message));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! YAML text to a tree of nodes, within a budget.
+//!
+//! Built on the parser's events rather than on serde: only so are all duplicate keys, tags and broken merges of a
+//! file reported at once, and does every key, not only every value, have a place. The stack is ours, so depth costs
+//! heap and never the call stack; an alias pays for what it repeats before it is repeated.
+
+use super::{
+    diagnostic::Diagnostics,
+    node::{Node, Pair, Value},
+    place::Place,
+    scalar,
+};
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use std::collections::{HashMap, HashSet};
+
+/// Nodes of one file, counting what aliases repeat.
+const MOST_NODES: usize = 200_000;
+/// Bytes of text in all scalars, counting what aliases repeat.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// How deep sequences and mappings may nest.
+const DEEPEST: usize = 64;
+
+/// Reads one document. `None` means that there is no tree; complaints may have been recorded in any case.
+pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
+    if let Some(at) = source.find(is_unwelcome) {
+        let character = source[at..].chars().next().unwrap_or_default();
+        diagnostics.control_character(Place::new(at, at + character.len_utf8()), character);
+        return None;
+    }
+    let options = granit_parser::options! {
+        emit_unresolved_aliases: true,
+        flow_nesting_limit: DEEPEST + 1,
+        block_nesting_limit: DEEPEST + 1,
+    };
+    let mut builder = Builder::new(source, diagnostics);
+    for next in Parser::new_from_str_with_options(source, options) {
+        match next
+            .map_err(|error| builder.syntax(&error))
+            .and_then(|(event, span)| builder.take(event, &span))
+        {
+            Ok(()) => {}
+            Err(Refused) => return None,
+        }
+    }
+    if builder.root.is_none() {
+        builder.diagnostics.empty_file();
+    }
+    builder.root
+}
+
+/// What no text file contains. A byte order mark inside a text also confuses the parser about its place.
+fn is_unwelcome(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}') || c == '\u{feff}'
+}
+
+/// A complaint was recorded after which reading on makes no sense.
+struct Refused;
+
+struct Builder<'a> {
+    diagnostics: &'a mut Diagnostics,
+    source: &'a str,
+    stack: Vec<Frame>,
+    anchors: HashMap<usize, Node>,
+    root: Option<Node>,
+    nodes: usize,
+    bytes: usize,
+}
+
+struct Frame {
+    at: Place,
+    anchor: usize,
+    kind: Collection,
+}
+
+enum Collection {
+    Seq(Vec<Node>),
+    Map(Mapping),
+}
+
+#[derive(Default)]
+struct Mapping {
+    pairs: Vec<Pair>,
+    merges: Vec<Node>,
+    seen: HashMap<String, Place>,
+    /// A key that still waits for its value.
+    key: Option<Key>,
+}
+
+struct Key {
+    text: String,
+    at: Place,
+    /// An unquoted `<<`.
+    merges: bool,
+    /// A second value for this key is read, so that its own mistakes are found, and then dropped.
+    repeated: bool,
+}
+
+impl<'a> Builder<'a> {
+    fn new(source: &'a str, diagnostics: &'a mut Diagnostics) -> Builder<'a> {
+        Builder {
+            diagnostics,
+            source,
+            stack: Vec::new(),
+            anchors: HashMap::new(),
+            root: None,
+            nodes: 0,
+            bytes: 0,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Refused> {
+        let at = self.place(span);
+        match event {
+            Event::DocumentStart(..) if self.root.is_some() => {
+                self.diagnostics.several_documents(at);
+                Err(Refused)
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.pay(1, text.len(), at)?;
+                let merges = style == ScalarStyle::Plain && tag.is_none() && text == "<<";
+                if self.expects_key() {
+                    return self.key(text.into_owned(), at, merges);
+                }
+                let value = self.scalar(&text, style, tag.as_deref(), span);
+                self.place_node(Node { value, at }, anchor)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.open(at, anchor, Collection::Seq(Vec::new()), "seq", tag.as_deref(), span)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.open(at, anchor, Collection::Map(Mapping::default()), "map", tag.as_deref(), span)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(id) => self.alias(id, at),
+            Event::UnresolvedAlias(name) => {
+                self.diagnostics.unknown_alias(at, &name);
+                self.place_node(Node { value: Value::Null, at }, 0)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(self.stack.last(), Some(Frame { kind: Collection::Map(Mapping { key: None, .. }), .. }))
+    }
+
+    fn key(&mut self, text: String, at: Place, merges: bool) -> Result<(), Refused> {
+        let Some(Frame { kind: Collection::Map(map), .. }) = self.stack.last_mut() else {
+            return Ok(());
+        };
+        let first = map.seen.get(&text).copied();
+        match first {
+            Some(first) => self.diagnostics.duplicate_key(at, &text, first),
+            None => _ = map.seen.insert(text.clone(), at),
+        }
+        map.key = Some(Key { text, at, merges, repeated: first.is_some() });
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Value {
+        let Some(tag) = tag else {
+            return match style {
+                ScalarStyle::Plain => scalar::resolve(text),
+                _ => Value::plain(text),
+            };
+        };
+        let value = scalar::resolve(text);
+        match (tag.core_suffix(), &value) {
+            (Some("str"), _) => Value::plain(text),
+            (Some("int"), Value::Int(_)) | (Some("bool"), Value::Bool(_)) | (Some("null"), Value::Null) => {
+                value
+            }
+            (Some("float"), Value::Float(_)) => value,
+            (Some("float"), Value::Int(whole)) => Value::Float(*whole as f64),
+            _ if tag.original() == "!" => Value::plain(text),
+            _ => {
+                self.unknown_tag(tag, span);
+                Value::Null
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        at: Place,
+        anchor: usize,
+        kind: Collection,
+        own_tag: &str,
+        tag: Option<&Tag>,
+        span: &Span,
+    ) -> Result<(), Refused> {
+        self.pay(1, 0, at)?;
+        if self.stack.len() >= DEEPEST {
+            self.diagnostics.too_deep(at, DEEPEST);
+            return Err(Refused);
+        }
+        if self.expects_key() {
+            self.diagnostics.key_not_a_string(at);
+            return Err(Refused);
+        }
+        if let Some(tag) = tag.filter(|it| it.core_suffix() != Some(own_tag) && it.original() != "!") {
+            self.unknown_tag(tag, span);
+        }
+        self.stack.push(Frame { at, anchor, kind });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Refused> {
+        let Some(Frame { at, anchor, kind }) = self.stack.pop() else { return Ok(()) };
+        let node = match kind {
+            Collection::Seq(items) => Node { value: Value::Seq(items), at },
+            Collection::Map(map) => {
+                // What a reader looks for is the first key, not the brace or the white space before it.
+                let at = map.pairs.first().map_or(at, |first| first.key_at);
+                Node { value: Value::Map(self.merged(map)), at }
+            }
+        };
+        self.place_node(node, anchor)
+    }
+
+    fn alias(&mut self, id: usize, at: Place) -> Result<(), Refused> {
+        let Some(node) = self.anchors.get(&id).cloned() else {
+            self.diagnostics.recursive_alias(at);
+            return Err(Refused);
+        };
+        let (nodes, bytes) = weight(&node);
+        self.pay(nodes, bytes, at)?;
+        match (self.expects_key(), &node.value) {
+            (false, _) => self.place_node(node, 0),
+            (true, Value::Str(it)) => self.key(it.text.expose().to_owned(), at, false),
+            (true, _) => {
+                self.diagnostics.key_not_a_string(at);
+                Err(Refused)
+            }
+        }
+    }
+
+    /// Puts a finished node where it belongs: into the collection around it, or at the root.
+    fn place_node(&mut self, node: Node, anchor: usize) -> Result<(), Refused> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.stack.last_mut().map(|frame| &mut frame.kind) {
+            None => self.root = Some(node),
+            Some(Collection::Seq(items)) => items.push(node),
+            Some(Collection::Map(map)) => match map.key.take() {
+                Some(Key { merges: true, .. }) => map.merges.push(node),
+                Some(Key { text, at, repeated: false, .. }) => {
+                    map.pairs.push(Pair { key: text, key_at: at, node });
+                }
+                Some(Key { .. }) | None => {}
+            },
+        }
+        Ok(())
+    }
+
+    /// The pairs of a mapping with what `<<` brings in. What is written beats what is merged, and the first merge wins.
+    fn merged(&mut self, map: Mapping) -> Vec<Pair> {
+        let Mapping { mut pairs, merges, .. } = map;
+        if merges.is_empty() {
+            return pairs;
+        }
+        let mut seen: HashSet<String> = pairs.iter().map(|it| it.key.clone()).collect();
+        for merge in merges {
+            let sources = match merge.value {
+                Value::Seq(sources) => sources,
+                value => vec![Node { value, at: merge.at }],
+            };
+            for source in sources {
+                match source.value {
+                    Value::Map(more) => {
+                        pairs.extend(more.into_iter().filter(|it| seen.insert(it.key.clone())));
+                    }
+                    _ => self.diagnostics.merge_needs_mapping(source.at),
+                }
+            }
+        }
+        pairs
+    }
+
+    fn pay(&mut self, nodes: usize, bytes: usize, at: Place) -> Result<(), Refused> {
+        self.nodes += nodes;
+        self.bytes += bytes;
+        if self.nodes > MOST_NODES || self.bytes > MOST_BYTES {
+            self.diagnostics.over_budget(at);
+            return Err(Refused);
+        }
+        Ok(())
+    }
+
+    fn unknown_tag(&mut self, tag: &Tag, span: &Span) {
+        let at = span.tag_span().map_or_else(|| self.place(span), |it| self.place(&it));
+        self.diagnostics.unknown_tag(at, &tag.original());
+    }
+
+    fn syntax(&mut self, error: &ScanError) -> Refused {
+        let start = error.marker().byte_offset().unwrap_or(self.source.len());
+        let start = self.source.floor_char_boundary(start);
+        let length = self.source[start..].chars().next().map_or(0, char::len_utf8);
+        self.diagnostics.syntax(Place::new(start, start + length), &error.info());
+        Refused
+    }
+
+    fn place(&self, span: &Span) -> Place {
+        let range = span.byte_range().unwrap_or_default();
+        let start = self.source.floor_char_boundary(range.start);
+        let text = self.source.get(start..self.source.ceil_char_boundary(range.end)).unwrap_or_default();
+        Place::new(start, start + text.trim_end().len())
+    }
+}
+
+/// The nodes and bytes of a tree: what repeating it costs.
+fn weight(node: &Node) -> (usize, usize) {
+    let mut waiting = vec![node];
+    let (mut nodes, mut bytes) = (0, 0);
+    while let Some(node) = waiting.pop() {
+        nodes += 1;
+        match &node.value {
+            Value::Str(it) => bytes += it.text.expose().len(),
+            Value::Seq(items) => waiting.extend(items),
+            Value::Map(pairs) => waiting.extend(pairs.iter().map(|it| &it.node)),
+            _ => {}
+        }
+    }
+    (nodes, bytes)
+}

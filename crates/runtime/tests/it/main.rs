@@ -1,0 +1,3 @@
+//! The integration tests of the runtime: one binary, one module for each subject.
+
+mod load;

@@ -1,0 +1,44 @@
+//! From what was typed to what is done.
+
+mod check;
+mod completions;
+mod explain;
+mod init;
+mod schema;
+
+use crate::{
+    cli::{Cli, Command, Common},
+    exit::Exit,
+    output::Output,
+    surroundings::{Surroundings, read_agent_file},
+};
+use wharf_runtime::config::{Diagnostics, Plan, load};
+
+/// Runs one command to its end.
+pub(crate) fn run(cli: Cli) -> Exit {
+    let Cli { common, command } = cli;
+    let output = Output { json: common.json, quiet: common.quiet, colour: common.color };
+    let around = match Surroundings::look() {
+        Ok(around) => around,
+        Err(error) => {
+            output.complain(&format!("error: the current directory cannot be used: {error}\n"));
+            return Exit::Usage;
+        }
+    };
+    match command {
+        Command::Init { from } => init::run(&common, from.as_deref(), &around, output),
+        Command::Check { strict } => check::run(&common, strict, &around, output),
+        Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
+        Command::Schema => schema::run(output),
+        Command::Completions { shell } => completions::run(shell, output),
+    }
+}
+
+/// Reads and loads the agent file with the operator's settings. Everything that is wrong is in the diagnostics.
+fn load_agent(common: &Common, around: &Surroundings) -> (Option<Plan>, Diagnostics) {
+    let loaded = around.settings(common.settings.as_deref()).and_then(|settings| {
+        let text = read_agent_file(&common.file)?;
+        Ok(load(text, &around.env_for(&common.file, settings.grants)))
+    });
+    loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
+}

@@ -1,0 +1,65 @@
+//! `wharf explain`: what each server resolves to, and which rule or default decided it. Never a secret value.
+
+mod describe;
+
+use super::load_agent;
+use crate::{cli::Common, exit::Exit, output::Output, surroundings::Surroundings};
+use describe::{Fact, describe, describe_model};
+use serde_json::{Map, Value, json};
+use wharf_runtime::config::{Plan, Source};
+
+pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, output: Output) -> Exit {
+    let (plan, diagnostics) = load_agent(common, around);
+    let Some(plan) = plan else {
+        output.diagnostics(&diagnostics);
+        return Exit::Usage;
+    };
+    let chosen: Vec<&Source> =
+        plan.sources.iter().filter(|it| name.is_none_or(|name| it.name.expose() == name)).collect();
+    if let (Some(name), true) = (name, chosen.is_empty()) {
+        output.complain(&unknown(name, &plan, diagnostics.file()));
+        return Exit::Usage;
+    }
+    if output.json {
+        let sources: Vec<Value> = chosen.iter().map(|it| to_json(it, around)).collect();
+        let model = plan.model.as_ref().map(|it| object(describe_model(it)));
+        output.json(&json!({ "model": model, "sources": sources }));
+    } else {
+        let model =
+            plan.model.as_ref().filter(|_| name.is_none()).map(|it| list("model", describe_model(it)));
+        let sources = chosen.iter().map(|it| list(it.name.shown(), describe(it, around)));
+        output.data(&model.into_iter().chain(sources).collect::<Vec<_>>().join("\n"));
+    }
+    Exit::Fine
+}
+
+fn unknown(name: &str, plan: &Plan, file: &str) -> String {
+    let names: Vec<&str> = plan.sources.iter().map(|it| it.name.shown()).collect();
+    match names[..] {
+        [] => format!("error: {file} has no tools\n"),
+        _ => format!("error: {file} has no tool '{name}'\nhelp: it has {}\n", names.join(", ")),
+    }
+}
+
+fn to_json(source: &Source, around: &Surroundings) -> Value {
+    let name = Fact::new("name", source.name.shown(), json!(source.name.shown()));
+    object([name].into_iter().chain(describe(source, around)))
+}
+
+fn object(facts: impl IntoIterator<Item = Fact>) -> Value {
+    Value::Object(facts.into_iter().map(|fact| (fact.key.to_owned(), fact.json)).collect::<Map<_, _>>())
+}
+
+/// The name, then a line per fact; what a fact has more than one of stands below it.
+fn list(name: &str, facts: Vec<Fact>) -> String {
+    let mut out = format!("{name}\n");
+    for Fact { key, lines, .. } in facts {
+        let mut label = key.replace('_', " ");
+        for line in lines {
+            out.push_str(format!("  {label:<14} {line}").trim_end());
+            out.push('\n');
+            label.clear();
+        }
+    }
+    out
+}

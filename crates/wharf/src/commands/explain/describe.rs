@@ -1,0 +1,247 @@
+//! The facts about one source, each in the form for people and in the form for programs.
+
+use crate::surroundings::Surroundings;
+use serde_json::{Value, json};
+use std::time::Duration;
+use wharf_agent::{default_endpoint, key_variable};
+use wharf_runtime::{
+    Text,
+    config::{Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, Remote, Source},
+};
+
+/// Something to know about a source.
+pub(super) struct Fact {
+    pub(super) key: &'static str,
+    pub(super) lines: Vec<String>,
+    pub(super) json: Value,
+}
+
+impl Fact {
+    pub(super) fn new(key: &'static str, line: impl Into<String>, json: Value) -> Fact {
+        Fact { key, lines: vec![line.into()], json }
+    }
+
+    fn list(key: &'static str, lines: Vec<String>, json: Value) -> Fact {
+        Fact { key, lines, json }
+    }
+}
+
+/// Everything that is known about a source before it is started.
+pub(super) fn describe(source: &Source, around: &Surroundings) -> Vec<Fact> {
+    let transport = source.endpoint.transport();
+    let mut facts = vec![
+        Fact::new("description", source.description.shown(), json!(source.description.shown())),
+        Fact::new("server", source.server.shown(), json!(source.server.shown())),
+        Fact::new("transport", by(source, "transport", transport), json!(transport)),
+    ];
+    facts.extend(endpoint(source, around));
+    if let Some(config) = &source.config {
+        let keys: Vec<&str> =
+            config.shown().as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let line = format!("{} (passed as MCP_CONFIG to a process, and in the handshake)", keys.join(", "));
+        facts.push(Fact::new("config", line, json!(keys)));
+    }
+    if !source.roots.is_empty() {
+        let roots: Vec<&str> = source.roots.iter().map(Text::shown).collect();
+        let mut lines: Vec<String> = roots.iter().map(|it| (*it).to_owned()).collect();
+        lines.push("(offered as MCP roots, from config.allowed_directories)".to_owned());
+        facts.push(Fact::list("roots", lines, json!(roots)));
+    }
+    facts.push(timeouts(source));
+    let lifecycle = source.lifecycle.as_str();
+    facts.push(Fact::new("lifecycle", by(source, "lifecycle", lifecycle), json!(lifecycle)));
+    facts.push(Fact::new("era", by(source, "era", source.era.as_str()), json!(source.era.as_str())));
+    facts.push(Fact::new("required", by(source, "required", yes(source.required)), json!(source.required)));
+    facts.push(names(source));
+    facts.push(discovery(source));
+    facts
+}
+
+/// What is known about the model before it is asked anything.
+pub(super) fn describe_model(model: &Model) -> Vec<Fact> {
+    let provider = model.provider;
+    let key = match (&model.api_key, key_variable(provider)) {
+        (Some(key), _) if key.is_secret() => format!("`api_key`, {}", key.shown()),
+        (Some(_), _) => "`api_key`, as written".to_owned(),
+        (None, Some(variable)) => format!("your environment, {variable} (default)"),
+        (None, None) => "none is needed".to_owned(),
+    };
+    let endpoint = match (&model.endpoint, default_endpoint(provider)) {
+        (Some(endpoint), _) => endpoint.shown().to_owned(),
+        (None, Some(endpoint)) => format!("{endpoint} (default)"),
+        (None, None) => "missing; `endpoint` must name your own".to_owned(),
+    };
+    vec![
+        Fact::new("provider", provider.as_str(), json!(provider.as_str())),
+        Fact::new("name", model.name.shown(), json!(model.name.shown())),
+        Fact::new("endpoint", endpoint.clone(), json!(endpoint)),
+        Fact::new("key", key.clone(), json!(key)),
+    ]
+}
+
+fn endpoint(source: &Source, around: &Surroundings) -> Vec<Fact> {
+    match &source.endpoint {
+        Endpoint::Builtin(builtin) => {
+            vec![Fact::new(
+                "runs",
+                format!("in this process ({})", builtin.as_str()),
+                json!(builtin.as_str()),
+            )]
+        }
+        Endpoint::Stdio(launch) => stdio(launch, around),
+        Endpoint::Sse(remote) => self::remote(remote),
+        Endpoint::WebSocket(_, url) => vec![Fact::new("url", url.shown(), json!(url.shown()))],
+        Endpoint::Http { remote, terminate_on_close } => {
+            let mut facts = self::remote(remote);
+            let line = by(source, "terminate_on_close", yes(*terminate_on_close));
+            facts.push(Fact::new("terminate_on_close", line, json!(terminate_on_close)));
+            facts
+        }
+    }
+}
+
+fn stdio(launch: &Launch, around: &Surroundings) -> Vec<Fact> {
+    let (name, path) = match &launch.program {
+        Program::Launcher(launcher) => (launcher.as_str().to_owned(), around.find_program(launcher.as_str())),
+        Program::Granted(path) => (path.display().to_string(), Some(path.clone())),
+    };
+    let found = match (&launch.program, &path) {
+        (Program::Granted(_), _) => format!("{name} (granted in wharf.toml)"),
+        (_, Some(path)) => format!("{} (found on PATH)", path.display()),
+        (_, None) => format!("{name} is not on PATH; install it before you start this server"),
+    };
+    let argv: Vec<&str> =
+        [name.as_str()].into_iter().chain(launch.args.iter().map(|it| it.value.shown())).collect();
+    let command_line = argv.iter().map(|it| shell_word(it)).collect::<Vec<_>>().join(" ");
+    let mut run = vec![command_line];
+    run.extend(launch.args.iter().filter_map(why).map(|it| format!("({it})")).fold(
+        Vec::new(),
+        |mut seen, it| {
+            if !seen.contains(&it) {
+                seen.push(it);
+            }
+            seen
+        },
+    ));
+    let args: Vec<Value> =
+        launch.args.iter().map(|it| json!({ "value": it.value.shown(), "why": why(it) })).collect();
+    vec![
+        Fact::list("runs", run, json!(argv)),
+        Fact::new("program", found, json!(path.map(|it| it.display().to_string()))),
+        Fact { key: "args", lines: Vec::new(), json: json!(args) },
+        Fact::new("encoding", launch.encoding.name(), json!(launch.encoding.name())),
+        environment(&launch.env),
+    ]
+}
+
+/// Names only; values stay where they are.
+fn environment(env: &ChildEnv) -> Fact {
+    let width = env.0.keys().map(String::len).max().unwrap_or_default();
+    let lines =
+        env.0.iter().map(|(name, it)| format!("{name:<width$}  {}", origin(&it.origin, &it.value))).collect();
+    let json: Vec<Value> = env
+        .0
+        .iter()
+        .map(|(name, it)| json!({ "name": name, "from": origin(&it.origin, &it.value) }))
+        .collect();
+    Fact::list("environment", lines, json!(json))
+}
+
+fn origin(origin: &EnvOrigin, value: &Text) -> String {
+    match origin {
+        // The form as written names variables, not values; a literal is not repeated at all.
+        EnvOrigin::Entry if value.is_secret() => format!("`env`, {}", value.shown()),
+        EnvOrigin::Entry => "`env`, as written".to_owned(),
+        EnvOrigin::EnvFile(file) => format!("`envFile` {file}"),
+        EnvOrigin::Inherited => "your environment, named in `inherit_env`".to_owned(),
+        EnvOrigin::Always => "your environment, always passed on".to_owned(),
+        EnvOrigin::Network => "your environment, proxies and certificates".to_owned(),
+        EnvOrigin::Launcher(launcher) => {
+            format!("your environment, settings of {}", launcher.as_str())
+        }
+        EnvOrigin::Config => "`config`, as JSON".to_owned(),
+    }
+}
+
+fn remote(remote: &Remote) -> Vec<Fact> {
+    let mut facts = vec![Fact::new("url", remote.shown_url.shown(), json!(remote.shown_url.shown()))];
+    let headers: Vec<&str> = remote.headers.iter().map(|(name, _)| name.as_str()).collect();
+    if !headers.is_empty() {
+        facts.push(Fact::new("headers", headers.join(", "), json!(headers)));
+    }
+    for (key, value) in [("timeout", remote.timeout), ("sse_read_timeout", remote.sse_read_timeout)] {
+        if let Some(value) = value {
+            facts.push(Fact::new(key, seconds(value), json!(value.as_secs_f64())));
+        }
+    }
+    facts
+}
+
+fn timeouts(source: &Source) -> Fact {
+    let all = [
+        ("connect_timeout", source.timeouts.connect, "default"),
+        ("request_timeout", source.timeouts.request, "default"),
+        ("max_total_timeout", source.timeouts.total, "default, five times request_timeout"),
+    ];
+    let line = |(key, value, default): &(&str, Duration, &str)| {
+        format!(
+            "{key} {}{}",
+            seconds(*value),
+            if source.says(key) { String::new() } else { format!(" ({default})") }
+        )
+    };
+    let json = all.iter().map(|(key, value, _)| ((*key).to_owned(), json!(value.as_secs_f64()))).collect();
+    Fact::list("timeouts", all.iter().map(line).collect(), Value::Object(json))
+}
+
+fn names(source: &Source) -> Fact {
+    let prefix = source.prefix.shown();
+    let line = match prefix {
+        "" => "the server's own names (`prefix` is empty)".to_owned(),
+        _ if source.says("prefix") => format!("{prefix}__NAME"),
+        _ => format!("{prefix}__NAME (default, from `name`)"),
+    };
+    Fact::new("tool_names", line, json!(prefix))
+}
+
+fn discovery(source: &Source) -> Fact {
+    let (tools, prompts) = (source.load_tools, source.load_prompts);
+    let line = match (tools, prompts) {
+        (true, true) => "tools and prompts are listed at the start",
+        (true, false) => "tools are listed at the start",
+        (false, true) => "prompts are listed at the start",
+        (false, false) => "nothing is listed; the server starts at its first call",
+    };
+    Fact::new("discovery", line, json!({ "load_tools": tools, "load_prompts": prompts }))
+}
+
+fn why(arg: &Arg) -> Option<String> {
+    let shown = arg.value.shown();
+    match &arg.origin {
+        ArgOrigin::Written => None,
+        ArgOrigin::FromServer => Some("follows from `server`, because there is no `args`".to_owned()),
+        ArgOrigin::Added(why) => Some(format!("`{shown}` is added: {why}")),
+        ArgOrigin::Resolved(written) => {
+            Some(format!("`{}` is `{shown}`: relative to the agent file", written.shown()))
+        }
+    }
+}
+
+fn by(source: &Source, key: &str, value: &str) -> String {
+    if source.says(key) { value.to_owned() } else { format!("{value} (default)") }
+}
+
+fn yes(flag: bool) -> &'static str {
+    if flag { "yes" } else { "no" }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+/// A word as a shell would need it, so that the line can be tried by hand.
+fn shell_word(word: &str) -> String {
+    let plain =
+        !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=@%+,~^".contains(&b));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,205 @@
+//! Finds where in a text its secrets are, so that the rest stays readable.
+
+use super::secret::{is_harmless, is_path, is_token, is_uuid, looks_secret, sounds_secret};
+
+/// A piece of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Cut<'a> {
+    Open(&'a str),
+    /// With what it would be called.
+    Secret {
+        text: &'a str,
+        what: &'a str,
+    },
+}
+
+/// The value of a variable: secret as a whole, or not at all.
+pub(super) fn variable<'a>(name: &'a str, text: &'a str) -> Vec<Cut<'a>> {
+    whole_if(looks_secret(text), text, name)
+}
+
+/// The value of a header. What says how to read it (`Bearer`) stays.
+pub(super) fn header<'a>(name: &'a str, text: &'a str) -> Vec<Cut<'a>> {
+    let (scheme, rest) = after_scheme(text);
+    let secret = sounds_secret(name) && !is_harmless(rest) || looks_secret(text);
+    joined([Cut::Open(scheme)], whole_if(secret, rest, name))
+}
+
+/// An argument, which may belong to the flag before it.
+pub(super) fn argument<'a>(before: Option<&'a str>, text: &'a str) -> Vec<Cut<'a>> {
+    let flag = before.filter(|it| it.starts_with('-') && !it.contains('=')).unwrap_or_default();
+    if sounds_secret(flag) && !text.starts_with('-') && !is_harmless(text) {
+        return whole_if(true, text, flag);
+    }
+    if let Some((name, after)) = text.split_once('=').filter(|(name, _)| is_word(name)) {
+        let open = Cut::Open(&text[..=name.len()]);
+        if sounds_secret(name) && !is_harmless(after) {
+            return joined([open], whole_if(true, after, name));
+        }
+        return joined([open], argument(None, after));
+    }
+    if let Some((name, after)) = text.split_once(':').filter(|(name, _)| is_word(name))
+        && sounds_secret(name)
+        && !after.starts_with("//")
+    {
+        let value = after.trim_start();
+        return joined([Cut::Open(&text[..text.len() - value.len()])], header(name, value));
+    }
+    match () {
+        () if is_path(text) => vec![Cut::Open(text)],
+        () if is_web(text) => url(text),
+        () => whole_if(looks_secret(text), text, if text.contains("://") { "URL" } else { "SECRET" }),
+    }
+}
+
+/// An address on the web: a login, keys in the query, and steps of the path that are keys.
+pub(super) fn url(text: &str) -> Vec<Cut<'_>> {
+    let Some((scheme, rest)) = text.split_once("://") else { return variable("URL", text) };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at(end);
+    let mut cuts = vec![Cut::Open(&text[..scheme.len() + 3])];
+    match authority.rfind('@') {
+        Some(at) => {
+            cuts.push(Cut::Secret { text: &authority[..at], what: "LOGIN" });
+            cuts.push(Cut::Open(&authority[at..]));
+        }
+        None => cuts.push(Cut::Open(authority)),
+    }
+    let (path, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+    for step in path.split_inclusive('/') {
+        let bare = step.trim_end_matches('/');
+        let secret = is_token(bare) || is_uuid(bare);
+        cuts.extend(whole_if(secret, bare, "URL_KEY"));
+        cuts.push(Cut::Open(&step[bare.len()..]));
+    }
+    for pair in query.split_inclusive(['?', '&', '#']) {
+        let bare = pair.trim_end_matches(['?', '&', '#']);
+        let (name, after) = bare.split_once('=').unwrap_or((bare, ""));
+        let secret = sounds_secret(name) && !is_harmless(after) || is_token(after);
+        cuts.push(Cut::Open(&bare[..bare.len() - after.len()]));
+        cuts.extend(whole_if(secret, after, name));
+        cuts.push(Cut::Open(&pair[bare.len()..]));
+    }
+    joined([], cuts)
+}
+
+fn whole_if<'a>(secret: bool, text: &'a str, what: &'a str) -> Vec<Cut<'a>> {
+    let cut = if secret && !text.is_empty() { Cut::Secret { text, what } } else { Cut::Open(text) };
+    vec![cut]
+}
+
+/// Both, without pieces of nothing.
+fn joined<'a>(first: impl IntoIterator<Item = Cut<'a>>, rest: Vec<Cut<'a>>) -> Vec<Cut<'a>> {
+    let is_something = |cut: &Cut<'_>| {
+        let (Cut::Open(text) | Cut::Secret { text, .. }) = cut;
+        !text.is_empty()
+    };
+    first.into_iter().chain(rest).filter(is_something).collect()
+}
+
+/// `Bearer `, and what it introduces.
+fn after_scheme(text: &str) -> (&str, &str) {
+    const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "apikey", "api-key", "key"];
+    let scheme = text.split(' ').next().unwrap_or_default();
+    if text.len() > scheme.len() && SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()) {
+        let rest = text[scheme.len()..].trim_start();
+        return text.split_at(text.len() - rest.len());
+    }
+    ("", text)
+}
+
+/// A name before a `=` or a `:`, perhaps a flag.
+fn is_word(name: &str) -> bool {
+    !name.trim_matches('-').is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+fn is_web(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    scheme.is_some_and(|it| matches!(it.as_str(), "http" | "https" | "ws" | "wss"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Secrets in brackets, with their names.
+    fn shown(cuts: &[Cut<'_>]) -> String {
+        let one = |cut: &Cut<'_>| match cut {
+            Cut::Open(text) => (*text).to_owned(),
+            Cut::Secret { text, what } => format!("[{what}|{text}]"),
+        };
+        cuts.iter().map(one).collect()
+    }
+
+    #[test]
+    fn arguments() {
+        for (before, text, expected) in [
+            (None, "-y", "-y"),
+            (None, "", ""),
+            (Some("--api-key"), "hunter2", "[--api-key|hunter2]"),
+            (Some("--api-key"), "--verbose", "--verbose"),
+            (Some("--no-auth"), "true", "true"),
+            (Some("--token-file"), "/srv/token", "/srv/token"),
+            (Some("--port"), "8080", "8080"),
+            (None, "--token=hunter2", "--token=[--token|hunter2]"),
+            (None, "--url=https://u:p@h/x", "--url=https://[LOGIN|u:p]@h/x"),
+            (None, "API_TOKEN=hunter2", "API_TOKEN=[API_TOKEN|hunter2]"),
+            (None, "LOG=debug", "LOG=debug"),
+            (
+                Some("--header"),
+                "Authorization: Bearer hunter2",
+                "Authorization: Bearer [Authorization|hunter2]",
+            ),
+            (Some("--header"), "X-Api-Key:hunter2", "X-Api-Key:[X-Api-Key|hunter2]"),
+            (Some("--header"), "Authorization: Bearer ", "Authorization: Bearer "),
+            (None, "postgres://u:p@h/db", "[URL|postgres://u:p@h/db]"),
+            (None, "postgres://localhost/db", "postgres://localhost/db"),
+            (
+                None,
+                "ghp_0123456789abcdefABCDEF0123456789abcd",
+                "[SECRET|ghp_0123456789abcdefABCDEF0123456789abcd]",
+            ),
+            (None, "https://h/mcp?api_key=abc&region=eu", "https://h/mcp?api_key=[api_key|abc]&region=eu"),
+            (None, "@scope/name@1.2.3", "@scope/name@1.2.3"),
+            (None, "ghcr.io/x/y:1", "ghcr.io/x/y:1"),
+            (None, "/srv/data", "/srv/data"),
+        ] {
+            assert_eq!(shown(&argument(before, text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers() {
+        for (name, text, expected) in [
+            ("Authorization", "Bearer hunter2", "Bearer [Authorization|hunter2]"),
+            ("Authorization", "hunter2", "[Authorization|hunter2]"),
+            ("Authorization", "Bearer ", "Bearer "),
+            ("X-API-Key", "hunter2", "[X-API-Key|hunter2]"),
+            ("X-Region", "eu", "eu"),
+            ("X-Thing", "sk-abcdefghijklmnop", "[X-Thing|sk-abcdefghijklmnop]"),
+            ("X-Thing", "", ""),
+        ] {
+            assert_eq!(shown(&header(name, text)), expected, "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        for (text, expected) in [
+            ("https://h/mcp", "https://h/mcp"),
+            ("https://h", "https://h"),
+            ("https://h/sse?x=1#f", "https://h/sse?x=1#f"),
+            ("https://h/mcp?token=abc", "https://h/mcp?token=[token|abc]"),
+            ("https://user:pass@h/mcp", "https://[LOGIN|user:pass]@h/mcp"),
+            ("https://h/s/Zx81Kq0PmW2nR7tYb4Vc/mcp", "https://h/s/[URL_KEY|Zx81Kq0PmW2nR7tYb4Vc]/mcp"),
+            (
+                "https://h/123e4567-e89b-12d3-a456-426614174000",
+                "https://h/[URL_KEY|123e4567-e89b-12d3-a456-426614174000]",
+            ),
+            ("not a url", "not a url"),
+        ] {
+            assert_eq!(shown(&url(text)), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One server as another client describes it: which of its keys are known, and nothing about what they become.
+
+use serde_json::{Map, Value};
+
+/// More arguments, variables or headers than this are not a description of a server.
+const MOST_VALUES: usize = 1000;
+
+/// A server's description, with everything that could not be read set apart.
+#[derive(Default)]
+pub(super) struct Foreign {
+    pub(super) description: Option<String>,
+    pub(super) transport: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) env_file: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) headers: Vec<(String, String)>,
+    /// As written: seconds to some clients, milliseconds to others.
+    pub(super) timeout: Option<f64>,
+    pub(super) is_off: bool,
+    /// Keys that have no meaning here.
+    pub(super) unknown: Vec<String>,
+    /// What is not as it should be, each a sentence.
+    pub(super) troubles: Vec<String>,
+}
+
+impl Foreign {
+    pub(super) fn read(value: &Value) -> Foreign {
+        let mut foreign = Foreign::default();
+        let Value::Object(pairs) = value else {
+            foreign.troubles.push("its description is not an object".to_owned());
+            return foreign;
+        };
+        for (key, value) in pairs.iter().filter(|(_, value)| !value.is_null()) {
+            foreign.take(key, value);
+        }
+        foreign
+    }
+
+    fn take(&mut self, key: &str, value: &Value) {
+        match key {
+            "description" => self.description = self.text(key, value),
+            "type" | "transport" | "transportType" => {
+                self.transport = self.text(key, value).map(|it| transport(&it).to_owned());
+            }
+            "command" => self.command = self.text(key, value),
+            "args" => self.args = self.texts(key, value),
+            "env" => self.env = self.map(key, value),
+            "envFile" => self.env_file = self.text(key, value),
+            "url" | "serverUrl" => self.url = self.text(key, value),
+            "httpUrl" => {
+                self.url = self.text(key, value);
+                self.transport = Some("http".to_owned());
+            }
+            "headers" => self.headers = self.map(key, value),
+            "timeout" => match value.as_f64().filter(|it| *it > 0.0) {
+                Some(timeout) => self.timeout = Some(timeout),
+                None => self.unknown.push(key.to_owned()),
+            },
+            "disabled" => self.is_off |= value == &Value::Bool(true),
+            "enabled" | "isActive" => self.is_off |= value == &Value::Bool(false),
+            _ => self.unknown.push(key.to_owned()),
+        }
+    }
+
+    fn text(&mut self, key: &str, value: &Value) -> Option<String> {
+        let text = value.as_str().map(str::to_owned);
+        if text.is_none() {
+            self.troubles.push(format!("`{key}` is not a string"));
+        }
+        text
+    }
+
+    fn texts(&mut self, key: &str, value: &Value) -> Vec<String> {
+        let items = value.as_array().filter(|it| it.len() <= MOST_VALUES);
+        let texts = items.and_then(|it| it.iter().map(word).collect::<Option<Vec<_>>>());
+        texts.unwrap_or_else(|| {
+            self.troubles.push(format!("`{key}` is not a list of at most {MOST_VALUES} strings"));
+            Vec::new()
+        })
+    }
+
+    /// A null takes a variable away in some clients; here nothing is inherited that could be taken away.
+    fn map(&mut self, key: &str, value: &Value) -> Vec<(String, String)> {
+        let pairs = value.as_object().filter(|it| it.len() <= MOST_VALUES);
+        let read = |pairs: &Map<String, Value>| {
+            let pairs = pairs.iter().filter(|(_, value)| !value.is_null());
+            pairs.map(|(name, value)| Some((name.clone(), word(value)?))).collect::<Option<Vec<_>>>()
+        };
+        pairs.and_then(read).unwrap_or_else(|| {
+            self.troubles.push(format!("`{key}` is not an object of at most {MOST_VALUES} strings"));
+            Vec::new()
+        })
+    }
+}
+
+/// A string, or what a client would make one of.
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// A transport by the name that wharf has for it. One that nobody knows keeps its own, for the loader to refuse.
+fn transport(written: &str) -> &str {
+    match written.to_ascii_lowercase().as_str() {
+        "stdio" => "stdio",
+        "sse" => "sse",
+        "http" | "streamable-http" | "streamable_http" | "streamablehttp" => "http",
+        "ws" | "websocket" => "websocket",
+        _ => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn known_keys() {
+        let foreign = Foreign::read(&json!({
+            "command": "npx", "args": ["-y", 8080, true], "env": {"A": 1, "B": null, "C": "x"}, "cwd": "/x",
+            "disabled": false, "type": "streamableHttp", "timeout": 30, "autoApprove": [], "url": null,
+        }));
+        assert_eq!(foreign.args, ["-y", "8080", "true"]);
+        assert_eq!(foreign.env, [("A".into(), "1".into()), ("C".into(), "x".into())]);
+        assert_eq!(foreign.transport.as_deref(), Some("http"));
+        assert_eq!(foreign.timeout, Some(30.0));
+        assert_eq!(foreign.unknown, ["cwd", "autoApprove"]);
+        assert!(foreign.troubles.is_empty() && !foreign.is_off && foreign.url.is_none());
+        assert!(Foreign::read(&json!({"enabled": false})).is_off);
+    }
+
+    #[test]
+    fn troubles() {
+        for (value, trouble) in [
+            (json!("npx x"), "its description is not an object"),
+            (json!({"command": ["npx"]}), "`command` is not a string"),
+            (json!({"args": "x"}), "`args` is not a list of at most 1000 strings"),
+            (json!({"args": [["x"]]}), "`args` is not a list of at most 1000 strings"),
+            (json!({"env": []}), "`env` is not an object of at most 1000 strings"),
+            (json!({"headers": {"A": {}}}), "`headers` is not an object of at most 1000 strings"),
+        ] {
+            assert_eq!(Foreign::read(&value).troubles, [trouble], "{value}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The agent file as a page to read: what it is, what to do next, and every server in its place.
+
+use super::{
+    EnvFile,
+    document::Document,
+    draft::Draft,
+    note::{listed, printable},
+    trial::Reason,
+};
+use std::path::Path;
+
+/// The whole agent file.
+pub(super) fn write(document: &Document, from: &Path, drafts: &[Draft], env_files: &[EnvFile]) -> String {
+    let mut page = head(document, from, drafts, env_files);
+    page.push_str("tools:\n");
+    let entries: Vec<String> = drafts.iter().map(entry).collect();
+    page.push_str(&entries.join("\n"));
+    page
+}
+
+fn head(document: &Document, from: &Path, drafts: &[Draft], env_files: &[EnvFile]) -> String {
+    let name = from.file_name().map_or_else(|| "a file".into(), |it| it.to_string_lossy());
+    let mut lines = vec![
+        format!("Imported from {} of {}. What to do next:", printable(&name), document.title),
+        String::new(),
+        "  wharf check       is this file right?".to_owned(),
+        "  wharf explain     what would be started, with what, and why".to_owned(),
+    ];
+    if !env_files.is_empty() {
+        let files = listed(env_files.iter().map(|it| &it.name));
+        lines.push(String::new());
+        lines.push(format!("Secrets are beside this file, in {files}."));
+        lines.push("Keep those out of version control.".to_owned());
+    }
+    if drafts.iter().any(|it| !it.reasons.is_empty()) {
+        lines.push(String::new());
+        lines.push(
+            "Servers that cannot be used as they are stand below as comments, each under the reason."
+                .to_owned(),
+        );
+    }
+    comment("", lines.iter().map(String::as_str)) + "\n"
+}
+
+/// An entry, or a comment that becomes one when its `# ` is removed.
+fn entry(draft: &Draft) -> String {
+    let entry = draft.entry.render();
+    if draft.reasons.is_empty() {
+        return entry;
+    }
+    let title = format!("`{}` is not in use:", printable(&draft.name));
+    let reasons: Vec<String> = draft.reasons.iter().flat_map(reason).collect();
+    let lines = entry.lines().map(|it| it.strip_prefix("  ").unwrap_or(it));
+    let all = [title.as_str()].into_iter().chain(reasons.iter().map(String::as_str)).chain(lines);
+    comment("  ", all)
+}
+
+fn reason(reason: &Reason) -> Vec<String> {
+    let hint = reason.hint.as_ref().map(|it| format!("    help: {it}"));
+    [format!("  {}", reason.message)].into_iter().chain(hint).map(|it| printable(&it)).collect()
+}
+
+fn comment<'a>(indent: &str, lines: impl Iterator<Item = &'a str>) -> String {
+    lines.map(|it| format!("{indent}{}\n", format!("# {it}").trim_end())).collect()
+}

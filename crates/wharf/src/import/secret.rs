@@ -1,0 +1,314 @@
+//! What looks like a secret, by its name or by itself.
+//!
+//! Guesses, and wrong in one direction only by intent: a harmless value that is taken for a secret lands in an env
+//! file, where it works as before; a secret that is taken for harmless lands in a file that people share.
+
+/// How the keys of well-known services begin.
+const PREFIXES: &[&str] = &[
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "ATATT",
+    "ATCTT",
+    "EAAC",
+    "SG.",
+    "apify_api_",
+    "dapi",
+    "dckr_pat_",
+    "doo_v1_",
+    "dop_v1_",
+    "eyJ",
+    "fc-",
+    "figd_",
+    "ghi_",
+    "gho_",
+    "ghp_",
+    "ghr_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "gsk_",
+    "hf_",
+    "lin_api_",
+    "lin_oauth_",
+    "npm_",
+    "ntn_",
+    "phx_",
+    "pk_live_",
+    "pplx-",
+    "pul-",
+    "pypi-",
+    "r8_",
+    "rk_live_",
+    "sbp_",
+    "secret_",
+    "shpat_",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "sntrys_",
+    "sntryu_",
+    "tvly-",
+    "vercel_",
+    "whsec_",
+    "xai-",
+    "xapp-",
+    "xoxa-",
+    "xoxb-",
+    "xoxe-",
+    "xoxp-",
+    "xoxs-",
+    "ya29.",
+];
+
+/// Last words of names that say something about a secret and are not one.
+const DESCRIPTIONS: &[&str] = &[
+    "count",
+    "dir",
+    "directory",
+    "enabled",
+    "endpoint",
+    "file",
+    "folder",
+    "header",
+    "host",
+    "id",
+    "limit",
+    "method",
+    "mode",
+    "name",
+    "path",
+    "region",
+    "scope",
+    "scopes",
+    "size",
+    "ttl",
+    "type",
+    "uri",
+    "url",
+    "version",
+];
+
+/// Whether what has this name, a variable, a header or a flag, tends to be secret.
+pub(super) fn sounds_secret(name: &str) -> bool {
+    let words = words(name);
+    let describes = words.last().is_some_and(|it| DESCRIPTIONS.contains(&it.as_str()));
+    words.iter().any(|it| it == "webhook") || !describes && words.iter().any(|it| is_telltale(it))
+}
+
+/// Whether a value under such a name is a secret.
+pub(super) fn is_secret(name: &str, value: &str) -> bool {
+    sounds_secret(name) && !is_harmless(value) || looks_secret(value)
+}
+
+/// Switches and the names of methods: nobody's secret, whatever their name.
+pub(super) fn is_harmless(value: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "", "0", "1", "auto", "basic", "bearer", "disabled", "enabled", "false", "no", "none", "null",
+        "oauth", "oauth2", "off", "on", "true", "yes",
+    ];
+    WORDS.contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+/// Whether a text, whatever its name, holds a secret somewhere.
+pub(super) fn looks_secret(text: &str) -> bool {
+    if is_path(text) {
+        return false;
+    }
+    let mut words = text.split(|c: char| c.is_whitespace() || "\"'`=,;&?|(){}<>".contains(c));
+    text.contains("-----BEGIN ")
+        || text.contains("hooks.slack.com/services/")
+        || text.contains("/api/webhooks/")
+        || has_password(text)
+        || has_scheme(text)
+        || has_named_secret(text)
+        || words.any(is_token)
+}
+
+/// Whether one word is a key: by its beginning, or because nobody would spell it.
+pub(super) fn is_token(word: &str) -> bool {
+    let known = PREFIXES.iter().any(|it| word.strip_prefix(it).is_some_and(|it| it.len() >= 12));
+    known || is_opaque(word)
+}
+
+/// `8-4-4-4-12`
+pub(super) fn is_uuid(word: &str) -> bool {
+    let lengths: Vec<usize> = word.split('-').map(str::len).collect();
+    lengths == [8, 4, 4, 4, 12] && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+}
+
+/// An absolute path, or one that says from where it is relative.
+pub(super) fn is_path(text: &str) -> bool {
+    let drive = matches!(text.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    let starts = ["/", "./", "../", "~/", ".\\", "..\\", "~\\", "\\\\"];
+    drive || starts.iter().any(|it| text.starts_with(it))
+}
+
+/// The words of `API_KEY`, `api-key`, `apiKey`, in small letters.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || c.is_uppercase() && was_small {
+            words.push(String::new());
+        }
+        was_small = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|it| !it.is_empty());
+    words
+}
+
+fn is_telltale(word: &str) -> bool {
+    let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let exact = [
+        "auth",
+        "authorization",
+        "bearer",
+        "cookie",
+        "cookies",
+        "cred",
+        "credential",
+        "credentials",
+        "creds",
+        "dsn",
+        "jwt",
+        "pass",
+        "pat",
+        "private",
+        "pwd",
+        "salt",
+    ];
+    let endings = ["key", "keys", "passphrase", "passwd", "password", "secret", "secrets", "token"];
+    exact.contains(&word) || endings.iter().any(|it| word.ends_with(it))
+}
+
+/// Long, of letters and digits that change places all the time: a key, and not a word, a version or a date.
+fn is_opaque(word: &str) -> bool {
+    let fits = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if word.len() < 20 || !fits || is_uuid(word) {
+        return false;
+    }
+    let class = |b: u8| (b.is_ascii_digit(), b.is_ascii_uppercase());
+    let pairs = || word.as_bytes().windows(2).filter(|it| it.iter().all(u8::is_ascii_alphanumeric));
+    let switches = pairs().filter(|it| class(it[0]) != class(it[1])).count();
+    let to_digits = pairs().filter(|it| it[0].is_ascii_digit() != it[1].is_ascii_digit()).count();
+    switches >= word.len() / 4 && to_digits >= 2
+}
+
+/// `scheme://user:password@host`
+fn has_password(text: &str) -> bool {
+    text.match_indices("://").any(|(at, _)| {
+        let authority = text[at + 3..].split(['/', '?', '#', ' ', '"']).next().unwrap_or_default();
+        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+/// `Bearer …`
+fn has_scheme(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["bearer ", "basic "].iter().any(|scheme| {
+        lower.match_indices(scheme).any(|(at, _)| {
+            let rest = &lower[at + scheme.len()..];
+            rest.chars().take_while(|c| !c.is_whitespace()).count() >= 8
+        })
+    })
+}
+
+/// `Server=x;Password=y`, `--token=x`, `?key=x`
+fn has_named_secret(text: &str) -> bool {
+    text.split(|c: char| c.is_whitespace() || ";&?,".contains(c)).any(|part| {
+        part.split_once('=').is_some_and(|(name, value)| sounds_secret(name) && !is_harmless(value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for name in [
+            "API_KEY",
+            "apiKey",
+            "X-API-Key",
+            "GITHUB_PERSONAL_ACCESS_TOKEN",
+            "DB_PWD",
+            "Authorization",
+            "AWS_SECRET_ACCESS_KEY",
+            "password",
+            "--api-key",
+            "SLACK_WEBHOOK_URL",
+            "SENTRY_DSN",
+            "TOKEN2",
+            "GITLAB_PAT",
+            "Cookie",
+            "OPENAI_APIKEY",
+            "client_secret",
+        ] {
+            assert!(sounds_secret(name), "{name}");
+        }
+        for name in [
+            "",
+            "MAX_TOKENS",
+            "LOG_LEVEL",
+            "AUTHOR",
+            "TOKEN_URL",
+            "AUTH_TYPE",
+            "KEY_FILE",
+            "PATH",
+            "DATABASE_URL",
+            "PASSENGERS",
+            "SECRET_NAME",
+            "--port",
+            "--directory",
+        ] {
+            assert!(!sounds_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn values() {
+        for text in [
+            "ghp_0123456789abcdefABCDEF0123456789abcd",
+            "sk-ant-api03-abcdefghijkl",
+            "postgresql://app:hunter2@db.example.com:5432/app",
+            "Bearer abcdefghijkl",
+            "Server=db;User=sa;Password=hunter2;",
+            r#"{"Authorization": "Bearer ntn_abcdefgh", "Notion-Version": "2022-06-28"}"#,
+            r#"{"key": "ntn_abcdefghijklmnop"}"#,
+            "https://hooks.slack.com/services/T000/B000/XXXX",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
+            "d41d8cd98f00b204e9800998ecf8427e",
+            "Zx81Kq0PmW2nR7tYb4Vc",
+            "-----BEGIN PRIVATE KEY-----\nabc",
+            "https://x.example.com/mcp?api_key=hunter2",
+        ] {
+            assert!(looks_secret(text), "{text}");
+        }
+        for text in [
+            "",
+            "-y",
+            "info",
+            "@modelcontextprotocol/server-postgres@0.6.2",
+            "ghcr.io/github/github-mcp-server@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            "mcp-server-fetch==2025.4.7",
+            "https://mcp.example.com/v1/mcp?region=eu",
+            "postgresql://localhost/app",
+            "postgresql://app@db.example.com/app",
+            "/srv/data/0123456789abcdef0123456789abcdef",
+            "C:\\Users\\alice\\0123456789abcdef0123456789abcdef",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "my-project-name-in-2024-for-production",
+            "GITHUB_PERSONAL_ACCESS_TOKEN",
+            "us-east-1",
+            "--max-tokens=4096",
+            "2024-01-01T00:00:00Z",
+        ] {
+            assert!(!looks_secret(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Texts with variables in them, as other clients write them.
+
+/// Whether a client replaces anything in its texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Claude Desktop: what is written is what is passed on.
+    Literal,
+    /// VS Code, Cursor and their kin.
+    Substituting,
+}
+
+/// A piece of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    Literal(&'a str),
+    /// `${input:id}`
+    Input(&'a str),
+    /// `${env:NAME}`, `${NAME}`, `${NAME:-default}`
+    Variable {
+        written: &'a str,
+        name: &'a str,
+        default: Option<&'a str>,
+    },
+    /// `${workspaceFolder}` and the like, which mean the same to wharf.
+    Same(&'static str),
+    /// What only an editor can fill in.
+    Foreign(&'a str),
+}
+
+/// Words that an editor fills in from what it shows at the moment.
+const EDITORS: [&str; 18] = [
+    "columnNumber",
+    "cwd",
+    "defaultBuildTask",
+    "execPath",
+    "extensionInstallFolder",
+    "file",
+    "fileBasename",
+    "fileBasenameNoExtension",
+    "fileDirname",
+    "fileDirnameBasename",
+    "fileExtname",
+    "fileWorkspaceFolder",
+    "fileWorkspaceFolderBasename",
+    "lineNumber",
+    "relativeFile",
+    "relativeFileDirname",
+    "selectedText",
+    "taskName",
+];
+
+/// Cuts a text at its variables.
+pub(super) fn parts(dialect: Dialect, text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((before, written, tail)) = next_variable(dialect, rest) {
+        if !before.is_empty() {
+            parts.push(Part::Literal(before));
+        }
+        parts.push(variable(written));
+        rest = tail;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Literal(rest));
+    }
+    parts
+}
+
+/// Whether a text means itself.
+pub(super) fn is_literal(dialect: Dialect, text: &str) -> bool {
+    next_variable(dialect, text).is_none()
+}
+
+/// What stands before the first `${…}`, the thing itself, and what follows.
+fn next_variable(dialect: Dialect, text: &str) -> Option<(&str, &str, &str)> {
+    let start = text.find("${").filter(|_| dialect == Dialect::Substituting)?;
+    let end = start + text[start..].find('}')? + 1;
+    Some((&text[..start], &text[start..end], &text[end..]))
+}
+
+fn variable(written: &str) -> Part<'_> {
+    let inside = &written[2..written.len() - 1];
+    match inside {
+        "workspaceFolder" | "workspaceRoot" => return Part::Same("${workspaceFolder}"),
+        "workspaceFolderBasename" => return Part::Same("${workspaceFolderBasename}"),
+        "userHome" => return Part::Same("${userHome}"),
+        "/" | "pathSeparator" => return Part::Literal(std::path::MAIN_SEPARATOR_STR),
+        _ => {}
+    }
+    if let Some(id) = inside.strip_prefix("input:").filter(|it| !it.is_empty()) {
+        return Part::Input(id);
+    }
+    let name = inside.strip_prefix("env:").unwrap_or(inside);
+    let (name, default) = match name.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (name, None),
+    };
+    let fits = is_name(name)
+        && !default.is_some_and(|it| it.contains("${"))
+        && (inside.starts_with("env:") || !EDITORS.contains(&name));
+    if fits { Part::Variable { written, name, default } } else { Part::Foreign(written) }
+}
+
+/// Whether wharf can name a variable so.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// A literal text as wharf writes it.
+pub(super) fn escape(literal: &str) -> String {
+    literal.replace("${", "$${")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substituting() {
+        let named = |written, name, default| Part::Variable { written, name, default };
+        for (text, expected) in [
+            ("plain $X {Y}", vec![Part::Literal("plain $X {Y}")]),
+            ("", vec![]),
+            ("a${input:my-key}b", vec![Part::Literal("a"), Part::Input("my-key"), Part::Literal("b")]),
+            ("${env:X}", vec![named("${env:X}", "X", None)]),
+            ("${X:-d}${Y}", vec![named("${X:-d}", "X", Some("d")), named("${Y}", "Y", None)]),
+            ("${workspaceFolder}/x", vec![Part::Same("${workspaceFolder}"), Part::Literal("/x")]),
+            ("${userHome}${/}x", vec![Part::Same("${userHome}"), Part::Literal("/"), Part::Literal("x")]),
+            ("${file}", vec![Part::Foreign("${file}")]),
+            ("${env:file}", vec![named("${env:file}", "file", None)]),
+            ("${command:x.y}", vec![Part::Foreign("${command:x.y}")]),
+            ("${config:a}", vec![Part::Foreign("${config:a}")]),
+            ("${workspaceFolder:api}", vec![Part::Foreign("${workspaceFolder:api}")]),
+            ("${}", vec![Part::Foreign("${}")]),
+            ("${input:}", vec![Part::Foreign("${input:}")]),
+            ("${A:-${B}}", vec![Part::Foreign("${A:-${B}"), Part::Literal("}")]),
+            ("${open", vec![Part::Literal("${open")]),
+        ] {
+            assert_eq!(parts(Dialect::Substituting, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn literal() {
+        assert_eq!(parts(Dialect::Literal, "${HOME}"), [Part::Literal("${HOME}")]);
+        assert!(is_literal(Dialect::Literal, "${HOME}"));
+        assert!(!is_literal(Dialect::Substituting, "${HOME}"));
+        assert_eq!(escape("a ${X} $${Y} $Z"), "a $${X} $$${Y} $Z");
+    }
+}

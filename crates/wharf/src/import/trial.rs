@@ -1,0 +1,132 @@
+//! The loader's own door: what it would say about an entry that is about to be written.
+
+use super::{EnvFile, failure::ImportError, yaml, yaml::Entry};
+use std::{collections::BTreeMap, path::PathBuf};
+use wharf_runtime::config::{Diagnostic, Env, FileTrouble, Files, Severity, load};
+
+/// Names that are asked about at once; the loader stops counting complaints somewhere above that.
+const BATCH: usize = 100;
+
+/// Why an entry is not let in.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reason {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// Loads entries as they will be loaded, with the env files that are about to be written.
+pub(super) struct Trial {
+    env: Env,
+}
+
+/// What is on disk, and before that what soon will be.
+struct Soon {
+    folder: PathBuf,
+    new: BTreeMap<String, String>,
+    there: Box<dyn Files + Send + Sync>,
+}
+
+/// A name that may not be set, and what can be done about it.
+pub(super) struct RefusedName {
+    pub(super) name: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Reason {
+    pub(super) fn new(message: impl Into<String>) -> Reason {
+        Reason { message: message.into(), hint: None }
+    }
+}
+
+impl Trial {
+    pub(super) fn new(env: Env, env_files: &[EnvFile]) -> Trial {
+        let new = env_files.iter().map(|it| (it.name.clone(), it.text.clone())).collect();
+        let files = Soon { folder: env.folder.clone(), new, there: env.files };
+        Trial { env: Env { files: Box::new(files), ..env } }
+    }
+
+    /// Why the loader would refuse a file with only this entry. Empty: it would not.
+    pub(super) fn reasons(&self, entry: &Entry) -> Vec<Reason> {
+        let text = format!("tools:\n{}", entry.render());
+        errors(&text, &self.env).into_iter().map(reason).collect()
+    }
+
+    /// Entries that are fine one by one are fine together, unless they are too much for one file.
+    pub(super) fn whole(&self, text: &str) -> Result<(), ImportError> {
+        match errors(text, &self.env).into_iter().next() {
+            None => Ok(()),
+            Some(error) => Err(ImportError::Unusable(error.message)),
+        }
+    }
+}
+
+/// Which of these names an agent file may not set in a child's environment.
+pub(super) fn refused_names<T: AsRef<str>>(names: &[T], env: &Env) -> Vec<RefusedName> {
+    names.chunks(BATCH).flat_map(|batch| refused_of(batch, env)).collect()
+}
+
+fn refused_of<T: AsRef<str>>(names: &[T], env: &Env) -> Vec<RefusedName> {
+    const PROBE: &str = "tools:\n  - name: probe\n    description: a probe\n    type: mcp\n    server: probe\n    command: uvx\n    env:\n";
+    let mut text = PROBE.to_owned();
+    let mut starts = BTreeMap::new();
+    for name in names {
+        starts.insert(text.len(), name.as_ref());
+        text.push_str(&format!("      {}: x\n", yaml::scalar(name.as_ref())));
+    }
+    let name_at = |error: &Diagnostic| {
+        let start = error.place?.start;
+        starts.range(..=start).next_back().map(|(_, name)| (*name).to_owned())
+    };
+    let refusals = errors(&text, env).into_iter().filter(|it| it.code == "C-05");
+    refusals.filter_map(|error| Some(RefusedName { name: name_at(&error)?, hint: error.hint })).collect()
+}
+
+fn errors(text: &str, env: &Env) -> Vec<Diagnostic> {
+    let (_, diagnostics) = load(text, env);
+    let items = diagnostics.items().iter();
+    items.filter(|it| it.severity == Severity::Error).cloned().collect()
+}
+
+fn reason(error: Diagnostic) -> Reason {
+    Reason { message: error.message, hint: error.hint }
+}
+
+impl Files for Soon {
+    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+        match self.new.contains_key(path) {
+            true => Ok(self.folder.join(path)),
+            false => self.there.locate(path),
+        }
+    }
+
+    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
+        match self.new.get(path) {
+            Some(text) if text.len() as u64 > most => Err(FileTrouble::TooLarge(most)),
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => self.there.read(path, most),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_runtime::{Glob, config::Grants};
+
+    #[test]
+    fn refused() {
+        let mut env = Env::bare();
+        let names: Vec<String> = (0..250)
+            .map(|it| if it % 10 == 0 { format!("NPM_CONFIG_{it}") } else { format!("FINE_{it}") })
+            .chain(["<<".into(), "path".into(), "a: b".into(), "HTTPS_PROXY".into()])
+            .collect();
+        let refused = refused_names(&names, &env);
+        let found: Vec<&str> = refused.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(found.len(), 27);
+        assert_eq!(found[..2], ["NPM_CONFIG_0", "NPM_CONFIG_10"]);
+        assert_eq!(found[25..], ["path", "HTTPS_PROXY"]);
+        assert!(refused[0].hint.as_deref().is_some_and(|it| it.contains("wharf.toml")));
+        env.grants = Grants { environment: vec![Glob::new("PATH")], ..Grants::default() };
+        assert!(refused_names(&["path"], &env).is_empty());
+    }
+}

@@ -1,0 +1,200 @@
+//! The secrets of one server, on their way into its env file.
+
+use super::{EnvFile, note::printable, template::is_name, trial};
+use wharf_runtime::config::Env;
+
+/// Names that mean something else wherever a child is started.
+const COMMON: [&str; 12] = [
+    "DISPLAY", "EDITOR", "HOST", "HOSTNAME", "LANG", "LOGNAME", "PWD", "TERM", "TMPDIR", "TZ", "USER",
+    "USERNAME",
+];
+
+/// What is set aside, under the names it will have.
+pub(super) struct Vault<'a> {
+    server: &'a str,
+    /// The name of the env file to be.
+    pub(super) file: &'a str,
+    env: &'a Env,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    name: String,
+    value: String,
+    comment: String,
+}
+
+impl<'a> Vault<'a> {
+    pub(super) fn new(server: &'a str, file: &'a str, env: &'a Env) -> Vault<'a> {
+        Vault { server, file, env, lines: Vec::new() }
+    }
+
+    /// Keeps a value under exactly this name, which the server itself will look for.
+    pub(super) fn keep(&mut self, name: &str, value: &str) {
+        self.put(name.to_owned(), value, "");
+    }
+
+    /// Keeps a value under a name of its own and says which. The environment must not have that name: it would win.
+    pub(super) fn hide(&mut self, what: &str, value: &str) -> String {
+        let base = format!("{}_{}", upper(self.server), upper(what));
+        let before = self.lines.iter().find(|it| it.value == value && it.name.ends_with(&base));
+        if let Some(line) = before {
+            return line.name.clone();
+        }
+        let name = self.free(&base, "MCP", |name| !self.env.variables.contains_key(name));
+        self.put(name.clone(), value, "");
+        name
+    }
+
+    /// The name under which the value of an input goes. One that is set in the environment may be used: that is the
+    /// usual way to fill it in.
+    pub(super) fn name_of_input(&self, id: &str) -> String {
+        let asked = |it: &Line| it.comment.starts_with(&marker(id));
+        if let Some(line) = self.lines.iter().find(|it| asked(it)) {
+            return line.name.clone();
+        }
+        self.free(&upper(id), "INPUT", |name| !COMMON.contains(&name))
+    }
+
+    /// Keeps what an input has by default, or room for what somebody must fill in.
+    pub(super) fn keep_input(&mut self, name: &str, id: &str, value: &str, comment: &str) {
+        if !self.lines.iter().any(|it| it.name == name) {
+            self.put(name.to_owned(), value, &format!("{} {comment}", marker(id)));
+        }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().filter(|it| !it.value.is_empty()).map(|it| it.name.as_str())
+    }
+
+    /// What somebody must fill in.
+    pub(super) fn blanks(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().filter(|it| it.value.is_empty()).map(|it| it.name.as_str())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(super) fn env_file(&self) -> EnvFile {
+        let server = printable(self.server);
+        let mut text = format!("# The secrets of `{server}`. Keep this file out of version control.\n");
+        for Line { name, value, comment } in &self.lines {
+            if !comment.is_empty() {
+                text.push_str(&format!("\n# {}\n", printable(comment.trim())));
+            }
+            text.push_str(&format!("{name}={}\n", quoted(value)));
+        }
+        EnvFile { name: self.file.to_owned(), text }
+    }
+
+    fn put(&mut self, name: String, value: &str, comment: &str) {
+        // An env file cannot hold NUL, and neither can an environment or a header.
+        let value = value.replace('\0', "");
+        self.lines.push(Line { name, value, comment: comment.to_owned() });
+    }
+
+    /// The first of `BASE`, `PREFIX_BASE`, `PREFIX_BASE_2`, … that is allowed and not in use.
+    fn free(&self, base: &str, prefix: &str, fits: impl Fn(&str) -> bool) -> String {
+        let numbered = (2..).map(|number| format!("{prefix}_{base}_{number}"));
+        let names = [base.to_owned(), format!("{prefix}_{base}")].into_iter().chain(numbered);
+        let is_free = |name: &String| {
+            is_name(name)
+                && !self.lines.iter().any(|it| it.name == *name)
+                && fits(name)
+                && trial::refused_names(&[name], self.env).is_empty()
+        };
+        // The numbers go on until one is free.
+        names.into_iter().find(is_free).unwrap_or_default()
+    }
+}
+
+/// How the comment of an input begins; by it the input is known again.
+fn marker(id: &str) -> String {
+    format!("`{id}`:")
+}
+
+/// A name in capital letters, digits and `_`.
+fn upper(text: &str) -> String {
+    let letters: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let words: Vec<&str> = letters.split('_').filter(|it| !it.is_empty()).collect();
+    words.join("_")
+}
+
+/// A value as an env file spells it.
+fn quoted(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,~?&".contains(c);
+    if value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    if !value.contains(['\'', '\n', '\r']) {
+        return format!("'{value}'");
+    }
+    let mut out = String::from('"');
+    for c in value.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '"' | '\\' | '$' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_free() {
+        let mut env = Env::bare();
+        env.variables.insert("GITHUB_TOKEN".into(), "x".into());
+        let mut vault = Vault::new("github", ".env.github", &env);
+        vault.keep("API_KEY", "one");
+        assert_eq!(vault.hide("--api-key", "two"), "GITHUB_API_KEY");
+        assert_eq!(vault.hide("--api-key", "two"), "GITHUB_API_KEY");
+        assert_eq!(vault.hide("--api-key", "three"), "MCP_GITHUB_API_KEY");
+        assert_eq!(vault.hide("--api-key", "four"), "MCP_GITHUB_API_KEY_2");
+        assert_eq!(vault.hide("token", "five"), "MCP_GITHUB_TOKEN");
+        assert_eq!(vault.name_of_input("github-token"), "GITHUB_TOKEN");
+        assert_eq!(vault.name_of_input("api_key"), "INPUT_API_KEY");
+        assert_eq!(vault.name_of_input("path"), "INPUT_PATH");
+        assert_eq!(vault.name_of_input("user"), "INPUT_USER");
+        assert_eq!(vault.name_of_input("1st"), "INPUT_1ST");
+        let mut vault = Vault::new("git", ".env.git", &env);
+        assert_eq!(vault.hide("login", "x"), "MCP_GIT_LOGIN");
+    }
+
+    #[test]
+    fn inputs_are_known_again() {
+        let env = Env::bare();
+        let mut vault = Vault::new("a", ".env.a", &env);
+        let name = vault.name_of_input("key");
+        vault.keep_input(&name, "key", "", "The key\nof it");
+        assert_eq!(vault.name_of_input("key"), name);
+        vault.keep_input(&name, "key", "", "");
+        assert_eq!(vault.blanks().collect::<Vec<_>>(), ["KEY"]);
+        assert_eq!(
+            vault.env_file().text,
+            "# The secrets of `a`. Keep this file out of version control.\n\n# `key`: The key\\nof it\nKEY=\n"
+        );
+    }
+
+    #[test]
+    fn quoting() {
+        for (value, expected) in [
+            ("abc", "abc"),
+            ("", ""),
+            ("a b", "'a b'"),
+            ("a#b", "'a#b'"),
+            ("a\"$b\\", "'a\"$b\\'"),
+            ("it's $1", "\"it's \\$1\""),
+            ("a\nb\r", "\"a\\nb\\r\""),
+        ] {
+            assert_eq!(quoted(value), expected);
+        }
+    }
+}

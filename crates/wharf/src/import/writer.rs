@@ -1,0 +1,153 @@
+//! Rewrites the texts of one server: another client's variables become wharf's, and secrets move into the vault.
+
+use super::{
+    conceal::Cut,
+    document::Document,
+    note::{Note, printable},
+    secret,
+    template::{Dialect, Part, escape, parts},
+    trial::Reason,
+    vault::Vault,
+};
+use std::collections::BTreeSet;
+use wharf_runtime::config::Env;
+
+/// What comes together while the texts of one server are rewritten.
+pub(super) struct Writer<'a> {
+    server: &'a str,
+    document: &'a Document,
+    env: &'a Env,
+    pub(super) vault: Vault<'a>,
+    pub(super) notes: Vec<Note>,
+    /// Why the server cannot be an entry, whatever the loader says.
+    pub(super) reasons: Vec<Reason>,
+    /// Variables that are not set here.
+    unset: BTreeSet<String>,
+    /// Whether something was escaped that looks like a variable.
+    escaped: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(server: &'a str, file: &'a str, document: &'a Document, env: &'a Env) -> Writer<'a> {
+        Writer {
+            server,
+            document,
+            env,
+            vault: Vault::new(server, file, env),
+            notes: Vec::new(),
+            reasons: Vec::new(),
+            unset: BTreeSet::new(),
+            escaped: false,
+        }
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(Note::about(self.server, text));
+    }
+
+    /// A text without secrets.
+    pub(super) fn open(&mut self, key: &str, text: &str) -> String {
+        self.text(key, text, |it| vec![Cut::Open(it)])
+    }
+
+    /// A text as wharf writes it. `conceal` finds the secrets in what is literal of it.
+    pub(super) fn text<'t>(
+        &mut self,
+        key: &str,
+        text: &'t str,
+        conceal: impl Fn(&'t str) -> Vec<Cut<'t>>,
+    ) -> String {
+        if text.contains('\0') {
+            self.reasons.push(Reason::new(format!("`{key}` contains a NUL character")));
+        }
+        let mut out = String::new();
+        for part in parts(self.document.dialect, text) {
+            let variable = match part {
+                Part::Literal(literal) => {
+                    self.literal(key, &mut out, conceal(literal));
+                    continue;
+                }
+                Part::Same(written) => written.to_owned(),
+                Part::Input(id) => self.input(id),
+                Part::Variable { written, name, default } => self.variable(written, name, default),
+                Part::Foreign(written) => self.foreign(key, written),
+            };
+            self.push(key, &mut out, &variable);
+        }
+        out
+    }
+
+    /// The notes about everything together, once all texts are written.
+    pub(super) fn close(&mut self) {
+        for name in std::mem::take(&mut self.unset) {
+            self.note(format!("`{name}` is not set here; until it is, `${{{name}:-}}` is empty"));
+        }
+        if self.escaped {
+            self.note("`${…}` is passed on as it stands, as the client does; with one `$` instead of two wharf fills it in");
+        }
+    }
+
+    fn literal(&mut self, key: &str, out: &mut String, cuts: Vec<Cut<'_>>) {
+        for cut in cuts {
+            match cut {
+                Cut::Open(text) => {
+                    self.escaped |= self.document.dialect == Dialect::Literal && text.contains("${");
+                    out.push_str(&escape(text));
+                }
+                Cut::Secret { text, what } => {
+                    let name = self.vault.hide(what, text);
+                    self.push(key, out, &format!("${{{name}}}"));
+                }
+            }
+        }
+    }
+
+    /// A `$` before a variable would make it an escape.
+    fn push(&mut self, key: &str, out: &mut String, variable: &str) {
+        if out.ends_with('$') {
+            self.reasons.push(Reason::new(format!(
+                "`{key}` has a `$` right before a variable, which agent.yaml cannot say"
+            )));
+        }
+        out.push_str(variable);
+    }
+
+    fn variable(&mut self, written: &str, name: &str, default: Option<&str>) -> String {
+        let is_set = self.env.variables.contains_key(name);
+        match default {
+            Some(default) if secret::is_secret(name, default) => {
+                self.vault.keep_input(name, name, default, "used where the environment has no such name");
+                format!("${{{name}}}")
+            }
+            Some(_) => written.to_owned(),
+            None if is_set => written.to_owned(),
+            None => {
+                self.unset.insert(name.to_owned());
+                written.replace('}', ":-}").replace("${env:", "${")
+            }
+        }
+    }
+
+    /// An input with a default carries it along; one without leaves room in the env file.
+    fn input(&mut self, id: &str) -> String {
+        let name = self.vault.name_of_input(id);
+        let input = self.document.inputs.find(id);
+        let comment = input.map_or("the client's file does not describe it", |it| it.comment.as_str());
+        let secret = |default: &str| input.is_some_and(|it| it.secret) || secret::is_secret(id, default);
+        match input.and_then(|it| it.default.as_deref()) {
+            Some(default) if !secret(default) && !default.contains(['}', '$', '\0']) => {
+                format!("${{{name}:-{default}}}")
+            }
+            default => {
+                self.vault.keep_input(&name, id, default.unwrap_or_default(), comment);
+                format!("${{{name}}}")
+            }
+        }
+    }
+
+    fn foreign(&mut self, key: &str, written: &str) -> String {
+        let shown = printable(written);
+        self.reasons.push(Reason::new(format!("`{key}` uses `{shown}`, which only an editor can fill in")));
+        written.to_owned()
+    }
+}

@@ -1,0 +1,182 @@
+//! Writes entries of an agent file: plain where YAML cannot misread it, in double quotes everywhere else.
+
+use super::note::is_invisible;
+use std::fmt::Write;
+
+/// One entry of `tools:`, its keys in the order in which they were added.
+#[derive(Debug, Default)]
+pub(super) struct Entry(Vec<(&'static str, Value)>);
+
+#[derive(Debug)]
+enum Value {
+    Text(String),
+    Number(u64),
+    Texts(Vec<String>),
+    Map(Vec<(String, String)>),
+}
+
+impl Entry {
+    pub(super) fn text(&mut self, key: &'static str, text: impl Into<String>) {
+        self.0.push((key, Value::Text(text.into())));
+    }
+
+    pub(super) fn number(&mut self, key: &'static str, number: u64) {
+        self.0.push((key, Value::Number(number)));
+    }
+
+    pub(super) fn texts(&mut self, key: &'static str, texts: Vec<String>) {
+        self.0.push((key, Value::Texts(texts)));
+    }
+
+    /// Leaves the key out when there is nothing in the map.
+    pub(super) fn map(&mut self, key: &'static str, pairs: Vec<(String, String)>) {
+        if !pairs.is_empty() {
+            self.0.push((key, Value::Map(pairs)));
+        }
+    }
+
+    /// The lines of the entry, as an item of a list that is two spaces in.
+    pub(super) fn render(&self) -> String {
+        let mut out = String::new();
+        for (index, (key, value)) in self.0.iter().enumerate() {
+            let dash = if index == 0 { "  - " } else { "    " };
+            // Writing to a string cannot fail.
+            _ = match value {
+                Value::Text(text) => writeln!(out, "{dash}{key}: {}", scalar(text)),
+                Value::Number(number) => writeln!(out, "{dash}{key}: {number}"),
+                Value::Texts(texts) if texts.is_empty() => writeln!(out, "{dash}{key}: []"),
+                Value::Texts(texts) => {
+                    let items = texts.iter().map(|it| format!("      - {}\n", scalar(it)));
+                    write!(out, "{dash}{key}:\n{}", items.collect::<String>())
+                }
+                Value::Map(pairs) => {
+                    let line = |(key, value): &(String, String)| {
+                        format!("      {}: {}\n", scalar(key), scalar(value))
+                    };
+                    write!(out, "{dash}{key}:\n{}", pairs.iter().map(line).collect::<String>())
+                }
+            };
+        }
+        out
+    }
+}
+
+/// A string as YAML reads it back.
+pub(super) fn scalar(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { quoted(text) }
+}
+
+/// Whether an unquoted text is read back as this string, by this loader and by ones with older rules.
+fn is_plain(text: &str) -> bool {
+    const WORDS: [&str; 12] =
+        ["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "="];
+    let starts_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/')
+        || text.starts_with("./")
+        || text.starts_with("../")
+        || text.starts_with(".env.");
+    let fits = |c: char| c.is_alphanumeric() || " _-./@+=,~%()?&:".contains(c);
+    starts_well
+        && text.chars().all(fits)
+        && !text.ends_with([' ', ':'])
+        && !text.contains(": ")
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_control() || is_invisible(c) => {
+                _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_runtime::config::{Endpoint, Env, load};
+
+    #[test]
+    fn scalars() {
+        for (text, expected) in [
+            ("npx", "npx"),
+            ("/srv/my data", "/srv/my data"),
+            ("./data", "./data"),
+            (".env.github", ".env.github"),
+            ("https://h:8080/mcp?a=b&c=d", "https://h:8080/mcp?a=b&c=d"),
+            ("The x server (y)", "The x server (y)"),
+            ("-y", "\"-y\""),
+            ("@scope/name", "\"@scope/name\""),
+            ("", "\"\""),
+            ("8080", "\"8080\""),
+            ("1e3", "\"1e3\""),
+            ("TRUE", "\"TRUE\""),
+            ("null", "\"null\""),
+            ("~", "\"~\""),
+            ("on", "\"on\""),
+            ("a: b", "\"a: b\""),
+            ("a:", "\"a:\""),
+            ("a #b", "\"a #b\""),
+            (" a", "\" a\""),
+            ("a ", "\"a \""),
+            ("${X}", "\"${X}\""),
+            ("<<", "\"<<\""),
+            ("C:\\x", "\"C:\\\\x\""),
+            ("a\nb", "\"a\\nb\""),
+            ("a\u{7f}\u{85}\u{2028}", "\"a\\u007F\\u0085\\u2028\""),
+        ] {
+            assert_eq!(scalar(text), expected);
+        }
+    }
+
+    /// Whatever the text, the loader reads it back as it was.
+    #[test]
+    fn read_back() {
+        let alphabet: Vec<char> =
+            "aZ_0 9.-+:#@!&*?|>%'\"`\\/,[]{}=~<\n\t\r\u{0}\u{1b}\u{7f}\u{85}\u{a0}\u{2028}\u{feff}ü日😀$"
+                .chars()
+                .collect();
+        let mut seed = 1_u64;
+        let mut next = |most: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % most
+        };
+        let mut env = Env::bare();
+        env.grants.commands.push("/bin/x".into());
+        for _ in 0..3000 {
+            let text: String = (0..next(6)).map(|_| alphabet[next(alphabet.len())]).collect();
+            if text.contains("${")
+                || text.contains('\0')
+                || matches!(&*text, "." | "..")
+                || text.starts_with("./")
+                || text.starts_with("../")
+            {
+                continue;
+            }
+            let mut entry = Entry::default();
+            entry.text("name", "x");
+            entry.text("description", "d");
+            entry.text("type", "mcp");
+            entry.text("server", "s");
+            entry.text("command", "/bin/x");
+            entry.texts("args", vec![text.clone()]);
+            entry.map("env", vec![(format!("E{}", text.replace('=', "")), text.clone())]);
+            let yaml = format!("tools:\n{}", entry.render());
+            let (plan, diagnostics) = load(&yaml, &env);
+            let plan = plan.unwrap_or_else(|| panic!("{yaml}{:?}", diagnostics.items()));
+            let Endpoint::Stdio(launch) = &plan.sources[0].endpoint else { panic!("stdio") };
+            assert_eq!(launch.args[0].value.expose(), text, "{yaml}");
+            let read = &launch.env.0[&format!("E{}", text.replace('=', ""))];
+            assert_eq!(read.value.expose(), text, "{yaml}");
+        }
+    }
+}

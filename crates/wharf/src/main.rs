@@ -1,0 +1,20 @@
+//! wharf: where MCP servers dock and agents pick up their tools.
+//!
+//! What was typed → what it means → run it → an exit code. This file only translates between those.
+
+mod cli;
+mod commands;
+mod exit;
+mod import;
+mod output;
+mod surroundings;
+
+use clap::Parser;
+use exit::Exit;
+use std::{panic, process::ExitCode};
+
+fn main() -> ExitCode {
+    let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
+    // The panic itself has been printed by then.
+    outcome.unwrap_or(Exit::OurBug).into()
+}

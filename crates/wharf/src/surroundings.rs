@@ -1,0 +1,133 @@
+//! The world around the program: its environment, the current directory, the files it is told to read.
+//!
+//! The only place that looks at any of them. Everything below gets what it may know as an [`Env`].
+
+#![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+
+use std::{
+    collections::BTreeMap,
+    env, io,
+    path::{Path, PathBuf},
+};
+use wharf_runtime::config::{
+    Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, load_settings, read_regular,
+};
+
+/// What the process was started with.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) folder: PathBuf,
+    pub(crate) home: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Looks around. Variables that are not text are left out; nothing could name them.
+    pub(crate) fn look() -> io::Result<Surroundings> {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Ok(Surroundings {
+            variables: env::vars_os().filter_map(text).collect(),
+            folder: env::current_dir()?,
+            home: env::home_dir().filter(|it| it.is_absolute()),
+        })
+    }
+
+    /// What an agent file at this path may know.
+    pub(crate) fn env_for(&self, file: &Path, grants: Grants) -> Env {
+        let absolute = self.folder.join(file);
+        let folder = absolute.parent().map_or_else(|| self.folder.clone(), Path::to_owned);
+        let folder = folder.canonicalize().unwrap_or(folder);
+        Env {
+            file: file.display().to_string(),
+            files: Box::new(Folder::new(&folder)),
+            folder,
+            home: self.home.clone(),
+            variables: self.variables.clone(),
+            grants,
+        }
+    }
+
+    /// The operator's settings: the file that is named, else wharf.toml in the state directory, else none.
+    pub(crate) fn settings(&self, named: Option<&Path>) -> Result<Settings, Diagnostics> {
+        let usual = self.state().map(|it| it.join("wharf.toml"));
+        let Some(path) = named.map(Path::to_owned).or(usual) else {
+            return Ok(Settings::default());
+        };
+        let shown = path.display().to_string();
+        let bytes = match read_regular(&path, LONGEST_FILE) {
+            Ok(bytes) => bytes,
+            Err(FileTrouble::Missing) if named.is_none() => return Ok(Settings::default()),
+            Err(trouble) => {
+                return Err(Diagnostics::unreadable(
+                    &shown,
+                    format!("ConfigError: '{shown}' {trouble}"),
+                    None,
+                ));
+            }
+        };
+        let (settings, diagnostics) = load_settings(bytes, &shown);
+        settings.ok_or(diagnostics)
+    }
+
+    /// Where wharf keeps what it must remember: `$WHARF_HOME`, or the platform's place for such things.
+    fn state(&self) -> Option<PathBuf> {
+        let named = |name: &str| self.variables.get(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let below_home = |path: &str| self.home.as_ref().map(|it| it.join(path));
+        named("WHARF_HOME").or_else(|| {
+            if cfg!(target_os = "macos") {
+                below_home("Library/Application Support/wharf")
+            } else if cfg!(windows) {
+                named("APPDATA").map(|it| it.join("wharf"))
+            } else {
+                named("XDG_DATA_HOME")
+                    .filter(|it| it.is_absolute())
+                    .map(|it| it.join("wharf"))
+                    .or_else(|| below_home(".local/share/wharf"))
+            }
+        })
+    }
+
+    /// The absolute path of a program on PATH, and otherwise where it was looked for.
+    pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
+        let path = self.variables.get("PATH")?;
+        let names = if cfg!(windows) {
+            vec![format!("{name}.exe"), format!("{name}.cmd")]
+        } else {
+            vec![name.to_owned()]
+        };
+        env::split_paths(path)
+            .filter(|folder| folder.is_absolute())
+            .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
+            .find(|it| is_executable(it))
+    }
+}
+
+/// Whether colour is unwelcome everywhere.
+pub(crate) fn no_colour() -> bool {
+    env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
+}
+
+/// Reads an agent file, or says in one sentence why it cannot be read.
+pub(crate) fn read_agent_file(file: &Path) -> Result<Vec<u8>, Diagnostics> {
+    let shown = file.display().to_string();
+    read_regular(file, LONGEST_FILE).map_err(|trouble| {
+        let hint = match trouble {
+            FileTrouble::Missing => Some("`wharf init` writes one; `-f FILE` names another".to_owned()),
+            _ => None,
+        };
+        Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
+    })
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}

@@ -1,0 +1,314 @@
+//! The program as it is run: what it prints where, and what it tells the shell.
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+use tempfile::TempDir;
+
+/// A folder of its own, and the program in it with an environment that holds only what a test puts there.
+struct Place {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { folder: TempDir::new().expect("a folder"), variables: Vec::new() }
+    }
+
+    fn with(agent_file: &str) -> Place {
+        let place = Place::new();
+        place.write("agent.yaml", agent_file);
+        place
+    }
+
+    fn set(mut self, name: &str, value: &str) -> Place {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.path(name), text).expect("the file can be written");
+    }
+
+    fn wharf(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_wharf"))
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .envs(self.variables.iter().cloned())
+            .output()
+            .expect("wharf runs")
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stdout(output)))
+}
+
+fn case(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/config").join(path)
+}
+
+const TODO: &str = "tools:\n  - {name: todo, description: Things to do, type: mcp, server: builtin:todo}\n";
+
+#[test]
+fn a_good_file_is_fine() {
+    let output = Place::with(TODO).wharf(&["check"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""));
+    assert_eq!(stderr(&output), "agent.yaml: fine, 1 server\n");
+}
+
+#[test]
+fn seven_mistakes_are_seven_complaints_in_order() {
+    let place = Place::with(&fs::read_to_string(case("bad/seven-mistakes.yaml")).expect("the case"));
+    let output = place.wharf(&["check"]);
+    assert_eq!(output.status.code(), Some(2));
+    let lines: Vec<usize> = stderr(&output)
+        .lines()
+        .filter_map(|it| it.trim_start().strip_prefix("--> agent.yaml:")?.split(':').next()?.parse().ok())
+        .collect();
+    assert_eq!(lines.len(), 7, "{}", stderr(&output));
+    assert!(lines.is_sorted(), "{lines:?}");
+}
+
+#[test]
+fn json_has_one_object_per_complaint() {
+    let output = Place::with("tools:\n  - name: a\n    type: mcp\n    server: x\n    command: bash\n")
+        .wharf(&["check", "--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let report = json(&output);
+    assert_eq!(report["ok"], false);
+    let error = &report["diagnostics"][1];
+    assert_eq!(error["severity"], "error");
+    assert_eq!(error["code"], "V-05");
+    assert_eq!(
+        error["message"],
+        "MCPConfigError: Invalid command 'bash'. Supported commands: npx, uvx, docker"
+    );
+    assert_eq!(
+        (&error["file"], &error["line"], &error["column"]),
+        (&"agent.yaml".into(), &5.into(), &14.into())
+    );
+    assert_eq!(report["diagnostics"][0]["severity"], "warning");
+}
+
+#[test]
+fn strict_raises_missing_descriptions_and_nothing_else() {
+    let place = Place::with("tools:\n  - {name: a, type: mcp, server: '@s/x'}\n");
+    assert_eq!(place.wharf(&["check"]).status.code(), Some(0));
+    let strict = place.wharf(&["check", "--strict", "--json"]);
+    assert_eq!(strict.status.code(), Some(2));
+    let report = json(&strict);
+    let found: Vec<_> = report["diagnostics"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| (&it["code"], &it["severity"]))
+        .collect();
+    assert_eq!(found, [(&"V-14".into(), &"error".into()), (&"V-15".into(), &"warning".into())]);
+}
+
+#[test]
+fn what_is_no_agent_file_gets_one_sentence() {
+    let place = Place::new();
+    fs::create_dir(place.path("folder")).expect("a folder");
+    let huge = fs::File::create(place.path("huge.yaml")).expect("a file");
+    huge.set_len(100 * 1024 * 1024).expect("a sparse file");
+    place.write("nul.yaml", b"name: a\0b\n");
+    place.write("latin.yaml", b"name: caf\xe9\n");
+    place.write("utf16.yaml", b"\xff\xfen\0a\0m\0e\0");
+    for (file, expected) in [
+        ("missing.yaml", "'missing.yaml' does not exist"),
+        ("folder", "'folder' is a folder"),
+        ("huge.yaml", "'huge.yaml' is larger than 16 MiB"),
+        ("nul.yaml", "control character (U+0000)"),
+        ("latin.yaml", "is not UTF-8 text"),
+        ("utf16.yaml", "is not UTF-8 text"),
+        #[cfg(unix)]
+        ("/dev/zero", "'/dev/zero' is a device"),
+    ] {
+        let output = place.wharf(&["check", "-f", file]);
+        assert_eq!(output.status.code(), Some(2), "{file}");
+        assert!(stderr(&output).contains(expected), "{file}: {}", stderr(&output));
+        assert_eq!(stderr(&output).matches("error:").count(), 1, "{file}: {}", stderr(&output));
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let place = Place::with(
+        "tools:\n  - {name: a, description: b, type: mcp, server: '@s/x', command: npx, envFile: pipe}\n",
+    );
+    let made = Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo runs");
+    assert!(made.success());
+    for args in [["check", "-f", "pipe"], ["check", "-f", "agent.yaml"]] {
+        let output = place.wharf(&args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("is a pipe, not a regular file"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn explain_shows_what_is_run_and_offered() {
+    let place =
+        Place::with(&fs::read_to_string(case("good/s2-example-1-filesystem.yaml")).expect("the case"));
+    let output = place.wharf(&["explain", "files"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let folder = place.folder.path().canonicalize().expect("a path");
+    for expected in [
+        "npx -y @modelcontextprotocol/server-filesystem\n",
+        &format!("{}/data\n", folder.display()),
+        &format!("{}/output\n", folder.display()),
+        "MCP_CONFIG",
+        "request_timeout 60 s (default)",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is missing from:\n{text}");
+    }
+    let report = json(&place.wharf(&["explain", "--json"]));
+    let source = &report["sources"][0];
+    assert_eq!(source["runs"], serde_json::json!(["npx", "-y", "@modelcontextprotocol/server-filesystem"]));
+    assert!(source["environment"].as_array().expect("a list").iter().any(|it| it["name"] == "MCP_CONFIG"));
+}
+
+#[test]
+fn no_command_shows_a_secret() {
+    let secret = "canary-90b1e4";
+    let text = r#"
+name: ${S}
+description: ${S}
+author: ${S}
+model: { provider: openai, name: "${S}", api_key: "${S}", api_version: "${S}" }
+instructions: { inline: "${S}" }
+tools:
+  - name: a-${S}
+    description: ${S}
+    type: mcp
+    server: pkg
+    command: npx
+    args: [pkg, "--token=${S}", "${FROM_FILE}"]
+    env: { KEY: "${S}", LITERAL_TOKEN: canary-90b1e4-literal }
+    envFile: secrets.env
+    config: { key: "${S}", allowed_directories: ["/srv/${S}"] }
+    prefix: ${S}
+    allow: ["${S}"]
+  - name: b
+    description: d
+    type: mcp
+    server: ${S}
+    transport: http
+    url: https://example.com/${S}?key=${S}
+    headers: { Authorization: "Bearer ${S}", X-Literal: canary-90b1e4-literal }
+"#;
+    let place = Place::with(text).set("S", secret);
+    place.write("secrets.env", format!("FROM_FILE={secret}\nOTHER={secret}\n"));
+    for args in [
+        &["check"][..],
+        &["check", "--json"],
+        &["check", "--strict"],
+        &["explain"],
+        &["explain", "--json"],
+        &["explain", "nope"],
+        &["check", "--color", "always"],
+    ] {
+        let output = place.wharf(args);
+        let printed = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(!printed.contains("canary"), "{args:?} shows a secret:\n{printed}");
+    }
+    assert_eq!(place.wharf(&["explain"]).status.code(), Some(0), "{}", stderr(&place.wharf(&["explain"])));
+}
+
+#[test]
+fn init_writes_a_file_that_is_fine_and_never_overwrites() {
+    let place = Place::new();
+    assert_eq!(place.wharf(&["init"]).status.code(), Some(0));
+    let checked = place.wharf(&["check", "--strict"]);
+    assert_eq!((checked.status.code(), stderr(&checked).as_str()), (Some(0), "agent.yaml: fine, 1 server\n"));
+    let before = fs::read(place.path("agent.yaml")).expect("the file");
+    let again = place.wharf(&["init"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("not overwritten"), "{}", stderr(&again));
+    assert_eq!(fs::read(place.path("agent.yaml")).expect("the file"), before);
+}
+
+#[test]
+fn every_commented_example_of_init_is_right_too() {
+    let place = Place::new().set("ANTHROPIC_API_KEY", "k").set("GITHUB_TOKEN", "t").set("WIKI_TOKEN", "t");
+    place.wharf(&["init"]);
+    let text = fs::read_to_string(place.path("agent.yaml")).expect("the file");
+    // Below the header, `# ` before a key or a list item is an example; before a sentence it is a comment.
+    let uncommented: String = text
+        .lines()
+        .skip_while(|it| !it.starts_with("name:"))
+        .map(|line| match line.trim_start().strip_prefix("# ") {
+            Some(code)
+                if code.starts_with("- ")
+                    || code.split_once(':').is_some_and(|(key, _)| !key.trim().contains(' ')) =>
+            {
+                line.replacen("# ", "", 1) + "\n"
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    place.write("all.yaml", &uncommented);
+    let checked = place.wharf(&["check", "--strict", "-f", "all.yaml"]);
+    assert_eq!(stderr(&checked), "all.yaml: fine, 5 servers\n", "{uncommented}");
+}
+
+#[test]
+fn grants_come_from_the_operators_file_only() {
+    let file = "tools:\n  - {name: a, description: b, type: mcp, server: x, command: /opt/server, args: [--free, 'x y']}\n";
+    let grant = "[grants]\ncommands = [\"/opt/server\"]\n";
+    let place = Place::with(file);
+    place.write("wharf.toml", grant);
+    assert_eq!(place.wharf(&["check"]).status.code(), Some(2), "wharf.toml beside agent.yaml is not read");
+    assert_eq!(place.wharf(&["check", "--settings", "wharf.toml"]).status.code(), Some(0));
+    let missing = place.wharf(&["check", "--settings", "nope.toml"]);
+    assert!(stderr(&missing).contains("'nope.toml' does not exist"), "{}", stderr(&missing));
+
+    fs::create_dir(place.path("state")).expect("a folder");
+    place.write("state/wharf.toml", grant);
+    let state = place.path("state").display().to_string();
+    let place = place.set("WHARF_HOME", &state);
+    assert_eq!(place.wharf(&["check"]).status.code(), Some(0));
+    place.write("state/wharf.toml", "[grant]\n");
+    let broken = place.wharf(&["check"]);
+    assert_eq!(broken.status.code(), Some(2));
+    assert!(stderr(&broken).contains("did you mean 'grants'?"), "{}", stderr(&broken));
+}
+
+#[test]
+fn completions_and_schema_are_data() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = place.wharf(&["completions", shell]);
+        assert!(output.status.success() && stdout(&output).contains("wharf"), "{shell}");
+    }
+    assert_eq!(json(&place.wharf(&["schema"]))["title"], "wharf agent file");
+}
+
+#[test]
+fn what_cannot_be_typed_is_a_usage_error() {
+    let place = Place::new();
+    for args in [&["chekc"][..], &["check", "--nope"], &[]] {
+        assert_eq!(place.wharf(args).status.code(), Some(2), "{args:?}");
+    }
+}

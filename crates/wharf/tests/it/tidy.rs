@@ -1,0 +1,125 @@
+//! House rules that a machine can check, over every file that is tracked or about to be. Each test names
+//! the places that break a rule and says what to do about them; what clippy checks is not repeated.
+
+mod edges;
+mod length;
+mod links;
+mod tree;
+
+use std::process::Command;
+
+use tree::Tree;
+
+/// What is checked in although the program wrote it, and what the program is asked for it.
+const GENERATED: &[(&str, &[&str])] = &[("schema/agent.schema.json", &["schema"])];
+
+/// Written in halves, because this file is checked too.
+const MACHINE_PATHS: [&str; 3] = [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("../sh", "ared")];
+
+#[test]
+fn a_module_is_named_after_its_file() {
+    let tree = Tree::read();
+    let places = tree.paths().filter(|path| path.rsplit('/').next() == Some("mod.rs"));
+    complain(places, "rename `foo/mod.rs` to `foo.rs`, beside the folder `foo`");
+}
+
+#[test]
+fn every_source_file_says_what_it_is() {
+    let tree = Tree::read();
+    let places = tree.sources().filter(|(_, text)| !text.starts_with("//!"));
+    complain(
+        places.map(|(path, _)| path),
+        "open the file with a `//!` paragraph: what this is, what it owns, what it does not know",
+    );
+}
+
+#[test]
+fn lints_are_expected_and_never_allowed() {
+    complain(
+        lines(|line| {
+            let line = line.trim_start();
+            line.starts_with("#[allow(")
+                || line.starts_with("#![allow(")
+                || (line.starts_with("#[cfg_attr(") && line.contains("allow("))
+        }),
+        "mend what the lint found, or write `#[expect(.., reason = \"..\")]`",
+    );
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let is_note = |word: &str| matches!(word, "TODO" | "FIXME" | "XXX");
+    complain(
+        lines(|line| {
+            let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+            comment.split(|c: char| !c.is_alphanumeric()).any(is_note)
+        }),
+        "do it now, or open an issue and say in the comment why the code is as it is",
+    );
+}
+
+#[test]
+fn nothing_names_the_machine_it_was_written_on() {
+    let tree = Tree::read();
+    let places = tree.paths().flat_map(|path| {
+        let text = tree.text(path);
+        let found = text.lines().enumerate().filter(|(_, line)| names_a_machine(line));
+        found.map(|(number, line)| place(path, number, line)).collect::<Vec<_>>()
+    });
+    complain(places, "use a path relative to the repository, or an invented one such as `/srv/data`");
+}
+
+#[test]
+fn generated_files_are_up_to_date() {
+    let tree = Tree::read();
+    let stale = GENERATED.iter().filter(|(path, arguments)| {
+        let output = Command::new(env!("CARGO_BIN_EXE_wharf")).args(*arguments).output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "`wharf {}` failed", arguments.join(" "));
+        output.stdout != tree.bytes(path)
+    });
+    complain(stale.map(|(path, _)| path), "run `cargo xtask generate` and commit what it wrote");
+}
+
+/// Only where a path begins: `a/b` is a folder of somebody's project as well.
+fn names_a_machine(line: &str) -> bool {
+    MACHINE_PATHS.iter().any(|name| {
+        line.match_indices(name).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || "._-}".contains(c))
+        })
+    })
+}
+
+/// The source lines for which `is_wrong`.
+fn lines(is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
+    let tree = Tree::read();
+    let mut places = Vec::new();
+    for (path, text) in tree.sources() {
+        let wrong = text.lines().enumerate().filter(|(_, line)| is_wrong(line));
+        places.extend(wrong.map(|(number, line)| place(path, number, line)));
+    }
+    places
+}
+
+fn place(path: &str, number: usize, line: &str) -> String {
+    format!("{path}:{}: {}", number + 1, line.trim())
+}
+
+/// Fails unless there is nothing to complain about.
+#[track_caller]
+fn complain(places: impl IntoIterator<Item = impl ToString>, remedy: &str) {
+    let places: Vec<String> = places.into_iter().map(|place| place.to_string()).collect();
+    assert!(places.is_empty(), "\n  {}\n\nwhat to do: {remedy}\n", places.join("\n  "));
+}
+
+#[test]
+fn the_start_of_a_path_is_recognised() {
+    let [home, work, beside] = MACHINE_PATHS;
+    for line in [format!("cd {home}x"), format!("file://{work}"), beside.to_owned(), home.into()] {
+        assert!(names_a_machine(&line), "{line}");
+    }
+    for line in [format!("~{}", "/work"), format!("https://example.com{work}"), format!("a{home}")] {
+        assert!(!names_a_machine(&line), "{line}");
+    }
+}

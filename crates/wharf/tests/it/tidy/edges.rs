@@ -1,0 +1,97 @@
+//! Which crate may know which. A crate is split off only where a dependency must be forbidden, so the
+//! edges are checked from both sides: the ones among our crates are exactly these, and what a crate must
+//! not know is not among its dependencies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::complain;
+use super::tree::Tree;
+
+/// A crate and all those of ours it depends on.
+const EDGES: &[(&str, &[&str])] = &[
+    ("wharf-mcp", &[]),
+    ("wharf-runtime", &["wharf-mcp"]),
+    ("wharf-agent", &["wharf-runtime"]),
+    ("wharf-store", &[]),
+    ("wharf", &["wharf-agent", "wharf-mcp", "wharf-runtime", "wharf-store"]),
+    ("xtask", &[]),
+];
+
+/// A crate, what it must not depend on, and why.
+const FORBIDDEN: &[(&str, &[&str], &str)] = &[
+    ("wharf-mcp", &["granit-parser", "serde-saphyr", "toml"], "the wire knows no configuration"),
+    ("wharf-mcp", &["genai", "sqlx"], "the wire knows neither models nor tables"),
+    ("wharf-runtime", &["axum", "clap", "anstream"], "the runtime knows no door to the outside"),
+    ("wharf-runtime", &["genai", "sqlx"], "the runtime knows neither models nor tables"),
+    ("wharf-agent", &["axum", "clap", "anstream"], "the agent knows no door to the outside"),
+    ("wharf-agent", &["reqwest", "tokio-tungstenite"], "the agent knows no transport"),
+    ("wharf-store", &["rmcp"], "rows are plain"),
+    ("xtask", &["clap"], "a chore builds in a second"),
+];
+
+/// What none of ours depends on itself, whoever else does, and what there is instead.
+const SUPERSEDED: &[(&str, &str)] = &[
+    ("chrono", "jiff"),
+    ("lazy_static", "std::sync::LazyLock"),
+    ("once_cell", "std::sync::OnceLock"),
+    ("time", "jiff"),
+];
+
+#[test]
+fn crate_edges_are_those_of_the_design() {
+    let ours = dependencies();
+    let names: BTreeSet<&str> = ours.keys().map(String::as_str).collect();
+    let expected: BTreeSet<&str> = EDGES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, expected, "a crate came or went: change EDGES and ARCHITECTURE.md with it");
+    let wrong = EDGES.iter().filter_map(|(name, edges)| {
+        let found: Vec<&str> =
+            ours[*name].iter().map(String::as_str).filter(|to| names.contains(to)).collect();
+        (found != *edges).then(|| format!("{name} depends on {found:?} instead of {edges:?}"))
+    });
+    complain(wrong, "move the code to the crate that may know both, or hand over a value instead of a type");
+}
+
+#[test]
+fn no_crate_knows_what_it_must_not_know() {
+    let ours = dependencies();
+    let knows = |name: &str, other: &str| ours.get(name).is_some_and(|all| all.contains(other));
+    let mut places = Vec::new();
+    for (name, others, why) in FORBIDDEN {
+        let found = others.iter().filter(|other| knows(name, other));
+        places.extend(found.map(|other| format!("{name} depends on {other}: {why}")));
+    }
+    complain(places, "do it in a crate that may know it; ARCHITECTURE.md has the map");
+}
+
+#[test]
+fn no_crate_depends_on_what_is_superseded() {
+    let mut places = Vec::new();
+    for (name, all) in dependencies() {
+        let found = SUPERSEDED.iter().filter(|(old, _)| all.contains(*old));
+        places.extend(found.map(|(old, new)| format!("{name} depends on {old}: use {new}")));
+    }
+    complain(places, "use what is named instead");
+}
+
+/// Of each workspace member: what it needs to be built, tests left aside.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(Tree::read().root())
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+    let members = metadata["packages"].as_array().into_iter().flatten();
+    members
+        .map(|member| {
+            let all = member["dependencies"].as_array().into_iter().flatten();
+            (name(member), all.filter(|one| one["kind"] != "dev").map(name).collect())
+        })
+        .collect()
+}

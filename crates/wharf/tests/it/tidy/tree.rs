@@ -1,0 +1,91 @@
+//! The files of the repository: what git tracks or would track, and in a source archive, where there is
+//! no git, whatever lies in the folders. Paths are relative to the root, with `/`, in order.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(super) struct Tree {
+    root: PathBuf,
+    paths: Vec<String>,
+}
+
+/// What a build, a package manager or a fuzzer puts there.
+const NOT_OURS: [&str; 5] = [".git", "target", "node_modules", "artifacts", "corpus"];
+
+impl Tree {
+    pub(super) fn read() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = root.canonicalize().expect("the crate lies two folders below the root");
+        let mut paths = from_git(&root).unwrap_or_else(|| from_folders(&root));
+        // Git still lists a file that was deleted but not yet committed.
+        paths.retain(|path| root.join(path).is_file());
+        paths.sort();
+        paths.dedup();
+        Self { root, paths }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(String::as_str)
+    }
+
+    /// Our Rust files, with their text.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (&str, String)> {
+        let ours = |path: &&str| {
+            let folder = path.split('/').next().unwrap_or_default();
+            path.ends_with(".rs") && ["crates", "xtask", "fuzz"].contains(&folder)
+        };
+        self.paths().filter(ours).map(|path| (path, self.text(path)))
+    }
+
+    /// What is not UTF-8 is replaced: the rules are about what people read.
+    pub(super) fn text(&self, path: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(path)).into_owned()
+    }
+
+    /// A file that is not there is empty.
+    pub(super) fn bytes(&self, path: &str) -> Vec<u8> {
+        fs::read(self.root.join(path)).unwrap_or_default()
+    }
+}
+
+/// Nothing unless the root is a checkout of its own: an archive unpacked somewhere inside another
+/// repository is not that repository's.
+fn from_git(root: &Path) -> Option<Vec<String>> {
+    root.join(".git").exists().then_some(())?;
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
+    let listed = String::from_utf8_lossy(&output.stdout);
+    let paths = listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned);
+    output.status.success().then(|| paths.collect())
+}
+
+fn from_folders(root: &Path) -> Vec<String> {
+    let mut folders = vec![String::new()];
+    let mut paths = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder)).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && NOT_OURS.contains(&name.as_str()) => {}
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                _ => paths.push(path),
+            }
+        }
+    }
+    paths
+}
+
+#[test]
+fn both_ways_find_this_file() {
+    let tree = Tree::read();
+    let this = "crates/wharf/tests/it/tidy/tree.rs";
+    assert!(tree.paths().any(|path| path == this));
+    assert!(from_folders(tree.root()).iter().any(|path| path == this));
+    assert!(!from_folders(tree.root()).iter().any(|path| path.starts_with(".git/")));
+}

@@ -1,0 +1,103 @@
+//! The checkout the chores work on: where it lies, and how cargo is called in it. Knows nothing of what a chore wants.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{self, Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::Failure;
+
+pub(crate) struct Checkout {
+    root: PathBuf,
+    cargo: OsString,
+    target: Option<PathBuf>,
+}
+
+impl Checkout {
+    /// Asks cargo's own variables, not the place where xtask was compiled: a target folder may serve several checkouts.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let manifest = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let root = manifest.as_deref().and_then(Path::parent).ok_or_else(|| {
+            Failure::new("could not tell where the repository is").hint("start this program as `cargo xtask`")
+        })?;
+        let target =
+            env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()).map(absolute).transpose()?;
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Ok(Self { root: root.to_owned(), cargo, target })
+    }
+
+    pub(crate) fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// A path as a person in the checkout would type it.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+
+    pub(crate) fn target(&self) -> PathBuf {
+        self.target.clone().unwrap_or_else(|| self.path("target"))
+    }
+
+    /// Runs cargo and shows everything it prints.
+    pub(crate) fn cargo(
+        &self,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<(), Failure> {
+        run(self.cargo_command().args(arguments))
+    }
+
+    /// Runs cargo and returns what it printed on stdout; stderr is shown.
+    pub(crate) fn cargo_stdout(
+        &self,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut command = self.cargo_command();
+        command.args(arguments).stderr(std::process::Stdio::inherit());
+        let line = announce(&command);
+        let output = command.output().map_err(|error| could_not_start(&line, &error))?;
+        if output.status.success() { Ok(output.stdout) } else { Err(ended_badly(&line)) }
+    }
+
+    /// The target folder is made absolute, because the commands run in the root and the user may not be there.
+    pub(crate) fn cargo_command(&self) -> Command {
+        let mut command = Command::new(&self.cargo);
+        command.current_dir(&self.root);
+        if let Some(target) = &self.target {
+            command.env("CARGO_TARGET_DIR", target);
+        }
+        command
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+    let line = announce(command);
+    let status = command.status().map_err(|error| could_not_start(&line, &error))?;
+    if status.success() { Ok(()) } else { Err(ended_badly(&line)) }
+}
+
+/// Prints the command before it runs, as somebody would type it, and returns that line.
+pub(crate) fn announce(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words: Vec<_> =
+        std::iter::once(program).chain(command.get_args()).map(OsStr::to_string_lossy).collect();
+    let line = words.join(" ");
+    eprintln!("    {line}");
+    line
+}
+
+pub(crate) fn could_not_start(line: &str, error: &std::io::Error) -> Failure {
+    Failure::new(format!("could not start `{line}`: {error}"))
+}
+
+fn ended_badly(line: &str) -> Failure {
+    Failure::new(format!("`{line}` failed"))
+        .hint("its own messages above say why; run it alone while you fix it")
+}
+
+fn absolute(folder: OsString) -> Result<PathBuf, Failure> {
+    path::absolute(&folder).map_err(|error| {
+        Failure::new(format!("could not make `CARGO_TARGET_DIR` absolute: {error}"))
+            .hint("set it to a folder that exists, or unset it")
+    })
+}

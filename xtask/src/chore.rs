@@ -1,0 +1,182 @@
+//! A chore: what was typed after `cargo xtask`, understood. Parsing only; nothing runs here.
+
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+use crate::fuzz::Effort;
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Chore {
+    Help(&'static str),
+    Test,
+    Generate,
+    Fuzz { target: Option<String>, effort: Effort },
+    Bench,
+}
+
+const HELP: &str = "\
+Chores of this repository.
+
+Usage: cargo xtask CHORE
+
+  test        set up what the tests need and run them all: unit, integration and
+              doc tests, then a short run of every fuzz target
+  generate    write the generated files anew
+  fuzz        run the fuzz targets for longer, or one of them on one input
+  bench       run the benchmarks
+
+`cargo xtask CHORE --help` says more.
+";
+
+const TEST_HELP: &str = "\
+Set up what the tests need and run them all.
+
+Usage: cargo xtask test
+
+Unit, integration and doc tests of the workspace with all features, then 10,000
+inputs for each fuzz target, always the same ones. Needs a C++ compiler.
+";
+
+const GENERATE_HELP: &str = "\
+Write the generated files anew: schema/agent.schema.json and fuzz/Cargo.lock.
+
+Usage: cargo xtask generate
+
+Run it when the tests say that a generated file is out of date, and commit what
+it wrote.
+";
+
+const FUZZ_HELP: &str = "\
+Run the fuzz targets, each from where its last run stopped.
+
+Usage: cargo xtask fuzz [TARGET] [--runs N]
+       cargo xtask fuzz TARGET --input FILE
+
+  TARGET         a file of fuzz/targets without `.rs`; all of them when absent
+  --runs N       inputs for each target (10000)
+  --input FILE   run this one input: how a crash is reproduced
+
+Works with a stable toolchain and a C++ compiler; cargo-fuzz is not needed.
+";
+
+const BENCH_HELP: &str = "\
+Run the benchmarks of the program.
+
+Usage: cargo xtask bench
+";
+
+impl Chore {
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let Some((&name, rest)) = words.split_first() else {
+            return Ok(Self::Help(HELP));
+        };
+        let asks_for_help = rest.iter().any(|word| matches!(*word, "-h" | "--help"));
+        match name {
+            "-h" | "--help" | "help" => Ok(Self::Help(HELP)),
+            "test" if asks_for_help => Ok(Self::Help(TEST_HELP)),
+            "generate" if asks_for_help => Ok(Self::Help(GENERATE_HELP)),
+            "fuzz" if asks_for_help => Ok(Self::Help(FUZZ_HELP)),
+            "bench" if asks_for_help => Ok(Self::Help(BENCH_HELP)),
+            "test" => alone(rest, Self::Test),
+            "generate" => alone(rest, Self::Generate),
+            "bench" => alone(rest, Self::Bench),
+            "fuzz" => fuzz(rest),
+            other => {
+                Err(Failure::new(format!("there is no chore `{other}`"))
+                    .hint("`cargo xtask --help` lists them"))
+            }
+        }
+    }
+}
+
+fn alone(rest: &[&str], chore: Chore) -> Result<Chore, Failure> {
+    match rest.first() {
+        None => Ok(chore),
+        Some(word) => Err(unexpected(word)),
+    }
+}
+
+fn fuzz(rest: &[&str]) -> Result<Chore, Failure> {
+    let (mut target, mut runs, mut input) = (None, None, None);
+    let mut words = rest.iter();
+    while let Some(&word) = words.next() {
+        match word {
+            "--runs" => runs = Some(number(words.next())?),
+            "--input" => input = Some(file(words.next())?),
+            flag if flag.starts_with('-') => return Err(unexpected(flag)),
+            _ if target.is_some() => return Err(unexpected(word)),
+            name => target = Some(name.to_owned()),
+        }
+    }
+    let effort = match (runs, input) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::new("`--runs` and `--input` exclude each other").hint("drop one"));
+        }
+        (_, Some(_)) if target.is_none() => {
+            return Err(Failure::new("`--input` needs a target").hint("cargo xtask fuzz TARGET --input FILE"));
+        }
+        (_, Some(input)) => Effort::Replay { input },
+        (runs, None) => Effort::Explore { runs: runs.unwrap_or(10_000) },
+    };
+    Ok(Chore::Fuzz { target, effort })
+}
+
+fn number(word: Option<&&str>) -> Result<u64, Failure> {
+    word.and_then(|word| word.replace(['_', ','], "").parse().ok())
+        .filter(|number| *number > 0)
+        .ok_or_else(|| Failure::new("`--runs` needs a number").hint("for example `--runs 1000000`"))
+}
+
+fn file(word: Option<&&str>) -> Result<PathBuf, Failure> {
+    let missing = || {
+        Failure::new("`--input` needs a file").hint("for example `--input fuzz/artifacts/load/crash-1f2e`")
+    };
+    let file = PathBuf::from(word.ok_or_else(missing)?);
+    std::path::absolute(&file)
+        .ok()
+        .filter(|file| file.is_file())
+        .ok_or_else(|| Failure::new(format!("there is no file `{}`", file.display())).hint("check the path"))
+}
+
+fn unexpected(word: &str) -> Failure {
+    Failure::new(format!("unexpected `{word}`")).hint("`cargo xtask CHORE --help` says what a chore takes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(typed: &str, expected: &str) {
+        let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+        let understood = match Chore::parse(&words) {
+            Ok(Chore::Help(text)) => text.lines().next().unwrap_or_default().to_owned(),
+            Ok(chore) => format!("{chore:?}"),
+            Err(failure) => failure.to_string().lines().next().unwrap_or_default().to_owned(),
+        };
+        assert_eq!(understood, expected, "cargo xtask {typed}");
+    }
+
+    #[test]
+    fn what_was_typed_is_understood() {
+        check("", "Chores of this repository.");
+        check("--help", "Chores of this repository.");
+        check("test", "Test");
+        check("test --help", "Set up what the tests need and run them all.");
+        check("test now", "error: unexpected `now`");
+        check("generate", "Generate");
+        check("bench -h", "Run the benchmarks of the program.");
+        check("tset", "error: there is no chore `tset`");
+        check("fuzz", "Fuzz { target: None, effort: Explore { runs: 10000 } }");
+        check("fuzz load --runs 2_000", "Fuzz { target: Some(\"load\"), effort: Explore { runs: 2000 } }");
+        check("fuzz --runs 5 load", "Fuzz { target: Some(\"load\"), effort: Explore { runs: 5 } }");
+        check("fuzz --runs", "error: `--runs` needs a number");
+        check("fuzz --runs 0", "error: `--runs` needs a number");
+        check("fuzz --runs many", "error: `--runs` needs a number");
+        check("fuzz load load", "error: unexpected `load`");
+        check("fuzz --jobs 2", "error: unexpected `--jobs`");
+        check("fuzz --input Cargo.toml", "error: `--input` needs a target");
+        check("fuzz load --input nowhere", "error: there is no file `nowhere`");
+        check("fuzz load --input Cargo.toml --runs 3", "error: `--runs` and `--input` exclude each other");
+    }
+}

@@ -1,0 +1,204 @@
+//! The fuzz targets, built and run without cargo-fuzz: libFuzzer needs nothing but coverage counters,
+//! and the compiler's LLVM writes those on a stable toolchain too. What the sanitizers of nightly would
+//! add, memory errors, is not what a workspace without `unsafe` has to fear.
+
+mod log;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::checkout::{self, Checkout};
+use crate::failure::Failure;
+use crate::steps::Steps;
+
+/// How much of it, and from where.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Effort {
+    /// A short run that is the same every time: a fixed seed, and nothing but the checked-in inputs.
+    Smoke,
+    /// A run that goes on where the last one stopped.
+    Explore { runs: u64 },
+    /// One input, once.
+    Replay { input: PathBuf },
+}
+
+const SMOKE_RUNS: u64 = 10_000;
+
+/// Counters at every edge, the table that says which edge a counter belongs to, and the operands of
+/// comparisons, so that the fuzzer can guess the other half of an `==`.
+const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+const BUILD: [&str; 6] = ["build", "--locked", "--release", "--bins", "--manifest-path", "fuzz/Cargo.toml"];
+
+/// One input: at most this long, five seconds, two gigabytes.
+const LIMITS: [&str; 3] = ["-max_len=4096", "-timeout=5", "-rss_limit_mb=2048"];
+
+pub(crate) fn run(
+    checkout: &Checkout,
+    steps: &mut Steps,
+    wanted: Option<&str>,
+    effort: &Effort,
+) -> Result<(), Failure> {
+    if cfg!(windows) {
+        eprintln!("\n==> fuzz targets: left out, libFuzzer is not used on Windows");
+        return Ok(());
+    }
+    let targets = choose(targets(checkout)?, wanted)?;
+    let programs = steps.run("build the fuzz targets", || build(checkout))?;
+    for name in targets {
+        steps.run(format!("fuzz {name}"), || Target { checkout, name: &name }.run(&programs, effort))?;
+    }
+    Ok(())
+}
+
+/// libFuzzer comes as C++ source. Asked first, because the compiler's absence is otherwise reported by
+/// a build script in forty lines.
+pub(crate) fn compiler_is_there() -> Result<(), Failure> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    let named = env::var("CXX").unwrap_or_default();
+    let program = named.split_whitespace().next().unwrap_or("c++");
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().map(drop).map_err(|error| {
+        Failure::new(format!("could not start the C++ compiler `{program}`: {error}"))
+            .hint("install one (Debian: `apt install g++`), or name yours in `CXX`")
+    })
+}
+
+/// Every file of `fuzz/targets` is one.
+fn targets(checkout: &Checkout) -> Result<Vec<String>, Failure> {
+    let files = names_in(&checkout.path("fuzz/targets"));
+    let names: Vec<_> = files.iter().filter_map(|file| file.strip_suffix(".rs")).map(str::to_owned).collect();
+    if names.is_empty() {
+        return Err(
+            Failure::new("there is no fuzz target").hint("restore `fuzz/targets` from version control")
+        );
+    }
+    Ok(names)
+}
+
+fn choose(all: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, Failure> {
+    match wanted {
+        None => Ok(all),
+        Some(name) if all.iter().any(|known| known == name) => Ok(vec![name.to_owned()]),
+        Some(name) => Err(Failure::new(format!("there is no fuzz target `{name}`"))
+            .hint(format!("the targets are: {}", all.join(", ")))),
+    }
+}
+
+/// Returns the folder of the programs. The explicit `--target` keeps the flags away from build scripts,
+/// and the folder of their own keeps them away from everything else that was built.
+fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
+    compiler_is_there()?;
+    let folder = checkout.target().join("fuzz");
+    let host = host()?;
+    let mut command = checkout.cargo_command();
+    command
+        .args(BUILD)
+        .args(["--target", &host])
+        .env("CARGO_TARGET_DIR", &folder)
+        .env("RUSTFLAGS", RUSTFLAGS)
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    checkout::run(&mut command).map_err(|failure| {
+        failure.hint(
+            "if it wants to change the lock file, run `cargo xtask generate` and commit fuzz/Cargo.lock",
+        )
+    })?;
+    Ok(folder.join(host).join("release"))
+}
+
+fn host() -> Result<String, Failure> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).args(["--print", "host-tuple"]).output();
+    output
+        .ok()
+        .filter(|output| output.status.success())
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .ok_or_else(|| {
+            Failure::new("could not ask `rustc` what machine this is")
+                .hint("install the toolchain with rustup")
+        })
+}
+
+struct Target<'a> {
+    checkout: &'a Checkout,
+    name: &'a str,
+}
+
+impl Target<'_> {
+    fn run(&self, programs: &Path, effort: &Effort) -> Result<(), Failure> {
+        let artifacts = self.own_folder("artifacts");
+        make(&artifacts)?;
+        let mut command = Command::new(programs.join(self.name));
+        // libFuzzer puts a file's name right behind the prefix.
+        command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg("-print_funcs=0").args(LIMITS);
+        self.aim(&mut command, effort)?;
+        let line = checkout::announce(&command);
+        let ending = log::follow(&mut command).map_err(|error| checkout::could_not_start(&line, &error))?;
+        if ending.passed { Ok(()) } else { Err(self.crashed(effort, ending.culprit)) }
+    }
+
+    fn aim(&self, command: &mut Command, effort: &Effort) -> Result<(), Failure> {
+        match effort {
+            Effort::Smoke => {
+                let corpus = self.checkout.target().join("fuzz/smoke").join(self.name);
+                // What an earlier run found would make this one another run.
+                let _absent = fs::remove_dir_all(&corpus);
+                make(&corpus)?;
+                command.args([format!("-runs={SMOKE_RUNS}"), "-seed=1".to_owned()]);
+                command.arg(corpus).arg(self.own_folder("seeds"));
+            }
+            Effort::Explore { runs } => {
+                let corpus = self.own_folder("corpus");
+                make(&corpus)?;
+                command.arg(format!("-runs={runs}")).arg(corpus).arg(self.own_folder("seeds"));
+            }
+            Effort::Replay { input } => {
+                command.arg(input);
+            }
+        }
+        Ok(())
+    }
+
+    fn crashed(&self, effort: &Effort, culprit: Option<PathBuf>) -> Failure {
+        let name = self.name;
+        let failure = Failure::new(format!("fuzz target `{name}` failed; its last words are above"));
+        let input = match effort {
+            Effort::Replay { input } => Some(input.clone()),
+            Effort::Smoke | Effort::Explore { .. } => culprit,
+        };
+        match input.map(|input| self.checkout.shown(&input)) {
+            Some(input) => failure.hint(format!(
+                "reproduce it with `cargo xtask fuzz {name} --input {input}`; \
+                 once it is mended, keep that file in fuzz/seeds/{name}"
+            )),
+            None => failure.hint("it left no input behind: was it killed, or out of memory?"),
+        }
+    }
+
+    fn own_folder(&self, kind: &str) -> PathBuf {
+        self.checkout.path("fuzz").join(kind).join(self.name)
+    }
+}
+
+/// In order; a folder that is not there has no names in it.
+fn names_in(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::new(format!("could not make `{}`: {error}", folder.display()))
+            .hint("make its parent writable")
+    })
+}

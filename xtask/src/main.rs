@@ -1,0 +1,68 @@
+//! Chores of this repository, run as `cargo xtask CHORE`. What was typed becomes a `Chore`, the chore runs its steps one
+//! after the other, and the exit code says whether all of them passed. Nothing here ships, and nothing here needs more
+//! than a stable Rust toolchain and a C++ compiler (libFuzzer is C++).
+
+#![expect(clippy::disallowed_methods, reason = "a program started by hand reads its own environment")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+
+mod checkout;
+mod chore;
+mod failure;
+mod fuzz;
+mod generate;
+mod steps;
+
+use std::env;
+use std::process::ExitCode;
+
+use checkout::Checkout;
+use chore::Chore;
+use failure::Failure;
+use steps::Steps;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let chore = match Chore::parse(&words) {
+        Ok(chore) => chore,
+        Err(failure) => {
+            eprintln!("{failure}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Chore::Help(text) = chore {
+        print!("{text}");
+        return ExitCode::SUCCESS;
+    }
+    let mut steps = Steps::new();
+    let result = perform(chore, &mut steps);
+    steps.summary();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
+    let checkout = Checkout::find()?;
+    match chore {
+        Chore::Help(_) => Ok(()),
+        Chore::Test => test(&checkout, steps),
+        Chore::Generate => generate::all(&checkout, steps),
+        Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
+        Chore::Bench => {
+            steps.run("benchmarks", || checkout.cargo(["bench", "--locked", "--package", "wharf"]))
+        }
+    }
+}
+
+/// Two runs of cargo, because `--all-targets` leaves the doc tests out.
+fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
+    const EVERYTHING: [&str; 4] = ["test", "--locked", "--workspace", "--all-features"];
+    steps.run("C++ compiler", fuzz::compiler_is_there)?;
+    steps.run("tests", || checkout.cargo(EVERYTHING.iter().chain(&["--all-targets"])))?;
+    steps.run("doc tests", || checkout.cargo(EVERYTHING.iter().chain(&["--doc"])))?;
+    fuzz::run(checkout, steps, None, &fuzz::Effort::Smoke)
+}

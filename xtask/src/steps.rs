@@ -1,0 +1,59 @@
+//! The steps of a chore: each says that it begins and how long it took, and the summary at the end lists them all. The
+//! first step that fails is the last one that runs.
+
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+
+pub(crate) struct Steps {
+    done: Vec<Step>,
+}
+
+struct Step {
+    name: String,
+    took: Duration,
+    passed: bool,
+}
+
+impl Steps {
+    pub(crate) fn new() -> Self {
+        Self { done: Vec::new() }
+    }
+
+    pub(crate) fn run<T>(
+        &mut self,
+        name: impl Into<String>,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let name = name.into();
+        eprintln!("\n==> {name}");
+        let started = Instant::now();
+        let result = work();
+        let took = started.elapsed();
+        let passed = result.is_ok();
+        eprintln!("==> {name}: {} after {}", verdict(passed), seconds(took));
+        self.done.push(Step { name, took, passed });
+        result
+    }
+
+    /// Says nothing about a chore that never began.
+    pub(crate) fn summary(&self) {
+        if self.done.is_empty() {
+            return;
+        }
+        eprintln!("\n==> summary");
+        for Step { name, took, passed } in &self.done {
+            eprintln!("{:>8}  {:>9}  {name}", verdict(*passed), seconds(*took));
+        }
+        let all = self.done.iter().map(|step| step.took).sum();
+        eprintln!("{:>8}  {:>9}", "total", seconds(all));
+    }
+}
+
+fn verdict(passed: bool) -> &'static str {
+    if passed { "passed" } else { "FAILED" }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
