@@ -52,6 +52,41 @@ pub(crate) enum Command {
         /// Only this one
         name: Option<String>,
     },
+    /// Connect to every server and say how it is, and what to do about it
+    Doctor,
+    /// List the tools of all servers, or of one
+    Tools {
+        /// Only this server
+        name: Option<String>,
+    },
+    /// List the prompts of all servers, or of one
+    Prompts {
+        /// Only this server
+        name: Option<String>,
+    },
+    /// List the resources of all servers, or of one
+    Resources {
+        /// Only this server
+        name: Option<String>,
+    },
+    /// Call a tool
+    Call(CallArgs),
+    /// Fill in a prompt
+    Prompt {
+        /// The prompt: its name, or `server:name`
+        name: String,
+        /// Arguments, as key=value
+        #[arg(value_name = "KEY=VALUE")]
+        arguments: Vec<String>,
+    },
+    /// Read a resource
+    Read {
+        /// Its address
+        uri: String,
+        /// Write pictures, sound and other binary content into this folder
+        #[arg(long, value_name = "FOLDER")]
+        save: Option<PathBuf>,
+    },
     /// Print the JSON Schema of agent.yaml, for editors
     Schema,
     /// Print completions for a shell
@@ -59,6 +94,24 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool: its shown name, `server:tool`, or a bare name that is unique
+    pub(crate) tool: String,
+    /// Arguments: key=text, or key:=JSON
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// Arguments as a JSON object: inline, @file, or - for standard input
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Seconds to wait for the answer [default: the server's request_timeout]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+    /// Write pictures, sound and other binary content into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,13 +1,19 @@
 //! From what was typed to what is done.
 
+mod call;
 mod check;
 mod completions;
+mod doctor;
 mod explain;
 mod init;
+mod list;
+mod prompt;
+mod read;
 mod schema;
 
 use crate::{
     cli::{Cli, Command, Common},
+    dock,
     exit::Exit,
     output::Output,
     surroundings::{Surroundings, read_agent_file},
@@ -29,13 +35,30 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Init { from } => init::run(&common, from.as_deref(), &around, output),
         Command::Check { strict } => check::run(&common, strict, &around, output),
         Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
+        Command::Doctor => dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock))),
+        Command::Tools { name } => {
+            dock::run(&common, &around, output, |dock| Box::pin(list::tools(dock, name)))
+        }
+        Command::Prompts { name } => {
+            dock::run(&common, &around, output, |dock| Box::pin(list::prompts(dock, name)))
+        }
+        Command::Resources { name } => {
+            dock::run(&common, &around, output, |dock| Box::pin(list::resources(dock, name)))
+        }
+        Command::Call(args) => dock::run(&common, &around, output, |dock| Box::pin(call::run(dock, args))),
+        Command::Prompt { name, arguments } => {
+            dock::run(&common, &around, output, |dock| Box::pin(prompt::run(dock, name, arguments)))
+        }
+        Command::Read { uri, save } => {
+            dock::run(&common, &around, output, |dock| Box::pin(read::run(dock, uri, save)))
+        }
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
     }
 }
 
 /// Reads and loads the agent file with the operator's settings. Everything that is wrong is in the diagnostics.
-fn load_agent(common: &Common, around: &Surroundings) -> (Option<Plan>, Diagnostics) {
+pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<Plan>, Diagnostics) {
     let loaded = around.settings(common.settings.as_deref()).and_then(|settings| {
         let text = read_agent_file(&common.file)?;
         Ok(load(text, &around.env_for(&common.file, settings.grants)))

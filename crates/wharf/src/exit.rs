@@ -1,24 +1,58 @@
 //! What the program says to the shell when it is done.
 
 use std::process::ExitCode;
+use wharf_runtime::FaultKind;
 
 /// How a command ended. The numbers are a contract with scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All is well.
     Fine,
+    /// The tool answered with an error.
+    ToolError,
     /// What was typed, or what a file says, cannot be used.
     Usage,
+    /// There is no such tool, prompt or resource.
+    NotFound,
+    /// A server could not be started or reached, or went away.
+    Unavailable,
     /// A panic: never the user's doing.
     OurBug,
+    /// A server broke the protocol, or refused the request.
+    Protocol,
+    /// There was no answer in time.
+    Timeout,
+    /// Ctrl-C.
+    Interrupted,
+    /// SIGTERM.
+    Terminated,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Fine => 0,
+            Exit::ToolError => 1,
             Exit::Usage => 2,
+            Exit::NotFound => 66,
+            Exit::Unavailable => 69,
             Exit::OurBug => 70,
+            Exit::Protocol => 76,
+            Exit::Timeout => 124,
+            Exit::Interrupted => 130,
+            Exit::Terminated => 143,
         })
+    }
+}
+
+/// The one place where a fault becomes an exit code.
+impl From<FaultKind> for Exit {
+    fn from(kind: FaultKind) -> Exit {
+        match kind {
+            FaultKind::Connection => Exit::Unavailable,
+            FaultKind::Timeout => Exit::Timeout,
+            FaultKind::Protocol => Exit::Protocol,
+            FaultKind::ToolNotFound => Exit::NotFound,
+        }
     }
 }

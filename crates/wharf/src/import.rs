@@ -67,11 +67,11 @@ pub(crate) fn import(text: &str, from: &Path, env: Env) -> Result<Imported, Impo
     Ok(Imported { agent_yaml, env_files, notes })
 }
 
-/// Adds the loader's reasons to each draft. A draft without any is an entry of the agent file.
+/// Tries each draft. One without any is an entry of the agent file.
 fn judge(drafts: &mut [Draft], trial: &Trial) {
     let mut accepted = 0;
     for draft in drafts {
-        draft.reasons.extend(trial.reasons(&draft.entry));
+        draft.judge(trial);
         if draft.reasons.is_empty() && accepted == MOST_TOOLS {
             draft.reasons.push(Reason::new(format!(
                 "an agent file holds at most {MOST_TOOLS} tools, and there are as many above"

@@ -2,12 +2,17 @@
 //!
 //! What was typed → what it means → run it → an exit code. This file only translates between those.
 
+mod arguments;
 mod cli;
 mod commands;
+mod content;
+mod dock;
 mod exit;
 mod import;
 mod output;
+mod progress;
 mod surroundings;
+mod terminal;
 
 use clap::Parser;
 use exit::Exit;

@@ -89,6 +89,11 @@ impl Surroundings {
         })
     }
 
+    /// Where short-lived folders are made.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        env::temp_dir()
+    }
+
     /// The absolute path of a program on PATH, and otherwise where it was looked for.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
         let path = self.variables.get("PATH")?;

@@ -65,8 +65,13 @@ fn instructions() -> Value {
             "file": text("A text file in this folder or below it."),
             "inline": text("The text itself."),
         },
-        "oneOf": [{ "required": ["file"] }, { "required": ["inline"] }],
+        "oneOf": [given("file"), given("inline")],
     })
+}
+
+/// A key without a value is no key.
+fn given(key: &str) -> Value {
+    json!({ "required": [key], "properties": { key: { "type": "string" } } })
 }
 
 fn tool() -> Value {

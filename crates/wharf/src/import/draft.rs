@@ -1,19 +1,20 @@
 //! One server on its way into the agent file: its entry, its env file, and what there is to say about both.
 
+mod file_name;
+mod stdio;
+
 use super::{
-    EnvFile,
-    conceal::{self, Cut},
+    EnvFile, conceal,
     document::Document,
     foreign::Foreign,
     launcher::Invocation,
     note::{Note, listed, printable},
-    secret,
-    template::{escape, is_literal},
-    trial::{self, Reason},
+    secret::looks_secret,
+    template::escape,
+    trial::{Reason, Trial},
     writer::Writer,
     yaml::Entry,
 };
-use std::{collections::BTreeSet, path::Path};
 use wharf_runtime::config::Env;
 
 /// A server, rewritten. With reasons, it is a comment; without, an entry.
@@ -21,13 +22,16 @@ pub(super) struct Draft {
     pub(super) name: String,
     pub(super) entry: Entry,
     pub(super) env_file: Option<EnvFile>,
+    /// Whether the client has it turned off.
+    is_off: bool,
+    /// Why it cannot be an entry as it is.
     pub(super) reasons: Vec<Reason>,
     notes: Vec<Note>,
 }
 
 /// Every server of a file, in its order.
 pub(super) fn all(document: &Document, env: &Env) -> Vec<Draft> {
-    let files = env_file_names(document.servers.keys());
+    let files = file_name::all(document.servers.keys());
     let servers = document.servers.iter().zip(&files);
     servers
         .map(|((name, value), file)| {
@@ -38,6 +42,16 @@ pub(super) fn all(document: &Document, env: &Env) -> Vec<Draft> {
 }
 
 impl Draft {
+    /// Adds what the loader says, unless it is known already that the entry is broken: then that is the one mistake.
+    pub(super) fn judge(&mut self, trial: &Trial) {
+        if self.reasons.is_empty() {
+            self.reasons = trial.reasons(&self.entry);
+        }
+        if self.is_off {
+            self.reasons.insert(0, Reason::new("the client has it turned off"));
+        }
+    }
+
     /// What there is to say, first of all whether it is in.
     pub(super) fn into_notes(self) -> impl Iterator<Item = Note> {
         let first = self.reasons.first().map(|it| {
@@ -63,10 +77,9 @@ enum Reach {
 
 impl Drafting<'_> {
     fn draft(mut self, mut foreign: Foreign) -> Draft {
-        if foreign.is_off {
-            self.writer.reasons.push(Reason::new("the client has it turned off"));
+        for trouble in foreign.troubles.drain(..) {
+            self.writer.refuse(trouble);
         }
-        self.writer.reasons.extend(foreign.troubles.drain(..).map(Reason::new));
         let reach = self.reach(&mut foreign);
         self.head(foreign.description.as_deref(), &reach);
         match reach {
@@ -76,7 +89,7 @@ impl Drafting<'_> {
         self.env_file(foreign.env_file.as_deref());
         self.timeout(foreign.timeout);
         self.unknown(&foreign.unknown);
-        self.finish()
+        self.finish(foreign.is_off)
     }
 
     /// Decides how the server is reached, and says what is left over.
@@ -107,16 +120,6 @@ impl Drafting<'_> {
         }
     }
 
-    fn simplified(&mut self, written: Invocation) -> Invocation {
-        if self.env.grants.commands.iter().any(|it| it == Path::new(&written.command)) {
-            return written;
-        }
-        let Some(simple) = written.simplified() else { return written };
-        let (before, after) = (printable(&written.command), &simple.command);
-        self.writer.note(format!("`{before}` became `{after}`, which is looked up on PATH"));
-        simple
-    }
-
     /// The keys that every entry has.
     fn head(&mut self, description: Option<&str>, reach: &Reach) {
         let package = match reach {
@@ -130,7 +133,7 @@ impl Drafting<'_> {
             }
             _ => String::new(),
         };
-        let description = match description.filter(|it| !it.trim().is_empty()) {
+        let description = match description.filter(|it| !it.trim().is_empty() && !looks_secret(it)) {
             Some(text) => escape(text),
             None => escape(&format!("The {} server{at}", printable(self.name))),
         };
@@ -140,95 +143,14 @@ impl Drafting<'_> {
         self.entry.text("server", package.unwrap_or_else(|| escape(self.name)));
     }
 
-    /// What the launcher runs, if that can be shown.
-    fn package(&self, invocation: &Invocation) -> Option<String> {
-        let package = &invocation.args[invocation.subject()?];
-        let before = invocation.args.iter().take_while(|it| *it != package).last();
-        let is_open = matches!(conceal::argument(before.map(String::as_str), package)[..], [Cut::Open(_)]);
-        let fits = is_open && !package.contains("${") && !package.starts_with("builtin:");
-        fits.then(|| package.clone())
-    }
-
-    fn stdio(&mut self, invocation: Option<Invocation>, foreign: &mut Foreign) {
-        // What the server itself looks for keeps its name, so it comes before names that can be chosen.
-        let env = self.environment(std::mem::take(&mut foreign.env));
-        match invocation {
-            // Said explicitly, or the loader would guess a command from the name.
-            None => self.entry.text("transport", "stdio"),
-            Some(invocation) => {
-                let command = self.writer.open("command", &invocation.command);
-                let args = self.arguments(&invocation);
-                self.entry.text("command", command);
-                self.entry.texts("args", args);
-            }
-        }
-        self.entry.map("env", env);
-    }
-
-    fn arguments(&mut self, invocation: &Invocation) -> Vec<String> {
-        let image = invocation.subject().filter(|_| invocation.command == "docker");
-        let mut before: Option<&str> = None;
-        let mut args = Vec::new();
-        for (at, arg) in invocation.args.iter().enumerate() {
-            let is_variable = image.is_some_and(|image| at < image)
-                && before.is_some_and(|it| matches!(it, "-e" | "--env"));
-            let kept = if is_variable { self.container_variable(arg) } else { None };
-            let text =
-                kept.unwrap_or_else(|| self.writer.text("args", arg, |it| conceal::argument(before, it)));
-            args.push(text);
-            before = Some(arg);
-        }
-        args
-    }
-
-    /// `-e NAME=secret` becomes `-e NAME`: docker passes on what the env file says.
-    fn container_variable(&mut self, arg: &str) -> Option<String> {
-        let (name, value) = arg.split_once('=')?;
-        if !self.keeps_its_name(name, value) || !trial::refused_names(&[name], self.env).is_empty() {
-            return None;
-        }
-        self.writer.vault.keep(name, value);
-        Some(name.to_owned())
-    }
-
-    fn environment(&mut self, mut pairs: Vec<(String, String)>) -> Vec<(String, String)> {
-        let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
-        let refused = trial::refused_names(&names, self.env);
-        for it in &refused {
-            let hint = it.hint.as_deref().map_or_else(String::new, |hint| format!("; {hint}"));
-            self.writer.note(format!("`{}` in `env` left out: an agent file may not set it{hint}", it.name));
-        }
-        pairs.retain(|(name, _)| !refused.iter().any(|it| it.name == *name));
-        let (own, rest): (Vec<_>, Vec<_>) =
-            pairs.into_iter().partition(|(name, value)| self.keeps_its_name(name, value));
-        for (name, value) in own {
-            self.writer.vault.keep(&name, &value);
-        }
-        rest.into_iter()
-            .map(|(name, value)| {
-                let text = self.writer.text("env", &value, |it| conceal::variable(&name, it));
-                (name, text)
-            })
-            .collect()
-    }
-
-    /// Whether a variable is a secret that can go into the env file as it is.
-    fn keeps_its_name(&self, name: &str, value: &str) -> bool {
-        let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-            && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        fits && secret::is_secret(name, value)
-            && is_literal(self.document.dialect, value)
-            && !value.contains('\0')
-    }
-
     fn remote(&mut self, transport: &str, url: Option<String>, foreign: &mut Foreign) {
-        self.entry.text("transport", self.writer.open("type", transport));
+        self.entry.text("transport", self.writer.word("type", transport));
         if let Some(url) = url {
             let url = self.writer.text("url", &url, conceal::url);
             self.entry.text("url", url);
         }
         let headers = std::mem::take(&mut foreign.headers).into_iter().map(|(name, value)| {
-            let text = self.writer.text("headers", &value, |it| conceal::header(&name, it));
+            let text = self.writer.text("headers", &value, |it| conceal::named(&name, it));
             (name, text)
         });
         let headers = headers.collect();
@@ -242,14 +164,15 @@ impl Drafting<'_> {
         match named {
             _ if is_ours => self.entry.text("envFile", &file),
             Some(named) => {
-                let path = self.writer.open("envFile", named);
+                let path = self.writer.word("envFile", named);
                 self.entry.text("envFile", path);
             }
             None => {}
         }
-        if let Some(named) = named.filter(|_| is_ours) {
-            let named = printable(named);
-            self.writer.note(format!("`envFile` {named} left out: an entry has one, and `{file}` holds its secrets; copy the lines over"));
+        if named.is_some() && is_ours {
+            self.writer.note(format!(
+                "`envFile` left out: an entry has one, and `{file}` holds its secrets; copy the lines over"
+            ));
         }
     }
 
@@ -279,20 +202,25 @@ impl Drafting<'_> {
         }
     }
 
-    fn finish(mut self) -> Draft {
+    fn finish(mut self, is_off: bool) -> Draft {
         self.writer.close();
         let vault = &self.writer.vault;
-        let (kept, blanks) = (listed(vault.names()), listed(vault.blanks()));
+        let is_set = |name: &&str| self.env.variables.contains_key(*name);
+        let (set, blanks): (Vec<&str>, Vec<&str>) = vault.blanks().partition(is_set);
+        let (kept, set, blanks) = (listed(vault.names()), listed(set), listed(blanks));
         let env_file = (!vault.is_empty()).then(|| vault.env_file());
         let file = vault.file.to_owned();
         if !kept.is_empty() {
             self.writer.note(format!("{kept} kept in `{file}`, out of the agent file"));
         }
+        if !set.is_empty() {
+            self.writer.note(format!("{set} taken from the environment, where it is set"));
+        }
         if !blanks.is_empty() {
             self.writer.note(format!("fill in {blanks} in `{file}`"));
         }
         let Writer { notes, reasons, .. } = self.writer;
-        Draft { name: self.name.to_owned(), entry: self.entry, env_file, reasons, notes }
+        Draft { name: self.name.to_owned(), entry: self.entry, env_file, is_off, reasons, notes }
     }
 }
 
@@ -314,30 +242,4 @@ fn host_of(url: &str) -> Option<String> {
     let host = authority.rsplit('@').next()?;
     let fits = !host.is_empty() && !host.contains("${");
     fits.then(|| printable(host))
-}
-
-/// `.env.NAME` for each server, safe as names of files and different even where case does not count.
-fn env_file_names<'a>(servers: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut taken = BTreeSet::new();
-    servers
-        .map(|server| {
-            let base = file_stem(server);
-            let numbered = (2..).map(|number| format!("{base}-{number}"));
-            let free =
-                [base.clone()].into_iter().chain(numbered).find(|it| taken.insert(it.to_ascii_lowercase()));
-            format!(".env.{}", free.unwrap_or(base))
-        })
-        .collect()
-}
-
-fn file_stem(server: &str) -> String {
-    // Files by these names are meant to be shared.
-    const SHARED: [&str; 5] = ["default", "defaults", "example", "sample", "template"];
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    let name: String = server.chars().map(safe).take(60).collect();
-    match name.trim_matches(['-', '.']) {
-        "" => "server".to_owned(),
-        name if SHARED.contains(&name.to_ascii_lowercase().as_str()) => format!("{name}-server"),
-        name => name.to_owned(),
-    }
 }

@@ -1,6 +1,6 @@
 //! One server as another client describes it: which of its keys are known, and nothing about what they become.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// More arguments, variables or headers than this are not a description of a server.
 const MOST_VALUES: usize = 1000;
@@ -83,15 +83,19 @@ impl Foreign {
 
     /// A null takes a variable away in some clients; here nothing is inherited that could be taken away.
     fn map(&mut self, key: &str, value: &Value) -> Vec<(String, String)> {
-        let pairs = value.as_object().filter(|it| it.len() <= MOST_VALUES);
-        let read = |pairs: &Map<String, Value>| {
-            let pairs = pairs.iter().filter(|(_, value)| !value.is_null());
-            pairs.map(|(name, value)| Some((name.clone(), word(value)?))).collect::<Option<Vec<_>>>()
+        let Some(pairs) = value.as_object().filter(|it| it.len() <= MOST_VALUES) else {
+            return self.not_a_map(key);
         };
-        pairs.and_then(read).unwrap_or_else(|| {
-            self.troubles.push(format!("`{key}` is not an object of at most {MOST_VALUES} strings"));
-            Vec::new()
-        })
+        let (nulls, pairs): (Vec<_>, Vec<_>) = pairs.iter().partition(|(_, value)| value.is_null());
+        self.unknown.extend(nulls.into_iter().map(|(name, _)| format!("{key}.{name}")));
+        let read = |(name, value): (&String, &Value)| Some((name.clone(), word(value)?));
+        let read: Option<Vec<_>> = pairs.into_iter().map(read).collect();
+        read.unwrap_or_else(|| self.not_a_map(key))
+    }
+
+    fn not_a_map(&mut self, key: &str) -> Vec<(String, String)> {
+        self.troubles.push(format!("`{key}` is not an object of at most {MOST_VALUES} strings"));
+        Vec::new()
     }
 }
 
@@ -107,7 +111,7 @@ fn word(value: &Value) -> Option<String> {
 /// A transport by the name that wharf has for it. One that nobody knows keeps its own, for the loader to refuse.
 fn transport(written: &str) -> &str {
     match written.to_ascii_lowercase().as_str() {
-        "stdio" => "stdio",
+        "stdio" | "local" => "stdio",
         "sse" => "sse",
         "http" | "streamable-http" | "streamable_http" | "streamablehttp" => "http",
         "ws" | "websocket" => "websocket",
@@ -130,7 +134,7 @@ mod tests {
         assert_eq!(foreign.env, [("A".into(), "1".into()), ("C".into(), "x".into())]);
         assert_eq!(foreign.transport.as_deref(), Some("http"));
         assert_eq!(foreign.timeout, Some(30.0));
-        assert_eq!(foreign.unknown, ["cwd", "autoApprove"]);
+        assert_eq!(foreign.unknown, ["env.B", "cwd", "autoApprove"]);
         assert!(foreign.troubles.is_empty() && !foreign.is_off && foreign.url.is_none());
         assert!(Foreign::read(&json!({"enabled": false})).is_off);
     }

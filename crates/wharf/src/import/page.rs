@@ -27,7 +27,10 @@ fn head(document: &Document, from: &Path, drafts: &[Draft], env_files: &[EnvFile
         "  wharf explain     what would be started, with what, and why".to_owned(),
     ];
     if !env_files.is_empty() {
-        let files = listed(env_files.iter().map(|it| &it.name));
+        let files = match env_files.len() {
+            few @ 1..=4 => listed(env_files[..few].iter().map(|it| &it.name)),
+            many => format!("{many} files, one for each `envFile`"),
+        };
         lines.push(String::new());
         lines.push(format!("Secrets are beside this file, in {files}."));
         lines.push("Keep those out of version control.".to_owned());

@@ -113,9 +113,6 @@ pub(super) fn is_harmless(value: &str) -> bool {
 
 /// Whether a text, whatever its name, holds a secret somewhere.
 pub(super) fn looks_secret(text: &str) -> bool {
-    if is_path(text) {
-        return false;
-    }
     let mut words = text.split(|c: char| c.is_whitespace() || "\"'`=,;&?|(){}<>".contains(c));
     text.contains("-----BEGIN ")
         || text.contains("hooks.slack.com/services/")
@@ -123,13 +120,22 @@ pub(super) fn looks_secret(text: &str) -> bool {
         || has_password(text)
         || has_scheme(text)
         || has_named_secret(text)
-        || words.any(is_token)
+        || !is_path(text) && words.any(|it| is_token(it) || it.split(':').any(is_known))
 }
 
 /// Whether one word is a key: by its beginning, or because nobody would spell it.
 pub(super) fn is_token(word: &str) -> bool {
-    let known = PREFIXES.iter().any(|it| word.strip_prefix(it).is_some_and(|it| it.len() >= 12));
-    known || is_opaque(word)
+    is_known(word) || is_opaque(word)
+}
+
+/// A key of a well-known service. Packages are called `sk-something` too, but without digits and not for long.
+fn is_known(word: &str) -> bool {
+    let is_key = |rest: &str| {
+        let mixed = rest.bytes().any(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+        let fits = rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+/".contains(&b));
+        fits && (rest.len() >= 12 && mixed || rest.len() >= 20)
+    };
+    PREFIXES.iter().any(|it| word.strip_prefix(it).is_some_and(is_key))
 }
 
 /// `8-4-4-4-12`
@@ -218,10 +224,14 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// `Server=x;Password=y`, `--token=x`, `?key=x`
+/// `Server=x;Password=y`, `?key=x`, `"key": "x"`, `--token x`
 fn has_named_secret(text: &str) -> bool {
-    text.split(|c: char| c.is_whitespace() || ";&?,".contains(c)).any(|part| {
-        part.split_once('=').is_some_and(|(name, value)| sounds_secret(name) && !is_harmless(value))
+    let is_value = |it: &str| !is_harmless(it.trim_matches(['"', '\''])) && !it.starts_with("//");
+    let words = || text.split(|c: char| c.is_whitespace() || ";&?,{}".contains(c));
+    words().zip(words().skip(1).chain([""])).any(|(word, next)| {
+        let (name, value) = word.split_once(['=', ':']).unwrap_or((word, ""));
+        let introduces = value.is_empty() && (word.ends_with(':') || word.starts_with('-'));
+        sounds_secret(name) && (is_value(value) || introduces && is_value(next) && !next.starts_with('-'))
     })
 }
 
@@ -279,13 +289,19 @@ mod tests {
             "Bearer abcdefghijkl",
             "Server=db;User=sa;Password=hunter2;",
             r#"{"Authorization": "Bearer ntn_abcdefgh", "Notion-Version": "2022-06-28"}"#,
-            r#"{"key": "ntn_abcdefghijklmnop"}"#,
+            r#"{"key": "ntn_abcdefghijklmn01"}"#,
             "https://hooks.slack.com/services/T000/B000/XXXX",
             "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
             "d41d8cd98f00b204e9800998ecf8427e",
             "Zx81Kq0PmW2nR7tYb4Vc",
+            "${command:sk-abcdefghijk0123}",
             "-----BEGIN PRIVATE KEY-----\nabc",
             "https://x.example.com/mcp?api_key=hunter2",
+            "source ~/.profile && npx x --token hunter2",
+            "/usr/bin/node x.js --token=hunter2",
+            r#"{"X-API-Key": "hunter2"}"#,
+            r#"{"X-API-Key":"hunter2"}"#,
+            "Region: eu\nX-API-Key: hunter2",
         ] {
             assert!(looks_secret(text), "{text}");
         }
@@ -306,6 +322,12 @@ mod tests {
             "GITHUB_PERSONAL_ACCESS_TOKEN",
             "us-east-1",
             "--max-tokens=4096",
+            "--token",
+            "--token --verbose",
+            "sk-awesome-server:latest",
+            "Authorization: Bearer ",
+            "a token to use",
+            "https://token.example.com/key",
             "2024-01-01T00:00:00Z",
         ] {
             assert!(!looks_secret(text), "{text}");

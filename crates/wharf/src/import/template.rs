@@ -101,6 +101,11 @@ fn variable(written: &str) -> Part<'_> {
     if fits { Part::Variable { written, name, default } } else { Part::Foreign(written) }
 }
 
+/// Whether wharf fills a name in by itself.
+pub(super) fn is_predefined(name: &str) -> bool {
+    matches!(name, "workspaceFolder" | "workspaceFolderBasename" | "userHome")
+}
+
 /// Whether wharf can name a variable so.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()

@@ -58,9 +58,13 @@ impl<'a> Vault<'a> {
 
     /// Keeps what an input has by default, or room for what somebody must fill in.
     pub(super) fn keep_input(&mut self, name: &str, id: &str, value: &str, comment: &str) {
-        if !self.lines.iter().any(|it| it.name == name) {
+        if !self.has(name) {
             self.put(name.to_owned(), value, &format!("{} {comment}", marker(id)));
         }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.lines.iter().any(|it| it.name == name)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -100,7 +104,7 @@ impl<'a> Vault<'a> {
         let names = [base.to_owned(), format!("{prefix}_{base}")].into_iter().chain(numbered);
         let is_free = |name: &String| {
             is_name(name)
-                && !self.lines.iter().any(|it| it.name == *name)
+                && !self.has(name)
                 && fits(name)
                 && trial::refused_names(&[name], self.env).is_empty()
         };

@@ -1,11 +1,11 @@
 //! Rewrites the texts of one server: another client's variables become wharf's, and secrets move into the vault.
 
 use super::{
-    conceal::Cut,
+    conceal::{self, Cut},
     document::Document,
     note::{Note, printable},
     secret,
-    template::{Dialect, Part, escape, parts},
+    template::{Dialect, Part, escape, is_predefined, parts},
     trial::Reason,
     vault::Vault,
 };
@@ -45,26 +45,34 @@ impl<'a> Writer<'a> {
         self.notes.push(Note::about(self.server, text));
     }
 
-    /// A text without secrets.
-    pub(super) fn open(&mut self, key: &str, text: &str) -> String {
-        self.text(key, text, |it| vec![Cut::Open(it)])
+    /// Says why the server cannot be an entry.
+    pub(super) fn refuse(&mut self, message: impl Into<String>) {
+        let reason = Reason::new(message);
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
     }
 
-    /// A text as wharf writes it. `conceal` finds the secrets in what is literal of it.
+    /// A text that has no business to hold a secret, and is looked at all the same.
+    pub(super) fn word(&mut self, key: &str, text: &str) -> String {
+        self.text(key, text, |it| conceal::named(key, it))
+    }
+
+    /// A text as wharf writes it. `cuts` finds the secrets in what is literal of it.
     pub(super) fn text<'t>(
         &mut self,
         key: &str,
         text: &'t str,
-        conceal: impl Fn(&'t str) -> Vec<Cut<'t>>,
+        cuts: impl Fn(&'t str) -> Vec<Cut<'t>>,
     ) -> String {
         if text.contains('\0') {
-            self.reasons.push(Reason::new(format!("`{key}` contains a NUL character")));
+            self.refuse(format!("`{key}` contains a NUL character"));
         }
         let mut out = String::new();
         for part in parts(self.document.dialect, text) {
             let variable = match part {
                 Part::Literal(literal) => {
-                    self.literal(key, &mut out, conceal(literal));
+                    self.literal(key, &mut out, cuts(literal));
                     continue;
                 }
                 Part::Same(written) => written.to_owned(),
@@ -105,9 +113,7 @@ impl<'a> Writer<'a> {
     /// A `$` before a variable would make it an escape.
     fn push(&mut self, key: &str, out: &mut String, variable: &str) {
         if out.ends_with('$') {
-            self.reasons.push(Reason::new(format!(
-                "`{key}` has a `$` right before a variable, which agent.yaml cannot say"
-            )));
+            self.refuse(format!("`{key}` has a `$` right before a variable, which agent.yaml cannot say"));
         }
         out.push_str(variable);
     }
@@ -123,7 +129,9 @@ impl<'a> Writer<'a> {
             None if is_set => written.to_owned(),
             None => {
                 self.unset.insert(name.to_owned());
-                written.replace('}', ":-}").replace("${env:", "${")
+                // Without the prefix, a name like `userHome` would mean wharf's own.
+                let prefix = if is_predefined(name) { "env:" } else { "" };
+                format!("${{{prefix}{name}:-}}")
             }
         }
     }
@@ -146,8 +154,9 @@ impl<'a> Writer<'a> {
     }
 
     fn foreign(&mut self, key: &str, written: &str) -> String {
-        let shown = printable(written);
-        self.reasons.push(Reason::new(format!("`{key}` uses `{shown}`, which only an editor can fill in")));
-        written.to_owned()
+        let is_secret = secret::looks_secret(written);
+        let shown = if is_secret { "${…}".to_owned() } else { printable(written) };
+        self.refuse(format!("`{key}` uses `{shown}`, which only an editor can fill in"));
+        if is_secret { format!("${{{}}}", self.vault.hide(key, written)) } else { written.to_owned() }
     }
 }

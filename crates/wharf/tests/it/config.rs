@@ -1,57 +1,94 @@
 //! Agent files as data: what is fine loads, what is wrong is explained in exactly these words.
 //!
 //! `config/good/*.yaml` must load; a `.txt` beside one holds the warnings it earns. `config/bad/*.yaml` must not load,
-//! and the `.txt` beside each is what a person sees. Lines that begin with `#@` are the operator's wharf.toml. All of
-//! them are loaded with the folder `config/folder` and the same few variables. `UPDATE=1` writes the `.txt` files anew;
-//! read the difference before you believe it.
+//! and the `.txt` beside each is what a person sees. `config/settings/*.toml` are wharf.toml files with mistakes. All
+//! agent files are loaded with the folder `config/folder` and the same few variables. Comments say what a case needs:
+//! `#@` is a line of the operator's wharf.toml, `#!strict` is `--strict`, `#=` is a command line that must come out.
+//! `UPDATE=1` writes the `.txt` files anew; read the difference before you believe it.
 
 use std::{
     collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{Env, Folder, Severity, load, load_settings};
+use wharf_runtime::config::{
+    Diagnostics, Endpoint, Env, FileTrouble, Files, Folder, Launch, Plan, Program, Severity, load,
+    load_settings,
+};
 
-/// The value of `${TOKEN}`: it must never be seen in anything that is printed.
+/// The value of `${TOKEN}`, and whatever else is secret in a case: it must never be seen in anything that is printed.
 const CANARY: &str = "canary-7f3e9a";
 
 #[test]
 fn good_files_load() {
-    let cases = cases("good");
-    assert!(cases.len() >= 20, "only {} good cases were found", cases.len());
-    cases.iter().for_each(|case| check(case, true));
+    check_all(&cases("good", "yaml"), 60, |case| check(case, true));
 }
 
 #[test]
 fn bad_files_are_explained() {
-    let cases = cases("bad");
-    assert!(cases.len() >= 120, "only {} bad cases were found", cases.len());
-    cases.iter().for_each(|case| check(case, false));
+    check_all(&cases("bad", "yaml"), 140, |case| check(case, false));
 }
 
-/// One file, and what is said about it.
-fn check(case: &Path, loads: bool) {
-    let name = case.file_name().and_then(|it| it.to_str()).expect("a name");
-    let bytes = fs::read(case).expect("the case can be read");
-    let (plan, diagnostics) = load(&bytes, &env_for(name, &bytes));
-    assert_eq!(plan.is_some(), loads, "{name}:\n{}", diagnostics.render(false));
-    assert_eq!(plan.is_some(), !diagnostics.has_errors(), "{name}: a plan and errors never come together");
+#[test]
+fn bad_settings_are_explained() {
+    check_all(&cases("settings", "toml"), 10, |case| {
+        let (settings, diagnostics) = load_settings(read(case), name(case));
+        said(case, settings.is_some(), false, &diagnostics)
+    });
+}
 
-    let rendered = diagnostics.render(false);
-    let printed = format!("{rendered}{}{plan:?}", diagnostics.to_json());
-    assert!(!printed.contains(CANARY), "{name}: the value of a variable is shown:\n{printed}");
-    for item in diagnostics.items().iter().filter(|it| it.severity == Severity::Error) {
-        assert!(
-            !item.code.is_empty() && !item.message.ends_with('.') || item.code == "V-01",
-            "{name}: {item:?}"
-        );
+/// Checks every case before it complains about any.
+fn check_all(cases: &[PathBuf], least: usize, check: impl Fn(&Path) -> Result<(), String>) {
+    assert!(cases.len() >= least, "only {} cases were found", cases.len());
+    let wrong: Vec<String> = cases.iter().filter_map(|case| check(case).err()).collect();
+    assert!(wrong.is_empty(), "{} cases are wrong:\n\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// One agent file: whether it loads, what is said about it, what it would run.
+fn check(case: &Path, loads: bool) -> Result<(), String> {
+    let bytes = read(case);
+    let text = String::from_utf8_lossy(&bytes);
+    let (plan, mut diagnostics) = load(&bytes, &env_for(name(case), &text));
+    if text.lines().any(|it| it == "#!strict") {
+        diagnostics.raise_missing_descriptions();
     }
-    expect(&case.with_extension("txt"), &rendered);
+    let plan = plan.filter(|_| !diagnostics.has_errors());
+    said(case, plan.is_some(), loads, &diagnostics)?;
+    if format!("{plan:?}").contains(CANARY) {
+        return Err(format!("{}: the plan shows the value of a variable", name(case)));
+    }
+    let expected: Vec<&str> = text.lines().filter_map(|it| it.strip_prefix("#= ")).collect();
+    let runs = plan.iter().flat_map(command_lines).collect::<Vec<_>>();
+    if !expected.is_empty() && runs != expected {
+        return Err(format!("{} would run {runs:#?}\ninstead of {expected:#?}", name(case)));
+    }
+    Ok(())
+}
+
+/// What is said about a file: all of it in the words expected, and nothing that must not be shown.
+fn said(case: &Path, loaded: bool, loads: bool, diagnostics: &Diagnostics) -> Result<(), String> {
+    let name = name(case);
+    let rendered = diagnostics.render(false);
+    if loaded != loads {
+        return Err(format!("{name}: it loads: {loaded}\n{rendered}"));
+    }
+    if loaded == diagnostics.has_errors() {
+        return Err(format!("{name}: a result and errors never come together\n{rendered}"));
+    }
+    if format!("{rendered}{}", diagnostics.to_json()).contains(CANARY) {
+        return Err(format!("{name}: a secret is shown:\n{rendered}"));
+    }
+    for item in diagnostics.items().iter().filter(|it| it.severity == Severity::Error) {
+        if item.code.is_empty() || item.message.ends_with('.') && item.code != "V-01" {
+            return Err(format!("{name}: {item:?}"));
+        }
+    }
+    expect(&case.with_extension("txt"), &rendered)
 }
 
 /// Compares with the file, or writes it under `UPDATE=1`. Nothing to say means no file.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
-fn expect(file: &Path, rendered: &str) {
+fn expect(file: &Path, rendered: &str) -> Result<(), String> {
     if env::var_os("UPDATE").is_some() {
         match rendered {
             "" => _ = fs::remove_file(file),
@@ -59,22 +96,52 @@ fn expect(file: &Path, rendered: &str) {
         }
     }
     let expected = fs::read_to_string(file).unwrap_or_default();
-    assert!(expected == rendered, "{} says:\n{expected}\nbut this was said:\n{rendered}", file.display());
+    match expected == rendered {
+        true => Ok(()),
+        false => Err(format!("{} says:\n{expected}\nbut this was said:\n{rendered}", file.display())),
+    }
 }
 
-fn cases(kind: &str) -> Vec<PathBuf> {
-    let folder = home().join(kind);
-    let mut cases: Vec<PathBuf> = fs::read_dir(folder)
+/// The command line of every child process, as it may be shown.
+fn command_lines(plan: &Plan) -> Vec<String> {
+    let launches = plan.sources.iter().filter_map(|it| match &it.endpoint {
+        Endpoint::Stdio(launch) => Some(launch),
+        _ => None,
+    });
+    launches.map(command_line).collect()
+}
+
+fn command_line(launch: &Launch) -> String {
+    let program = match &launch.program {
+        Program::Launcher(launcher) => launcher.as_str().to_owned(),
+        Program::Granted(path) => path.display().to_string(),
+    };
+    let args = launch.args.iter().map(|it| it.value.shown().to_owned());
+    let line = [program].into_iter().chain(args).collect::<Vec<_>>().join(" ");
+    // A mount has the true path of its source, which differs from machine to machine.
+    let folder = home().join("folder").canonicalize().expect("the folder of the fixtures");
+    line.replace(&*folder.to_string_lossy(), "/agents/demo")
+}
+
+fn cases(kind: &str, extension: &str) -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = fs::read_dir(home().join(kind))
         .expect("the folder of cases")
         .map(|it| it.expect("an entry").path())
-        .filter(|it| it.extension().is_some_and(|it| it == "yaml"))
+        .filter(|it| it.extension().is_some_and(|it| it == extension))
         .collect();
     cases.sort();
     cases
 }
 
-fn env_for(name: &str, bytes: &[u8]) -> Env {
-    let text = String::from_utf8_lossy(bytes);
+fn read(case: &Path) -> Vec<u8> {
+    fs::read(case).expect("the case can be read")
+}
+
+fn name(case: &Path) -> &str {
+    case.file_name().and_then(|it| it.to_str()).expect("a name")
+}
+
+fn env_for(name: &str, text: &str) -> Env {
     let settings: String =
         text.lines().filter_map(|it| it.strip_prefix("#@")).map(|it| format!("{it}\n")).collect();
     let (settings, diagnostics) = load_settings(&settings, "wharf.toml");
@@ -91,11 +158,16 @@ fn env_for(name: &str, bytes: &[u8]) -> Env {
         ("CLOUD_API_KEY", CANARY),
         ("ENV_VAR", CANARY),
         ("PORT", "8080"),
+        ("ONE", "1"),
         ("YES", "true"),
         ("EMPTY", ""),
+        ("LAUNCHER", "npx"),
         ("LINES", "two\nlines"),
+        ("NESTED", "${TOKEN}"),
         ("EVIL_FLAG", "--call"),
+        ("EVIL_PACKAGE", "git+https://canary-7f3e9a.example.com/x"),
         ("EVIL_URL", "http://canary-7f3e9a.example.com/"),
+        ("EVIL_LOOPBACK", "http://canary-7f3e9a.localhost./"),
         ("HOME", "/home/someone"),
         ("PATH", "/usr/bin:/bin"),
         ("HTTPS_PROXY", "http://proxy.example.com:3128"),
@@ -106,8 +178,26 @@ fn env_for(name: &str, bytes: &[u8]) -> Env {
         folder: PathBuf::from("/agents/demo"),
         home: Some(PathBuf::from("/home/someone")),
         variables: BTreeMap::from(variables.map(|(name, value)| (name.to_owned(), value.to_owned()))),
-        files: Box::new(Folder::new(home().join("folder"))),
+        files: Box::new(Fixtures(Folder::new(home().join("folder")))),
         grants,
+    }
+}
+
+/// The files in `config/folder`, and a few that a repository cannot hold.
+struct Fixtures(Folder);
+
+impl Files for Fixtures {
+    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+        self.0.locate(path)
+    }
+
+    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
+        match path {
+            "huge" => Err(FileTrouble::TooLarge(most)),
+            "pipe" => Err(FileTrouble::NotRegular("a pipe")),
+            "device" => Err(FileTrouble::NotRegular("a device")),
+            path => self.0.read(path, most),
+        }
     }
 }
 

@@ -1,0 +1,30 @@
+//! A browser without a person: the suite's authorization pages send it straight back.
+
+use reqwest::{Client, header::LOCATION, redirect::Policy};
+use url::Url;
+use wharf_mcp::oauth::{Browser, Visit};
+
+pub(crate) struct Headless(Client);
+
+impl Headless {
+    pub(crate) fn new() -> Result<Headless, reqwest::Error> {
+        Client::builder().redirect(Policy::none()).no_proxy().build().map(Headless)
+    }
+}
+
+impl Browser for Headless {
+    /// Nobody listens there: where the page sends us is all we want.
+    fn redirect_uri(&self) -> String {
+        "http://localhost:3000/callback".into()
+    }
+
+    fn visit(&self, page: Url) -> Visit {
+        let request = self.0.get(page.clone());
+        Box::pin(async move {
+            let response = request.send().await.map_err(|error| error.to_string())?;
+            let sent_to = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+            let sent_to = sent_to.ok_or_else(|| format!("the page answered {}", response.status()))?;
+            page.join(sent_to).map_err(|error| error.to_string())
+        })
+    }
+}

@@ -1,0 +1,36 @@
+//! A host that agrees to everything a server asks.
+
+use crate::sample;
+use serde_json::{Value, json};
+use wharf_mcp::{
+    Host, Raw, RpcError,
+    session::{Answering, NoHost},
+};
+
+pub(crate) struct Obliging;
+
+impl Host for Obliging {
+    fn capabilities(&self) -> Raw {
+        json!({ "roots": {}, "sampling": {}, "elicitation": { "form": { "applyDefaults": true } } }).into()
+    }
+
+    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+        let answer = match method {
+            "elicitation/create" => elicited(params.as_ref()),
+            "sampling/createMessage" => json!({
+                "role": "assistant", "model": "none", "stopReason": "endTurn",
+                "content": { "type": "text", "text": "This is a sampled text." },
+            }),
+            "roots/list" => json!({ "roots": [{ "uri": "file:///srv/data", "name": "data" }] }),
+            _ => return NoHost.answer(method, params),
+        };
+        Box::pin(async move { Ok::<_, RpcError>(answer.into()) })
+    }
+}
+
+/// Accepts, with the form's own defaults where it has some.
+fn elicited(params: Option<&Raw>) -> Value {
+    let schema = params.and_then(|params| params.member("requestedSchema"));
+    let schema: Value = schema.map(|schema| schema.decode_or_default()).unwrap_or_default();
+    json!({ "action": "accept", "content": sample::object(&schema) })
+}

@@ -1,0 +1,91 @@
+//! The client that the official conformance suite starts: `conformance-client URL`. Which scenario it is in, which
+//! protocol version it is to speak and what it needs to know come in three variables of the environment.
+
+mod browser;
+mod host;
+mod sample;
+mod visit;
+
+use browser::Headless;
+use host::Obliging;
+use serde::Deserialize;
+use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
+use url::Url;
+use visit::Visit;
+use wharf_mcp::{
+    Options, Session, http,
+    oauth::{Access, Algorithm, Config, Identity, MemoryStore, OAuth, Secret},
+    session::{ClientInfo, Era, EraHint, MODERN},
+};
+
+/// Where the suite expects our metadata document to be.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a scenario tells the client.
+#[derive(Debug, Default, Deserialize)]
+struct Context {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    private_key_pem: Option<String>,
+    signing_algorithm: Option<String>,
+    #[serde(rename = "toolCalls", default)]
+    tool_calls: Vec<visit::Call>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        #[expect(clippy::print_stderr, reason = "the suite shows what a failing client says")]
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a program reads its own arguments and environment")]
+async fn run() -> Result<(), Box<dyn Error>> {
+    let server: Url = env::args().nth(1).ok_or("usage: conformance-client URL")?.parse()?;
+    let said = |name: &str| env::var(name).unwrap_or_default();
+    let scenario = said("MCP_CONFORMANCE_SCENARIO");
+    let version = said("MCP_CONFORMANCE_PROTOCOL_VERSION");
+    let context: Context = match said("MCP_CONFORMANCE_CONTEXT").as_str() {
+        "" => Context::default(),
+        text => serde_json::from_str(text)?,
+    };
+    let mut endpoint = http::Endpoint::new(server.clone(), http::Client::new(TIMEOUT)?);
+    let config = Config { server, access: access(&scenario, &context)?, scopes: Vec::new(), private_addresses: false };
+    endpoint.authorizer = Some(Arc::new(OAuth::new(config, Arc::new(MemoryStore::default()))));
+    let mut options = Options::new(ClientInfo { name: "conformance-client".into(), version: "1.0.0".into() });
+    options.host = Arc::new(Obliging);
+    options.era = EraHint::Only(if version == MODERN { Era::Modern } else { Era::Legacy });
+    (options.connect_timeout, options.request_timeout) = (TIMEOUT, TIMEOUT);
+    let connected = Session::connect(&endpoint, &options).await?;
+    let done = Visit { session: &connected.session, calls: context.tool_calls }.play(&scenario).await;
+    drop(connected.session);
+    connected.task.join().await;
+    done
+}
+
+/// As whom to sign in, should the server want it.
+fn access(scenario: &str, context: &Context) -> Result<Access, Box<dyn Error>> {
+    let secret = context.client_secret.clone().map(Secret::new);
+    // The same two words mean a client that acts for a person, unless the scenario says otherwise.
+    let by_itself = scenario.contains("client-credentials");
+    let identity = match (&context.client_id, &context.private_key_pem) {
+        (Some(id), Some(pem)) => {
+            let algorithm = context.signing_algorithm.as_deref().and_then(Algorithm::named);
+            let algorithm = algorithm.ok_or("the signing algorithm is unknown")?;
+            return Ok(Access::Key { id: id.clone(), pem: Secret::new(pem), algorithm });
+        }
+        (Some(id), None) if by_itself => {
+            return Ok(Access::Secret { id: id.clone(), secret: secret.ok_or("the secret is missing")? });
+        }
+        (Some(id), None) => Identity::Registered { id: id.clone(), secret },
+        (None, _) => Identity::Automatic { name: "conformance-client".into(), document: Some(DOCUMENT.parse()?) },
+    };
+    Ok(Access::Person { identity, browser: Some(Arc::new(Headless::new()?)) })
+}

@@ -1,0 +1,297 @@
+//! The JSON-RPC envelope: who a message is for, with its payload left as raw JSON.
+//!
+//! Reading is one pass over the frame. What is not a message is told apart here too, because only the bytes can say
+//! it: a blank line, a server's chatter on its stdout, and a message that got damaged on the way.
+
+use crate::{Raw, salvage};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{borrow::Cow, fmt, io::Write};
+
+/// How deep a message may nest: what the JSON library can decode later without refusing.
+pub const DEPTH_LIMIT: usize = 127;
+
+/// How many messages one batch may hold.
+const BATCH_LIMIT: usize = 1_000;
+
+/// What a request takes beside its method and parameters, generously.
+const OVERHEAD: usize = 80;
+
+/// One JSON-RPC message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Somebody wants an answer.
+    Request {
+        /// The asker's id: any JSON, sent back as it came.
+        id: Raw,
+        /// What is asked.
+        method: String,
+        /// With which parameters.
+        params: Option<Raw>,
+    },
+    /// Somebody says something.
+    Notification {
+        /// What about.
+        method: String,
+        /// The details.
+        params: Option<Raw>,
+    },
+    /// The answer to a request of ours.
+    Answer {
+        /// The request's id, if it is one that we could have given.
+        id: Option<u64>,
+        /// A result, or an error of the far end.
+        outcome: Result<Raw, RpcError>,
+    },
+}
+
+/// An error the far end answered with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    /// The JSON-RPC error code.
+    pub code: i64,
+    /// What the far end says about it.
+    pub message: String,
+    /// Whatever it adds.
+    pub data: Option<Raw>,
+}
+
+/// What a frame turned out to be.
+#[derive(Debug, PartialEq)]
+pub enum Reading {
+    /// One message.
+    Message(Message),
+    /// Several, in an array, each of them read on its own.
+    Batch(Vec<Reading>),
+    /// Nothing, or text that is no message.
+    Noise,
+    /// A message that cannot be understood.
+    Garbled {
+        /// The request it answers, where that can be made out.
+        id: Option<u64>,
+        /// What is wrong with it.
+        why: Cow<'static, str>,
+    },
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody<'a> {
+    code: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+/// Reads one frame.
+pub fn read(frame: &Bytes) -> Reading {
+    let text = trimmed(frame);
+    let sliced;
+    let frame = if text.len() == frame.len() {
+        frame
+    } else {
+        sliced = frame.slice_ref(text);
+        &sliced
+    };
+    match frame.first() {
+        Some(b'{') => read_object(frame),
+        Some(b'[') => read_batch(frame),
+        _ => Reading::Noise,
+    }
+}
+
+/// Appends `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`.
+pub fn write_request(out: &mut BytesMut, id: u64, method: &str, params: Option<&Raw>) {
+    out.reserve(OVERHEAD + method.len() + params.map_or(0, |params| params.as_bytes().len()));
+    let _ = write!(out.writer(), r#"{{"jsonrpc":"2.0","id":{id},"method":"#);
+    finish_call(out, method, params);
+}
+
+/// Appends `{"jsonrpc":"2.0","method":…,"params":…}`.
+pub fn write_notification(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
+    out.put_slice(br#"{"jsonrpc":"2.0","method":"#);
+    finish_call(out, method, params);
+}
+
+/// Appends the answer to a request of theirs.
+pub fn write_answer(out: &mut BytesMut, id: &Raw, outcome: &Result<Raw, RpcError>) {
+    out.put_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.put_slice(id.as_bytes());
+    match outcome {
+        Ok(result) => {
+            out.put_slice(br#","result":"#);
+            out.put_slice(result.as_bytes());
+        }
+        Err(error) => {
+            out.put_slice(br#","error":"#);
+            error.write(out);
+        }
+    }
+    out.put_u8(b'}');
+}
+
+impl RpcError {
+    /// The method does not exist, or is not offered.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters are wrong.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The request is no request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// The text is no JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// Something else went wrong.
+    pub const INTERNAL: i64 = -32603;
+    /// 2026-07-28: a header contradicts the body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// 2026-07-28: the request needs a capability that the client did not declare.
+    pub const MISSING_CAPABILITY: i64 = -32021;
+    /// 2026-07-28: the protocol version is not spoken here.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+    /// An error with a code and a message.
+    pub fn new(code: i64, message: impl Into<String>) -> RpcError {
+        RpcError { code, message: message.into(), data: None }
+    }
+
+    /// The answer to a method that is not offered.
+    pub fn method_not_found(method: &str) -> RpcError {
+        RpcError::new(RpcError::METHOD_NOT_FOUND, format!("method not found: {method}"))
+    }
+
+    fn write(&self, out: &mut BytesMut) {
+        let _ = write!(out.writer(), r#"{{"code":{},"message":"#, self.code);
+        write_string(out, &self.message);
+        if let Some(data) = &self.data {
+            out.put_slice(br#","data":"#);
+            out.put_slice(data.as_bytes());
+        }
+        out.put_u8(b'}');
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+fn finish_call(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
+    write_string(out, method);
+    if let Some(params) = params {
+        out.put_slice(br#","params":"#);
+        out.put_slice(params.as_bytes());
+    }
+    out.put_u8(b'}');
+}
+
+fn write_string(out: &mut BytesMut, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out.writer(), text);
+}
+
+/// Without a byte order mark, a carriage return, or spaces around.
+fn trimmed(frame: &[u8]) -> &[u8] {
+    let text = frame.trim_ascii();
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii()
+}
+
+fn read_object(frame: &Bytes) -> Reading {
+    if salvage::deeper_than(frame, DEPTH_LIMIT) {
+        return garbled(frame, format!("a message is nested deeper than {DEPTH_LIMIT} levels"));
+    }
+    match serde_json::from_slice(frame) {
+        Ok(envelope) => classify(frame, &envelope),
+        Err(error) => unreadable(frame, &error),
+    }
+}
+
+fn read_batch(frame: &Bytes) -> Reading {
+    match serde_json::from_slice::<Vec<&RawValue>>(frame) {
+        Ok(items) if items.len() > BATCH_LIMIT => {
+            Reading::Garbled { id: None, why: "a batch is too large".into() }
+        }
+        Ok(items) => Reading::Batch(
+            items
+                .into_iter()
+                .filter(|item| item.get().starts_with('{'))
+                .map(|item| read_object(&Raw::within(frame, item).into_bytes()))
+                .collect(),
+        ),
+        // `[info] listening` is a log line.
+        Err(error) if claims_to_be_a_message(frame) => unreadable(frame, &error),
+        Err(_) => Reading::Noise,
+    }
+}
+
+fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> Reading {
+    let raw = |value: &RawValue| Raw::within(frame, value);
+    let Envelope { id, method, params, result, error } = envelope;
+    if let Some(method) = method {
+        let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+            return garbled(frame, "`method` is not a string");
+        };
+        let params = params.map(raw);
+        return Reading::Message(match id {
+            Some(id) => Message::Request { id: raw(id), method, params },
+            None => Message::Notification { method, params },
+        });
+    }
+    let id = id.and_then(|id| salvage::number(id.get().as_bytes()));
+    let outcome = match (result, error) {
+        (Some(result), None) => Ok(raw(result)),
+        (None, Some(error)) => match read_error(frame, error) {
+            Some(error) => Err(error),
+            None => return Reading::Garbled { id, why: "`error` is not a JSON-RPC error".into() },
+        },
+        (Some(_), Some(_)) => {
+            return Reading::Garbled { id, why: "an answer has both `result` and `error`".into() };
+        }
+        (None, None) if id.is_some() => {
+            return Reading::Garbled { id, why: "an answer has neither `result` nor `error`".into() };
+        }
+        // A structured log line, or the like.
+        (None, None) => return Reading::Noise,
+    };
+    Reading::Message(Message::Answer { id, outcome })
+}
+
+fn read_error(frame: &Bytes, error: &RawValue) -> Option<RpcError> {
+    let ErrorBody { code, message, data } = serde_json::from_str(error.get()).ok()?;
+    Some(RpcError { code, message, data: data.map(|data| Raw::within(frame, data)) })
+}
+
+fn unreadable(frame: &Bytes, error: &serde_json::Error) -> Reading {
+    if error.is_eof() && salvage::request_id(frame).is_none() {
+        return garbled(frame, "a message is cut short, or contains newlines");
+    }
+    if claims_to_be_a_message(frame) || salvage::request_id(frame).is_some() {
+        return garbled(frame, format!("a message is not valid JSON: {error}"));
+    }
+    Reading::Noise
+}
+
+fn claims_to_be_a_message(frame: &[u8]) -> bool {
+    memchr::memmem::find(frame, b"\"jsonrpc\"").is_some()
+}
+
+fn garbled(frame: &[u8], why: impl Into<Cow<'static, str>>) -> Reading {
+    Reading::Garbled { id: salvage::request_id(frame), why: why.into() }
+}
+
+#[cfg(test)]
+mod tests;

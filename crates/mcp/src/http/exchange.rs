@@ -1,0 +1,312 @@
+//! One POST and its answer.
+
+use super::{Context, headers};
+use crate::{
+    Class, Failure, Inbound, Message, Outbound, Phase, Sent,
+    envelope::{self, Reading},
+    events::Events,
+    link::{Verdict, hear},
+    oauth,
+};
+use ::http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+use std::{sync::Arc, time::Duration};
+use tokio::time;
+
+/// How much of an error's body is read.
+const ERROR_BODY: usize = 64 << 10;
+
+/// How long we wait before resuming a stream, unless the server says otherwise.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest that a server may make us wait.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// How often in a row a stream is resumed without a new event.
+const RESUMPTIONS: usize = 5;
+
+/// How long the two messages of a renewal may take.
+const RENEWAL: Duration = Duration::from_secs(30);
+
+/// One POST under way.
+pub(super) struct Exchange {
+    message: Outbound,
+    /// Whether a lost session can still be renewed for it.
+    fresh: bool,
+}
+
+/// How an exchange ended; what it brought has been passed on already.
+pub(super) enum Done {
+    Over(Option<u64>),
+    /// The server knows that we are initialised.
+    Initialized,
+    /// The server has lost the session, and this message with it.
+    SessionLost(Outbound),
+    /// There is a new session.
+    Renewed,
+}
+
+/// Where an answer is, as far as one frame tells.
+enum Heard {
+    Answer,
+    Other,
+}
+
+impl Exchange {
+    pub(super) fn first(message: Outbound) -> Exchange {
+        Exchange { message, fresh: true }
+    }
+
+    pub(super) fn again(message: Outbound) -> Exchange {
+        Exchange { message, fresh: false }
+    }
+
+    pub(super) fn request_id(&self) -> Option<u64> {
+        match self.message {
+            Outbound::Request { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) async fn run(self, context: Arc<Context>) -> Done {
+        let id = self.request_id();
+        let session = context.session.borrow().clone();
+        let has_session = session.is_some();
+        match context.post(&self.message, session).await {
+            Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session && self.fresh => {
+                return Done::SessionLost(self.message);
+            }
+            Ok(response) => {
+                context.note_session(&self.message, &response);
+                if let Some(id) = id
+                    && let Err(failure) = context.take_answer(id, response).await
+                {
+                    context.tell(Inbound::Failed { id, failure }).await;
+                }
+            }
+            Err(failure) => {
+                if let Some(id) = id {
+                    context.tell(Inbound::Failed { id, failure }).await;
+                }
+            }
+        }
+        match &self.message {
+            Outbound::Notification { method, .. } if method == "notifications/initialized" => {
+                Done::Initialized
+            }
+            _ => Done::Over(id),
+        }
+    }
+}
+
+/// Begins a new session by repeating the handshake, and says that what was read before may be stale.
+pub(super) async fn renew(context: Arc<Context>) -> Done {
+    context.session.send_replace(None);
+    let handshake = async {
+        let Some(initialize) = context.initialize.get() else { return };
+        if let Ok(response) = context.post(initialize, None).await {
+            context.note_session(initialize, &response);
+            let _ = bounded(response, context.endpoint.frame_limit).await;
+        }
+        let session = context.session.borrow().clone();
+        let method = "notifications/initialized".into();
+        let version = context.version.get().cloned();
+        let routing = crate::Routing { version, ..Default::default() };
+        let initialized = Outbound::Notification { method, params: None, routing };
+        let _ = context.post(&initialized, session).await;
+    };
+    let _ = time::timeout(RENEWAL, handshake).await;
+    context.tell(Inbound::Renewed).await;
+    Done::Renewed
+}
+
+impl Context {
+    pub(super) async fn tell(&self, heard: Inbound) {
+        // A session that has left needs no news.
+        let _ = self.inbound.send(heard).await;
+    }
+
+    async fn post(&self, message: &Outbound, session: Option<HeaderValue>) -> Result<Response, Failure> {
+        let mut body = BytesMut::new();
+        message.write(&mut body);
+        let headers = headers::of(message, &self.endpoint.headers, session);
+        let request =
+            self.endpoint.client.0.post(self.endpoint.url.clone()).headers(headers).body(body.freeze());
+        self.send(request).await
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Failure> {
+        oauth::send(self.endpoint.authorizer.as_ref(), &self.endpoint.url, request).await
+    }
+
+    /// Opens a stream of events, from the start or after an event.
+    pub(super) async fn get(&self, last_event: Option<&str>) -> Result<Response, Failure> {
+        let mut request = self.endpoint.client.0.get(self.endpoint.url.clone());
+        request = request.headers(self.standing_headers());
+        request = request.header(::http::header::ACCEPT, headers::EVENTS);
+        if let Some(last_event) = last_event {
+            request = request.header(headers::LAST_EVENT, last_event);
+        }
+        self.send(request).await
+    }
+
+    pub(super) async fn delete(&self) {
+        let request = self.endpoint.client.0.delete(self.endpoint.url.clone());
+        let _ = self.send(request.headers(self.standing_headers())).await;
+    }
+
+    /// The headers of what is no message: who we are, in which session and version.
+    fn standing_headers(&self) -> ::http::HeaderMap {
+        let mut headers = self.endpoint.headers.clone();
+        if let Some(session) = self.session.borrow().clone() {
+            headers.insert(headers::SESSION, session);
+        }
+        if let Some(version) = self.version.get().and_then(|version| version.parse().ok()) {
+            headers.insert(headers::VERSION, version);
+        }
+        headers
+    }
+
+    /// Keeps the session that an answer to `initialize` brings, before anybody can send anything else.
+    fn note_session(&self, message: &Outbound, response: &Response) {
+        if let Outbound::Request { method, .. } = message
+            && method == "initialize"
+            && let Some(session) = response.headers().get(&headers::SESSION)
+        {
+            self.session.send_replace(Some(session.clone()));
+        }
+    }
+
+    /// Passes on what a response brings, until the answer to `id`.
+    async fn take_answer(&self, id: u64, response: Response) -> Result<(), Failure> {
+        let status = response.status();
+        if !status.is_success() {
+            return Err(refusal(response).await);
+        }
+        if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
+            return Err(Failure::protocol("the server accepted a request without answering it"));
+        }
+        if is_stream(&response) {
+            return self.take_stream(id, response).await;
+        }
+        let body = bounded(response, self.endpoint.frame_limit).await?;
+        match self.pass_on(&body, id).await? {
+            Heard::Answer => Ok(()),
+            Heard::Other => Err(Failure::protocol("the response holds no answer to the request")),
+        }
+    }
+
+    async fn take_stream(&self, id: u64, response: Response) -> Result<(), Failure> {
+        let mut events = Events::new(self.endpoint.frame_limit);
+        let mut response = response;
+        let mut attempts = 0;
+        loop {
+            let before = events.last_id.clone();
+            if self.read_events(&mut response, &mut events, Some(id)).await? {
+                return Ok(());
+            }
+            attempts = if events.last_id == before { attempts + 1 } else { 0 };
+            let Some(last) = events.last_id.clone().filter(|_| attempts < RESUMPTIONS) else {
+                let what = "the server's stream ended before the answer";
+                return Err(Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what));
+            };
+            time::sleep(events.retry.unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+            if let Ok(resumed) = self.get(Some(&last)).await
+                && resumed.status().is_success()
+            {
+                response = resumed;
+            }
+        }
+    }
+
+    /// Passes on the events of a stream. `Ok(true)`: the answer to `id` was among them.
+    pub(super) async fn read_events(
+        &self,
+        response: &mut Response,
+        events: &mut Events,
+        id: Option<u64>,
+    ) -> Result<bool, Failure> {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let heard = events.push(&chunk).map_err(|_| too_long())?;
+            for event in heard.into_iter().filter(|event| event.kind == "message" && !event.data.is_empty()) {
+                if matches!(self.pass_on(&event.data, id.unwrap_or_default()).await?, Heard::Answer) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Passes on one frame, and says whether it was the answer to `id`.
+    async fn pass_on(&self, frame: &Bytes, id: u64) -> Result<Heard, Failure> {
+        let heard = match hear(frame) {
+            Verdict::Deliver(heard) => heard,
+            Verdict::Noise => {
+                return Err(Failure::protocol("the server sent something that is no message"));
+            }
+            Verdict::Breach(why) => return Err(Failure::protocol(why)),
+        };
+        if let Inbound::Message(Message::Answer { id: None, outcome: Err(error) }) = heard {
+            return Err(Failure::rpc(error));
+        }
+        let answer = answers(&heard, id);
+        self.tell(heard).await;
+        Ok(if answer { Heard::Answer } else { Heard::Other })
+    }
+}
+
+fn answers(heard: &Inbound, id: u64) -> bool {
+    match heard {
+        Inbound::Message(Message::Answer { id: Some(answered), .. }) => *answered == id,
+        Inbound::Failed { id: failed, .. } => *failed == id,
+        Inbound::Batch(items) => items.iter().any(|item| answers(item, id)),
+        _ => false,
+    }
+}
+
+pub(crate) fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+/// Why the server did not even try: a JSON-RPC error if it sent one, else the status.
+async fn refusal(response: Response) -> Failure {
+    let status = response.status();
+    let code = status.as_u16();
+    let challenge = oauth::challenge(response.headers());
+    let body = bounded(response, ERROR_BODY).await.unwrap_or_default();
+    let failure = match (status, envelope::read(&body)) {
+        (StatusCode::UNAUTHORIZED, _) => Failure::connect("the server wants credentials (401)"),
+        (StatusCode::FORBIDDEN, _) => Failure::connect("the server does not let us in (403)"),
+        (_, Reading::Message(Message::Answer { outcome: Err(error), .. })) => Failure::rpc(error),
+        (status, _) if status.is_server_error() => Failure::new(
+            Class::Closed,
+            Phase::Request,
+            Sent::Unknown,
+            format!("the server answered {status}"),
+        ),
+        (status, _) => Failure::protocol(format!("the server answered {status}")),
+    };
+    failure.with_status(code).with_challenge(challenge)
+}
+
+/// A whole body, if it is within the limit.
+async fn bounded(mut response: Response, limit: usize) -> Result<Bytes, Failure> {
+    let broke = |_| {
+        let what = "the connection broke in the middle of the answer";
+        Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
+    };
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(broke)? {
+        if body.len() + chunk.len() > limit {
+            return Err(too_long());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+fn too_long() -> Failure {
+    Failure::protocol("a message is longer than the limit")
+}

@@ -1,0 +1,95 @@
+//! The headers of one POST.
+
+use crate::{Outbound, Routing};
+use ::http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// What the names of repeated arguments begin with.
+pub(crate) const PARAM: &str = "mcp-param-";
+
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The headers of a message. Those of the configuration come first, so that ours win.
+pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<HeaderValue>) -> HeaderMap {
+    let mut headers = configured.clone();
+    headers.insert(ACCEPT, BOTH);
+    headers.insert(CONTENT_TYPE, JSON);
+    session.into_iter().for_each(|session| drop(headers.insert(SESSION, session)));
+    let (method, routing) = match message {
+        Outbound::Request { method, routing, .. } | Outbound::Notification { method, routing, .. } => {
+            (Some(&**method), routing)
+        }
+        Outbound::Answer { routing, .. } => (None, routing),
+        Outbound::Abandon { .. } => return headers,
+    };
+    route(&mut headers, method, routing);
+    headers
+}
+
+fn route(headers: &mut HeaderMap, method: Option<&str>, routing: &Routing) {
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(&encode_value(value)) {
+            headers.insert(name, value);
+        }
+    };
+    routing.version.iter().for_each(|version| set(VERSION, version));
+    if routing.modern {
+        method.into_iter().for_each(|method| set(METHOD, method));
+        routing.name.iter().for_each(|name| set(NAME, name));
+        for (suffix, value) in &routing.params {
+            if let Ok(name) = HeaderName::try_from(format!("{PARAM}{suffix}")) {
+                set(name, value);
+            }
+        }
+    }
+}
+
+/// A value as a header can carry it: as it is, or as `=?base64?…?=` where it holds more than visible ASCII.
+pub fn encode_value(value: &str) -> String {
+    let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let trimmed = value.trim_matches(' ').len() == value.len();
+    if plain && trimmed && !value.starts_with("=?base64?") {
+        return value.to_owned();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(value))
+}
+
+/// The value that [`encode_value`] encoded; `None` if it claims to be encoded and is not.
+pub fn decode_value(value: &str) -> Option<String> {
+    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return Some(value.to_owned());
+    };
+    String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_survive_headers() {
+        for (value, encoded) in [
+            ("plain", "plain"),
+            ("two words", "two words"),
+            (" edge", "=?base64?IGVkZ2U=?="),
+            ("日本", "=?base64?5pel5pys?="),
+            ("a\nb", "=?base64?YQpi?="),
+            ("=?base64?x", "=?base64?PT9iYXNlNjQ/eA==?="),
+            ("", ""),
+        ] {
+            assert_eq!(encode_value(value), encoded);
+            assert_eq!(decode_value(encoded).as_deref(), Some(value));
+        }
+        assert_eq!(decode_value("=?base64?!?="), None);
+    }
+}

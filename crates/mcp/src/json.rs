@@ -1,0 +1,161 @@
+//! Raw JSON: the text of one value, checked once and passed on without being decoded.
+//!
+//! A [`Raw`] is usually a slice of the frame it arrived in, so holding on to a small one keeps the whole frame in
+//! memory; [`Raw::detached`] copies it out for those who keep it long.
+
+use bytes::Bytes;
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, MapAccess, Visitor},
+    ser::Error as _,
+};
+use serde_json::value::RawValue;
+use std::{borrow::Cow, fmt};
+
+/// The members of an object in their order, each value left raw.
+#[derive(Debug, Default)]
+pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// The text of one JSON value.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw(Bytes);
+
+impl Raw {
+    /// Checks that `text` is one JSON value.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Raw, serde_json::Error> {
+        let text = text.into();
+        let value: &RawValue = serde_json::from_slice(&text)?;
+        Ok(Raw::within(&text, value))
+    }
+
+    /// Writes `value` as JSON.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Raw, serde_json::Error> {
+        serde_json::to_vec(value).map(|text| Raw(text.into()))
+    }
+
+    /// The empty object.
+    pub fn empty_object() -> Raw {
+        Raw(Bytes::from_static(b"{}"))
+    }
+
+    /// The part of `frame` that `value` was borrowed from.
+    pub(crate) fn within(frame: &Bytes, value: &RawValue) -> Raw {
+        Raw(frame.slice_ref(value.get().as_bytes()))
+    }
+
+    /// Text this crate wrote itself, by splicing values that were checked before.
+    pub(crate) fn spliced(text: impl Into<Bytes>) -> Raw {
+        let text = text.into();
+        debug_assert!(serde_json::from_slice::<&RawValue>(&text).is_ok(), "spliced text is not JSON");
+        Raw(text)
+    }
+
+    /// The text, as bytes; always UTF-8.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// Decodes the value, borrowing from the text where `T` can.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// Decodes the value, or says `T`'s default when it is not of that shape.
+    pub fn decode_or_default<T: DeserializeOwned + Default>(&self) -> T {
+        self.decode().unwrap_or_default()
+    }
+
+    /// The members, if the value is an object.
+    pub fn members(&self) -> Members<'_> {
+        self.decode().unwrap_or_default()
+    }
+
+    /// A member by name, if the value is an object that has it; `null` counts as absent.
+    pub fn member(&self, name: &str) -> Option<Raw> {
+        let members = self.members();
+        let value = members.get(name).filter(|value| value.get() != "null")?;
+        Some(Raw::within(&self.0, value))
+    }
+
+    /// The same value in memory of its own.
+    pub fn detached(&self) -> Raw {
+        Raw(Bytes::copy_from_slice(&self.0))
+    }
+
+    /// Whether the text is an object.
+    pub fn is_object(&self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    /// The text as shared bytes.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<serde_json::Value> for Raw {
+    fn from(value: serde_json::Value) -> Raw {
+        Raw(value.to_string().into())
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: &RawValue = self.decode().map_err(S::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Raw(String::from(Box::<str>::from(value)).into()))
+    }
+}
+
+impl<'a> Members<'a> {
+    /// The last member of this name, as JSON libraries count them.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Members<'a>, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                Ok(members)
+            }
+        }
+
+        deserializer.deserialize_map(Collect).map(Members)
+    }
+}
+
+/// A member's name, borrowed unless it is written with escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

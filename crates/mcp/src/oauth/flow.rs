@@ -1,0 +1,262 @@
+//! One attempt at getting a token: finds the authorization server, makes us known to it, and asks.
+//!
+//! Every attempt begins with discovery and ends with a [`Grant`] that holds all the next one needs, so nothing is kept
+//! in between: a server that moves to another authorization server is followed there. The protocol itself is rmcp's.
+
+use super::{Access, Browser, Config, Grant, Identity, Secret, transport::Transport};
+use crate::Failure;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata, ClientCredentialsConfig,
+    CredentialStore, InMemoryCredentialStore, OAuthClientConfig, StoredCredentials,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::{runtime::Handle, task::spawn_blocking};
+use url::Url;
+
+/// What a refresh names as its redirect address, which nobody looks at.
+const NOWHERE: &str = "http://localhost/";
+
+/// What an attempt starts from.
+#[derive(Debug)]
+pub(super) struct Start {
+    /// What the last attempt brought.
+    pub(super) stored: Option<Grant>,
+    /// What the server said when it refused a request.
+    pub(super) challenge: Option<String>,
+    /// Whether a renewed token will do, or the server wants more rights.
+    pub(super) renewable: bool,
+}
+
+/// The authorization server of a server, as found.
+struct Found<'a> {
+    config: &'a Config,
+    manager: AuthorizationManager,
+    metadata: AuthorizationMetadata,
+    kept: InMemoryCredentialStore,
+}
+
+/// Gets a grant. `None`: only a person can, and there is none.
+pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant>, Failure> {
+    let Start { stored, challenge, renewable } = start;
+    let found = Found::at(config, challenge.as_deref()).await?;
+    // What another authorization server gave us is nothing to this one.
+    let stored = stored.filter(|grant| grant.issuer == found.metadata.issuer);
+    match &config.access {
+        Access::Secret { .. } | Access::Key { .. } => found.by_credentials(stored.as_ref()).await.map(Some),
+        Access::Person { identity, browser } => {
+            let mut found = found;
+            if renewable && let Some(grant) = stored.as_ref().filter(|grant| grant.refresh_token().is_some())
+            {
+                if let Some(renewed) = found.refresh(grant).await? {
+                    return Ok(Some(renewed));
+                }
+            }
+            match browser {
+                Some(browser) => found.by_person(identity, &**browser, stored.as_ref()).await.map(Some),
+                None => Ok(None),
+            }
+        }
+    }
+}
+
+/// Gets a new token for one that ends. `None`: that takes a person.
+pub(super) async fn renew(config: &Config, grant: &Grant) -> Result<Option<Grant>, Failure> {
+    let mut found = Found::at(config, None).await?;
+    match &config.access {
+        Access::Person { .. } => found.refresh(grant).await,
+        _ => found.by_credentials(Some(grant)).await.map(Some),
+    }
+}
+
+impl<'a> Found<'a> {
+    async fn at(config: &'a Config, challenge: Option<&str>) -> Result<Found<'a>, Failure> {
+        let transport = Arc::new(Transport::new(&config.server, config.private_addresses)?);
+        let server = config.server.clone();
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(server, transport)
+            .await
+            .map_err(|error| failed(&error))?;
+        let kept = InMemoryCredentialStore::new();
+        manager.set_credential_store(kept.clone());
+        let resolved = manager.resolve_metadata_from_challenge(challenge).await;
+        let metadata = resolved.map_err(|error| failed(&error))?.metadata;
+        manager.set_metadata(metadata.clone());
+        Ok(Found { config, manager, metadata, kept })
+    }
+
+    /// `None`: the refresh token is no longer good.
+    async fn refresh(&mut self, grant: &Grant) -> Result<Option<Grant>, Failure> {
+        let client = client(&grant.client_id, grant.redirect_uri.as_deref(), grant.client_secret.as_deref());
+        self.manager.configure_client(client.clone()).map_err(|error| failed(&error))?;
+        let stored = to_rmcp(grant).map_err(|_| unreadable())?;
+        self.kept.save(stored).await.map_err(|error| failed(&error))?;
+        match self.manager.refresh_token().await {
+            Ok(_) => granted(&self.kept, self.metadata.issuer.clone(), client).await.map(Some),
+            Err(AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired) => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Sends a person to the authorization server.
+    async fn by_person(
+        mut self,
+        identity: &Identity,
+        browser: &dyn Browser,
+        stored: Option<&Grant>,
+    ) -> Result<Grant, Failure> {
+        let scopes = self.scopes(stored).await;
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let client = self.client(identity, &browser.redirect_uri(), stored, &scopes).await?;
+        self.manager.configure_client(client.clone()).map_err(|error| failed(&error))?;
+        let page = self.manager.get_authorization_url(&scopes).await.map_err(|error| failed(&error))?;
+        let page = Url::parse(&page).map_err(|error| failed(&error.into()))?;
+        let came_back = browser.visit(page).await.map_err(|why| Failure::connect(not_signed_in(&why)))?;
+        let AuthorizationCallback { code, csrf_token, issuer, .. } = callback(&came_back)?;
+        self.manager
+            .exchange_code_for_token_with_issuer(&code, &csrf_token, issuer.as_deref())
+            .await
+            .map_err(|error| failed(&error))?;
+        granted(&self.kept, self.metadata.issuer, client).await
+    }
+
+    /// The client we are at this authorization server: as configured, as before, by our document, or newly registered.
+    async fn client(
+        &mut self,
+        identity: &Identity,
+        redirect_uri: &str,
+        stored: Option<&Grant>,
+        scopes: &[&str],
+    ) -> Result<OAuthClientConfig, Failure> {
+        let (name, document) = match identity {
+            Identity::Registered { id, secret } => {
+                return Ok(client(id, Some(redirect_uri), secret.as_ref().map(Secret::reveal)));
+            }
+            Identity::Automatic { name, document } => (name, document),
+        };
+        if let Some(before) = stored.filter(|before| before.redirect_uri.as_deref() == Some(redirect_uri)) {
+            return Ok(client(&before.client_id, Some(redirect_uri), before.client_secret.as_deref()));
+        }
+        let documents = self.metadata.additional_fields.get("client_id_metadata_document_supported");
+        if let (Some(document), Some(Value::Bool(true))) = (document, documents) {
+            return Ok(client(document.as_str(), Some(redirect_uri), None));
+        }
+        let registered = self.manager.register_client(name, redirect_uri, scopes).await;
+        registered.map_err(|error| failed(&error))
+    }
+
+    /// Signs in as ourselves.
+    async fn by_credentials(self, stored: Option<&Grant>) -> Result<Grant, Failure> {
+        let scopes = self.scopes(stored).await;
+        let resource = Some(self.config.server.to_string());
+        let (id, request) = match &self.config.access {
+            Access::Person { .. } => return Err(Failure::connect("a person has to sign in")),
+            Access::Secret { id, secret } => {
+                let client_secret = secret.reveal().to_owned();
+                (
+                    id,
+                    ClientCredentialsConfig::ClientSecret {
+                        client_id: id.clone(),
+                        client_secret,
+                        scopes,
+                        resource,
+                    },
+                )
+            }
+            Access::Key { id, pem, algorithm } => {
+                let request = ClientCredentialsConfig::PrivateKeyJwt {
+                    client_id: id.clone(),
+                    signing_key: pem.reveal().as_bytes().to_vec(),
+                    signing_algorithm: algorithm.to_rmcp(),
+                    token_endpoint_audience: None,
+                    scopes,
+                    resource,
+                };
+                (id, request)
+            }
+        };
+        let client = client(id, None, None);
+        let Found { mut manager, metadata, kept, .. } = self;
+        manager.validate_client_credentials_metadata(&request).map_err(|error| failed(&error))?;
+        manager.configure_client_credentials(&request).map_err(|error| failed(&error))?;
+        // This future of rmcp's holds what must stay on its thread, so it gets one.
+        let exchange =
+            move || Handle::current().block_on(manager.exchange_client_credentials(&request)).map(drop);
+        let exchanged = spawn_blocking(exchange).await.map_err(|_| unreadable())?;
+        exchanged.map_err(|error| failed(&error))?;
+        granted(&kept, metadata.issuer, client).await
+    }
+
+    /// The rights to ask for: those we had, and those that the server, or else the configuration, wants.
+    async fn scopes(&self, stored: Option<&Grant>) -> Vec<String> {
+        let usual: Vec<&str> = self.config.scopes.iter().map(String::as_str).collect();
+        let had = stored.map(|grant| grant.scopes.clone()).unwrap_or_default();
+        let wanted = self.manager.select_initial_scopes(&usual).await;
+        let mut scopes = had;
+        for scope in wanted {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+        scopes
+    }
+}
+
+/// What the authorization server gave, with what it takes to use it again.
+async fn granted(
+    kept: &InMemoryCredentialStore,
+    issuer: Option<String>,
+    client: OAuthClientConfig,
+) -> Result<Grant, Failure> {
+    let stored = kept.load().await.map_err(|error| failed(&error))?.ok_or_else(unreadable)?;
+    let response = serde_json::to_value(&stored.token_response).map_err(|_| unreadable())?;
+    let Value::Object(response) = response else { return Err(unreadable()) };
+    Ok(Grant {
+        issuer,
+        client_id: client.client_id,
+        client_secret: client.client_secret,
+        redirect_uri: (client.redirect_uri != NOWHERE).then_some(client.redirect_uri),
+        scopes: stored.granted_scopes,
+        received_at: stored.token_received_at.unwrap_or_default(),
+        response,
+    })
+}
+
+fn client(id: &str, redirect_uri: Option<&str>, secret: Option<&str>) -> OAuthClientConfig {
+    let client = OAuthClientConfig::new(id, redirect_uri.unwrap_or(NOWHERE));
+    match secret {
+        Some(secret) => client.with_client_secret(secret),
+        None => client,
+    }
+}
+
+fn to_rmcp(grant: &Grant) -> Result<StoredCredentials, serde_json::Error> {
+    serde_json::from_value(json!({
+        "client_id": grant.client_id,
+        "token_response": grant.response,
+        "granted_scopes": grant.scopes,
+        "token_received_at": grant.received_at,
+        "issuer": grant.issuer,
+    }))
+}
+
+/// What the authorization server sent the browser back with.
+fn callback(came_back: &Url) -> Result<AuthorizationCallback, Failure> {
+    let said = |key: &str| came_back.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value);
+    if let Some(error) = said("error") {
+        let why = said("error_description").map_or(error.to_string(), |why| format!("{error}: {why}"));
+        return Err(Failure::connect(not_signed_in(&why)));
+    }
+    AuthorizationCallback::from_redirect_url(came_back.as_str()).map_err(|error| failed(&error))
+}
+
+fn failed(error: &AuthError) -> Failure {
+    Failure::connect(not_signed_in(&error.to_string()))
+}
+
+fn not_signed_in(why: &str) -> String {
+    format!("could not sign in: {why}")
+}
+
+fn unreadable() -> Failure {
+    Failure::connect(not_signed_in("the authorization server's answer holds no token"))
+}

@@ -1,0 +1,215 @@
+//! What is kept between two runs: the client we are registered as, and the tokens it was given.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// The largest file that is taken for a token file.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// Keeps the grant of one server. Called from threads that may block.
+pub trait TokenStore: fmt::Debug + Send + Sync {
+    /// What was kept, if anything.
+    fn load(&self) -> io::Result<Option<Grant>>;
+
+    /// Keeps a grant in place of any earlier one.
+    fn save(&self, grant: &Grant) -> io::Result<()>;
+
+    /// Forgets it.
+    fn clear(&self) -> io::Result<()>;
+}
+
+/// What an authorization server gave us.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The authorization server, by the name it gives itself.
+    pub issuer: Option<String>,
+    /// The client we are there.
+    pub client_id: String,
+    /// Its secret, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// The redirect address it is registered with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<String>,
+    /// The rights that were granted.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// When it was given, in seconds since 1970.
+    pub received_at: u64,
+    /// The answer of the token endpoint, whole.
+    pub response: Map<String, Value>,
+}
+
+impl Grant {
+    /// The token for requests.
+    pub fn access_token(&self) -> Option<&str> {
+        self.response.get("access_token")?.as_str()
+    }
+
+    /// The token for new tokens.
+    pub fn refresh_token(&self) -> Option<&str> {
+        self.response.get("refresh_token")?.as_str()
+    }
+
+    /// Whether the token for requests ends within this time.
+    pub fn ends_within(&self, time: Duration) -> bool {
+        let Some(lifetime) = self.response.get("expires_in").and_then(Value::as_u64) else { return false };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now + time >= Duration::from_secs(self.received_at.saturating_add(lifetime))
+    }
+}
+
+/// Shows who we are, and nothing that others could use.
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Grant { issuer, client_id, client_secret: _, redirect_uri, scopes, received_at, response: _ } =
+            self;
+        f.debug_struct("Grant")
+            .field("issuer", issuer)
+            .field("client_id", client_id)
+            .field("redirect_uri", redirect_uri)
+            .field("scopes", scopes)
+            .field("received_at", received_at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keeps a grant as long as it is itself kept.
+#[derive(Debug, Default)]
+pub struct MemoryStore(Mutex<Option<Grant>>);
+
+impl TokenStore for MemoryStore {
+    fn load(&self) -> io::Result<Option<Grant>> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn save(&self, grant: &Grant) -> io::Result<()> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant.clone());
+        Ok(())
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+}
+
+/// Keeps a grant in a file that only its owner can read, replaced whole.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    path: PathBuf,
+}
+
+impl FileStore {
+    /// A store in this file; it and its folder are made when there is something to keep.
+    pub fn new(path: impl Into<PathBuf>) -> FileStore {
+        FileStore { path: path.into() }
+    }
+}
+
+impl TokenStore for FileStore {
+    fn load(&self) -> io::Result<Option<Grant>> {
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut text = Vec::new();
+        file.take(FILE_LIMIT).read_to_end(&mut text)?;
+        serde_json::from_slice(&text).map(Some).map_err(|error| {
+            let what = format!("`{}` is no token file: {error}", self.path.display());
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
+    }
+
+    fn save(&self, grant: &Grant) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        make_private_folder(folder)?;
+        // Made readable by its owner only, and renamed once it is on the disk.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&serde_json::to_vec_pretty(grant)?)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path).map(drop).map_err(|error| error.error)
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn grant(token: &str) -> Grant {
+        let response = json!({ "access_token": token, "token_type": "bearer", "expires_in": 60 });
+        Grant {
+            issuer: Some("https://as.example".into()),
+            client_id: "client".into(),
+            client_secret: Some("hidden".into()),
+            redirect_uri: None,
+            scopes: vec!["read".into()],
+            received_at: 1,
+            response: response.as_object().cloned().unwrap_or_default(),
+        }
+    }
+
+    #[test]
+    fn a_file_keeps_one_grant_for_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::new(folder.path().join("tokens/server.json"));
+        assert_eq!(store.load().unwrap(), None);
+        store.save(&grant("first")).unwrap();
+        store.save(&grant("second")).unwrap();
+        assert_eq!(store.load().unwrap(), Some(grant("second")));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&store.path), 0o600);
+            assert_eq!(mode(store.path.parent().unwrap()), 0o700);
+        }
+        let left = fs::read_dir(folder.path().join("tokens")).unwrap().count();
+        assert_eq!(left, 1, "no temporary file stays behind");
+        store.clear().unwrap();
+        store.clear().unwrap();
+        assert_eq!(store.load().unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_no_grant_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.json");
+        fs::write(&path, "{}").unwrap();
+        let error = FileStore::new(&path).load().unwrap_err().to_string();
+        assert!(error.contains("is no token file"), "{error}");
+    }
+
+    #[test]
+    fn tokens_end_and_are_not_shown() {
+        assert!(grant("x").ends_within(Duration::ZERO));
+        let fresh = Grant { received_at: u64::MAX, ..grant("x") };
+        assert!(!fresh.ends_within(Duration::from_secs(30)));
+        let shown = format!("{:?}", grant("token"));
+        assert!(!shown.contains("token") && !shown.contains("hidden"), "{shown}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What is waiting to be written to a byte stream.
+//!
+//! Messages queued while a write was under way leave together in the next one. The outbox remembers where each ends,
+//! so that after a broken pipe it is known which requests certainly never left.
+
+use crate::{Outbound, Written, stdio::Charset};
+use bytes::{Buf, BufMut, BytesMut};
+use std::collections::VecDeque;
+
+/// Above this many waiting bytes, no further messages are taken.
+const HIGH_WATER: usize = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    buffer: BytesMut,
+    scratch: BytesMut,
+    /// How many bytes from the end of the message before to the end of each message.
+    lengths: VecDeque<usize>,
+    /// How much of the first message has left.
+    begun: usize,
+    charset: Charset,
+    written: Written,
+}
+
+impl Outbox {
+    pub(crate) fn new(charset: Charset, written: Written) -> Outbox {
+        Outbox {
+            buffer: BytesMut::new(),
+            scratch: BytesMut::new(),
+            lengths: VecDeque::new(),
+            begun: 0,
+            charset,
+            written,
+        }
+    }
+
+    /// Whether there is something to write.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    /// Whether more may be put in.
+    pub(crate) fn has_room(&self) -> bool {
+        self.buffer.len() < HIGH_WATER
+    }
+
+    /// Puts in a message as one line. Abandoning is silent on a byte stream: the session says it in a message.
+    pub(crate) fn push(&mut self, message: &Outbound) {
+        let before = self.buffer.len();
+        if !matches!(message, Outbound::Abandon { .. }) {
+            self.write_line(message);
+        }
+        self.lengths.push_back(self.buffer.len() - before);
+        self.settle();
+    }
+
+    /// What to write next.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Notes that `count` bytes have left.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.buffer.advance(count);
+        self.begun += count;
+        self.settle();
+    }
+
+    fn write_line(&mut self, message: &Outbound) {
+        if self.charset.is_utf8() {
+            message.write(&mut self.buffer);
+            self.buffer.put_u8(b'\n');
+        } else {
+            message.write(&mut self.scratch);
+            self.scratch.put_u8(b'\n');
+            self.charset.encode(&self.scratch.split(), &mut self.buffer);
+        }
+    }
+
+    fn settle(&mut self) {
+        while let Some(length) = self.lengths.front()
+            && *length <= self.begun
+        {
+            self.begun -= length;
+            self.lengths.pop_front();
+            self.written.add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_counts_once_its_last_byte_left() {
+        let written = Written::default();
+        let mut outbox = Outbox::new(Charset::UTF_8, written.clone());
+        for id in 0..2 {
+            outbox.push(&Outbound::Request {
+                id,
+                method: "ping".into(),
+                params: None,
+                routing: Default::default(),
+            });
+        }
+        let line = outbox.bytes().len() / 2;
+        let mut seen = Vec::new();
+        for step in [line - 1, 1, line - 1, 1] {
+            outbox.advance(step);
+            seen.push(written.count());
+        }
+        assert_eq!(seen, [0, 1, 1, 2]);
+        assert!(!outbox.is_waiting());
+    }
+}

@@ -1,0 +1,135 @@
+//! One client on one stream of messages: stdio, WebSocket, legacy SSE.
+//!
+//! The task owns the answers under way; a cancelled request is one aborted, and a client that leaves aborts them all.
+
+use super::{Handler, Incoming, Service, client::Peer, dispatch, listen};
+use crate::{
+    Message, News, Outbound, Raw, Routing, RpcError,
+    envelope::{self, Reading},
+    session::Era,
+};
+use bytes::Bytes;
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{
+    sync::{broadcast::error::RecvError, mpsc},
+    task::{AbortHandle, JoinSet},
+    time,
+};
+
+/// How many messages may wait to be written.
+const QUEUE: usize = 64;
+
+/// How many requests of one client are answered at the same time.
+const AT_ONCE: usize = 256;
+
+/// How long answers under way may take once the client has closed its side.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+struct Conversation<H> {
+    service: Service<H>,
+    peer: Arc<Peer>,
+    out: mpsc::Sender<Outbound>,
+    answering: JoinSet<()>,
+    /// Subscriptions, which only end with the conversation.
+    listening: JoinSet<()>,
+    running: HashMap<Vec<u8>, AbortHandle>,
+    http: Option<Arc<::http::request::Parts>>,
+}
+
+/// Starts to serve one client: frames go in, messages come out. The future ends when the frames do.
+pub(super) fn serve<H: Handler>(
+    service: Service<H>,
+    http: Option<Arc<::http::request::Parts>>,
+    frames: mpsc::Receiver<Bytes>,
+) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Outbound>) {
+    let (out, written) = mpsc::channel(QUEUE);
+    let (answering, listening, running) = (JoinSet::new(), JoinSet::new(), HashMap::new());
+    let peer = Arc::default();
+    let conversation = Conversation { service, peer, out, answering, listening, running, http };
+    (conversation.run(frames), written)
+}
+
+impl<H: Handler> Conversation<H> {
+    async fn run(mut self, mut frames: mpsc::Receiver<Bytes>) {
+        let mut announcements = self.service.announcements();
+        loop {
+            tokio::select! {
+                frame = frames.recv(), if self.answering.len() < AT_ONCE => match frame {
+                    Some(frame) => self.hear(envelope::read(&frame)).await,
+                    None => break,
+                },
+                Some(_) = self.answering.join_next() => {}
+                Some(_) = self.listening.join_next() => {}
+                news = announcements.recv() => match news {
+                    Ok(news) => self.announce(&news).await,
+                    Err(RecvError::Lagged(_)) => self.announce(&News::ToolsChanged).await,
+                    Err(RecvError::Closed) => break,
+                },
+            }
+        }
+        self.listening.shutdown().await;
+        // A client that has said all it wanted may still be reading.
+        let _ =
+            time::timeout(LAST_ANSWERS, async { while self.answering.join_next().await.is_some() {} }).await;
+        self.answering.shutdown().await;
+    }
+
+    async fn hear(&mut self, reading: Reading) {
+        match reading {
+            Reading::Message(Message::Request { id, method, params }) => self.asked(id, method, params),
+            Reading::Message(Message::Notification { method, params }) => self.told(&method, params),
+            Reading::Message(Message::Answer { id, outcome }) => self.peer.answered(id, outcome),
+            Reading::Batch(items) => {
+                for item in items {
+                    Box::pin(self.hear(item)).await;
+                }
+            }
+            Reading::Noise => {}
+            Reading::Garbled { id, why } => {
+                let id = id.map_or_else(|| serde_json::Value::Null.into(), |id| serde_json::json!(id).into());
+                self.say(id, Err(RpcError::new(RpcError::PARSE_ERROR, why))).await;
+            }
+        }
+    }
+
+    fn asked(&mut self, id: Raw, method: String, params: Option<Raw>) {
+        let key = id.as_bytes().to_vec();
+        let endless = method == "subscriptions/listen";
+        let request = Incoming { method, params, http: self.http.clone() };
+        let answer =
+            dispatch::answer(self.service.clone(), request, id.clone(), self.peer.clone(), self.out.clone());
+        let out = self.out.clone();
+        let tasks = if endless { &mut self.listening } else { &mut self.answering };
+        let task = tasks.spawn(async move {
+            let outcome = answer.await;
+            let _ = out.send(Outbound::Answer { id, outcome, routing: Routing::default() }).await;
+        });
+        self.running.retain(|_, task| !task.is_finished());
+        self.running.insert(key, task);
+    }
+
+    fn told(&mut self, method: &str, params: Option<Raw>) {
+        if method == "notifications/cancelled" {
+            let id = params.and_then(|params| params.member("requestId"));
+            if let Some(task) = id.and_then(|id| self.running.remove(id.as_bytes())) {
+                task.abort();
+            }
+            return;
+        }
+        self.service.handler().notified(method, params);
+    }
+
+    /// Clients of the handshake era hear everything; the others have subscribed.
+    async fn announce(&self, news: &News) {
+        if self.peer.terms.get().is_some_and(|terms| terms.era == Era::Legacy)
+            && let Some((method, params)) = listen::notification(news)
+        {
+            let routing = Routing::default();
+            let _ = self.out.send(Outbound::Notification { method: method.into(), params, routing }).await;
+        }
+    }
+
+    async fn say(&self, id: Raw, outcome: Result<Raw, RpcError>) {
+        let _ = self.out.send(Outbound::Answer { id, outcome, routing: Routing::default() }).await;
+    }
+}

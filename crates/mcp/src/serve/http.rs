@@ -1,0 +1,142 @@
+//! Serving over streamable HTTP, both eras on one address.
+//!
+//! [`HttpService::respond`] is a function from a request to a response, for any HTTP server to mount. An answer is plain
+//! JSON unless something has to be said before it; then it is a stream of events. The handler runs inside the response:
+//! a client that closes the connection drops it.
+
+mod guard;
+mod legacy;
+mod modern;
+mod response;
+mod sessions;
+mod sse;
+
+use super::{Handler, Service};
+use crate::{
+    Message, RpcError,
+    envelope::{self, Reading},
+    http::headers,
+    session::{MODERN, MetaKey},
+};
+use ::http::{Method, Request, Response, StatusCode, request::Parts};
+use bytes::Bytes;
+pub use guard::Guard;
+use http_body_util::{BodyExt, Limited};
+pub use response::Body;
+use sessions::Sessions;
+pub use sse::SseService;
+use std::{error::Error, sync::Arc, time::Duration};
+
+/// The limits and the doorkeeper of an HTTP service.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// The longest body a client may send.
+    pub body_limit: usize,
+    /// Who may come in.
+    pub guard: Guard,
+    /// How many sessions of the handshake era there may be.
+    pub session_limit: usize,
+    /// How long a session may be idle before it can be forgotten.
+    pub session_idle: Duration,
+}
+
+/// A handler served over HTTP; cheap to clone.
+pub struct HttpService<H> {
+    service: Service<H>,
+    options: Arc<HttpOptions>,
+    sessions: Arc<Sessions>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> HttpOptions {
+        HttpOptions {
+            body_limit: 4 << 20,
+            guard: Guard::default(),
+            session_limit: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl<H: Handler> HttpService<H> {
+    /// Serves `service` under these options.
+    pub fn new(service: Service<H>, options: HttpOptions) -> HttpService<H> {
+        let sessions = Arc::new(Sessions::new(options.session_limit, options.session_idle));
+        HttpService { service, options: Arc::new(options), sessions }
+    }
+
+    /// Answers one HTTP request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        if let Err(refused) = self.options.guard.admit(request.headers()) {
+            return response::refusal(
+                StatusCode::FORBIDDEN,
+                None,
+                RpcError::new(RpcError::INVALID_REQUEST, refused),
+            );
+        }
+        match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.listen(request.headers()),
+            Method::DELETE => self.end_session(request.headers()),
+            _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+
+    async fn post<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let Ok(body) = Limited::new(body, self.options.body_limit).collect().await else {
+            let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long, or was cut off");
+            return response::refusal(StatusCode::PAYLOAD_TOO_LARGE, None, error);
+        };
+        match envelope::read(&body.to_bytes()) {
+            Reading::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
+            Reading::Message(message) => self.legacy(message, parts).await,
+            Reading::Batch(_) => {
+                let error = RpcError::new(RpcError::INVALID_REQUEST, "batches are not served");
+                response::refusal(StatusCode::BAD_REQUEST, None, error)
+            }
+            Reading::Noise => {
+                let error = RpcError::new(RpcError::PARSE_ERROR, "the body is no message");
+                response::refusal(StatusCode::BAD_REQUEST, None, error)
+            }
+            Reading::Garbled { why, .. } => {
+                response::refusal(StatusCode::BAD_REQUEST, None, RpcError::new(RpcError::PARSE_ERROR, why))
+            }
+        }
+    }
+}
+
+/// Whether a message belongs to the stateless era: it says so itself, or its header does.
+fn is_modern(message: &Message, parts: &Parts) -> bool {
+    let header = parts.headers.get(&headers::VERSION).and_then(|version| version.to_str().ok());
+    let says_so = match message {
+        Message::Request { params, .. } | Message::Notification { params, .. } => {
+            let meta = params.as_ref().and_then(|params| params.member("_meta"));
+            meta.is_some_and(|meta| meta.member(MetaKey::VERSION).is_some())
+        }
+        Message::Answer { .. } => false,
+    };
+    says_so || header == Some(MODERN)
+}
+
+impl<H> Clone for HttpService<H> {
+    fn clone(&self) -> HttpService<H> {
+        let (service, options, sessions) =
+            (self.service.clone(), self.options.clone(), self.sessions.clone());
+        HttpService { service, options, sessions }
+    }
+}
+
+impl<H> std::fmt::Debug for HttpService<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpService").field("options", &self.options).finish_non_exhaustive()
+    }
+}

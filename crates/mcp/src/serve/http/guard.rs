@@ -1,0 +1,79 @@
+//! Who may come in: a browser must not be talked into using a local server by a stranger's page.
+
+use ::http::{
+    HeaderMap,
+    header::{HOST, ORIGIN},
+};
+use url::Url;
+
+/// The names under which the server may be addressed, and the pages that may do so.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// Host names that are accepted beside loopback; `*` accepts all.
+    pub hosts: Vec<String>,
+    /// Origins that are accepted beside loopback; `*` accepts all.
+    pub origins: Vec<String>,
+}
+
+impl Guard {
+    /// Lets a request in, or says why not.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), String> {
+        let text = |name| headers.get(name).map(|value: &::http::HeaderValue| value.to_str().unwrap_or("?"));
+        if let Some(host) = text(HOST)
+            && !self.knows_host(host)
+        {
+            return Err(format!("this server is not known as `{host}`"));
+        }
+        if let Some(origin) = text(ORIGIN)
+            && !self.knows_origin(origin)
+        {
+            return Err(format!("pages of `{origin}` may not use this server"));
+        }
+        Ok(())
+    }
+
+    fn knows_host(&self, host: &str) -> bool {
+        let named = Url::parse(&format!("http://{host}/"));
+        let named = named.as_ref().ok().and_then(Url::host_str).unwrap_or_default();
+        is_loopback(named) || self.hosts.iter().any(|known| known == "*" || known == named || known == host)
+    }
+
+    fn knows_origin(&self, origin: &str) -> bool {
+        let named = Url::parse(origin);
+        let named = named.as_ref().ok().and_then(Url::host_str).unwrap_or_default();
+        is_loopback(named) || self.origins.iter().any(|known| known == "*" || known == origin)
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_stay_outside() {
+        let guard = Guard { hosts: vec!["mcp.example".into()], origins: vec!["https://app.example".into()] };
+        for (host, origin, admitted) in [
+            ("localhost:8080", "", true),
+            ("127.0.0.1", "http://localhost:3000", true),
+            ("[::1]:80", "http://[::1]:9", true),
+            ("mcp.example", "https://app.example", true),
+            ("evil.example", "", false),
+            ("localhost.evil.example", "", false),
+            ("localhost", "http://evil.example", false),
+            ("localhost", "null", false),
+            ("mcp.example", "http://app.example", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            if !origin.is_empty() {
+                headers.insert(ORIGIN, origin.parse().unwrap());
+            }
+            assert_eq!(guard.admit(&headers).is_ok(), admitted, "{host} {origin}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The handshake era over HTTP: sessions, POSTs within them, and the standing stream.
+
+use super::{
+    HttpService,
+    response::{self, Body},
+    sessions::Session,
+};
+use crate::{
+    Message, Outbound, Raw, Routing, RpcError,
+    http::headers,
+    serve::{Handler, Incoming, dispatch, listen},
+    session::LEGACY,
+};
+use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
+use futures_util::{future::abortable, stream};
+use http_body::Frame;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How many messages may wait for a slow reader.
+const QUEUE: usize = 64;
+
+/// The code that servers use for a request outside a session.
+const NO_SESSION: i64 = -32000;
+
+impl<H: Handler> HttpService<H> {
+    pub(super) async fn legacy(&self, message: Message, parts: Parts) -> Response<Body> {
+        if let Message::Request { id, method, params } = &message
+            && method == "initialize"
+        {
+            return self.initialize(id.clone(), params.clone(), parts).await;
+        }
+        let session = match self.session(&parts.headers) {
+            Ok(session) => session,
+            Err((status, what)) => return response::refusal(status, None, RpcError::new(NO_SESSION, what)),
+        };
+        match message {
+            Message::Request { id, method, params } => self.request(session, id, method, params, parts).await,
+            Message::Answer { id, outcome } => {
+                session.peer.answered(id, outcome);
+                response::empty(StatusCode::ACCEPTED)
+            }
+            Message::Notification { method, params } => {
+                if method == "notifications/cancelled" {
+                    let id = params.and_then(|params| params.member("requestId"));
+                    id.into_iter().for_each(|id| session.cancel(id.as_bytes()));
+                } else {
+                    self.service.handler().notified(&method, params);
+                }
+                response::empty(StatusCode::ACCEPTED)
+            }
+        }
+    }
+
+    async fn initialize(&self, id: Raw, params: Option<Raw>, parts: Parts) -> Response<Body> {
+        let session = Arc::<Session>::default();
+        let mut response = self.request(session.clone(), id, "initialize".into(), params, parts).await;
+        if session.peer.terms.get().is_none() {
+            return response;
+        }
+        let name = self.sessions.open(session).and_then(|name| HeaderValue::try_from(name).ok());
+        let Some(name) = name else { return response::empty(StatusCode::SERVICE_UNAVAILABLE) };
+        response.headers_mut().insert(headers::SESSION, name);
+        response
+    }
+
+    async fn request(
+        &self,
+        session: Arc<Session>,
+        id: Raw,
+        method: String,
+        params: Option<Raw>,
+        parts: Parts,
+    ) -> Response<Body> {
+        let request = Incoming { method, params, http: Some(Arc::new(parts)) };
+        let (out, said) = mpsc::channel(QUEUE);
+        let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
+        let (answer, handle) = abortable(answer);
+        session.began(id.as_bytes(), handle);
+        let key = id.clone();
+        let pending = async move {
+            let outcome = answer.await;
+            session.ended(key.as_bytes());
+            outcome.unwrap_or_else(|_| Err(RpcError::new(RpcError::INTERNAL, "the request was cancelled")))
+        };
+        response::json_or_stream(id, Box::pin(pending), said, |_| StatusCode::OK).await
+    }
+
+    /// The standing stream, over which the session hears what it did not ask for.
+    pub(super) fn listen(&self, headers: &HeaderMap) -> Response<Body> {
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            // Without a session there is nothing to hear.
+            Err((StatusCode::NOT_FOUND, _)) => return response::empty(StatusCode::NOT_FOUND),
+            Err(_) => return response::empty(StatusCode::METHOD_NOT_ALLOWED),
+        };
+        let announcements = self.service.announcements();
+        let state = (announcements, session);
+        response::event_stream(stream::unfold(state, |(mut announcements, session)| async {
+            let event = loop {
+                let heard =
+                    tokio::time::timeout(std::time::Duration::from_secs(15), announcements.recv()).await;
+                match heard {
+                    Err(_) => break response::keep_alive(),
+                    Ok(Err(tokio::sync::broadcast::error::RecvError::Closed)) => return None,
+                    Ok(Err(_)) => {}
+                    Ok(Ok(news)) => {
+                        if let Some((method, params)) = listen::notification(&news) {
+                            let routing = Routing::default();
+                            let method = method.into();
+                            break response::event(&Outbound::Notification { method, params, routing });
+                        }
+                    }
+                }
+            };
+            Some((Ok(Frame::data(event)), (announcements, session)))
+        }))
+    }
+
+    pub(super) fn end_session(&self, headers: &HeaderMap) -> Response<Body> {
+        let id = headers.get(headers::SESSION).and_then(|id| id.to_str().ok());
+        match id {
+            Some(id) if self.sessions.close(id) => response::empty(StatusCode::NO_CONTENT),
+            Some(_) => response::empty(StatusCode::NOT_FOUND),
+            None => response::empty(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+
+    /// The session a request belongs to, or how it is refused.
+    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, &'static str)> {
+        let version = headers.get(headers::VERSION).map(|version| version.to_str().unwrap_or("?"));
+        if version.is_some_and(|version| !LEGACY.contains(&version)) {
+            return Err((StatusCode::BAD_REQUEST, "unsupported protocol version"));
+        }
+        let Some(id) = headers.get(headers::SESSION).and_then(|id| id.to_str().ok()) else {
+            return Err((StatusCode::BAD_REQUEST, "no session: initialize first"));
+        };
+        self.sessions.find(id).ok_or((StatusCode::NOT_FOUND, "the session is unknown"))
+    }
+}

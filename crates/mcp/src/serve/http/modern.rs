@@ -1,0 +1,101 @@
+//! POSTs of the stateless era: everything is in the request, and its headers have to agree with its body.
+
+use super::{HttpService, response};
+use crate::{
+    Message, Raw, RpcError,
+    http::{decode_value, headers},
+    serve::{Handler, Incoming, dispatch},
+    session::MetaKey,
+};
+use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How many messages may wait for a slow reader.
+const QUEUE: usize = 64;
+
+impl<H: Handler> HttpService<H> {
+    pub(super) async fn modern(&self, message: Message, parts: Parts) -> Response<response::Body> {
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (id, method, params),
+            Message::Notification { method, params } => {
+                self.service.handler().notified(&method, params);
+                return response::empty(StatusCode::ACCEPTED);
+            }
+            // There are no requests of ours to answer in this era.
+            Message::Answer { .. } => return response::empty(StatusCode::BAD_REQUEST),
+        };
+        if let Err(what) = self.check_headers(&parts.headers, &method, params.as_ref()) {
+            let error = RpcError::new(RpcError::HEADER_MISMATCH, what);
+            return response::refusal(StatusCode::BAD_REQUEST, Some(id), error);
+        }
+        let eras = self.service.about().eras;
+        if let Err(error) =
+            dispatch::modern_terms(eras, params.as_ref().and_then(|it| it.member("_meta")).as_ref())
+        {
+            return response::refusal(StatusCode::BAD_REQUEST, Some(id), error);
+        }
+        let request = Incoming { method, params, http: Some(Arc::new(parts)) };
+        let (out, said) = mpsc::channel(QUEUE);
+        let pending = dispatch::answer(self.service.clone(), request, id.clone(), Arc::default(), out);
+        response::json_or_stream(id, Box::pin(pending), said, status_of).await
+    }
+
+    /// Whether the headers say what the body says.
+    fn check_headers(&self, headers: &HeaderMap, method: &str, params: Option<&Raw>) -> Result<(), String> {
+        let meta = params.and_then(|params| params.member("_meta"));
+        let text = |raw: Option<Raw>| raw.and_then(|raw| raw.decode::<String>().ok());
+        // A body without a version is refused for that, and not for its header.
+        if let Some(version) = text(meta.and_then(|meta| meta.member(MetaKey::VERSION))) {
+            same(headers, &headers::VERSION, &version)?;
+        }
+        same(headers, &headers::METHOD, method)?;
+        let key = match method {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            _ => return Ok(()),
+        };
+        let Some(name) = text(params.and_then(|params| params.member(key))) else { return Ok(()) };
+        same(headers, &headers::NAME, &name)?;
+        if method == "tools/call" {
+            let arguments = params.and_then(|params| params.member("arguments"));
+            self.check_arguments(headers, &name, arguments.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn check_arguments(
+        &self,
+        headers: &HeaderMap,
+        tool: &str,
+        arguments: Option<&Raw>,
+    ) -> Result<(), String> {
+        let Some(tool) = self.service.handler().tool(tool) else { return Ok(()) };
+        for (suffix, value) in tool.header_params(arguments) {
+            let name = HeaderName::try_from(format!("{}{suffix}", headers::PARAM))
+                .map_err(|error| error.to_string())?;
+            same(headers, &name, &value)?;
+        }
+        Ok(())
+    }
+}
+
+fn same(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), String> {
+    let said = headers.get(name).and_then(|value| value.to_str().ok()).and_then(decode_value);
+    match said {
+        Some(said) if said == expected => Ok(()),
+        Some(said) => Err(format!("the header `{name}` says `{said}`, the body `{expected}`")),
+        None => Err(format!("the header `{name}` is missing or unreadable")),
+    }
+}
+
+/// The HTTP status of an error, where the answer is nothing but that error.
+fn status_of(error: &RpcError) -> StatusCode {
+    match error.code {
+        RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        RpcError::HEADER_MISMATCH | RpcError::MISSING_CAPABILITY | RpcError::UNSUPPORTED_VERSION => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
+}

@@ -1,0 +1,143 @@
+//! Responses: nothing, one JSON message, or a stream of events.
+
+use crate::{Outbound, Raw, Routing, RpcError};
+use ::http::{
+    HeaderValue, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use std::{convert::Infallible, future::Future, pin::Pin, time::Duration};
+use tokio::{sync::mpsc, time};
+
+/// The body of a response.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer being made.
+pub(super) type Pending = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+
+/// How often a silent stream shows that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    respond(status, None, Bytes::new())
+}
+
+/// An error that concerns the request as a whole.
+pub(super) fn refusal(status: StatusCode, id: Option<Raw>, error: RpcError) -> Response<Body> {
+    let id = id.unwrap_or_else(|| serde_json::Value::Null.into());
+    json(status, &answer(id, Err(error)))
+}
+
+/// The answer as JSON, if nothing has to be said before it; else everything as a stream.
+pub(super) async fn json_or_stream(
+    id: Raw,
+    mut pending: Pending,
+    mut said: mpsc::Receiver<Outbound>,
+    status_of: fn(&RpcError) -> StatusCode,
+) -> Response<Body> {
+    let first = tokio::select! {
+        biased;
+        Some(message) = said.recv() => message,
+        outcome = &mut pending => match said.try_recv() {
+            Ok(message) => {
+                pending = Box::pin(std::future::ready(outcome));
+                message
+            }
+            Err(_) => {
+                let status = outcome.as_ref().map_or_else(status_of, |_| StatusCode::OK);
+                return json(status, &answer(id, outcome));
+            }
+        },
+    };
+    let state = Streaming { first: Some(first), said, pending: Some(pending), id };
+    event_stream(stream::unfold(state, |mut state| async {
+        let event = state.next().await?;
+        Some((Ok(Frame::data(event)), state))
+    }))
+}
+
+/// A stream of events.
+pub(super) fn event_stream(
+    frames: impl futures_util::Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
+) -> Response<Body> {
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A message as an event.
+pub(super) fn event(message: &Outbound) -> Bytes {
+    let mut out = BytesMut::new();
+    out.put_slice(b"data: ");
+    message.write(&mut out);
+    out.put_slice(b"\n\n");
+    out.freeze()
+}
+
+/// What a silent stream says.
+pub(super) fn keep_alive() -> Bytes {
+    Bytes::from_static(b": \n\n")
+}
+
+/// The next message to be said, or a sign of life.
+pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Outbound>) -> Option<Bytes> {
+    match time::timeout(KEEP_ALIVE, said.recv()).await {
+        Ok(message) => message.map(|message| event(&message)),
+        Err(_) => Some(keep_alive()),
+    }
+}
+
+struct Streaming {
+    first: Option<Outbound>,
+    said: mpsc::Receiver<Outbound>,
+    /// The answer; `None` once it was given.
+    pending: Option<Pending>,
+    id: Raw,
+}
+
+impl Streaming {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(event(&first));
+        }
+        let pending = self.pending.as_mut()?;
+        let outcome = tokio::select! {
+            biased;
+            Some(message) = self.said.recv() => return Some(event(&message)),
+            outcome = pending => outcome,
+            () = time::sleep(KEEP_ALIVE) => return Some(keep_alive()),
+        };
+        // What was said before the answer goes before it.
+        if let Ok(message) = self.said.try_recv() {
+            self.pending = Some(Box::pin(std::future::ready(outcome)));
+            return Some(event(&message));
+        }
+        self.pending = None;
+        Some(event(&answer(self.id.clone(), outcome)))
+    }
+}
+
+fn answer(id: Raw, outcome: Result<Raw, RpcError>) -> Outbound {
+    Outbound::Answer { id, outcome, routing: Routing::default() }
+}
+
+fn json(status: StatusCode, message: &Outbound) -> Response<Body> {
+    let mut body = BytesMut::new();
+    message.write(&mut body);
+    respond(status, Some("application/json"), body.freeze())
+}
+
+fn respond(status: StatusCode, kind: Option<&'static str>, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Full::new(body).boxed_unsync());
+    *response.status_mut() = status;
+    if let Some(kind) = kind {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    }
+    response
+}

@@ -1,0 +1,142 @@
+//! Serving over legacy SSE: a stream of events per client, and an address to POST to.
+
+use super::{
+    HttpOptions,
+    response::{self, Body},
+    sessions::random_id,
+};
+use crate::serve::{Handler, Service, conversation};
+use ::http::{Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use futures_util::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, Limited};
+use std::{
+    collections::HashMap,
+    error::Error,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::mpsc;
+
+/// How many messages of one client may wait.
+const QUEUE: usize = 64;
+
+/// A handler served over legacy SSE; cheap to clone.
+pub struct SseService<H> {
+    service: Service<H>,
+    options: Arc<HttpOptions>,
+    /// Where clients POST to, as a path; the session is added to it.
+    place: Arc<str>,
+    clients: Arc<Clients>,
+}
+
+#[derive(Debug, Default)]
+struct Clients(Mutex<HashMap<String, mpsc::Sender<Bytes>>>);
+
+/// One client's stream; its drop forgets the client.
+struct Stream {
+    id: String,
+    clients: Arc<Clients>,
+    greeting: Option<Bytes>,
+    conversation: Pin<Box<dyn Future<Output = ()> + Send>>,
+    said: mpsc::Receiver<crate::Outbound>,
+}
+
+impl<H: Handler> SseService<H> {
+    /// Serves `service`; clients POST to the path `place`.
+    pub fn new(service: Service<H>, options: HttpOptions, place: &str) -> SseService<H> {
+        SseService { service, options: Arc::new(options), place: place.into(), clients: Arc::default() }
+    }
+
+    /// Answers one HTTP request: a GET opens a stream, a POST brings a message.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        if self.options.guard.admit(request.headers()).is_err() {
+            return response::empty(StatusCode::FORBIDDEN);
+        }
+        match *request.method() {
+            Method::GET => self.open(request.into_parts().0),
+            Method::POST => self.take(request).await,
+            _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+
+    fn open(&self, parts: ::http::request::Parts) -> Response<Body> {
+        let Some(id) = random_id().filter(|_| self.clients.entries().len() < self.options.session_limit)
+        else {
+            return response::empty(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        let (frames, heard) = mpsc::channel(QUEUE);
+        let (conversation, said) = conversation::serve(self.service.clone(), Some(Arc::new(parts)), heard);
+        self.clients.entries().insert(id.clone(), frames);
+        let greeting = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", self.place);
+        let (clients, greeting) = (self.clients.clone(), Some(greeting.into()));
+        let state = Stream { id, clients, greeting, conversation: Box::pin(conversation), said };
+        response::event_stream(stream::unfold(state, |mut state| async {
+            let event = state.next().await?;
+            Some((Ok(Frame::data(event)), state))
+        }))
+    }
+
+    async fn take<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let id = request
+            .uri()
+            .query()
+            .and_then(|query| query.split('&').find_map(|it| it.strip_prefix("sessionId=")));
+        let client = id.and_then(|id| self.clients.entries().get(id).cloned());
+        let Some(client) = client else { return response::empty(StatusCode::NOT_FOUND) };
+        let Ok(body) = Limited::new(request.into_body(), self.options.body_limit).collect().await else {
+            return response::empty(StatusCode::PAYLOAD_TOO_LARGE);
+        };
+        match client.send(body.to_bytes()).await {
+            Ok(()) => response::empty(StatusCode::ACCEPTED),
+            Err(_) => response::empty(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+impl Stream {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(greeting) = self.greeting.take() {
+            return Some(greeting);
+        }
+        tokio::select! {
+            event = response::next_or_alive(&mut self.said) => event,
+            () = &mut self.conversation => None,
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.clients.entries().remove(&self.id);
+    }
+}
+
+impl Clients {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<H> Clone for SseService<H> {
+    fn clone(&self) -> SseService<H> {
+        let (options, place, clients) = (self.options.clone(), self.place.clone(), self.clients.clone());
+        SseService { service: self.service.clone(), options, place, clients }
+    }
+}
+
+impl<H> std::fmt::Debug for SseService<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SseService").field("options", &self.options).finish_non_exhaustive()
+    }
+}

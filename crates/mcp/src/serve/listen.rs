@@ -1,0 +1,118 @@
+//! Subscriptions of the 2026-07-28 era: one long request, over whose stream the announcements go.
+
+use super::{Handler, Incoming, Service};
+use crate::{
+    News, Outbound, Raw, Routing, RpcError,
+    session::{MetaKey, meta},
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{broadcast::error::RecvError, mpsc};
+
+/// What a client wants to hear of.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Filter {
+    tools_list_changed: bool,
+    prompts_list_changed: bool,
+    resources_list_changed: bool,
+    resource_subscriptions: Vec<String>,
+}
+
+/// Sends announcements until the service ends or the client leaves.
+pub(super) async fn run<H: Handler>(
+    service: &Service<H>,
+    request: &Incoming,
+    id: Raw,
+    out: mpsc::Sender<Outbound>,
+) -> Result<Raw, RpcError> {
+    let wanted = request.params.as_ref().and_then(|params| params.member("notifications"));
+    let Some(wanted) = wanted.filter(Raw::is_object) else {
+        return Err(RpcError::new(RpcError::INVALID_PARAMS, "`notifications` is missing"));
+    };
+    let filter = wanted.decode_or_default::<Filter>().offered_by(&service.about().capabilities);
+    let mut announcements = service.announcements();
+    let accepted = Some(json!({ "notifications": filter.to_json() }).into());
+    say(&out, "notifications/subscriptions/acknowledged", accepted, &id).await;
+    loop {
+        match announcements.recv().await {
+            Ok(news) if filter.wants(&news) => {
+                if let Some((method, params)) = notification(&news) {
+                    say(&out, method, params, &id).await;
+                }
+            }
+            Ok(_) => {}
+            // Missing one means having to look again at everything.
+            Err(RecvError::Lagged(_)) => {
+                for news in [News::ToolsChanged, News::PromptsChanged, News::ResourcesChanged] {
+                    if let Some((method, params)) = notification(&news).filter(|_| filter.wants(&news)) {
+                        say(&out, method, params, &id).await;
+                    }
+                }
+            }
+            Err(RecvError::Closed) => return Ok(Raw::empty_object()),
+        }
+    }
+}
+
+/// How a piece of news is said.
+pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
+    Some(match news {
+        News::ToolsChanged => ("notifications/tools/list_changed", None),
+        News::PromptsChanged => ("notifications/prompts/list_changed", None),
+        News::ResourcesChanged => ("notifications/resources/list_changed", None),
+        News::ResourceUpdated(uri) => ("notifications/resources/updated", Some(json!({ "uri": uri }).into())),
+        News::Log(_) | News::Renewed => return None,
+    })
+}
+
+async fn say(out: &mpsc::Sender<Outbound>, method: &'static str, params: Option<Raw>, id: &Raw) {
+    let params = params.unwrap_or_else(Raw::empty_object);
+    let belongs = meta::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
+    let params = Some(meta::replace(&params, "_meta", belongs.as_bytes()));
+    let _ =
+        out.send(Outbound::Notification { method: method.into(), params, routing: Routing::default() }).await;
+}
+
+impl Filter {
+    /// Without what the server never announces.
+    fn offered_by(mut self, capabilities: &Raw) -> Filter {
+        let offers = |capability: &str, feature: &str| {
+            let value = capabilities.member(capability).and_then(|it| it.member(feature));
+            value.is_some_and(|value| value.as_bytes() == b"true")
+        };
+        self.tools_list_changed &= offers("tools", "listChanged");
+        self.prompts_list_changed &= offers("prompts", "listChanged");
+        self.resources_list_changed &= offers("resources", "listChanged");
+        if !offers("resources", "subscribe") {
+            self.resource_subscriptions.clear();
+        }
+        self
+    }
+
+    fn wants(&self, news: &News) -> bool {
+        match news {
+            News::ToolsChanged => self.tools_list_changed,
+            News::PromptsChanged => self.prompts_list_changed,
+            News::ResourcesChanged => self.resources_list_changed,
+            News::ResourceUpdated(uri) => self.resource_subscriptions.contains(uri),
+            News::Log(_) | News::Renewed => false,
+        }
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let mut accepted = serde_json::Map::new();
+        let mut flag = |name: &str, wanted: bool| {
+            if wanted {
+                accepted.insert(name.into(), true.into());
+            }
+        };
+        flag("toolsListChanged", self.tools_list_changed);
+        flag("promptsListChanged", self.prompts_list_changed);
+        flag("resourcesListChanged", self.resources_list_changed);
+        if !self.resource_subscriptions.is_empty() {
+            accepted.insert("resourceSubscriptions".into(), json!(self.resource_subscriptions));
+        }
+        accepted.into()
+    }
+}

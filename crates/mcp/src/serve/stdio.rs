@@ -1,0 +1,69 @@
+//! Serving over a pair of byte streams, one message per line: our own stdin and stdout, for example.
+
+use super::{Handler, Service, conversation};
+use crate::{
+    Written,
+    frame::{FRAME_LIMIT, Line, Lines},
+    outbox::Outbox,
+    stdio::Charset,
+};
+use bytes::Bytes;
+use std::io;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+};
+
+/// How many lines may wait to be looked at.
+const QUEUE: usize = 64;
+
+/// Serves one client until it closes its side. What it was promised is written first.
+pub async fn over_streams<H, R, W>(service: Service<H>, source: R, sink: W) -> io::Result<()>
+where
+    H: Handler,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (frames, heard) = mpsc::channel(QUEUE);
+    let (conversation, written) = conversation::serve(service, None, heard);
+    let (read, (), wrote) = tokio::join!(read(source, frames), conversation, write(sink, written));
+    read.and(wrote)
+}
+
+async fn read(mut source: impl AsyncRead + Unpin, frames: mpsc::Sender<Bytes>) -> io::Result<()> {
+    let mut lines = Lines::new(FRAME_LIMIT);
+    while source.read_buf(lines.space()).await? > 0 {
+        while let Some(line) = lines.next_line() {
+            let frame = match line {
+                Line::Whole(line) => line,
+                Line::Lost { resumes: true, .. } => continue,
+                Line::Lost { resumes: false, .. } => return Err(io::Error::other("a line without end")),
+            };
+            if frames.send(frame).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn write(
+    mut sink: impl AsyncWrite + Unpin,
+    mut messages: mpsc::Receiver<crate::Outbound>,
+) -> io::Result<()> {
+    let mut outbox = Outbox::new(Charset::UTF_8, Written::default());
+    while let Some(message) = messages.recv().await {
+        outbox.push(&message);
+        while outbox.has_room()
+            && let Ok(message) = messages.try_recv()
+        {
+            outbox.push(&message);
+        }
+        while outbox.is_waiting() {
+            let count = sink.write(outbox.bytes()).await?;
+            outbox.advance(count);
+        }
+        sink.flush().await?;
+    }
+    Ok(())
+}

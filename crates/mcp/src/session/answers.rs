@@ -1,0 +1,52 @@
+//! The server's questions that the host is answering.
+
+use super::host::Host;
+use crate::{Raw, RpcError};
+use std::{collections::HashMap, sync::Arc};
+use tokio::task::{AbortHandle, JoinSet};
+
+/// How many questions are answered at the same time.
+const AT_ONCE: usize = 32;
+
+pub(super) struct Answers {
+    host: Arc<dyn Host>,
+    tasks: JoinSet<(Raw, Result<Raw, RpcError>)>,
+    /// How to stop each, by the server's id.
+    handles: HashMap<Vec<u8>, AbortHandle>,
+}
+
+impl Answers {
+    pub(super) fn new(host: Arc<dyn Host>) -> Answers {
+        Answers { host, tasks: JoinSet::new(), handles: HashMap::new() }
+    }
+
+    /// Begins to answer a question, unless there are too many.
+    pub(super) fn begin(&mut self, id: Raw, method: &str, params: Option<Raw>) -> Result<(), RpcError> {
+        if self.tasks.len() >= AT_ONCE {
+            return Err(RpcError::new(RpcError::INTERNAL, "too many requests at once"));
+        }
+        let answering = self.host.answer(method, params.map(|params| params.detached()));
+        let key = id.as_bytes().to_vec();
+        let handle = self.tasks.spawn(async move { (id, answering.await) });
+        self.handles.insert(key, handle);
+        Ok(())
+    }
+
+    /// The next answer that is ready; `None` if none is being found, or one was given up.
+    pub(super) async fn next(&mut self) -> Option<(Raw, Result<Raw, RpcError>)> {
+        let (id, outcome) = self.tasks.join_next().await?.ok()?;
+        self.handles.remove(id.as_bytes());
+        Some((id, outcome))
+    }
+
+    /// The server does not want this answer any more.
+    pub(super) fn cancel(&mut self, id: &Raw) {
+        if let Some(handle) = self.handles.remove(id.as_bytes()) {
+            handle.abort();
+        }
+    }
+
+    pub(super) fn abort_all(&mut self) {
+        self.tasks.abort_all();
+    }
+}

@@ -1,0 +1,231 @@
+//! Finding out which era a server speaks, and agreeing with it.
+//!
+//! `server/discover` goes first. What counts as an answer to "which era?" is a table ([`Evidence`]): a result, a
+//! version error, any other error, the server's exit, and silence. Silence only begins to count once the server has
+//! shown a sign of life or had time to start, because a cold start is slow, not silent.
+
+use super::{
+    Options,
+    evidence::{Evidence, judge, read_initialized, refuses_version, supports_modern},
+    meta,
+    news::NewsFeed,
+    terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms},
+    wire::{self, Ended, Wire},
+};
+use crate::{Class, Failure, Goodbye, Opener, Outbound, Phase, Raw, Sent};
+use std::{pin::pin, sync::Arc, sync::atomic::Ordering, time::Duration};
+use tokio::{
+    task::JoinSet,
+    time::{self, Instant},
+};
+
+/// How long a probe may go unanswered after the server's first sign of life.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// How long a server without any sign of life is left alone with the probe.
+const START: Duration = Duration::from_secs(2);
+
+/// How long a server may take to look at the roots it asked for.
+const ROOTS_SETTLE: Duration = Duration::from_millis(50);
+
+/// How long we wait for a server to ask for roots, and for its question to be answered.
+const ROOTS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A conversation that has terms.
+pub(super) struct Agreed {
+    pub(super) wire: Wire,
+    pub(super) ended: Ended,
+    pub(super) tasks: JoinSet<()>,
+    pub(super) news: NewsFeed,
+    pub(super) terms: Terms,
+}
+
+struct Attempt<'a> {
+    options: &'a Options,
+    deadline: Instant,
+    wire: Wire,
+    ended: Ended,
+    tasks: JoinSet<()>,
+    news: NewsFeed,
+}
+
+/// Opens a link and agrees on terms, within the time for connecting.
+pub(super) async fn agree(opener: &dyn Opener, options: &Options) -> Result<Agreed, Failure> {
+    let deadline = Instant::now() + options.connect_timeout;
+    let mut attempt = Attempt::open(opener, options, deadline).await?;
+    let mut hint = options.era;
+    loop {
+        match attempt.settle(hint).await {
+            Ok(Evidence::Modern(terms) | Evidence::Initialized(terms)) => {
+                return attempt.seal(terms).await;
+            }
+            Ok(Evidence::Gone(_)) if !matches!(hint, EraHint::Only(_)) => {
+                attempt.hang_up().await;
+                attempt = Attempt::open(opener, options, deadline).await?;
+                hint = EraHint::Only(Era::Legacy);
+            }
+            Ok(Evidence::Legacy(_)) => {
+                let why = format!("the server does not speak {MODERN}");
+                return Err(attempt.fail(Failure::protocol(why)).await);
+            }
+            Ok(Evidence::Gone(failure) | Evidence::None(failure)) | Err(failure) => {
+                return Err(attempt.fail(failure).await);
+            }
+        }
+    }
+}
+
+impl<'a> Attempt<'a> {
+    async fn open(
+        opener: &dyn Opener,
+        options: &'a Options,
+        deadline: Instant,
+    ) -> Result<Attempt<'a>, Failure> {
+        let link = time::timeout_at(deadline, opener.open()).await.map_err(|_| {
+            Failure::new(Class::Timeout, Phase::Open, Sent::No, "could not connect in time")
+        })??;
+        let mut tasks = JoinSet::new();
+        let (wire, ended, news) = wire::start(link, options.host.clone(), options.close_grace, &mut tasks);
+        Ok(Attempt { options, deadline, wire, ended, tasks, news })
+    }
+
+    /// Follows the hint as far as the server lets us.
+    async fn settle(&self, hint: EraHint) -> Result<Evidence, Failure> {
+        match hint {
+            EraHint::Only(Era::Legacy) => self.initialize(LATEST_LEGACY).await.map(Evidence::Initialized),
+            EraHint::Cached(Era::Legacy) => match self.initialize(LATEST_LEGACY).await {
+                Err(failure) if refuses_version(&failure) => self.probe_then_initialize().await,
+                settled => settled.map(Evidence::Initialized),
+            },
+            EraHint::Only(Era::Modern) => Ok(judge(self.discover().await)),
+            EraHint::Auto | EraHint::Cached(Era::Modern) => self.probe_then_initialize().await,
+        }
+    }
+
+    async fn probe_then_initialize(&self) -> Result<Evidence, Failure> {
+        match self.probe().await {
+            Evidence::Legacy(version) => match self.initialize(version).await {
+                // Saying so proves that it knows the other era: ask again.
+                Err(failure) if refuses_version(&failure) => Ok(judge(self.discover().await)),
+                settled => settled.map(Evidence::Initialized),
+            },
+            evidence => Ok(evidence),
+        }
+    }
+
+    /// Asks for the era. After too much silence `initialize` is sent too, and whichever answers first decides.
+    async fn probe(&self) -> Evidence {
+        let mut discover = pin!(self.discover());
+        tokio::select! {
+            answer = &mut discover => return judge(answer),
+            () = self.silence() => {}
+        }
+        let mut initialize = pin!(self.initialize(LATEST_LEGACY));
+        tokio::select! {
+            answer = &mut discover => match judge(answer) {
+                // It was slow, and the handshake is under way already.
+                Evidence::Legacy(_) => settled(initialize.await),
+                evidence => evidence,
+            },
+            answer = &mut initialize => match answer {
+                Err(failure) if refuses_version(&failure) => judge(discover.await),
+                answer => settled(answer),
+            },
+        }
+    }
+
+    async fn silence(&self) {
+        let stirred = async {
+            self.wire.shared().stirred.notified().await;
+            time::sleep(SILENCE).await;
+        };
+        tokio::select! {
+            () = stirred => {}
+            () = time::sleep(START) => {}
+        }
+    }
+
+    async fn discover(&self) -> Result<Raw, Failure> {
+        match self.discover_once().await {
+            // It refuses what it says it speaks: it is asked once more.
+            Err(failure) if refuses_version(&failure) && supports_modern(&failure) => {
+                self.discover_once().await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn discover_once(&self) -> Result<Raw, Failure> {
+        let id = self.wire.next_id();
+        let params = meta::with_meta(None, Some(&meta::modern(self.options)), None);
+        let routing = crate::Routing { version: Some(MODERN.into()), modern: true, ..Default::default() };
+        let message = Outbound::Request { id, method: "server/discover".into(), params, routing };
+        self.wire.exchange(message, self.deadline, None).await
+    }
+
+    async fn initialize(&self, version: &'static str) -> Result<Terms, Failure> {
+        let id = self.wire.next_id();
+        let (client, capabilities) = (self.options.client.to_raw(), self.options.host.capabilities());
+        let version = meta::string(version);
+        let extra = self.options.extra_meta.as_ref().map(|extra| ("_meta", extra.as_bytes()));
+        let members = [
+            ("protocolVersion", version.as_slice()),
+            ("capabilities", capabilities.as_bytes()),
+            ("clientInfo", client.as_bytes()),
+        ];
+        let params = Some(meta::object(members.into_iter().chain(extra)));
+        let message =
+            Outbound::Request { id, method: "initialize".into(), params, routing: crate::Routing::default() };
+        let result = self.wire.exchange(message, self.deadline, None).await?;
+        read_initialized(&result)
+    }
+
+    /// Makes the terms known, and says so where the era wants it.
+    async fn seal(self, terms: Terms) -> Result<Agreed, Failure> {
+        let _ = self.wire.shared().terms.set(terms.clone());
+        if terms.era == Era::Legacy {
+            let routing = terms.routing(None, Vec::new());
+            let method = "notifications/initialized".into();
+            self.wire.notify(Outbound::Notification { method, params: None, routing }).await?;
+            if self.options.host.capabilities().member("roots").is_some() {
+                let _ = time::timeout(ROOTS_PATIENCE, self.let_roots_settle(&terms)).await;
+            }
+        }
+        let Attempt { wire, ended, tasks, news, .. } = self;
+        Ok(Agreed { wire, ended, tasks, news, terms })
+    }
+
+    /// A server that asks for roots does so as soon as it is initialised, hence before it answers a ping sent after
+    /// that; and it refuses calls until it has looked at the answer.
+    async fn let_roots_settle(&self, terms: &Terms) {
+        let id = self.wire.next_id();
+        let routing = terms.routing(None, Vec::new());
+        let ping = Outbound::Request { id, method: "ping".into(), params: None, routing };
+        let _ = self.wire.exchange(ping, Instant::now() + ROOTS_PATIENCE, None).await;
+        if self.wire.shared().asked_roots.load(Ordering::Acquire) {
+            self.wire.shared().answered.notified().await;
+            time::sleep(ROOTS_SETTLE).await;
+        }
+    }
+
+    async fn hang_up(self) -> Arc<Goodbye> {
+        let Attempt { wire, ended, mut tasks, .. } = self;
+        drop(wire);
+        while tasks.join_next().await.is_some() {}
+        ended.goodbye()
+    }
+
+    /// Hangs up, and adds the server's last words to the failure.
+    async fn fail(self, failure: Failure) -> Failure {
+        let goodbye = self.hang_up().await;
+        failure.during(Phase::Handshake).with_goodbye(goodbye)
+    }
+}
+
+fn settled(answer: Result<Terms, Failure>) -> Evidence {
+    match answer {
+        Ok(terms) => Evidence::Initialized(terms),
+        Err(failure) if failure.class == Class::Closed => Evidence::Gone(failure),
+        Err(failure) => Evidence::None(failure),
+    }
+}

@@ -1,0 +1,182 @@
+//! `_meta`: what a request says about itself, spliced into its parameters without decoding them.
+
+use super::{Era, Options, Terms, terms::MODERN};
+use crate::Raw;
+use bytes::{BufMut, BytesMut};
+use serde_json::json;
+
+/// The names of the protocol's own members of `_meta`.
+#[derive(Debug)]
+pub struct MetaKey;
+
+impl MetaKey {
+    /// The protocol version of a request.
+    pub const VERSION: &'static str = "io.modelcontextprotocol/protocolVersion";
+    /// Who asks.
+    pub const CLIENT: &'static str = "io.modelcontextprotocol/clientInfo";
+    /// What the asker can do.
+    pub const CAPABILITIES: &'static str = "io.modelcontextprotocol/clientCapabilities";
+    /// The subscription a notification belongs to.
+    pub const SUBSCRIPTION: &'static str = "io.modelcontextprotocol/subscriptionId";
+    /// Who answers.
+    pub const SERVER: &'static str = "io.modelcontextprotocol/serverInfo";
+    /// Which log lines the asker wants.
+    pub const LOG_LEVEL: &'static str = "io.modelcontextprotocol/logLevel";
+}
+
+/// Who we say we are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// The program's name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl ClientInfo {
+    pub(crate) fn to_raw(&self) -> Raw {
+        json!({ "name": self.name, "version": self.version }).into()
+    }
+}
+
+/// The members that every request of a session carries.
+pub(crate) fn standing(terms: &Terms, options: &Options) -> Option<Vec<u8>> {
+    (terms.era == Era::Modern).then(|| modern(options))
+}
+
+/// The members that every request of the stateless era carries.
+pub(crate) fn modern(options: &Options) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    member(&mut out, MetaKey::VERSION, &string(MODERN));
+    member(&mut out, MetaKey::CLIENT, options.client.to_raw().as_bytes());
+    member(&mut out, MetaKey::CAPABILITIES, options.host.capabilities().as_bytes());
+    for (name, value) in options.extra_meta.iter().flat_map(|extra| extra.members().0) {
+        member(&mut out, &name, value.get().as_bytes());
+    }
+    out.to_vec()
+}
+
+/// `params` with `_meta` added: the standing members and a progress token. Members of a `_meta` that `params` has
+/// already stay, and win over the standing ones: a gateway passes its caller's on.
+pub(crate) fn with_meta(params: Option<Raw>, standing: Option<&[u8]>, token: Option<u64>) -> Option<Raw> {
+    if standing.is_none() && token.is_none() {
+        return params;
+    }
+    let params = params.unwrap_or_else(Raw::empty_object);
+    let mut meta = BytesMut::new();
+    if let Some(token) = token {
+        member(&mut meta, "progressToken", token.to_string().as_bytes());
+    }
+    let given = has_meta(&params).then(|| params.member("_meta")).flatten();
+    match given {
+        None => {
+            comma(&mut meta);
+            meta.put_slice(standing.unwrap_or_default());
+            Some(prepend(&params, "_meta", &braced(&meta)))
+        }
+        Some(given) => {
+            for (name, value) in given.members().0 {
+                if token.is_none() || name != "progressToken" {
+                    member(&mut meta, &name, value.get().as_bytes());
+                }
+            }
+            let standing = Raw::spliced(braced(standing.unwrap_or_default()));
+            for (name, value) in standing.members().0 {
+                if given.members().get(&name).is_none() {
+                    member(&mut meta, &name, value.get().as_bytes());
+                }
+            }
+            Some(replace(&params, "_meta", &braced(&meta)))
+        }
+    }
+}
+
+/// `params` with a member set, whether it was there or not.
+pub(crate) fn replace(params: &Raw, name: &str, value: &[u8]) -> Raw {
+    let members = params.members();
+    let others =
+        members.0.iter().filter(|(key, _)| key != name).map(|(key, value)| (&**key, value.get().as_bytes()));
+    object(std::iter::once((name, value)).chain(others))
+}
+
+/// An object of raw members.
+pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
+    let mut out = BytesMut::new();
+    for (name, value) in members {
+        member(&mut out, name, value);
+    }
+    Raw::spliced(braced(&out))
+}
+
+/// A JSON string.
+pub(crate) fn string(text: &str) -> Vec<u8> {
+    json!(text).to_string().into_bytes()
+}
+
+/// A search for the bytes is many times cheaper than a look at every member.
+fn has_meta(params: &Raw) -> bool {
+    memchr::memmem::find(params.as_bytes(), b"\"_meta\"").is_some()
+}
+
+fn prepend(params: &Raw, name: &str, value: &[u8]) -> Raw {
+    let rest = params.as_bytes().strip_prefix(b"{").unwrap_or(b"}").trim_ascii_start();
+    let mut out = BytesMut::with_capacity(params.as_bytes().len() + value.len() + name.len() + 8);
+    out.put_u8(b'{');
+    member(&mut out, name, value);
+    if rest != b"}" {
+        out.put_u8(b',');
+    }
+    out.put_slice(rest);
+    Raw::spliced(out)
+}
+
+fn member(out: &mut BytesMut, name: &str, value: &[u8]) {
+    comma(out);
+    out.put_slice(&string(name));
+    out.put_u8(b':');
+    out.put_slice(value);
+}
+
+fn comma(out: &mut BytesMut) {
+    if !matches!(out.last(), None | Some(b'{')) {
+        out.put_u8(b',');
+    }
+}
+
+fn braced(members: &[u8]) -> Vec<u8> {
+    // A trailing comma is left where the members after it turned out to be none.
+    let members = members.strip_suffix(b",").unwrap_or(members);
+    [b"{", members, b"}"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_is_spliced_in() {
+        let standing = br#""v":1,"c":2"#.as_slice();
+        for (params, standing, token, expected) in [
+            (None, None, None, None),
+            (Some(r#"{"a":1}"#), None, None, Some(r#"{"a":1}"#)),
+            (None, Some(standing), None, Some(r#"{"_meta":{"v":1,"c":2}}"#)),
+            (Some("{ }"), None, Some(7), Some(r#"{"_meta":{"progressToken":7}}"#)),
+            (
+                Some(r#"{"a":1}"#),
+                Some(standing),
+                Some(7),
+                Some(r#"{"_meta":{"progressToken":7,"v":1,"c":2},"a":1}"#),
+            ),
+            (
+                Some(r#"{"a":1,"_meta":{"progressToken":1,"v":9,"x":"y"}}"#),
+                Some(standing),
+                Some(7),
+                Some(r#"{"_meta":{"progressToken":7,"v":9,"x":"y","c":2},"a":1}"#),
+            ),
+        ] {
+            let params = params.map(|params| Raw::parse(params).unwrap());
+            let spliced = with_meta(params, standing, token);
+            assert_eq!(spliced.as_ref().map(Raw::as_str), expected);
+        }
+    }
+}

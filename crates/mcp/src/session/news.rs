@@ -1,0 +1,172 @@
+//! What a server says unasked, coalesced.
+//!
+//! A server may announce a change a thousand times a second. News are therefore not a queue but a note of what has
+//! changed since it was last read; only log lines and updated URIs are kept one by one, up to a bound.
+
+use crate::Raw;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
+
+/// How many log lines wait for a slow reader.
+const LOGS: usize = 256;
+
+/// How many updated resources are remembered by name.
+const UPDATES: usize = 1_024;
+
+/// One piece of news.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// The server began anew: whatever was read from it may be stale.
+    Renewed,
+    /// The list of tools has changed.
+    ToolsChanged,
+    /// The list of prompts has changed.
+    PromptsChanged,
+    /// The list of resources has changed.
+    ResourcesChanged,
+    /// A resource has changed.
+    ResourceUpdated(String),
+    /// The server logs: the parameters of `notifications/message`.
+    Log(Raw),
+}
+
+/// The reader's end.
+#[derive(Debug)]
+pub struct NewsFeed(Arc<Board>);
+
+/// The writer's end; its drop ends the feed.
+#[derive(Debug)]
+pub(crate) struct NewsDesk(Arc<Board>);
+
+#[derive(Debug, Default)]
+struct Board {
+    notes: Mutex<Notes>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Notes {
+    renewed: bool,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    updated: BTreeSet<String>,
+    logs: VecDeque<Raw>,
+    over: bool,
+}
+
+pub(crate) fn feed() -> (NewsDesk, NewsFeed) {
+    let board = Arc::<Board>::default();
+    (NewsDesk(board.clone()), NewsFeed(board))
+}
+
+impl NewsFeed {
+    /// The next piece of news; `None` when the conversation is over and everything was read.
+    pub async fn next(&mut self) -> Option<News> {
+        loop {
+            let changed = self.0.changed.notified();
+            {
+                let mut notes = self.0.notes();
+                if let Some(news) = notes.take() {
+                    return Some(news);
+                }
+                if notes.over {
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// The next piece of news, if there is one already.
+    pub fn try_next(&mut self) -> Option<News> {
+        self.0.notes().take()
+    }
+}
+
+impl NewsDesk {
+    pub(crate) fn tell(&self, news: News) {
+        self.0.notes().note(news);
+        self.0.changed.notify_one();
+    }
+}
+
+impl Drop for NewsDesk {
+    fn drop(&mut self) {
+        self.0.notes().over = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Board {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        // Notes are plain flags: a panic elsewhere cannot leave them half-written.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Notes {
+    fn note(&mut self, news: News) {
+        match news {
+            News::Renewed => self.renewed = true,
+            News::ToolsChanged => self.tools = true,
+            News::PromptsChanged => self.prompts = true,
+            News::ResourcesChanged => self.resources = true,
+            News::ResourceUpdated(_) if self.updated.len() >= UPDATES => self.resources = true,
+            News::ResourceUpdated(uri) => {
+                self.updated.insert(uri);
+            }
+            News::Log(line) => {
+                // The newest lines are the ones worth having.
+                self.logs.truncate(LOGS - 1);
+                self.logs.push_front(line.detached());
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<News> {
+        if mem::take(&mut self.renewed) {
+            Some(News::Renewed)
+        } else if mem::take(&mut self.tools) {
+            Some(News::ToolsChanged)
+        } else if mem::take(&mut self.prompts) {
+            Some(News::PromptsChanged)
+        } else if mem::take(&mut self.resources) {
+            Some(News::ResourcesChanged)
+        } else if let Some(uri) = self.updated.pop_first() {
+            Some(News::ResourceUpdated(uri))
+        } else {
+            self.logs.pop_back().map(News::Log)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storm_is_one_piece_of_news() {
+        let (desk, mut feed) = feed();
+        for _ in 0..100_000 {
+            desk.tell(News::ToolsChanged);
+            desk.tell(News::Log(Raw::empty_object()));
+        }
+        assert_eq!(feed.try_next(), Some(News::ToolsChanged));
+        let logs = std::iter::from_fn(|| feed.try_next()).count();
+        assert_eq!(logs, LOGS);
+    }
+
+    #[tokio::test]
+    async fn the_feed_ends_with_the_desk() {
+        let (desk, mut feed) = feed();
+        desk.tell(News::PromptsChanged);
+        drop(desk);
+        assert_eq!(feed.next().await, Some(News::PromptsChanged));
+        assert_eq!(feed.next().await, None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Reading a list to its end, which the server may never let come.
+
+use super::{Request, Session, meta};
+use crate::{Failure, Raw};
+use serde_json::value::RawValue;
+use std::{collections::HashSet, time::Duration};
+use tokio::time::Instant;
+
+/// The lists a server may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// `tools/list`
+    Tools,
+    /// `prompts/list`
+    Prompts,
+    /// `resources/list`
+    Resources,
+    /// `resources/templates/list`
+    Templates,
+}
+
+/// The bounds of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct ListLimits {
+    /// How many pages are read.
+    pub pages: usize,
+    /// How many items they may hold together.
+    pub items: usize,
+    /// How long reading them all may take.
+    pub within: Duration,
+}
+
+/// A whole list.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Its items, each as the server sent it.
+    pub items: Vec<Raw>,
+    /// How long it may be kept, where the server says so.
+    pub ttl: Option<Duration>,
+    /// Whether it may be shown to others than whom it was read for.
+    pub private: bool,
+}
+
+impl Default for ListLimits {
+    fn default() -> ListLimits {
+        ListLimits { pages: 100, items: 5_000, within: Duration::from_secs(60) }
+    }
+}
+
+impl List {
+    fn method(self) -> &'static str {
+        match self {
+            List::Tools => "tools/list",
+            List::Prompts => "prompts/list",
+            List::Resources => "resources/list",
+            List::Templates => "resources/templates/list",
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            List::Tools => "tools",
+            List::Prompts => "prompts",
+            List::Resources => "resources",
+            List::Templates => "resourceTemplates",
+        }
+    }
+
+    fn capability(self) -> &'static str {
+        match self {
+            List::Templates => "resources",
+            list => list.key(),
+        }
+    }
+}
+
+pub(super) async fn read(session: &Session, list: List) -> Result<Listing, Failure> {
+    if !session.terms.offers(list.capability(), None) {
+        return Ok(Listing::default());
+    }
+    let limits = session.settings.lists;
+    let deadline = Instant::now() + limits.within;
+    let mut listing = Listing::default();
+    let mut seen = HashSet::new();
+    let mut cursor: Option<Raw> = None;
+    for _ in 0..limits.pages {
+        let params = cursor.as_ref().map(|cursor| meta::object([("cursor", cursor.as_bytes())]));
+        let request = Request { params, ..Request::new(list.method()) }.by(deadline);
+        let page = session.request(request).await?;
+        listing.take_in(&page, list)?;
+        if listing.items.len() > limits.items {
+            return Err(too_long(format!("more than {} items", limits.items)));
+        }
+        let Some(next) = page.member("nextCursor") else { return Ok(listing) };
+        if !seen.insert(next.as_bytes().to_vec()) {
+            return Err(too_long("a page that was read before comes again".into()));
+        }
+        cursor = Some(next);
+    }
+    Err(too_long(format!("more than {} pages", limits.pages)))
+}
+
+impl Listing {
+    fn take_in(&mut self, page: &Raw, list: List) -> Result<(), Failure> {
+        let items = page.member(list.key()).ok_or_else(|| no_list(list))?;
+        let text = items.clone().into_bytes();
+        let items: Vec<&RawValue> = items.decode().map_err(|_| no_list(list))?;
+        self.items.extend(items.into_iter().map(|item| Raw::within(&text, item)));
+        if let Some(ttl) = page.member("ttlMs").and_then(|ttl| ttl.decode::<f64>().ok()) {
+            let ttl = Duration::from_millis(ttl.clamp(0.0, 86_400_000.0) as u64);
+            self.ttl = Some(self.ttl.map_or(ttl, |before| before.min(ttl)));
+        }
+        self.private |= page.member("cacheScope").is_some_and(|scope| scope.as_bytes() == b"\"private\"");
+        Ok(())
+    }
+}
+
+fn no_list(list: List) -> Failure {
+    Failure::protocol(format!("the answer to `{}` has no list `{}`", list.method(), list.key()))
+}
+
+fn too_long(why: String) -> Failure {
+    Failure::protocol(format!("the list does not end: {why}"))
+}

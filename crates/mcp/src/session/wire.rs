@@ -1,0 +1,208 @@
+//! The caller's half of a conversation: puts questions in, waits for answers.
+
+use super::{
+    conversation::{Ask, Conversation},
+    host::Host,
+    news::{self, NewsFeed},
+    terms::Terms,
+};
+use crate::{Failure, Goodbye, Link, Outbound, Raw, Sent};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+    time::{self, Instant},
+};
+
+/// How many requests may wait for the conversation to take them up.
+const QUEUE: usize = 64;
+
+/// Told about the progress of one request.
+pub type OnProgress = Box<dyn FnMut(Progress) + Send>;
+
+/// How far a request has got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How much is done.
+    pub progress: f64,
+    /// Of how much.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+    /// The whole notification.
+    pub raw: Raw,
+}
+
+/// A handle to a conversation, before and after it has terms.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    asks: mpsc::Sender<Ask>,
+    reach: Reach,
+}
+
+/// A handle that does not keep the conversation alive.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakWire {
+    asks: mpsc::WeakSender<Ask>,
+    reach: Reach,
+}
+
+/// What is left of a conversation after its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended(watch::Receiver<Option<Arc<Goodbye>>>);
+
+#[derive(Clone, Debug)]
+struct Reach {
+    abandons: mpsc::UnboundedSender<u64>,
+    shared: Arc<Shared>,
+    ended: Ended,
+}
+
+/// What the conversation and its handles both look at.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    next_id: AtomicU64,
+    pub(crate) terms: OnceLock<Terms>,
+    pub(crate) stirred: tokio::sync::Notify,
+    /// Whether the server has asked for roots.
+    pub(crate) asked_roots: AtomicBool,
+    /// Woken when an answer of the host's has been handed to the link.
+    pub(crate) answered: tokio::sync::Notify,
+}
+
+/// Starts a conversation in `tasks`.
+pub(crate) fn start(
+    link: Link,
+    host: Arc<dyn Host>,
+    close_grace: Duration,
+    tasks: &mut JoinSet<()>,
+) -> (Wire, Ended, NewsFeed) {
+    let (asks, asked) = mpsc::channel(QUEUE);
+    let (abandons, abandoned) = mpsc::unbounded_channel();
+    let (farewell, ended) = watch::channel(None);
+    let (desk, feed) = news::feed();
+    let shared = Arc::<Shared>::default();
+    let conversation = Conversation::new(link, host, shared.clone(), desk, close_grace);
+    tasks.spawn(async move {
+        conversation.run(asked, abandoned, &farewell).await;
+    });
+    let ended = Ended(ended);
+    let reach = Reach { abandons, shared, ended: ended.clone() };
+    (Wire { asks, reach }, ended, feed)
+}
+
+impl Wire {
+    pub(crate) fn next_id(&self) -> u64 {
+        // From 1: some servers take 0 for "no id".
+        self.reach.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.reach.shared
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.asks.is_closed()
+    }
+
+    pub(crate) fn weak(&self) -> WeakWire {
+        WeakWire { asks: self.asks.downgrade(), reach: self.reach.clone() }
+    }
+
+    /// Sends a request and waits for its answer. Dropped before that, it tells the server so.
+    pub(crate) async fn exchange(
+        &self,
+        message: Outbound,
+        deadline: Instant,
+        on_progress: Option<OnProgress>,
+    ) -> Result<Raw, Failure> {
+        let (reply, answer) = oneshot::channel();
+        let Outbound::Request { id, .. } = message else {
+            return Err(Failure::protocol("only a request can be answered"));
+        };
+        let guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
+        let ask = Ask::Request { message, reply, on_progress };
+        match time::timeout_at(deadline, self.asks.send(ask)).await {
+            Err(_) => return Err(Failure::timeout(Sent::No)),
+            Ok(Err(_)) => return Err(self.reach.ended.failure().await),
+            Ok(Ok(())) => {}
+        }
+        self.reach.wait(guard, answer, deadline).await
+    }
+
+    pub(crate) async fn notify(&self, message: Outbound) -> Result<(), Failure> {
+        match self.asks.send(Ask::Say(message)).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.reach.ended.failure().await),
+        }
+    }
+}
+
+impl WeakWire {
+    /// Sends a request without a deadline, holding the conversation only until it is taken up.
+    pub(crate) async fn ask(&self, make: impl FnOnce(u64) -> Outbound) -> Option<Result<Raw, Failure>> {
+        let asks = self.asks.upgrade()?;
+        let id = self.reach.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let (reply, answer) = oneshot::channel();
+        let ask = Ask::Request { message: make(id), reply, on_progress: None };
+        asks.send(ask).await.ok()?;
+        drop(asks);
+        answer.await.ok()
+    }
+}
+
+impl Reach {
+    async fn wait(
+        &self,
+        mut guard: AbandonOnDrop<'_>,
+        answer: oneshot::Receiver<Result<Raw, Failure>>,
+        deadline: Instant,
+    ) -> Result<Raw, Failure> {
+        match time::timeout_at(deadline, answer).await {
+            // The guard stays armed: the server is told.
+            Err(_) => Err(Failure::timeout(Sent::Unknown)),
+            Ok(answered) => {
+                guard.armed = false;
+                match answered {
+                    Ok(answer) => answer,
+                    Err(_) => Err(self.ended.failure().await),
+                }
+            }
+        }
+    }
+}
+
+impl Ended {
+    /// How it ended, as far as is known.
+    pub(crate) fn goodbye(&self) -> Arc<Goodbye> {
+        self.0.borrow().clone().unwrap_or_else(|| Arc::new(Goodbye::because("the conversation ended")))
+    }
+
+    /// The failure of a request that came too late.
+    async fn failure(&self) -> Failure {
+        let mut farewell = self.0.clone();
+        let _ = farewell.wait_for(Option::is_some).await;
+        Failure::closed(Sent::No, self.goodbye())
+    }
+}
+
+struct AbandonOnDrop<'a> {
+    id: u64,
+    abandons: &'a mpsc::UnboundedSender<u64>,
+    armed: bool,
+}
+
+impl Drop for AbandonOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            // Unbounded, but at most one per request; and a destructor cannot wait.
+            let _ = self.abandons.send(self.id);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Servers of 2024-11-05: one stream of events from the server, and a place to POST to that it names.
+
+use crate::{
+    Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase,
+    events::{Event, Events},
+    frame::FRAME_LIMIT,
+    http::Client,
+    link::{FarEnd, Verdict, hear},
+    oauth::{self, Authorizer},
+};
+use ::http::{HeaderMap, header};
+use bytes::BytesMut;
+use reqwest::Response;
+use std::{sync::Arc, time::Duration};
+use tokio::{task::JoinSet, time};
+use url::Url;
+
+/// How long the server may take to accept a message; the answer comes on the stream.
+const POST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Where its stream is.
+    pub url: Url,
+    /// What every request carries: credentials, for example.
+    pub headers: HeaderMap,
+    /// Who has the credentials that come and go.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// How long the stream may be silent; servers send comments to keep it alive.
+    pub read_timeout: Duration,
+    /// The longest message it may send.
+    pub frame_limit: usize,
+    /// The connections, shared with other endpoints.
+    pub client: Client,
+}
+
+struct Stream {
+    endpoint: Endpoint,
+    response: Response,
+    events: Events,
+    waiting: std::collections::VecDeque<Event>,
+}
+
+impl Endpoint {
+    /// An endpoint without headers of its own.
+    pub fn new(url: Url, client: Client) -> Endpoint {
+        let read_timeout = Duration::from_secs(300);
+        let (headers, authorizer) = (HeaderMap::new(), None);
+        Endpoint { url, headers, authorizer, read_timeout, frame_limit: FRAME_LIMIT, client }
+    }
+
+    async fn start(&self) -> Result<Link, Failure> {
+        let mut stream = self.listen().await?;
+        let place = stream.place_to_post().await?;
+        Ok(Link::start(false, |far_end| run(stream, place, far_end)))
+    }
+
+    async fn listen(&self) -> Result<Stream, Failure> {
+        let request = self.client.0.get(self.url.clone()).headers(self.headers.clone());
+        let request = request.header(header::ACCEPT, "text/event-stream");
+        let response = oauth::send(self.authorizer.as_ref(), &self.url, request).await?;
+        let status = response.status();
+        if !status.is_success() {
+            let failure = Failure::connect(format!("the server answered {status}"));
+            let challenge = oauth::challenge(response.headers());
+            return Err(failure.with_status(status.as_u16()).with_challenge(challenge));
+        }
+        if !crate::http::is_stream(&response) {
+            return Err(Failure::connect("the server offers no stream of events at this address"));
+        }
+        let events = Events::new(self.frame_limit);
+        Ok(Stream { endpoint: self.clone(), response, events, waiting: Default::default() })
+    }
+}
+
+impl Opener for Endpoint {
+    fn open(&self) -> Opening<'_> {
+        Box::pin(self.start())
+    }
+}
+
+impl Stream {
+    /// The next event, or why there is none. Cancel-safe: a chunk is taken in as soon as it was read.
+    async fn next(&mut self) -> Result<Event, Goodbye> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Ok(event);
+            }
+            let chunk = time::timeout(self.endpoint.read_timeout, self.response.chunk()).await;
+            let chunk = chunk.map_err(|_| Goodbye::because("the server was silent for too long"))?;
+            let Ok(Some(chunk)) = chunk else {
+                return Err(Goodbye::because("the server closed the stream"));
+            };
+            let heard = self.events.push(&chunk);
+            self.waiting.extend(heard.map_err(|_| Goodbye::breach("a message is longer than the limit"))?);
+        }
+    }
+
+    /// Where to POST to. Only our own origin will do: otherwise a server could make us send our credentials anywhere.
+    async fn place_to_post(&mut self) -> Result<Url, Failure> {
+        let event = loop {
+            let event = self.next().await.map_err(|goodbye| Failure::connect(goodbye.to_string()))?;
+            if event.kind == "endpoint" {
+                break event;
+            }
+        };
+        let named = String::from_utf8_lossy(&event.data);
+        let url = self.endpoint.url.join(named.trim());
+        match url {
+            Ok(url) if url.origin() == self.endpoint.url.origin() => Ok(url),
+            _ => {
+                let what = format!("the server wants messages sent to another origin: `{named}`");
+                Err(Failure::protocol(what).during(Phase::Open))
+            }
+        }
+    }
+}
+
+async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
+    let mut posts = JoinSet::new();
+    // One message is on its way at a time, so that they arrive in order.
+    let goodbye = loop {
+        tokio::select! {
+            message = far_end.outbound.recv(), if posts.is_empty() => match message {
+                Some(message) => drop(posts.spawn(post(stream.endpoint.clone(), place.clone(), message))),
+                None => return Goodbye::because("we hung up"),
+            },
+            Some(posted) = posts.join_next() => {
+                far_end.written.add(1);
+                if let Ok(Some(failed)) = posted {
+                    let _ = far_end.inbound.send(failed).await;
+                }
+            }
+            event = stream.next() => match event {
+                Ok(event) if event.kind == "message" => match hear(&event.data) {
+                    Verdict::Deliver(heard) => drop(far_end.inbound.send(heard).await),
+                    Verdict::Noise => {}
+                    Verdict::Breach(why) => break Goodbye::breach(why),
+                },
+                // A second `endpoint` does not move us.
+                Ok(_) => {}
+                Err(goodbye) => break goodbye,
+            },
+            () = far_end.inbound.closed() => return Goodbye::because("we hung up"),
+        }
+    };
+    let _ = far_end.inbound.send(Inbound::Gone(goodbye.clone())).await;
+    goodbye
+}
+
+/// Sends one message; says so if it was a request and the server did not take it.
+async fn post(endpoint: Endpoint, place: Url, message: Outbound) -> Option<Inbound> {
+    let id = match message {
+        Outbound::Request { id, .. } => Some(id),
+        Outbound::Abandon { .. } => return None,
+        _ => None,
+    };
+    let mut body = BytesMut::new();
+    message.write(&mut body);
+    let request = endpoint.client.0.post(place.clone()).headers(endpoint.headers);
+    let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
+    let failure =
+        match time::timeout(POST_TIMEOUT, oauth::send(endpoint.authorizer.as_ref(), &place, request)).await {
+            Ok(Ok(response)) if response.status().is_success() => return None,
+            Ok(Ok(response)) => {
+                let status = response.status();
+                Failure::protocol(format!("the server answered {status}")).with_status(status.as_u16())
+            }
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::timeout(crate::Sent::Unknown),
+        };
+    id.map(|id| Inbound::Failed { id, failure })
+}

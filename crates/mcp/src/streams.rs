@@ -1,0 +1,81 @@
+//! A link over any two byte streams that carry one message per line.
+
+use crate::{
+    Goodbye, Inbound, Link,
+    frame::FRAME_LIMIT,
+    link::FarEnd,
+    outbox::Outbox,
+    reader::{Reader, Stop},
+    stdio::Charset,
+};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    time,
+};
+
+const CLOSED: &str = "the server closed the connection";
+
+/// How long the last messages may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How many queued messages are taken at once.
+const TAKEN: usize = 64;
+
+/// Opens a link over streams that exist already: a socket, or a pair of pipes.
+pub fn link_over<R, W>(source: R, sink: W) -> Link
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    Link::start(false, |far_end| run(source, sink, far_end))
+}
+
+async fn run<R, W>(mut source: R, mut sink: W, mut far_end: FarEnd) -> Goodbye
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut reader = Reader::new(Charset::UTF_8, FRAME_LIMIT);
+    let mut outbox = Outbox::new(Charset::UTF_8, far_end.written.clone());
+    let mut queued = Vec::with_capacity(TAKEN);
+    let goodbye = loop {
+        tokio::select! {
+            count = far_end.outbound.recv_many(&mut queued, TAKEN), if outbox.has_room() => match count {
+                0 => return hang_up(sink, far_end, outbox).await,
+                _ => queued.drain(..).for_each(|message| outbox.push(&message)),
+            },
+            // Also while the outbox is full and nothing more is taken from the session.
+            () = far_end.inbound.closed() => return hang_up(sink, far_end, outbox).await,
+            wrote = sink.write(outbox.bytes()), if outbox.is_waiting() => match wrote {
+                Ok(count @ 1..) => outbox.advance(count),
+                _ => break Goodbye::because(CLOSED),
+            },
+            read = reader.fill(&mut source) => match read {
+                Ok(1..) => match reader.deliver(&far_end).await {
+                    Ok(()) => {}
+                    Err(Stop::HungUp) => return hang_up(sink, far_end, outbox).await,
+                    Err(Stop::Breach(why)) => break Goodbye::breach(why),
+                },
+                _ => break Goodbye::because(CLOSED),
+            },
+        }
+    };
+    let _ = reader.finish(&far_end).await;
+    let goodbye = Goodbye { noise: reader.noise, ..goodbye };
+    let _ = far_end.inbound.send(Inbound::Gone(goodbye.clone())).await;
+    goodbye
+}
+
+/// Writes what was queued before the session hung up.
+async fn hang_up(mut sink: impl AsyncWrite + Unpin, mut far_end: FarEnd, mut outbox: Outbox) -> Goodbye {
+    while let Ok(message) = far_end.outbound.try_recv() {
+        outbox.push(&message);
+    }
+    let flush = async {
+        let _ = sink.write_all(outbox.bytes()).await;
+        let _ = sink.shutdown().await;
+    };
+    let _ = time::timeout(FAREWELL, flush).await;
+    Goodbye::because("we hung up")
+}

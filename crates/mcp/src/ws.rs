@@ -1,0 +1,201 @@
+//! Servers reached by WebSocket, one message per text frame.
+//!
+//! Never part of the specification, but several servers offer it under the sub-protocol `mcp`. Those that do not echo
+//! the sub-protocol are asked again without.
+
+mod tls;
+
+use crate::{
+    Class, Failure, Goodbye, Inbound, Link, Opener, Opening, Phase, Sent,
+    frame::FRAME_LIMIT,
+    link::{FarEnd, Verdict, hear},
+};
+use ::http::{HeaderMap, HeaderValue, Request, header::SEC_WEBSOCKET_PROTOCOL};
+use bytes::{Bytes, BytesMut};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use std::time::Duration;
+use tls::Socket;
+use tokio::time;
+use tokio_tungstenite::{
+    WebSocketStream, client_async_with_config,
+    tungstenite::{
+        Error, Message, Utf8Bytes,
+        client::IntoClientRequest,
+        error::{CapacityError, ProtocolError, SubProtocolError},
+        protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+use url::Url;
+
+/// How often a silent server is asked whether it is there.
+const PING: Duration = Duration::from_secs(20);
+
+/// How long it may take to show any sign of life.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// How long a goodbye may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+const SUB_PROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
+
+type Wire = WebSocketStream<Socket>;
+
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Where it is: `ws://` or `wss://`.
+    pub url: Url,
+    /// What the opening request carries: credentials, for example.
+    pub headers: HeaderMap,
+    /// The longest message it may send.
+    pub frame_limit: usize,
+}
+
+impl Endpoint {
+    /// An endpoint without headers of its own.
+    pub fn new(url: Url) -> Endpoint {
+        Endpoint { url, headers: HeaderMap::new(), frame_limit: FRAME_LIMIT }
+    }
+
+    async fn start(&self) -> Result<Link, Failure> {
+        let wire = match self.connect(Some(SUB_PROTOCOL)).await {
+            Err(Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
+                SubProtocolError::NoSubProtocol,
+            ))) => self.connect(None).await,
+            connected => connected,
+        };
+        let wire = wire.map_err(|error| self.not_connected(&error))?;
+        Ok(Link::start(false, |far_end| run(wire, far_end)))
+    }
+
+    async fn connect(&self, sub_protocol: Option<HeaderValue>) -> Result<Wire, Error> {
+        let mut request: Request<()> = self.url.as_str().into_client_request()?;
+        request.headers_mut().extend(self.headers.clone());
+        if let Some(sub_protocol) = sub_protocol {
+            request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, sub_protocol);
+        }
+        let mut config = WebSocketConfig::default();
+        config.max_message_size = Some(self.frame_limit);
+        config.max_frame_size = Some(self.frame_limit);
+        let socket = Socket::connect(&self.url).await?;
+        let (wire, _) = client_async_with_config(request, socket, Some(config)).await?;
+        Ok(wire)
+    }
+
+    fn not_connected(&self, error: &Error) -> Failure {
+        let place = self.url.origin().ascii_serialization();
+        let place = if place == "null" { self.url.as_str() } else { &place };
+        match error {
+            Error::Http(response) => {
+                let status = response.status();
+                Failure::connect(format!("the server answered {status}")).with_status(status.as_u16())
+            }
+            Error::Io(error) => Failure::connect(format!("could not connect to `{place}`: {error}")),
+            error => {
+                let what = format!("no WebSocket at `{place}`: {error}");
+                Failure::new(Class::Connect, Phase::Open, Sent::No, what)
+            }
+        }
+    }
+}
+
+impl Opener for Endpoint {
+    fn open(&self) -> Opening<'_> {
+        Box::pin(self.start())
+    }
+}
+
+async fn run(wire: Wire, far_end: FarEnd) -> Goodbye {
+    let (mut sink, mut stream) = wire.split();
+    let FarEnd { mut outbound, inbound, written } = far_end;
+    let writing = async {
+        let mut ping = time::interval_at(time::Instant::now() + PING, PING);
+        loop {
+            tokio::select! {
+                message = outbound.recv() => {
+                    let Some(message) = message else { return };
+                    let mut taken = 1;
+                    let mut sent = feed(&mut sink, &message).await;
+                    while sent.is_ok() && let Ok(message) = outbound.try_recv() {
+                        sent = feed(&mut sink, &message).await;
+                        taken += 1;
+                    }
+                    if sent.is_ok() && sink.flush().await.is_ok() {
+                        written.add(taken);
+                    }
+                }
+                _ = ping.tick() => drop(sink.send(Message::Ping(Bytes::new())).await),
+            }
+        }
+    };
+    let goodbye = tokio::select! {
+        // In this order, so that what was queued before the session hung up is still written.
+        biased;
+        () = writing => None,
+        () = inbound.closed() => None,
+        goodbye = read(&mut stream, &inbound) => Some(goodbye),
+    };
+    let farewell =
+        sink.send(Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })));
+    let _ = time::timeout(FAREWELL, farewell).await;
+    match goodbye {
+        None => Goodbye::because("we hung up"),
+        Some(goodbye) => {
+            let _ = inbound.send(Inbound::Gone(goodbye.clone())).await;
+            goodbye
+        }
+    }
+}
+
+async fn feed(sink: &mut SplitSink<Wire, Message>, message: &crate::Outbound) -> Result<(), Error> {
+    let mut text = BytesMut::new();
+    message.write(&mut text);
+    match Utf8Bytes::try_from(text.freeze()) {
+        Ok(text) if !text.is_empty() => sink.feed(Message::Text(text)).await,
+        _ => Ok(()),
+    }
+}
+
+/// Passes on what the server says until it has gone.
+async fn read(stream: &mut SplitStream<Wire>, inbound: &tokio::sync::mpsc::Sender<Inbound>) -> Goodbye {
+    loop {
+        let message = match time::timeout(SILENCE, stream.next()).await {
+            Err(_) => return Goodbye::because("the server was silent for too long"),
+            Ok(None) => return Goodbye::because("the server closed the connection"),
+            Ok(Some(Err(error))) => return broken(&error),
+            Ok(Some(Ok(message))) => message,
+        };
+        let frame = match message {
+            Message::Text(text) => Bytes::from(text),
+            Message::Binary(bytes) => bytes,
+            Message::Close(Some(CloseFrame { code, reason })) => {
+                return Goodbye::because(format!("the server closed the connection: {code} {reason}"));
+            }
+            _ => continue,
+        };
+        match hear(&frame) {
+            Verdict::Deliver(heard) => {
+                if inbound.send(heard).await.is_err() {
+                    return Goodbye::because("we hung up");
+                }
+            }
+            Verdict::Noise => {}
+            Verdict::Breach(why) => return Goodbye::breach(why),
+        }
+    }
+}
+
+fn broken(error: &Error) -> Goodbye {
+    match error {
+        Error::Capacity(CapacityError::MessageTooLong { .. }) => {
+            Goodbye::breach("a message is longer than the limit")
+        }
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
+        | Error::ConnectionClosed
+        | Error::Io(_) => Goodbye::because("the connection broke"),
+        error => Goodbye::breach(format!("the server broke the WebSocket protocol: {error}")),
+    }
+}

@@ -1,0 +1,143 @@
+//! A scripted HTTP server on a bare socket. It knows no HTTP library.
+//!
+//! A script is one rule per line, `KEY: ANSWER`; the key is the HTTP method and, for a POST, the JSON-RPC method. A key
+//! that stands several times is answered in turn, the last answer for ever. Answers: `json BODY`, `sse TEXT` (with `\n`,
+//! then the stream ends), `sse+ TEXT` (the stream stays open), `push TEXT` (202, and the text goes to the open stream),
+//! `CODE BODY`, each optionally after `[Header: value]`.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+use url::Url;
+
+#[derive(Clone, Default)]
+pub(crate) struct FakeHttp {
+    rules: Arc<Mutex<HashMap<String, Vec<String>>>>,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    open_stream: Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>,
+    port: u16,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub(crate) key: String,
+    pub(crate) head: String,
+}
+
+impl FakeHttp {
+    #[expect(clippy::disallowed_methods, reason = "the fake ends with the test's runtime")]
+    pub(crate) async fn start(script: &str) -> FakeHttp {
+        let mut rules = HashMap::<String, Vec<String>>::new();
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (key, answer) = line.split_once(": ").unwrap();
+            rules.entry(key.to_owned()).or_default().insert(0, answer.to_owned());
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let fake = FakeHttp { rules: Arc::new(Mutex::new(rules)), port, ..FakeHttp::default() };
+        let server = fake.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(server.clone().serve(stream));
+            }
+        });
+        fake
+    }
+
+    pub(crate) fn url(&self) -> Url {
+        format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap()
+    }
+
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    pub(crate) fn keys(&self) -> String {
+        self.heard().iter().map(|heard| heard.key.clone()).collect::<Vec<_>>().join(", ")
+    }
+
+    async fn serve(self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                if stream.read_line(&mut head).await.unwrap_or(0) == 0 {
+                    return;
+                }
+            }
+            let length = head
+                .lines()
+                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let mut body = vec![0; length.unwrap_or(0)];
+            stream.read_exact(&mut body).await.unwrap();
+            if !self.answer(head, &body, &mut stream).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether the connection can be used again.
+    async fn answer(&self, head: String, body: &[u8], stream: &mut BufReader<TcpStream>) -> bool {
+        let message: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        let verb = head.split(' ').next().unwrap();
+        let key = format!("{verb} {}", message["method"].as_str().unwrap_or_default()).trim().to_owned();
+        let answer = self.next_answer(&key);
+        self.heard.lock().unwrap().push(Heard { key, head });
+        let (header, answer) = match answer.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+            Some((header, answer)) => (format!("{header}\r\n"), answer.to_owned()),
+            None => (String::new(), answer),
+        };
+        let (verb, text) = answer.split_once(' ').unwrap_or((&answer, ""));
+        let text = text.replace("$id", &message["id"].to_string()).replace("$port", &self.port.to_string());
+        let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+        let response = match verb {
+            "json" => format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{header}Content-Length: {}\r\n\r\n{text}",
+                text.len()
+            ),
+            "sse" => {
+                format!("{events}{header}Connection: close\r\n\r\n{}", text.replace("\\n", "\n"))
+            }
+            "sse+" => format!("{events}{header}\r\n{}", text.replace("\\n", "\n")),
+            "push" => {
+                let stream = self.open_stream.lock().unwrap().clone();
+                stream.unwrap().send(format!("data: {text}\n\n")).unwrap();
+                "HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n".into()
+            }
+            code => {
+                format!("HTTP/1.1 {code} X\r\n{header}Content-Length: {}\r\n\r\n{text}", text.len())
+            }
+        };
+        let _ = stream.write_all(response.as_bytes()).await;
+        if verb == "sse+" {
+            self.keep_open(stream).await;
+        }
+        !verb.starts_with("sse")
+    }
+
+    async fn keep_open(&self, stream: &mut BufReader<TcpStream>) {
+        let (push, mut pushed) = mpsc::unbounded_channel();
+        *self.open_stream.lock().unwrap() = Some(push);
+        loop {
+            tokio::select! {
+                _ = stream.read_u8() => return,
+                Some(text) = pushed.recv() => stream.write_all(text.as_bytes()).await.unwrap(),
+            }
+        }
+    }
+
+    fn next_answer(&self, key: &str) -> String {
+        let mut rules = self.rules.lock().unwrap();
+        match rules.get_mut(key) {
+            Some(answers) if answers.len() > 1 => answers.pop().unwrap(),
+            Some(answers) => answers[0].clone(),
+            None => "405 ".into(),
+        }
+    }
+}

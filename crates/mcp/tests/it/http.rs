@@ -1,0 +1,210 @@
+//! Streamable HTTP, against scripted servers.
+
+use crate::{eras::options, fake_http::FakeHttp};
+use std::time::{Duration, Instant};
+use wharf_mcp::{
+    Failure, News, Options, Raw, Request, Session,
+    http::{Client, Endpoint},
+    session::{Connected, Era, EraHint},
+};
+
+const LEGACY: &str = r#"
+    POST server/discover: 400 {"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}
+    POST initialize: [Mcp-Session-Id: s1] json {"id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
+    POST notifications/initialized: 202
+    DELETE: 200
+"#;
+const MODERN: &str = r#"
+    POST server/discover: json {"id":$id,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}
+"#;
+
+fn endpoint(fake: &FakeHttp) -> Endpoint {
+    Endpoint::new(fake.url(), Client::new(Duration::from_secs(2)).unwrap())
+}
+
+async fn connect(script: &str) -> (FakeHttp, Connected) {
+    let fake = FakeHttp::start(script).await;
+    let connected = Session::connect(&endpoint(&fake), &options()).await.unwrap();
+    (fake, connected)
+}
+
+fn say(outcome: Result<Raw, Failure>) -> String {
+    match outcome {
+        Ok(result) => result.as_str().to_owned(),
+        Err(failure) => {
+            format!("{:?} {:?} {:?}: {failure}", failure.class, failure.sent, failure.status)
+        }
+    }
+}
+
+async fn call(connected: &Connected) -> String {
+    say(connected.session.request(Request::call_tool("t", None)).await)
+}
+
+#[tokio::test]
+async fn every_answer_reaches_its_caller_at_once() {
+    for (rules, expected) in [
+        (r#"POST tools/call: json {"id":$id,"result":1}"#, "1"),
+        (r#"POST tools/call: sse data: {"id":$id,"result":1}\n\n"#, "1"),
+        (
+            r#"POST tools/call: sse+ : hi\n\ndata: {"method":"x"}\n\ndata: {"id":$id,\ndata: "result":1}\n\n"#,
+            "1",
+        ),
+        // The stream ends; the answer comes after resumption.
+        (
+            "POST tools/call: sse retry: 10\\nid: e1\\ndata: {\"method\":\"x\"}\\n\\n
+             GET: 405
+             GET: 405
+             GET: sse data: {\"id\":3,\"result\":1}\\n\\n",
+            "1",
+        ),
+        (
+            r#"POST tools/call: sse data: {"method":"x"}\n\n"#,
+            "Closed Unknown None: the server's stream ended before the answer",
+        ),
+        (
+            r#"POST tools/call: json {"id":77,"result":1}"#,
+            "Protocol Unknown None: the response holds no answer to the request",
+        ),
+        (
+            "POST tools/call: 202 ",
+            "Protocol Unknown None: the server accepted a request without answering it",
+        ),
+        (
+            "POST tools/call: json <html>",
+            "Protocol Unknown None: the server sent something that is no message",
+        ),
+        (
+            "POST tools/call: 500 oops",
+            "Closed Unknown Some(500): the server answered 500 Internal Server Error",
+        ),
+        ("POST tools/call: 401 {}", "Connect No Some(401): the server wants credentials (401)"),
+        (
+            r#"POST tools/call: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"bad"}}"#,
+            "Rpc Yes Some(400): the server answered with an error: bad (-32602)",
+        ),
+        (
+            "POST tools/call: [Location: http://localhost:1/] 307 ",
+            "Connect No None: could not connect to `http://127.0.0.1`: it redirects to another origin",
+        ),
+    ] {
+        let (fake, connected) = connect(&format!("{LEGACY}\n{rules}")).await;
+        let begun = Instant::now();
+        let port = format!(":{}", fake.url().port().unwrap());
+        assert_eq!(call(&connected).await.replace(&port, ""), expected, "for {rules}");
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?} for {rules}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_bounded() {
+    let fake = FakeHttp::start(&format!(
+        "{MODERN}\nPOST tools/call: json {{\"id\":$id,\"result\":\"{}\"}}",
+        "x".repeat(5_000)
+    ))
+    .await;
+    let endpoint = Endpoint { frame_limit: 4_000, ..endpoint(&fake) };
+    let connected = Session::connect(&endpoint, &options()).await.unwrap();
+    assert_eq!(call(&connected).await, "Protocol Unknown None: a message is longer than the limit");
+}
+
+#[tokio::test]
+async fn a_legacy_session_is_kept_and_ended() {
+    let (fake, connected) =
+        connect(&format!("{LEGACY}\nPOST tools/call: json {{\"id\":$id,\"result\":1}}")).await;
+    assert_eq!(call(&connected).await, "1");
+    drop(connected.session);
+    connected.task.join().await;
+    let heard = fake.heard();
+    let mut keys: Vec<_> = heard.iter().map(|heard| heard.key.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "DELETE",
+            "GET",
+            "POST initialize",
+            "POST notifications/initialized",
+            "POST server/discover",
+            "POST tools/call"
+        ]
+    );
+    for heard in heard.iter().filter(|heard| !heard.key.contains("initialize") || heard.key.contains("notif"))
+    {
+        let head = heard.head.to_lowercase();
+        let legacy = !heard.key.contains("discover");
+        assert_eq!(head.contains("mcp-session-id: s1\r\n"), legacy, "{heard:?}");
+        assert_eq!(head.contains("mcp-protocol-version: 2025-11-25\r\n"), legacy, "{heard:?}");
+        assert!(!legacy || !head.contains("mcp-method"), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_session_is_begun_anew_once() {
+    let script = r#"
+        POST server/discover: 404
+        POST initialize: [Mcp-Session-Id: s1] json {"id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        POST initialize: [Mcp-Session-Id: s2] json {"id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+        POST notifications/initialized: 202
+        POST tools/call: 404
+        POST tools/call: json {"id":$id,"result":1}
+        POST tools/call: 404
+    "#;
+    let (fake, mut connected) = connect(script).await;
+    assert_eq!(call(&connected).await, "1");
+    assert_eq!(connected.news.next().await, Some(News::Renewed));
+    let calls: Vec<_> = fake.heard().into_iter().filter(|heard| heard.key.contains("tools/call")).collect();
+    assert!(calls[1].head.contains("mcp-session-id: s2"), "{calls:?}");
+    assert_eq!(call(&connected).await, "Protocol Unknown Some(404): the server answered 404 Not Found");
+}
+
+#[tokio::test]
+async fn modern_requests_repeat_themselves_in_headers() {
+    let (fake, connected) =
+        connect(&format!("{MODERN}\nPOST tools/call: json {{\"id\":$id,\"result\":{{}}}}")).await;
+    assert_eq!(connected.session.terms().era, Era::Modern);
+    let params = vec![("Region".to_owned(), "日本".to_owned())];
+    connected.session.request(Request::call_tool("größe", None).header_params(params)).await.unwrap();
+    let head = fake.heard().pop().unwrap().head;
+    for line in [
+        "mcp-protocol-version: 2026-07-28",
+        "mcp-method: tools/call",
+        "mcp-name: =?base64?Z3LDtsOfZQ==?=",
+        "mcp-param-region: =?base64?5pel5pys?=",
+    ] {
+        assert!(head.contains(line), "{line} in {head}");
+    }
+    assert_eq!(fake.keys(), "POST server/discover, POST tools/call");
+}
+
+#[tokio::test]
+async fn the_standing_stream_brings_news() {
+    let script =
+        format!("{LEGACY}\nGET: sse+ data: {{\"method\":\"notifications/tools/list_changed\"}}\\n\\n");
+    let (_fake, mut connected) = connect(&script).await;
+    assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
+}
+
+#[tokio::test]
+async fn what_is_no_matter_of_eras_fails_at_once() {
+    for (script, expected) in [
+        ("POST server/discover: 401 ", "Connect No Some(401): the server wants credentials (401)"),
+        (
+            "POST server/discover: 503 ",
+            "Closed Unknown Some(503): the server answered 503 Service Unavailable",
+        ),
+    ] {
+        let fake = FakeHttp::start(script).await;
+        let failed = Session::connect(&endpoint(&fake), &options()).await.map(|_| Raw::empty_object());
+        assert_eq!(say(failed), expected);
+        assert_eq!(fake.heard().len(), 1);
+    }
+    let nowhere =
+        Endpoint::new("http://127.0.0.1:1/".parse().unwrap(), Client::new(Duration::from_secs(1)).unwrap());
+    let options = Options { era: EraHint::Only(Era::Legacy), ..options() };
+    let failed = Session::connect(&nowhere, &options).await.map(|_| Raw::empty_object());
+    assert_eq!(
+        say(failed),
+        "Connect No None: could not connect to `http://127.0.0.1:1`: Connection refused (os error 111)"
+    );
+}

@@ -1,0 +1,14 @@
+//! The crate as its users meet it: sessions against scripted servers and real processes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should say so loudly")]
+
+mod eras;
+mod fake;
+mod fake_http;
+mod http;
+mod processes;
+mod serving;
+mod serving_http;
+mod sse;
+mod wire;
+mod ws;

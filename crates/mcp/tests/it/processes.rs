@@ -1,0 +1,189 @@
+//! Servers that are real processes: shell scripts, which know nothing of us.
+
+use crate::eras::options;
+use std::time::{Duration, Instant};
+use wharf_mcp::{
+    Class, Exit, Failure, Options, Raw, Request, Sent, Session, stdio::Charset, stdio::Command,
+    stdio::Patience,
+};
+
+/// A legacy server in shell; `call` is what it does on a call.
+fn server(call: &str) -> String {
+    format!(
+        r#"while read -r line; do
+            id=${{line#*\"id\":}}; id=${{id%%,*}}
+            case $line in
+            *server/discover*) echo "{{\"id\":$id,\"error\":{{\"code\":-32601,\"message\":\"no\"}}}}";;
+            *\"initialize\"*) echo "{{\"id\":$id,\"result\":{{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{{}}}}}}";;
+            *tools/call*) {call};;
+            esac
+        done"#
+    )
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh", "/");
+    command.args = vec!["-c".into(), script.into()];
+    command.env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hello".into())];
+    command.patience =
+        Patience { after_eof: Duration::from_millis(300), after_term: Duration::from_millis(300) };
+    command
+}
+
+fn quick() -> Options {
+    Options { connect_timeout: Duration::from_secs(3), ..options() }
+}
+
+async fn call(command: &Command) -> Result<String, Failure> {
+    let connected = Session::connect(command, &quick()).await?;
+    let answer = connected.session.request(Request::call_tool("t", None)).await;
+    drop(connected.session);
+    connected.task.join().await;
+    answer.map(|raw| raw.as_str().to_owned())
+}
+
+/// Whether a process of this command line is left, zombies aside.
+fn left_running(marker: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| String::from_utf8_lossy(&line).replace('\0', " ").trim_end() == marker)
+}
+
+#[test]
+fn what_runs_is_seen() {
+    let mut child = std::process::Command::new("/bin/sleep").arg("987.0").spawn().unwrap();
+    assert!(left_running("/bin/sleep 987.0"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!left_running("/bin/sleep 987.0"));
+}
+
+#[tokio::test]
+async fn a_process_is_called_and_stopped() {
+    let answer = call(&shell(&server(r#"echo "{\"id\":$id,\"result\":\"$GREETING $HOME\"}""#))).await;
+    assert_eq!(answer.unwrap(), "\"hello \"");
+}
+
+#[tokio::test]
+async fn a_process_that_cannot_start_is_named() {
+    let failure = call(&Command::new("/no/such/program", "/")).await.unwrap_err();
+    assert_eq!(failure.class, Class::Connect);
+    assert_eq!(failure.to_string(), "could not start `/no/such/program`: there is no such program");
+}
+
+#[tokio::test]
+async fn a_process_that_ends_leaves_its_last_words() {
+    let begun = Instant::now();
+    let failure = call(&shell("echo boom >&2; exit 3")).await.unwrap_err();
+    let goodbye = failure.goodbye.clone().unwrap();
+    assert_eq!(
+        (failure.class, goodbye.exit, goodbye.stderr.as_str()),
+        (Class::Closed, Some(Exit::Code(3)), "boom\n")
+    );
+    assert_eq!(failure.to_string(), "the server ended (exit code 3)");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+
+    let failure = call(&shell(&server("echo dying >&2; kill -9 $$"))).await.unwrap_err();
+    let goodbye = failure.goodbye.clone().unwrap();
+    assert_eq!((goodbye.exit, goodbye.stderr.as_str()), (Some(Exit::Signal(9)), "dying\n"));
+}
+
+#[tokio::test]
+async fn a_grandchild_that_holds_stdout_does_not_hide_the_end() {
+    let begun = Instant::now();
+    let failure = call(&shell(&server("sleep 987.1 & exit 4"))).await.unwrap_err();
+    assert_eq!(failure.goodbye.clone().unwrap().exit, Some(Exit::Code(4)));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(!left_running("sleep 987.1"));
+}
+
+#[tokio::test]
+async fn a_stubborn_process_is_stopped_with_its_group() {
+    let script = format!(
+        "trap '' TERM; sleep 987.2 & {}; sleep 987.3",
+        server("echo \"{\\\"id\\\":$id,\\\"result\\\":1}\"")
+    );
+    assert_eq!(call(&shell(&script)).await.unwrap(), "1");
+    assert!(!left_running("sleep 987.2") && !left_running("sleep 987.3"));
+}
+
+#[tokio::test]
+async fn a_silent_process_fails_at_the_deadline() {
+    let begun = Instant::now();
+    let failure = call(&shell("echo 'Ok to proceed? (y)' >&2; sleep 987.4")).await.unwrap_err();
+    assert_eq!(failure.class, Class::Timeout);
+    assert_eq!(failure.goodbye.clone().unwrap().stderr, "Ok to proceed? (y)\n");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(!left_running("sleep 987.4"));
+}
+
+#[tokio::test]
+async fn a_process_may_speak_another_encoding() {
+    let mut command = shell(&server(r#"printf '{"id":%s,"result":"d\351j\340"}\n' "$id""#));
+    command.charset = Charset::named("latin1").unwrap();
+    assert_eq!(call(&command).await.unwrap(), "\"déjà\"");
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_blocks_nothing() {
+    let flood = "head -c 3000000 /dev/zero | tr '\\0' x >&2";
+    let answer =
+        call(&shell(&server(&format!("{flood}; echo \"{{\\\"id\\\":$id,\\\"result\\\":1}}\"")))).await;
+    assert_eq!(answer.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_process_that_breaks_the_protocol_fails_at_once() {
+    let command = shell(&format!("trap '' TERM; {}; sleep 987.5", server("echo '{'")));
+    let connected = Session::connect(&command, &quick()).await.unwrap();
+    let begun = Instant::now();
+    let failure = connected.session.request(Request::call_tool("t", None)).await.unwrap_err();
+    assert_eq!(failure.class, Class::Protocol);
+    assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
+    drop(connected.session);
+    connected.task.join().await;
+    assert!(!left_running("sleep 987.5"));
+}
+
+#[tokio::test]
+async fn a_process_that_closes_its_stdin_fails_at_once_and_was_not_called() {
+    let begun = Instant::now();
+    let command = shell(&server("exec 0<&-; sleep 987.6"));
+    let connected = Session::connect(&command, &quick()).await.unwrap();
+    let first = connected.session.request(Request::call_tool("t", None));
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        connected.session.request(Request::call_tool("t", None)).await
+    };
+    let (first, second) = tokio::join!(first, second);
+    let (first, second) = (first.unwrap_err(), second.unwrap_err());
+    assert_eq!((first.sent, second.sent), (Sent::Unknown, Sent::No));
+    assert_eq!(second.to_string(), "the server closed its input");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_last_answer_without_a_newline_counts() {
+    let answer = call(&shell(&server(r#"printf '{"id":%s,"result":1}' "$id"; exit"#))).await;
+    assert_eq!(answer.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_process_that_stops_reading_holds_nobody_up() {
+    let command = shell(&server("sleep 987.7"));
+    let connected = Session::connect(&command, &quick()).await.unwrap();
+    let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(3 << 20) }));
+    let calls = (0..200).map(|_| {
+        let by = tokio::time::Instant::now() + Duration::from_millis(500);
+        connected.session.request(Request::call_tool("t", Some(&arguments)).by(by))
+    });
+    let begun = Instant::now();
+    for outcome in futures_util::future::join_all(calls).await {
+        assert_eq!(outcome.unwrap_err().class, Class::Timeout);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    drop(connected.session);
+    connected.task.join().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(!left_running("sleep 987.7"));
+}

@@ -1,0 +1,95 @@
+//! The statuses and headers of our HTTP server, request by request.
+
+use crate::serving::Show;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use wharf_mcp::serve::{
+    Service,
+    http::{HttpOptions, HttpService},
+};
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// Sends one request, given as head lines and a body; says status and body.
+async fn ask(service: &HttpService<Show>, request: &str) -> (u16, String, Option<String>) {
+    let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
+    let mut lines = head.lines().map(str::trim);
+    let mut builder = http::Request::builder().method(lines.next().unwrap()).uri("/mcp");
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        builder = builder.header(name, value);
+    }
+    let body = body.replace("META", META);
+    let response = service.respond(builder.body(Full::new(Bytes::from(body))).unwrap()).await;
+    let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+    let status = response.status().as_u16();
+    // A stream that stays open has no body to wait for.
+    let whole =
+        tokio::time::timeout(std::time::Duration::from_millis(200), response.into_body().collect()).await;
+    let body = whole.map_or_else(
+        |_| "…".to_owned(),
+        |body| String::from_utf8_lossy(&body.unwrap().to_bytes()).into_owned(),
+    );
+    (status, body, session)
+}
+
+#[tokio::test]
+async fn modern_requests_are_checked() {
+    let service = HttpService::new(Service::new(Show), HttpOptions::default());
+    let list = "mcp-protocol-version: 2026-07-28\nmcp-method: tools/list";
+    let call = "mcp-protocol-version: 2026-07-28\nmcp-method: tools/call";
+    for (request, status, holds) in [
+        (format!("POST\n{list}\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 200, r#""resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"show""#),
+        (format!("POST\n{call}\nmcp-name: =?base64?ZWNobw==?=\n\n{{\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",META}}}}"), 200, "echo"),
+        (format!("POST\n{call}\nmcp-name: other\n\n{{\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",META}}}}"), 400, "-32020"),
+        (format!("POST\n{call}\n\n{{\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",META}}}}"), 400, "-32020"),
+        (format!("POST\n{call}\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 400, "-32020"),
+        (format!("POST\n{list}\n\n{{\"id\":1,\"method\":\"tools/list\"}}"), 400, "-32602"),
+        (
+            "POST\nmcp-protocol-version: 2031-01-01\nmcp-method: tools/list\n\n{\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2031-01-01\"}}}".into(),
+            400,
+            r#"-32022,"message":"unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25""#,
+        ),
+        ("POST\nmcp-protocol-version: 2026-07-28\nmcp-method: ping\n\n{\"id\":1,\"method\":\"ping\",\"params\":{META}}".into(), 404, "-32601"),
+        ("POST\nmcp-protocol-version: 2026-07-28\nmcp-method: server/discover\n\n{\"id\":1,\"method\":\"server/discover\",\"params\":{META}}".into(), 200, r#""supportedVersions":["2026-07-28","#),
+        ("POST\n\n{".into(), 400, "-32700"),
+        ("POST\nhost: evil.example\n\n{}".into(), 403, "not known"),
+        ("POST\norigin: http://evil.example\n\n{}".into(), 403, "may not use"),
+        ("PUT".into(), 405, ""),
+    ] {
+        let (code, body, _) = ask(&service, &request).await;
+        assert!(code == status && body.contains(holds), "{code} {body}\nfor {request}");
+    }
+}
+
+#[tokio::test]
+async fn legacy_sessions_are_kept() {
+    let service =
+        HttpService::new(Service::new(Show), HttpOptions { session_limit: 1, ..HttpOptions::default() });
+    let initialize = "POST\n\n{\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{}}}";
+    let (status, body, session) = ask(&service, initialize).await;
+    assert_eq!(status, 200);
+    assert!(body.contains(r#""protocolVersion":"2025-06-18""#), "{body}");
+    let session = format!("mcp-session-id: {}", session.unwrap());
+    for (request, status) in [
+        (format!("POST\n{session}\n\n{{\"method\":\"notifications/initialized\"}}"), 202),
+        (format!("POST\n{session}\n\n{{\"id\":2,\"method\":\"tools/list\"}}"), 200),
+        (
+            format!(
+                "POST\n{session}\nmcp-protocol-version: 1999-01-01\n\n{{\"id\":2,\"method\":\"tools/list\"}}"
+            ),
+            400,
+        ),
+        ("POST\nmcp-session-id: unknown\n\n{\"id\":2,\"method\":\"tools/list\"}".into(), 404),
+        ("POST\n\n{\"id\":2,\"method\":\"tools/list\"}".into(), 400),
+        (format!("GET\n{session}"), 200),
+        ("GET\nmcp-session-id: unknown".into(), 404),
+        ("GET".into(), 405),
+        // There is room for one session only.
+        (initialize.to_owned(), 503),
+        (format!("DELETE\n{session}"), 204),
+        (format!("POST\n{session}\n\n{{\"id\":2,\"method\":\"tools/list\"}}"), 404),
+    ] {
+        let (code, body, _) = ask(&service, &request).await;
+        assert_eq!(code, status, "{body}\nfor {request}");
+    }
+}

@@ -1,0 +1,199 @@
+//! What becomes of one request, for each way in which a server can answer it.
+
+use crate::{
+    eras::options,
+    fake::{DISCOVERED, Fake, INITIALIZED, NO_DISCOVERY},
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::time::Instant;
+use wharf_mcp::session::{Connected, List};
+use wharf_mcp::{Failure, News, Options, Raw, Request, Session};
+
+async fn connect(rules: &[&str]) -> (Fake, Connected) {
+    let fake = Fake::new(&rules.join("\n"));
+    let connected = Session::connect(&fake, &options()).await.unwrap();
+    (fake, connected)
+}
+
+fn say(outcome: Result<Raw, Failure>) -> String {
+    match outcome {
+        Ok(result) => result.as_str().to_owned(),
+        Err(failure) => format!("{:?} {:?}: {failure}", failure.class, failure.sent),
+    }
+}
+
+/// Calls a tool of a legacy server that follows `rule`, and once more after that.
+async fn check(rule: &str, expected: &str) {
+    let rule = format!("tools/call: {rule}");
+    let (_fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, &rule, r#"again: result "again""#]).await;
+    let begun = Instant::now();
+    let by = Instant::now() + Duration::from_secs(5);
+    let outcome = say(connected.session.request(Request::call_tool("t", None).by(by)).await);
+    let again = say(connected.session.request(Request::new("again").by(by + Duration::from_secs(5))).await);
+    let seconds = begun.elapsed().as_secs();
+    assert_eq!(format!("{outcome}; then {again}; {seconds} s"), expected, "for {rule}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_reaches_its_caller_at_once() {
+    let fine = r#""fine"; then "again"; 0 s"#;
+    let gone = "then Closed No: the server closed the connection; 0 s";
+    for (rule, expected) in [
+        (r#"result "fine""#, fine.to_owned()),
+        // Odd, but clear.
+        (r#"line {"id":$id,"result":"fine"}"#, fine.to_owned()),
+        (r#"line {"jsonrpc":"2.0","id":"$id","result":"fine"}"#, fine.to_owned()),
+        (r#"line {"jsonrpc":"2.0","id":$id.0,"result":"fine"}"#, fine.to_owned()),
+        ("line noise | line  | line [info] x | result \"fine\"", fine.to_owned()),
+        ("line \u{feff}{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":\"fine\"}\r", fine.to_owned()),
+        (r#"result "fine" | result "twice""#, fine.to_owned()),
+        (r#"line {"jsonrpc":"2.0","id":999,"result":"stray"} | result "fine""#, fine.to_owned()),
+        (r#"line {"jsonrpc":"2.0","id":"x","method":"ping"} | result "fine""#, fine.to_owned()),
+        (r#"line {"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"} | result "fine""#, fine.to_owned()),
+        // Wrong, and clear whose answer it was.
+        ("big 17000000", r#"Protocol Unknown: a message is longer than the limit; then "again"; 0 s"#.into()),
+        (
+            r#"line [{"jsonrpc":"2.0","id":$id,"result":"fine"}]"#,
+            r#"Protocol Unknown: an answer came in a batch, which this protocol version does not have; then "again"; 0 s"#.into(),
+        ),
+        (
+            r#"line {"jsonrpc":"2.0","id":$id}"#,
+            r#"Protocol Unknown: an answer has neither `result` nor `error`; then "again"; 0 s"#.into(),
+        ),
+        (
+            r#"line {"jsonrpc":"2.0","id":$id,"result":{}} x"#,
+            r#"Protocol Unknown: a message is not valid JSON: trailing characters at line 1 column 38; then "again"; 0 s"#.into(),
+        ),
+        ("error -32000", r#"Rpc Yes: the server answered with an error: no (-32000); then "again"; 0 s"#.into()),
+        (
+            r#"line {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#,
+            r#"Rpc Yes: the server answered with an error: what? (-32700); then "again"; 0 s"#.into(),
+        ),
+        // Wrong, and unclear: the connection cannot be trusted.
+        (
+            "line {\\n  \"jsonrpc\": \"2.0\",",
+            "Protocol Unknown: a message is not valid JSON: key must be a string at line 1 column 2; then Protocol No: a message is not valid JSON: key must be a string at line 1 column 2; 0 s".into(),
+        ),
+        (
+            "line {",
+            "Protocol Unknown: a message is cut short, or contains newlines; then Protocol No: a message is cut short, or contains newlines; 0 s".into(),
+        ),
+        ("exit", format!("Closed Unknown: the server closed the connection; {gone}")),
+        // Nothing at all.
+        ("wait 1", r#"Timeout Unknown: no answer in time; then "again"; 5 s"#.into()),
+    ] {
+        check(rule, &expected).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_read_where_the_version_has_them() {
+    let old = r#"initialize: result {"protocolVersion":"2025-03-26","capabilities":{}}"#;
+    let batch =
+        r#"x: line [{"jsonrpc":"2.0","method":"notifications/tools/list_changed"},{"id":$id,"result":1}]"#;
+    let (_fake, mut connected) = connect(&[NO_DISCOVERY, old, batch]).await;
+    assert_eq!(say(connected.session.request(Request::new("x")).await), "1");
+    assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_told_in_order_before_the_answer() {
+    let (_fake, connected) =
+        connect(&[NO_DISCOVERY, INITIALIZED, "tools/call: progress 500 | result {}"]).await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let teller = told.clone();
+    let request =
+        Request::call_tool("t", None).on_progress(move |at| teller.lock().unwrap().push(at.progress as u32));
+    connected.session.request(request).await.unwrap();
+    assert_eq!(*told.lock().unwrap(), (1..=500).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_leaves_is_told_to_the_server() {
+    let (fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, "tools/call: wait 1"]).await;
+    let call = connected.session.request(Request::call_tool("t", None));
+    assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(fake.methods().ends_with("tools/call notifications/cancelled"), "{}", fake.methods());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_handle_ends_the_conversation() {
+    let (_fake, connected) = connect(&[DISCOVERED]).await;
+    let Connected { session, task, mut news } = connected;
+    drop(session);
+    assert_eq!(task.join().await.cause, "we hung up");
+    assert_eq!(news.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn modern_requests_say_all_about_themselves() {
+    let (fake, connected) = connect(&[DISCOVERED, "tools/call: result {\"resultType\":\"complete\"}"]).await;
+    connected.session.request(Request::call_tool("t", None)).await.unwrap();
+    let sent = fake.heard().pop().unwrap();
+    let expected = r#""params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}},"name":"t"}}"#;
+    assert!(sent.ends_with(expected), "{sent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_needs_input_is_given_it() {
+    let needs = r#"tools/call: result {"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s1"}"#;
+    let fake = Fake::new(&[DISCOVERED, needs].join("\n"));
+    let host = Arc::new(wharf_mcp::session::Roots(vec![]));
+    let options = Options { host, max_rounds: 2, ..options() };
+    let connected = Session::connect(&fake, &options).await.unwrap();
+    let outcome = say(connected.session.request(Request::call_tool("t", None)).await);
+    assert_eq!(outcome, "Protocol Unknown: the server asked for more input 2 times over");
+    let last = fake.heard().pop().unwrap();
+    assert!(last.contains(r#""requestState":"s1","inputResponses":{"a":{"roots":[]}},"name":"t""#), "{last}");
+    assert_eq!(fake.methods(), "server/discover tools/call tools/call tools/call");
+
+    let odd = r#"tools/call: result {"resultType":"surprise"}"#;
+    let (_fake, connected) = connect(&[DISCOVERED, odd]).await;
+    let outcome = say(connected.session.request(Request::call_tool("t", None)).await);
+    assert_eq!(outcome, "Protocol Unknown: the result is of the unknown type `surprise`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_end_or_are_ended() {
+    for (rule, expected) in [
+        (r#"result {"tools":[{"name":"a"},5]}"#, Ok(2)),
+        (
+            r#"result {"tools":[{"name":"a"}],"nextCursor":"same"}"#,
+            Err("the list does not end: a page that was read before comes again"),
+        ),
+        (
+            r#"result {"tools":[{"name":"a"}],"nextCursor":"$id"}"#,
+            Err("the list does not end: a page that was read before comes again"),
+        ),
+        (
+            r#"line {"id":$id,"result":{"tools":[1],"nextCursor":"$id"}}"#,
+            Err("the list does not end: more than 100 pages"),
+        ),
+        (r#"result {"items":[]}"#, Err("the answer to `tools/list` has no list `tools`")),
+    ] {
+        let rule = format!("tools/list: {rule}");
+        let (_fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, &rule]).await;
+        let listed = connected.session.list(List::Tools).await;
+        let outcome = listed.map(|listing| listing.items.len()).map_err(|failure| failure.to_string());
+        assert_eq!(outcome, expected.map_err(str::to_owned), "for {rule}");
+        assert_eq!(connected.session.list(List::Prompts).await.unwrap().items.len(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_listened_for_and_listened_for_again() {
+    let discovered = r#"server/discover: result {"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}"#;
+    let listen = r#"subscriptions/listen: line {"jsonrpc":"2.0","method":"notifications/tools/list_changed"} | result {}"#;
+    let (fake, mut connected) = connect(&[discovered, listen]).await;
+    assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
+    assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
+    assert_eq!(fake.methods(), "server/discover subscriptions/listen subscriptions/listen");
+    let asked = fake.heard().pop().unwrap();
+    assert!(asked.contains(r#""notifications":{"toolsListChanged":true"#), "{asked}");
+    drop(connected.session);
+    connected.task.join().await;
+}

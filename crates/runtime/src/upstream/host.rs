@@ -1,0 +1,95 @@
+//! What a server may ask of us: its roots, a form to fill in, a word from a model.
+
+use crate::config::{ServerConfig, Source};
+use serde_json::json;
+use std::{future::Future, path::Path, pin::Pin, sync::Arc};
+use url::Url;
+use wharf_mcp::{
+    Raw, RpcError,
+    session::{Answering, Host},
+};
+
+/// The `_meta` key under which an entry's `config` reaches its server.
+const CONFIG_META: &str = "wharf/config";
+
+/// A question of a server that only a person, or a policy, can answer.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Who asks.
+    pub source: String,
+    /// `elicitation/create`, `sampling/createMessage`.
+    pub method: String,
+    /// What it wants to know.
+    pub params: Raw,
+}
+
+/// Decides what a server's questions are answered with.
+pub trait Consent: Send + Sync {
+    /// Whether there is somebody to fill in forms.
+    fn answers_forms(&self) -> bool;
+
+    /// Answers one question.
+    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+}
+
+/// Nobody is there: forms are not offered, and nothing is agreed to.
+#[derive(Clone, Copy, Debug)]
+pub struct Declines;
+
+impl Consent for Declines {
+    fn answers_forms(&self) -> bool {
+        false
+    }
+
+    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
+        Box::pin(async move { Err(RpcError::method_not_found(&asked.method)) })
+    }
+}
+
+/// Answers for one source.
+pub(super) struct SourceHost {
+    source: String,
+    roots: Vec<Raw>,
+    consent: Arc<dyn Consent>,
+}
+
+impl SourceHost {
+    pub(super) fn new(source: &Source, consent: Arc<dyn Consent>) -> SourceHost {
+        let roots = source.roots.iter().filter_map(|it| root(it.expose())).collect();
+        SourceHost { source: source.name.expose().to_owned(), roots, consent }
+    }
+}
+
+impl Host for SourceHost {
+    fn capabilities(&self) -> Raw {
+        let mut capabilities = json!({});
+        if !self.roots.is_empty() {
+            capabilities["roots"] = json!({});
+        }
+        if self.consent.answers_forms() {
+            capabilities["elicitation"] = json!({ "form": {} });
+        }
+        capabilities.into()
+    }
+
+    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+        if method == "roots/list" {
+            let roots = json!({ "roots": self.roots });
+            return Box::pin(async move { Ok(roots.into()) });
+        }
+        let params = params.unwrap_or_else(Raw::empty_object);
+        self.consent.answer(Asked { source: self.source.clone(), method: method.to_owned(), params })
+    }
+}
+
+/// A folder as MCP names it.
+fn root(path: &str) -> Option<Raw> {
+    let uri = Url::from_file_path(path).ok()?;
+    let name = Path::new(path).file_name().map(|it| it.to_string_lossy().into_owned());
+    Some(json!({ "uri": uri.as_str(), "name": name }).into())
+}
+
+/// An entry's settings as they travel in the handshake.
+pub(super) fn config_meta(config: &ServerConfig) -> Raw {
+    json!({ CONFIG_META: config.expose() }).into()
+}

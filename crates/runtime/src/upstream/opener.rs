@@ -1,0 +1,78 @@
+//! The one place that looks at an endpoint: how each kind of server is opened.
+
+use super::{Ground, program};
+use crate::{
+    Text,
+    config::{Endpoint, Launch, Remote, Source},
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::{ffi::OsString, time::Duration};
+use wharf_mcp::{Failure, Opener, http as streamable, sse, stdio, ws};
+
+/// What opens the source's server, and its working directory if it has one.
+pub(super) fn open(
+    source: &Source,
+    ground: &Ground,
+) -> Result<(Box<dyn Opener>, Option<tempfile::TempDir>), Failure> {
+    match &source.endpoint {
+        Endpoint::Builtin(builtin) => {
+            Err(Failure::connect(format!("`{}` is not part of this version yet", builtin.as_str())))
+        }
+        Endpoint::Stdio(launch) => {
+            let workplace = workplace(ground)?;
+            let command = command(launch, &workplace)?;
+            Ok((Box::new(command), Some(workplace)))
+        }
+        Endpoint::Sse(remote) => {
+            let mut endpoint = sse::Endpoint::new(remote.url.clone(), client(remote, ground)?);
+            endpoint.headers = headers(remote)?;
+            endpoint.read_timeout = remote.sse_read_timeout.unwrap_or(endpoint.read_timeout);
+            Ok((Box::new(endpoint), None))
+        }
+        Endpoint::WebSocket(url, _) => Ok((Box::new(ws::Endpoint::new(url.clone())), None)),
+        Endpoint::Http { remote, terminate_on_close } => {
+            let mut endpoint = streamable::Endpoint::new(remote.url.clone(), client(remote, ground)?);
+            endpoint.headers = headers(remote)?;
+            endpoint.terminate_on_close = *terminate_on_close;
+            Ok((Box::new(endpoint), None))
+        }
+    }
+}
+
+/// A private, empty directory: nothing a launcher would read by itself lies in it.
+fn workplace(ground: &Ground) -> Result<tempfile::TempDir, Failure> {
+    let made = tempfile::Builder::new().prefix("wharf-").tempdir_in(&ground.scratch);
+    made.map_err(|error| {
+        let scratch = ground.scratch.display();
+        Failure::connect(format!("could not make a working directory in `{scratch}`: {error}"))
+    })
+}
+
+fn command(launch: &Launch, workplace: &tempfile::TempDir) -> Result<stdio::Command, Failure> {
+    let os = |text: &Text| OsString::from(text.expose());
+    let mut command = stdio::Command::new(program::find(launch)?, workplace.path());
+    command.args = launch.args.iter().map(|it| os(&it.value)).collect();
+    command.env = launch.env.0.iter().map(|(name, it)| (name.into(), os(&it.value))).collect();
+    let charset = stdio::Charset::named(launch.encoding.name());
+    command.charset = charset.unwrap_or(stdio::Charset::UTF_8);
+    Ok(command)
+}
+
+/// The shared pool, or one of its own where the entry has its own idea of patience.
+fn client(remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
+    remote
+        .timeout
+        .map_or_else(|| Ok(ground.http.clone()), |timeout: Duration| streamable::Client::new(timeout))
+}
+
+fn headers(remote: &Remote) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &remote.headers {
+        let unusable = || Failure::connect(format!("the header `{name}` cannot be sent"));
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+        let mut value = HeaderValue::from_bytes(value.expose().as_bytes()).map_err(|_| unusable())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,107 @@
+//! Content of results, for people and for programs. Pictures and sound are saved or summed up, never poured out.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use wharf_mcp::{
+    Raw,
+    model::{Block, Blocks, Contents, Item},
+};
+
+/// Content as lines of text. Binary content goes into `save`, if that is named.
+pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>) -> String {
+    let shown = blocks.iter().enumerate().map(|(number, block)| match block {
+        Item::Good(Block::Text(text)) => printable(text),
+        Item::Good(Block::Image { data, mime_type }) => binary("image", data, mime_type, number, save),
+        Item::Good(Block::Audio { data, mime_type }) => binary("audio", data, mime_type, number, save),
+        Item::Good(Block::Resource(contents)) => contents_text(contents, number, save),
+        Item::Good(Block::Link { uri, name, .. }) => {
+            format!(
+                "[link {}{}]",
+                printable(uri),
+                name.as_ref().map_or_else(String::new, |it| format!(", {}", printable(it)))
+            )
+        }
+        Item::Odd(raw, why) => format!("[{why}] {}", printable(raw.as_str())),
+    });
+    shown.map(|it| if it.ends_with('\n') { it } else { it + "\n" }).collect()
+}
+
+/// The contents of a resource as text.
+pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Path>) -> String {
+    let mime_type = contents.mime_type.as_deref().unwrap_or("application/octet-stream");
+    match (&contents.text, &contents.blob) {
+        (Some(text), _) => printable(text),
+        (None, Some(blob)) => binary("resource", blob, mime_type, number, save),
+        (None, None) => format!("[{} is empty]", printable(&contents.uri)),
+    }
+}
+
+/// Content in the shapes that programs know: text, image, audio, binary, and what is none of them as it came.
+pub(crate) fn to_json(blocks: &Blocks) -> Value {
+    blocks
+        .iter()
+        .map(|block| match block {
+            Item::Good(Block::Text(text)) => json!({ "type": "text", "text": text }),
+            Item::Good(Block::Image { data, mime_type }) => {
+                json!({ "type": "image", "data": data, "mime_type": mime_type })
+            }
+            Item::Good(Block::Audio { data, mime_type }) => {
+                json!({ "type": "audio", "data": data, "mime_type": mime_type })
+            }
+            Item::Good(Block::Resource(contents)) => contents_json(contents),
+            Item::Good(Block::Link { uri, mime_type, .. }) => {
+                json!({ "type": "binary", "data": "", "mime_type": mime_type, "uri": uri })
+            }
+            Item::Odd(raw, why) => json!({ "type": "unknown", "reason": why, "raw": value(raw) }),
+        })
+        .collect()
+}
+
+/// The contents of a resource: base64, and its text too where it has one.
+pub(crate) fn contents_json(contents: &Contents) -> Value {
+    let Contents { uri, mime_type, text, blob, .. } = contents;
+    let data =
+        blob.clone().or_else(|| text.as_ref().map(|it| BASE64_STANDARD.encode(it))).unwrap_or_default();
+    let mut block = json!({ "type": "binary", "data": data, "mime_type": mime_type, "uri": uri });
+    if let Some(text) = text {
+        block["text"] = json!(text);
+    }
+    block
+}
+
+/// Raw JSON as a value.
+pub(crate) fn value(raw: &Raw) -> Value {
+    raw.decode_or_default()
+}
+
+/// Text without what would move a terminal's cursor or colour it.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn binary(what: &str, data: &str, mime_type: &str, number: usize, save: Option<&Path>) -> String {
+    let size = data.trim_end_matches('=').len() * 3 / 4;
+    let mime_type = printable(mime_type);
+    let summary = format!("{what} {mime_type}, {size} bytes");
+    match save.map(|folder| write(data, &mime_type, number, folder)) {
+        None => format!("[{summary}; `--save FOLDER` writes it]"),
+        Some(Ok(path)) => format!("[{summary}, written to {}]", path.display()),
+        Some(Err(why)) => format!("[{summary}, not written: {why}]"),
+    }
+}
+
+fn write(data: &str, mime_type: &str, number: usize, folder: &Path) -> Result<PathBuf, String> {
+    let bytes = BASE64_STANDARD.decode(data).map_err(|_| "it is not base64".to_owned())?;
+    // Only letters and digits of what the server says become part of a file's name.
+    let kind = mime_type.rsplit('/').next().unwrap_or_default();
+    let extension: String = kind.chars().take_while(char::is_ascii_alphanumeric).take(8).collect();
+    let extension = if extension.is_empty() { "bin".to_owned() } else { extension };
+    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let path = folder.join(format!("content-{}.{extension}", number + 1));
+    fs::write(&path, bytes).map_err(|error| error.to_string())?;
+    Ok(path)
+}

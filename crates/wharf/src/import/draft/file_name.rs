@@ -1,0 +1,53 @@
+//! What the env file of a server is called.
+
+use std::collections::BTreeSet;
+
+/// `.env.NAME` for each server, safe as names of files and different even where case does not count.
+pub(super) fn all<'a>(servers: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    servers
+        .map(|server| {
+            let base = stem(server);
+            let numbered = (2..).map(|number| format!("{base}-{number}"));
+            let free =
+                [base.clone()].into_iter().chain(numbered).find(|it| taken.insert(it.to_ascii_lowercase()));
+            format!(".env.{}", free.unwrap_or(base))
+        })
+        .collect()
+}
+
+fn stem(server: &str) -> String {
+    // Files by these names are meant to be shared.
+    const SHARED: [&str; 5] = ["default", "defaults", "example", "sample", "template"];
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let name: String = server.chars().map(safe).take(60).collect();
+    match name.trim_matches(['-', '.']) {
+        "" => "server".to_owned(),
+        name if SHARED.contains(&name.to_ascii_lowercase().as_str()) => format!("{name}-server"),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let servers = ["github", "GitHub", "a b/c", "../x", "", "日本", "example", "github-2"];
+        let servers: Vec<String> = servers.map(str::to_owned).into();
+        assert_eq!(
+            all(servers.iter()),
+            [
+                ".env.github",
+                ".env.GitHub-2",
+                ".env.a-b-c",
+                ".env.x",
+                ".env.server",
+                ".env.server-2",
+                ".env.example-server",
+                ".env.github-2-2"
+            ]
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! A server that is a child process: its command, its arguments, its environment.
+
+use super::Drafting;
+use crate::import::{
+    conceal::{self, Cut},
+    foreign::Foreign,
+    launcher::Invocation,
+    note::printable,
+    secret,
+    template::is_literal,
+    trial,
+};
+use std::path::Path;
+use wharf_runtime::config::Launcher;
+
+impl Drafting<'_> {
+    /// The command by its usual name, unless the operator granted it as it is.
+    pub(super) fn simplified(&mut self, written: Invocation) -> Invocation {
+        if self.env.grants.commands.iter().any(|it| it == Path::new(&written.command)) {
+            return written;
+        }
+        let Some(simple) = written.simplified() else { return written };
+        // A whole command line may hold a secret; its first word does not.
+        let before = match written.args[..] {
+            [] => written.command.split(' ').next().unwrap_or_default(),
+            _ => &written.command,
+        };
+        let (before, after) = (printable(before), &simple.command);
+        self.writer.note(format!("`{before}` became `{after}`, which is looked up on PATH"));
+        simple
+    }
+
+    /// What the launcher runs, if that can be shown.
+    pub(super) fn package(&self, invocation: &Invocation) -> Option<String> {
+        let package = &invocation.args[invocation.subject()?];
+        let is_open = matches!(conceal::argument(None, package)[..], [Cut::Open(_)]);
+        let fits = is_open && !package.contains("${") && !package.starts_with("builtin:");
+        fits.then(|| package.clone())
+    }
+
+    pub(super) fn stdio(&mut self, invocation: Option<Invocation>, foreign: &mut Foreign) {
+        // What the server itself looks for keeps its name, so it comes before names that can be chosen.
+        let env = self.environment(std::mem::take(&mut foreign.env));
+        match invocation {
+            // Said explicitly, or the loader would guess a command from the name.
+            None => self.entry.text("transport", "stdio"),
+            Some(invocation) => {
+                // Without arguments, the loader would take them from the name.
+                if Launcher::parse(&invocation.command).is_some() && invocation.args.is_empty() {
+                    self.writer.refuse(format!("`{}` is given nothing to run", invocation.command));
+                }
+                let command = self.writer.word("command", &invocation.command);
+                let args = self.arguments(&invocation);
+                self.entry.text("command", command);
+                self.entry.texts("args", args);
+            }
+        }
+        self.entry.map("env", env);
+    }
+
+    fn arguments(&mut self, invocation: &Invocation) -> Vec<String> {
+        let image = invocation.subject().filter(|_| invocation.command == "docker");
+        let mut before: Option<&str> = None;
+        let mut args = Vec::new();
+        for (at, arg) in invocation.args.iter().enumerate() {
+            let is_variable = image.is_some_and(|image| at < image)
+                && before.is_some_and(|it| matches!(it, "-e" | "--env"));
+            let kept = if is_variable { self.container_variable(arg) } else { None };
+            let text =
+                kept.unwrap_or_else(|| self.writer.text("args", arg, |it| conceal::argument(before, it)));
+            args.push(text);
+            before = Some(arg);
+        }
+        args
+    }
+
+    /// `-e NAME=secret` becomes `-e NAME`: docker passes on what the env file says.
+    fn container_variable(&mut self, arg: &str) -> Option<String> {
+        let (name, value) = arg.split_once('=')?;
+        let is_free = !self.writer.vault.has(name);
+        if !is_free
+            || !self.keeps_its_name(name, value)
+            || !trial::refused_names(&[name], self.env).is_empty()
+        {
+            return None;
+        }
+        self.writer.vault.keep(name, value);
+        Some(name.to_owned())
+    }
+
+    fn environment(&mut self, mut pairs: Vec<(String, String)>) -> Vec<(String, String)> {
+        let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+        let refused = trial::refused_names(&names, self.env);
+        for it in &refused {
+            let hint = it.hint.as_deref().map_or_else(String::new, |hint| format!("; {hint}"));
+            self.writer.note(format!("`{}` in `env` left out: an agent file may not set it{hint}", it.name));
+        }
+        pairs.retain(|(name, _)| !refused.iter().any(|it| it.name == *name));
+        let (own, rest): (Vec<_>, Vec<_>) =
+            pairs.into_iter().partition(|(name, value)| self.keeps_its_name(name, value));
+        for (name, value) in own {
+            self.writer.vault.keep(&name, &value);
+        }
+        rest.into_iter()
+            .map(|(name, value)| {
+                let text = self.writer.text("env", &value, |it| conceal::named(&name, it));
+                (name, text)
+            })
+            .collect()
+    }
+
+    /// Whether a variable is a secret that can go into the env file as it is.
+    fn keeps_its_name(&self, name: &str, value: &str) -> bool {
+        let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        fits && secret::is_secret(name, value)
+            && is_literal(self.document.dialect, value)
+            && !value.contains('\0')
+    }
+}

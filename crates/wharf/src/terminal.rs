@@ -1,0 +1,182 @@
+//! Answers a server's questions by asking the person at the terminal.
+
+use crate::content::printable;
+use serde_json::{Map, Value, json};
+use std::{
+    future::Future,
+    io::{self, BufRead, IsTerminal, Write},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::task;
+use wharf_mcp::{Raw, RpcError};
+use wharf_runtime::upstream::{Asked, Consent};
+
+/// A person who can read and type.
+pub(crate) struct Terminal {
+    /// One question at a time, however many servers ask.
+    turn: Arc<Mutex<()>>,
+}
+
+/// What came of a question.
+enum Reply {
+    Accept(Map<String, Value>),
+    Decline,
+    Cancel,
+}
+
+impl Terminal {
+    /// The terminal, if there is one at both ends.
+    pub(crate) fn open() -> Option<Terminal> {
+        (io::stdin().is_terminal() && io::stderr().is_terminal()).then(|| Terminal { turn: Arc::default() })
+    }
+}
+
+impl Consent for Terminal {
+    fn answers_forms(&self) -> bool {
+        true
+    }
+
+    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
+        if asked.method != "elicitation/create" {
+            // A model's answer costs money and may tell secrets; nobody has agreed to that here.
+            return Box::pin(async move { Err(RpcError::method_not_found(&asked.method)) });
+        }
+        let turn = self.turn.clone();
+        Box::pin(async move {
+            let asking = task::spawn_blocking(move || {
+                let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+                ask(&asked)
+            });
+            let reply = asking
+                .await
+                .map_err(|_| RpcError::new(RpcError::INTERNAL, "the question was not answered"))?;
+            Ok(reply.map_or(Reply::Cancel, |it| it).into_raw())
+        })
+    }
+}
+
+impl Reply {
+    fn into_raw(self) -> Raw {
+        match self {
+            Reply::Accept(content) => json!({ "action": "accept", "content": content }),
+            Reply::Decline => json!({ "action": "decline" }),
+            Reply::Cancel => json!({ "action": "cancel" }),
+        }
+        .into()
+    }
+}
+
+/// Goes through a form, field by field. An end of input cancels.
+fn ask(asked: &Asked) -> io::Result<Reply> {
+    let params: Value = asked.params.decode_or_default();
+    let message = printable(params["message"].as_str().unwrap_or("(no message)"));
+    say(&format!("\n`{}` asks: {message}\n", printable(&asked.source)))?;
+    if let Some(url) = params["url"].as_str() {
+        say(&format!(
+            "It wants you to open this address; look at it closely first:\n  {}\n",
+            printable(url)
+        ))?;
+    }
+    let Some(answer) = line("Answer? [y/N] ")? else { return Ok(Reply::Cancel) };
+    if !answer.eq_ignore_ascii_case("y") && !answer.eq_ignore_ascii_case("yes") {
+        return Ok(Reply::Decline);
+    }
+    let schema = &params["requestedSchema"];
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut content = Map::new();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        match fill_in(name, field, required.contains(&name.as_str()))? {
+            Some(Some(value)) => _ = content.insert(name.clone(), value),
+            Some(None) => {}
+            None => return Ok(Reply::Cancel),
+        }
+    }
+    Ok(Reply::Accept(content))
+}
+
+/// One field: the outer `None` is the end of input, the inner one a field left empty.
+fn fill_in(name: &str, field: &Value, required: bool) -> io::Result<Option<Option<Value>>> {
+    let title = printable(field["title"].as_str().unwrap_or(name));
+    if let Some(description) = field["description"].as_str() {
+        say(&format!("  {}\n", printable(description)))?;
+    }
+    let choices = choices(field);
+    let default = &field["default"];
+    let mut prompt = format!("  {title}");
+    if !choices.is_empty() {
+        prompt.push_str(&format!(" ({})", choices.join(", ")));
+    }
+    if !default.is_null() {
+        prompt.push_str(&format!(" [{}]", printable(&plain(default))));
+    }
+    prompt.push_str(": ");
+    loop {
+        let Some(typed) = line(&prompt)? else { return Ok(None) };
+        match (typed.as_str(), read(&typed, field, &choices)) {
+            ("", _) if !default.is_null() => return Ok(Some(Some(default.clone()))),
+            ("", _) if !required => return Ok(Some(None)),
+            ("", _) => say("  this one is needed\n")?,
+            (_, Ok(value)) => return Ok(Some(Some(value))),
+            (_, Err(why)) => say(&format!("  {why}\n"))?,
+        }
+    }
+}
+
+fn choices(field: &Value) -> Vec<String> {
+    let of = |list: &Value| list.as_array().into_iter().flatten().map(plain).collect::<Vec<_>>();
+    let titled = |list: &Value| {
+        list.as_array().into_iter().flatten().map(|it| plain(&it["const"])).collect::<Vec<_>>()
+    };
+    let found = [
+        of(&field["enum"]),
+        titled(&field["oneOf"]),
+        of(&field["items"]["enum"]),
+        titled(&field["items"]["anyOf"]),
+    ];
+    found.into_iter().find(|it| !it.is_empty()).unwrap_or_default().iter().map(|it| printable(it)).collect()
+}
+
+fn read(typed: &str, field: &Value, choices: &[String]) -> Result<Value, String> {
+    let known = |word: &str| match choices.is_empty() || choices.iter().any(|it| it == word) {
+        true => Ok(json!(word)),
+        false => Err(format!("'{word}' is not one of: {}", choices.join(", "))),
+    };
+    match field["type"].as_str().unwrap_or("string") {
+        "boolean" => match typed.to_ascii_lowercase().as_str() {
+            "y" | "yes" | "true" => Ok(json!(true)),
+            "n" | "no" | "false" => Ok(json!(false)),
+            _ => Err("answer y or n".to_owned()),
+        },
+        "integer" => {
+            typed.parse::<i64>().map(|it| json!(it)).map_err(|_| "a whole number is needed".to_owned())
+        }
+        "number" => typed
+            .parse::<f64>()
+            .ok()
+            .filter(|it| it.is_finite())
+            .map(|it| json!(it))
+            .ok_or("a number is needed".to_owned()),
+        "array" => typed.split(',').map(|it| known(it.trim())).collect(),
+        _ => known(typed),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn say(text: &str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(text.as_bytes())?;
+    stderr.flush()
+}
+
+/// What is typed at a prompt, without white space around it; `None` at the end of input.
+fn line(prompt: &str) -> io::Result<Option<String>> {
+    say(prompt)?;
+    let mut typed = String::new();
+    let count = io::stdin().lock().read_line(&mut typed)?;
+    Ok((count > 0).then(|| typed.trim().to_owned()))
+}
