@@ -1,4 +1,5 @@
-//! The checkout the chores work on: where it lies, and how cargo is called in it. Knows nothing of what a chore wants.
+//! The checkout the chores work on: where it lies, where its tools are, and how cargo is called in it. Knows nothing of
+//! what a chore wants.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -6,11 +7,13 @@ use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
 use crate::failure::Failure;
+use crate::provision;
 
 pub(crate) struct Checkout {
     root: PathBuf,
     cargo: OsString,
     target: Option<PathBuf>,
+    tools: PathBuf,
 }
 
 impl Checkout {
@@ -20,10 +23,12 @@ impl Checkout {
         let root = manifest.as_deref().and_then(Path::parent).ok_or_else(|| {
             Failure::new("could not tell where the repository is").hint("start this program as `cargo xtask`")
         })?;
-        let target =
-            env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()).map(absolute).transpose()?;
+        let target = env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+        let target = target.map(|folder| absolute("CARGO_TARGET_DIR", folder)).transpose()?;
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        Ok(Self { root: root.to_owned(), cargo, target })
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let tools = absolute("WHARF_TOOLS", provision::folder(set)?.into())?;
+        Ok(Self { root: root.to_owned(), cargo, target, tools })
     }
 
     pub(crate) fn path(&self, below: impl AsRef<Path>) -> PathBuf {
@@ -37,6 +42,11 @@ impl Checkout {
 
     pub(crate) fn target(&self) -> PathBuf {
         self.target.clone().unwrap_or_else(|| self.path("target"))
+    }
+
+    /// Where the provisions of the tests are.
+    pub(crate) fn tools(&self) -> &Path {
+        &self.tools
     }
 
     /// Runs cargo and shows everything it prints.
@@ -62,7 +72,7 @@ impl Checkout {
     /// The target folder is made absolute, because the commands run in the root and the user may not be there.
     pub(crate) fn cargo_command(&self) -> Command {
         let mut command = Command::new(&self.cargo);
-        command.current_dir(&self.root);
+        command.current_dir(&self.root).env("WHARF_TOOLS", &self.tools);
         if let Some(target) = &self.target {
             command.env("CARGO_TARGET_DIR", target);
         }
@@ -95,9 +105,9 @@ fn ended_badly(line: &str) -> Failure {
         .hint("its own messages above say why; run it alone while you fix it")
 }
 
-fn absolute(folder: OsString) -> Result<PathBuf, Failure> {
+fn absolute(variable: &str, folder: OsString) -> Result<PathBuf, Failure> {
     path::absolute(&folder).map_err(|error| {
-        Failure::new(format!("could not make `CARGO_TARGET_DIR` absolute: {error}"))
+        Failure::new(format!("could not make `{variable}` absolute: {error}"))
             .hint("set it to a folder that exists, or unset it")
     })
 }

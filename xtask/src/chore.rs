@@ -9,6 +9,7 @@ use crate::fuzz::Effort;
 pub(crate) enum Chore {
     Help(&'static str),
     Test,
+    Provision,
     Generate,
     Fuzz { target: Option<String>, effort: Effort },
     Bench,
@@ -21,6 +22,7 @@ Usage: cargo xtask CHORE
 
   test        set up what the tests need and run them all: unit, integration and
               doc tests, then a short run of every fuzz target
+  provision   set up what the tests need, and no more
   generate    write the generated files anew
   fuzz        run the fuzz targets for longer, or one of them on one input
   bench       run the benchmarks
@@ -34,7 +36,17 @@ Set up what the tests need and run them all.
 Usage: cargo xtask test
 
 Unit, integration and doc tests of the workspace with all features, then 10,000
-inputs for each fuzz target, always the same ones. Needs a C++ compiler.
+inputs for each fuzz target, always the same ones. Needs a C++ compiler, and npm
+for the programs that `cargo xtask provision` sets up.
+";
+
+const PROVISION_HELP: &str = "\
+Set up what the tests need: programs of other package managers.
+
+Usage: cargo xtask provision
+
+They go into the folder that WHARF_TOOLS names, else into `wharf-tools` of the
+user's cache, and stay there. What is there already is not fetched again.
 ";
 
 const GENERATE_HELP: &str = "\
@@ -75,10 +87,12 @@ impl Chore {
         match name {
             "-h" | "--help" | "help" => Ok(Self::Help(HELP)),
             "test" if asks_for_help => Ok(Self::Help(TEST_HELP)),
+            "provision" if asks_for_help => Ok(Self::Help(PROVISION_HELP)),
             "generate" if asks_for_help => Ok(Self::Help(GENERATE_HELP)),
             "fuzz" if asks_for_help => Ok(Self::Help(FUZZ_HELP)),
             "bench" if asks_for_help => Ok(Self::Help(BENCH_HELP)),
             "test" => alone(rest, Self::Test),
+            "provision" => alone(rest, Self::Provision),
             "generate" => alone(rest, Self::Generate),
             "bench" => alone(rest, Self::Bench),
             "fuzz" => fuzz(rest),
@@ -164,6 +178,8 @@ mod tests {
         check("test", "Test");
         check("test --help", "Set up what the tests need and run them all.");
         check("test now", "error: unexpected `now`");
+        check("provision", "Provision");
+        check("provision node", "error: unexpected `node`");
         check("generate", "Generate");
         check("bench -h", "Run the benchmarks of the program.");
         check("tset", "error: there is no chore `tset`");

@@ -1,6 +1,6 @@
 //! Chores of this repository, run as `cargo xtask CHORE`. What was typed becomes a `Chore`, the chore runs its steps one
 //! after the other, and the exit code says whether all of them passed. Nothing here ships, and nothing here needs more
-//! than a stable Rust toolchain and a C++ compiler (libFuzzer is C++).
+//! than a stable Rust toolchain, a C++ compiler (libFuzzer is C++) and npm, whose programs some tests run.
 
 #![expect(clippy::disallowed_methods, reason = "a program started by hand reads its own environment")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
@@ -10,6 +10,7 @@ mod chore;
 mod failure;
 mod fuzz;
 mod generate;
+mod provision;
 mod steps;
 
 use std::env;
@@ -50,6 +51,7 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
     match chore {
         Chore::Help(_) => Ok(()),
         Chore::Test => test(&checkout, steps),
+        Chore::Provision => provision::all(checkout.tools(), steps),
         Chore::Generate => generate::all(&checkout, steps),
         Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
         Chore::Bench => {
@@ -62,6 +64,7 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
 fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     const EVERYTHING: [&str; 4] = ["test", "--locked", "--workspace", "--all-features"];
     steps.run("C++ compiler", fuzz::compiler_is_there)?;
+    provision::all(checkout.tools(), steps)?;
     steps.run("tests", || checkout.cargo(EVERYTHING.iter().chain(&["--all-targets"])))?;
     steps.run("doc tests", || checkout.cargo(EVERYTHING.iter().chain(&["--doc"])))?;
     fuzz::run(checkout, steps, None, &fuzz::Effort::Smoke)

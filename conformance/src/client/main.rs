@@ -57,7 +57,8 @@ async fn run() -> Result<(), Box<dyn Error>> {
         text => serde_json::from_str(text)?,
     };
     let mut endpoint = http::Endpoint::new(server.clone(), http::Client::new(TIMEOUT)?);
-    let config = Config { server, access: access(&scenario, &context)?, scopes: Vec::new(), private_addresses: false };
+    let config =
+        Config { server, access: access(&scenario, &context)?, scopes: Vec::new(), private_addresses: false };
     endpoint.authorizer = Some(Arc::new(OAuth::new(config, Arc::new(MemoryStore::default()))));
     let mut options = Options::new(ClientInfo { name: "conformance-client".into(), version: "1.0.0".into() });
     options.host = Arc::new(Obliging);
@@ -85,7 +86,9 @@ fn access(scenario: &str, context: &Context) -> Result<Access, Box<dyn Error>> {
             return Ok(Access::Secret { id: id.clone(), secret: secret.ok_or("the secret is missing")? });
         }
         (Some(id), None) => Identity::Registered { id: id.clone(), secret },
-        (None, _) => Identity::Automatic { name: "conformance-client".into(), document: Some(DOCUMENT.parse()?) },
+        (None, _) => {
+            Identity::Automatic { name: "conformance-client".into(), document: Some(DOCUMENT.parse()?) }
+        }
     };
     Ok(Access::Person { identity, browser: Some(Arc::new(Headless::new()?)) })
 }

@@ -6,6 +6,7 @@
 //!
 //! This crate knows no configuration files, no policies, no renaming of tools, no databases and no models.
 
+mod caught;
 pub mod envelope;
 pub mod events;
 mod failure;

@@ -3,7 +3,7 @@
 //! A link only knows an [`Authorizer`], which it asks for a token before each request and tells about each refusal.
 //! [`OAuth`] is the one that signs in: it renews tokens, asks for more rights when the server wants them, and sends a
 //! person to the authorization server through a [`Browser`], if it has one. Requests that are refused at the same time
-//! share one attempt.
+//! share one attempt, and one whose request has given up is taken further by the next.
 
 mod authorizer;
 mod flow;
@@ -14,7 +14,7 @@ use crate::Failure;
 pub use authorizer::{Authorizer, Authorizing, Bearer, Refusal};
 pub(crate) use authorizer::{challenge, send};
 use flow::Start;
-use futures_util::future::{FutureExt, Shared, WeakShared};
+use futures_util::future::{FutureExt, Shared};
 use rmcp::transport::auth::{JwtSigningAlgorithm, WWWAuthenticateParams};
 use std::{
     fmt,
@@ -24,11 +24,14 @@ use std::{
     time::Duration,
 };
 pub use store::{FileStore, Grant, MemoryStore, TokenStore};
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::Instant};
 use url::Url;
 
 /// A token that ends this soon is renewed first.
 const MARGIN: Duration = Duration::from_secs(30);
+
+/// An attempt that nobody has finished for this long is not taken further.
+const STALE: Duration = Duration::from_secs(300);
 
 /// How to sign in to one server.
 #[derive(Clone, Debug)]
@@ -120,13 +123,15 @@ pub type Visit = Pin<Box<dyn Future<Output = Result<Url, String>> + Send>>;
 
 /// Signs in to one server; cheap to clone.
 #[derive(Clone)]
-pub struct OAuth(Arc<Inner>);
+pub struct OAuth {
+    account: Arc<Account>,
+    running: Arc<Mutex<Option<Running>>>,
+}
 
-struct Inner {
+struct Account {
     config: Config,
     store: Arc<dyn TokenStore>,
     held: Mutex<Held>,
-    attempt: Mutex<Option<WeakShared<Attempt>>>,
 }
 
 /// What we know of the store's contents.
@@ -137,60 +142,72 @@ enum Held {
     Read(Option<Arc<Grant>>),
 }
 
+/// The last attempt that was begun.
+struct Running {
+    since: Instant,
+    attempt: Shared<Attempt>,
+}
+
 /// An attempt to get a token. `None`: that takes a person.
 type Attempt = Pin<Box<dyn Future<Output = Result<Option<Arc<Grant>>, Failure>> + Send>>;
 
 impl OAuth {
     /// Signs in as `config` says and keeps what it gets in `store`.
     pub fn new(config: Config, store: Arc<dyn TokenStore>) -> OAuth {
-        OAuth(Arc::new(Inner { config, store, held: Mutex::default(), attempt: Mutex::default() }))
+        let account = Arc::new(Account { config, store, held: Mutex::default() });
+        OAuth { account, running: Arc::default() }
     }
 
     /// Signs in now and anew, whatever is kept. `challenge` is what the server said when it refused a request.
     pub async fn login(&self, challenge: Option<String>) -> Result<(), Failure> {
         let start = Start { stored: None, challenge, renewable: false };
-        let granted = flow::obtain(&self.0.config, start).await?;
+        let granted = flow::obtain(&self.account.config, start).await?;
         let granted = granted.ok_or_else(|| Failure::connect("could not sign in: a person has to"))?;
-        self.0.keep(granted).await.map(drop)
+        self.account.keep(granted).await.map(drop)
     }
 
     /// Forgets what was granted.
     pub async fn logout(&self) -> Result<(), Failure> {
-        let store = self.0.store.clone();
+        let store = self.account.store.clone();
         blocking(move || store.clear()).await?;
-        self.0.hold(None);
+        self.account.hold(None);
         Ok(())
     }
 
     /// Joins the attempt that is under way, or begins one.
-    fn attempt(&self, begin: impl FnOnce(Arc<Inner>) -> Attempt) -> Shared<Attempt> {
-        let mut slot = lock(&self.0.attempt);
-        if let Some(running) = slot.as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none()) {
-            return running;
+    fn attempt(&self, begin: impl FnOnce(Arc<Account>) -> Attempt) -> Shared<Attempt> {
+        let mut running = lock(&self.running);
+        match &*running {
+            Some(Running { since, attempt }) if attempt.peek().is_none() && since.elapsed() < STALE => {
+                attempt.clone()
+            }
+            _ => {
+                let attempt = begin(self.account.clone()).shared();
+                *running = Some(Running { since: Instant::now(), attempt: attempt.clone() });
+                attempt
+            }
         }
-        let attempt = begin(self.0.clone()).shared();
-        *slot = attempt.downgrade();
-        attempt
     }
 
     async fn current(&self) -> Result<Option<Bearer>, Failure> {
-        let Some(grant) = self.0.grant().await? else { return Ok(None) };
+        let Some(grant) = self.account.grant().await? else { return Ok(None) };
         if !grant.ends_within(MARGIN) {
             return Ok(bearer(&grant));
         }
         let old = grant.clone();
-        let renewed = self.attempt(|inner| Box::pin(inner.renew(old))).await;
+        let renewed = self.attempt(|account| Box::pin(account.renew(old))).await;
         // A token that could not be renewed may still be good: the server decides.
         Ok(bearer(&renewed.ok().flatten().unwrap_or(grant)))
     }
 
     async fn better(&self, refusal: Refusal) -> Result<bool, Failure> {
         let challenge = refusal.challenge.as_deref().unwrap_or("Bearer");
-        let more = WWWAuthenticateParams::parse(challenge, &self.0.config.server).is_insufficient_scope();
+        let more =
+            WWWAuthenticateParams::parse(challenge, &self.account.config.server).is_insufficient_scope();
         if !authorizer::is_bearer(challenge) || (refusal.status == 403 && !more) {
             return Ok(false);
         }
-        let granted = self.attempt(|inner| Box::pin(inner.obtain(refusal, more))).await?;
+        let granted = self.attempt(|account| Box::pin(account.obtain(refusal, more))).await?;
         Ok(granted.is_some())
     }
 }
@@ -205,7 +222,7 @@ impl Authorizer for OAuth {
     }
 }
 
-impl Inner {
+impl Account {
     /// What is held, read from the store at its first use.
     async fn grant(&self) -> Result<Option<Arc<Grant>>, Failure> {
         let held = lock(&self.held).clone();
@@ -223,7 +240,7 @@ impl Inner {
         Ok(grant)
     }
 
-    async fn renew(self: Arc<Inner>, old: Arc<Grant>) -> Result<Option<Arc<Grant>>, Failure> {
+    async fn renew(self: Arc<Account>, old: Arc<Grant>) -> Result<Option<Arc<Grant>>, Failure> {
         if let Some(other) = self.read().await?.filter(|other| **other != *old) {
             return Ok(Some(other));
         }
@@ -233,7 +250,7 @@ impl Inner {
         }
     }
 
-    async fn obtain(self: Arc<Inner>, refusal: Refusal, more: bool) -> Result<Option<Arc<Grant>>, Failure> {
+    async fn obtain(self: Arc<Account>, refusal: Refusal, more: bool) -> Result<Option<Arc<Grant>>, Failure> {
         let stored = self.read().await?;
         // Somebody else was quicker, and nobody has refused what they got.
         if let Some(other) = stored.as_ref().filter(|other| bearer(other) != refusal.sent) {
@@ -332,6 +349,6 @@ impl fmt::Debug for Access {
 
 impl fmt::Debug for OAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OAuth").field("config", &self.0.config).finish_non_exhaustive()
+        f.debug_struct("OAuth").field("config", &self.account.config).finish_non_exhaustive()
     }
 }

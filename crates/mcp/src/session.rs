@@ -5,6 +5,7 @@
 
 mod answers;
 mod conversation;
+mod departure;
 mod evidence;
 mod handshake;
 mod host;
@@ -22,7 +23,7 @@ pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
 pub use pages::{List, ListLimits, Listing};
 use std::{borrow::Cow, sync::Arc, time::Duration};
-pub(crate) use terms::LEGACY;
+pub(crate) use terms::{BATCHING, LEGACY};
 pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms};
 use tokio::{task::JoinSet, time::Instant};
 use wire::Wire;

@@ -1,18 +1,38 @@
 //! Servers that are child processes, spoken to over their stdin and stdout.
 //!
-//! A [`Command`] says everything about the process; nothing of our own environment leaks into it. Opening it starts
-//! the process in a group of its own; hanging up climbs the stop ladder: close stdin, TERM to the group, KILL.
+//! A [`Command`] says everything about the process; nothing of our own environment leaks into it. Hanging up climbs the
+//! stop ladder: close stdin, TERM, KILL. With a supervisor it reaches whatever the server started, and it is climbed even
+//! when we are killed ourselves; without one it reaches the server's process group.
 
 mod charset;
+mod group;
+mod leash;
+#[cfg(target_os = "linux")]
+mod lifeline;
 mod process;
 mod pump;
+#[cfg(target_os = "linux")]
+mod supervise;
+#[cfg(target_os = "linux")]
+mod supervised;
 mod tail;
+#[cfg(target_os = "linux")]
+mod tree;
 
 use crate::{Failure, Link, Opener, Opening, frame::FRAME_LIMIT};
 pub use charset::Charset;
 pub(crate) use charset::Transcoder;
 use process::Process;
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+#[cfg(target_os = "linux")]
+pub use supervise::supervise;
+
+/// The first word on the command line of a program that is to be a supervisor: it then hands the others to `supervise`,
+/// before it does anything else.
+pub const SUPERVISE: &str = "__supervise";
+
+/// How long the command that comes last may take.
+const LAST_GRACE: Duration = Duration::from_secs(10);
 
 /// How a server process is started, talked to and stopped.
 #[derive(Clone, Debug)]
@@ -31,6 +51,11 @@ pub struct Command {
     pub frame_limit: usize,
     /// How long each step of the stop ladder waits.
     pub patience: Patience,
+    /// A program that understands [`SUPERVISE`], as an absolute path. Without it, and anywhere but on Linux, the server is
+    /// held by its process group alone, which it can leave.
+    pub supervisor: Option<PathBuf>,
+    /// A program and its arguments, run by the supervisor when nothing is left of the server; empty for none.
+    pub last: Vec<OsString>,
 }
 
 /// How long each step of the stop ladder waits before the next.
@@ -66,13 +91,20 @@ impl Command {
             charset: Charset::UTF_8,
             frame_limit: FRAME_LIMIT,
             patience: Patience::default(),
+            supervisor: None,
+            last: Vec::new(),
         }
     }
 
-    fn start(&self) -> Result<Link, Failure> {
-        let process = Process::spawn(self).map_err(|error| self.not_started(&error))?;
+    async fn start(&self) -> Result<Link, Failure> {
+        let process = Process::start(self).await.map_err(|error| self.not_started(&error))?;
         let (charset, limit) = (self.charset, self.frame_limit);
         Ok(Link::start(false, move |far_end| pump::run(process, charset, limit, far_end)))
+    }
+
+    /// How much longer a stop may take because of what is run last.
+    fn last_grace(&self) -> Duration {
+        if self.last.is_empty() { Duration::ZERO } else { LAST_GRACE }
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {
@@ -91,7 +123,7 @@ impl Command {
 
 impl Opener for Command {
     fn open(&self) -> Opening<'_> {
-        Box::pin(async { self.start() })
+        Box::pin(self.start())
     }
 
     fn starts_process(&self) -> bool {

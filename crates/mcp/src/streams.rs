@@ -69,7 +69,9 @@ where
 
 /// Writes what was queued before the session hung up.
 async fn hang_up(mut sink: impl AsyncWrite + Unpin, mut far_end: FarEnd, mut outbox: Outbox) -> Goodbye {
-    while let Ok(message) = far_end.outbound.try_recv() {
+    while outbox.has_room()
+        && let Ok(message) = far_end.outbound.try_recv()
+    {
         outbox.push(&message);
     }
     let flush = async {

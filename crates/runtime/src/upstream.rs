@@ -1,5 +1,7 @@
 //! A source that can be reached: opens sessions to it, and says in the user's words why it could not.
 
+mod container;
+mod credentials;
 mod host;
 mod opener;
 mod program;
@@ -9,6 +11,7 @@ use crate::{
     fault::Fault,
     redact::Redactor,
 };
+pub use credentials::Login;
 pub use host::{Asked, Consent, Declines};
 use std::{
     path::PathBuf,
@@ -28,8 +31,14 @@ pub struct Ground {
     pub scratch: PathBuf,
     /// The pool of HTTP connections.
     pub http: Client,
+    /// Where grants of remote servers are kept, if anywhere.
+    pub credentials: Option<PathBuf>,
     /// Strikes secrets out of what servers say.
     pub redactor: Arc<Redactor>,
+    /// The program that holds servers' processes together, if there is one: see [`stdio::Command::supervisor`].
+    ///
+    /// [`stdio::Command::supervisor`]: wharf_mcp::stdio::Command::supervisor
+    pub supervisor: Option<PathBuf>,
 }
 
 /// A source, and what it takes to reach it.

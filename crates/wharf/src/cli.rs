@@ -87,6 +87,14 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FOLDER")]
         save: Option<PathBuf>,
     },
+    /// Sign in to a remote server
+    Login {
+        /// The server
+        name: String,
+        /// Forget what was granted instead
+        #[arg(long)]
+        logout: bool,
+    },
     /// Print the JSON Schema of agent.yaml, for editors
     Schema,
     /// Print completions for a shell

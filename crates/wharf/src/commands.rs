@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod init;
 mod list;
+mod login;
 mod prompt;
 mod read;
 mod schema;
@@ -51,6 +52,9 @@ pub(crate) fn run(cli: Cli) -> Exit {
         }
         Command::Read { uri, save } => {
             dock::run(&common, &around, output, |dock| Box::pin(read::run(dock, uri, save)))
+        }
+        Command::Login { name, logout } => {
+            dock::run(&common, &around, output, |dock| Box::pin(login::run(dock, name, logout)))
         }
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),

@@ -58,7 +58,13 @@ pub(crate) fn run(
         }
     };
     let redactor = Arc::new(Redactor::of(&plan));
-    let ground = Ground { scratch: around.scratch(), http, redactor };
+    let ground = Ground {
+        scratch: around.scratch(),
+        http,
+        credentials: around.credentials(),
+        redactor,
+        supervisor: around.supervisor(),
+    };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),
         None => Arc::new(Declines),
@@ -75,6 +81,12 @@ pub(crate) fn run(
 impl Dock {
     pub(crate) fn sources(&self) -> &[Source] {
         &self.plan.sources
+    }
+
+    /// One source that can be reached.
+    pub(crate) fn upstream(&self, name: &str) -> Option<Upstream> {
+        let source = self.plan.sources.iter().find(|it| it.name.expose() == name)?;
+        Some(Upstream::new(Arc::new(source.clone()), self.ground.clone()))
     }
 
     /// Connects to those sources that are wanted and asks each for some lists. One that fails does not stop the others.

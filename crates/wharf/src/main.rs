@@ -19,6 +19,10 @@ use exit::Exit;
 use std::{panic, process::ExitCode};
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(words) = surroundings::supervised() {
+        return wharf_mcp::stdio::supervise(words);
+    }
     let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
     // The panic itself has been printed by then.
     outcome.unwrap_or(Exit::OurBug).into()

@@ -89,9 +89,20 @@ impl Surroundings {
         })
     }
 
+    /// Where what remote servers granted is kept.
+    pub(crate) fn credentials(&self) -> Option<PathBuf> {
+        self.state().map(|it| it.join("credentials"))
+    }
+
     /// Where short-lived folders are made.
     pub(crate) fn scratch(&self) -> PathBuf {
         env::temp_dir()
+    }
+
+    /// What holds the processes of servers together: this program. On Linux it is found even when its file was replaced.
+    pub(crate) fn supervisor(&self) -> Option<PathBuf> {
+        let itself = PathBuf::from("/proc/self/exe");
+        if itself.exists() { Some(itself) } else { env::current_exe().ok() }
     }
 
     /// The absolute path of a program on PATH, and otherwise where it was looked for.
@@ -107,6 +118,13 @@ impl Surroundings {
             .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
             .find(|it| is_executable(it))
     }
+}
+
+/// What to supervise, if that is what this process was started for.
+#[cfg(target_os = "linux")]
+pub(crate) fn supervised() -> Option<impl Iterator<Item = std::ffi::OsString>> {
+    let mut words = env::args_os().skip(1);
+    (words.next()? == wharf_mcp::stdio::SUPERVISE).then_some(words)
 }
 
 /// Whether colour is unwelcome everywhere.

@@ -46,11 +46,11 @@ pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant
         Access::Secret { .. } | Access::Key { .. } => found.by_credentials(stored.as_ref()).await.map(Some),
         Access::Person { identity, browser } => {
             let mut found = found;
-            if renewable && let Some(grant) = stored.as_ref().filter(|grant| grant.refresh_token().is_some())
+            if renewable
+                && let Some(grant) = stored.as_ref().filter(|grant| grant.refresh_token().is_some())
+                && let Some(renewed) = found.refresh(grant).await?
             {
-                if let Some(renewed) = found.refresh(grant).await? {
-                    return Ok(Some(renewed));
-                }
+                return Ok(Some(renewed));
             }
             match browser {
                 Some(browser) => found.by_person(identity, &**browser, stored.as_ref()).await.map(Some),

@@ -86,6 +86,10 @@ impl OAuthHttpClient for Transport {
                 answer = answer.header(name, value);
             }
             let mut body = Vec::new();
+            // Asked without credentials, a server may open a stream that never ends, and of no interest here.
+            if crate::http::is_stream(&response) {
+                return Ok(answer.body(body)?);
+            }
             while let Some(chunk) = response.chunk().await? {
                 if body.len() + chunk.len() > BODY_LIMIT {
                     return Err("the answer is longer than the limit".into());

@@ -6,7 +6,7 @@ use super::{
     listen,
 };
 use crate::{
-    Outbound, Raw, RpcError,
+    Outbound, Raw, RpcError, caught,
     session::{Era, LATEST_LEGACY, LEGACY, MODERN, MetaKey, meta},
 };
 use serde_json::json;
@@ -77,7 +77,7 @@ async fn answer_legacy<H: Handler>(
             peer.set_log_level(level);
             Ok(Raw::empty_object())
         }
-        _ => service.handler().handle(request, client).await,
+        _ => caught::answer(async { service.handler().handle(request, client).await }).await,
     }
 }
 
@@ -92,7 +92,7 @@ async fn answer_modern<H: Handler>(
         "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
             Err(RpcError::method_not_found(&request.method))
         }
-        _ => service.handler().handle(request, client).await,
+        _ => caught::answer(async { service.handler().handle(request, client).await }).await,
     }
 }
 

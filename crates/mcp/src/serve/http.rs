@@ -4,6 +4,7 @@
 //! JSON unless something has to be said before it; then it is a stream of events. The handler runs inside the response:
 //! a client that closes the connection drops it.
 
+mod batch;
 mod guard;
 mod legacy;
 mod modern;
@@ -99,10 +100,7 @@ impl<H: Handler> HttpService<H> {
         match envelope::read(&body.to_bytes()) {
             Reading::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
             Reading::Message(message) => self.legacy(message, parts).await,
-            Reading::Batch(_) => {
-                let error = RpcError::new(RpcError::INVALID_REQUEST, "batches are not served");
-                response::refusal(StatusCode::BAD_REQUEST, None, error)
-            }
+            Reading::Batch(messages) => self.batch(messages, parts),
             Reading::Noise => {
                 let error = RpcError::new(RpcError::PARSE_ERROR, "the body is no message");
                 response::refusal(StatusCode::BAD_REQUEST, None, error)

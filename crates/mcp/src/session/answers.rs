@@ -1,7 +1,7 @@
 //! The server's questions that the host is answering.
 
 use super::host::Host;
-use crate::{Raw, RpcError};
+use crate::{Raw, RpcError, caught};
 use std::{collections::HashMap, sync::Arc};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -25,18 +25,24 @@ impl Answers {
         if self.tasks.len() >= AT_ONCE {
             return Err(RpcError::new(RpcError::INTERNAL, "too many requests at once"));
         }
-        let answering = self.host.answer(method, params.map(|params| params.detached()));
+        let (host, method) = (self.host.clone(), method.to_owned());
+        let params = params.map(|params| params.detached());
+        let answering = caught::answer(async move { host.answer(&method, params).await });
         let key = id.as_bytes().to_vec();
         let handle = self.tasks.spawn(async move { (id, answering.await) });
         self.handles.insert(key, handle);
         Ok(())
     }
 
-    /// The next answer that is ready; `None` if none is being found, or one was given up.
+    /// The next answer that is ready; `None` if none is being found.
     pub(super) async fn next(&mut self) -> Option<(Raw, Result<Raw, RpcError>)> {
-        let (id, outcome) = self.tasks.join_next().await?.ok()?;
-        self.handles.remove(id.as_bytes());
-        Some((id, outcome))
+        loop {
+            // One that was given up is passed over: others may be under way.
+            if let Ok((id, outcome)) = self.tasks.join_next().await? {
+                self.handles.remove(id.as_bytes());
+                return Some((id, outcome));
+            }
+        }
     }
 
     /// The server does not want this answer any more.

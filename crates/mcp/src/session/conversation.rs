@@ -5,6 +5,7 @@
 
 use super::{
     answers::Answers,
+    departure::Departure,
     host::Host,
     news::{News, NewsDesk},
     terms::{Era, Terms},
@@ -34,8 +35,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What a handle wants.
 pub(crate) enum Ask {
-    Request { message: Outbound, reply: Reply, on_progress: Option<OnProgress> },
+    Request { message: Outbound, reply: Reply, on_progress: Option<OnProgress>, departure: Departure },
     Say(Outbound),
+    Tell(News),
 }
 
 type Reply = oneshot::Sender<Result<Raw, Failure>>;
@@ -59,6 +61,7 @@ struct Waiting {
     on_progress: Option<OnProgress>,
     /// Whether it is part of the handshake, which must not be cancelled.
     handshake: bool,
+    departure: Departure,
     /// The position of the request among all that the link was given; `None` while it is still queued here.
     given: Option<u64>,
 }
@@ -158,14 +161,16 @@ impl Conversation {
         match ask {
             // Whoever asked has left meanwhile.
             Ask::Request { reply, .. } if reply.is_closed() => {}
-            Ask::Request { message, reply, on_progress } => {
+            Ask::Request { message, reply, on_progress, departure } => {
                 if let Outbound::Request { id, method, .. } = &message {
                     let handshake = matches!(&**method, "initialize" | "server/discover");
-                    self.unanswered.insert(*id, Waiting { reply, on_progress, handshake, given: None });
+                    let waiting = Waiting { reply, on_progress, handshake, departure, given: None };
+                    self.unanswered.insert(*id, waiting);
                 }
                 self.queue.push_back(message);
             }
             Ask::Say(message) => self.queue.push_back(message),
+            Ask::Tell(news) => self.desk.tell(news),
         }
     }
 
@@ -174,12 +179,15 @@ impl Conversation {
         while !self.queue.is_empty() {
             let Ok(permit) = self.link.outbound.try_reserve() else { return };
             let Some(message) = self.queue.pop_front() else { return };
-            self.given += 1;
             if let Outbound::Request { id, .. } = message
                 && let Some(waiting) = self.unanswered.get_mut(&id)
             {
-                waiting.given = Some(self.given);
+                if !waiting.departure.leave() {
+                    continue;
+                }
+                waiting.given = Some(self.given + 1);
             }
+            self.given += 1;
             permit.send(message);
         }
     }

@@ -3,27 +3,32 @@
 //! In the 2026-07-28 era a server cannot ask its client anything. Instead its result says what it needs; the same
 //! request is then sent again, under a new id, with the answers and the server's opaque state.
 
-use super::{Request, Session, meta};
-use crate::{Failure, Raw};
-use tokio::time;
+use super::{List, News, OnProgress, Request, Session, meta};
+use crate::{
+    Failure, Raw, RpcError, caught,
+    model::{Read, Tool},
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::{self, Instant};
+
+/// One request, from its first round to its last.
+struct Rounds<'a> {
+    session: &'a Session,
+    deadline: Instant,
+    request: Request,
+    /// Told about the progress of every round.
+    told: Option<Arc<Mutex<OnProgress>>>,
+}
 
 /// Sends `request` as often as the server needs, up to the cap.
-pub(super) async fn drive(session: &Session, request: Request) -> Result<Raw, Failure> {
+pub(super) async fn drive(session: &Session, mut request: Request) -> Result<Raw, Failure> {
     let deadline = session.deadline(&request);
-    let Request { method, params, mut on_progress, name, header_params, .. } = request;
-    let first = params.unwrap_or_else(Raw::empty_object);
+    let first = request.params.take().unwrap_or_else(Raw::empty_object);
+    let told = request.on_progress.take().map(|told| Arc::new(Mutex::new(told)));
+    let mut rounds = Rounds { session, deadline, request, told };
     let mut params = first.clone();
     for _ in 0..=session.settings.max_rounds {
-        let round = Request {
-            method: method.clone(),
-            params: Some(params),
-            deadline: Some(deadline),
-            // Progress is told for the first round, which for nearly every request is the only one.
-            on_progress: on_progress.take(),
-            name: name.clone(),
-            header_params: header_params.clone(),
-        };
-        let result = session.exchange(round).await?;
+        let result = rounds.exchange(params).await?;
         let Some(kind) = result_type(&result) else { return Ok(result) };
         match kind.as_str() {
             "complete" => return Ok(result),
@@ -41,6 +46,56 @@ pub(super) async fn drive(session: &Session, request: Request) -> Result<Raw, Fa
     Err(Failure::protocol(format!("the server asked for more input {rounds} times over")))
 }
 
+impl Rounds<'_> {
+    /// One round. A server that misses headers has changed the tool since we read its schema: then the schema is read
+    /// again, and if it wants other headers now, the round is sent once more with those.
+    async fn exchange(&mut self, params: Raw) -> Result<Raw, Failure> {
+        let failure = match self.session.exchange(self.round(params.clone())).await {
+            Err(failure) if failure.rpc_code() == Some(RpcError::HEADER_MISMATCH) => failure,
+            outcome => return outcome,
+        };
+        if !self.read_tool_again(&params).await {
+            return Err(failure);
+        }
+        self.session.exchange(self.round(params)).await
+    }
+
+    fn round(&self, params: Raw) -> Request {
+        let Request { method, name, header_params, .. } = &self.request;
+        Request {
+            method: method.clone(),
+            params: Some(params),
+            deadline: Some(self.deadline),
+            on_progress: self.told.as_ref().map(shared),
+            name: name.clone(),
+            header_params: header_params.clone(),
+        }
+    }
+
+    /// Whether the tool wants other headers than it was sent.
+    async fn read_tool_again(&mut self, params: &Raw) -> bool {
+        let Some(name) = self.request.name.as_deref().filter(|_| self.request.method == "tools/call") else {
+            return false;
+        };
+        self.session.wire.tell(News::ToolsChanged).await;
+        // Boxed, because reading a list is itself a request.
+        let listing = time::timeout_at(self.deadline, Box::pin(self.session.list(List::Tools))).await;
+        let Ok(Ok(listing)) = listing else { return false };
+        let mut tools = listing.items.iter().filter_map(|raw| Tool::read(raw).ok());
+        let Some(tool) = tools.find(|tool| tool.name == name) else { return false };
+        let wanted = tool.header_params(params.member("arguments").as_ref());
+        let differs = wanted != self.request.header_params;
+        self.request.header_params = wanted;
+        differs
+    }
+}
+
+/// The teller of one round among others, of which only one is under way at a time.
+fn shared(told: &Arc<Mutex<OnProgress>>) -> OnProgress {
+    let told = told.clone();
+    Box::new(move |at| told.lock().unwrap_or_else(PoisonError::into_inner)(at))
+}
+
 /// The `resultType`, where one is given. Looking for the bytes first spares large results a second reading.
 fn result_type(result: &Raw) -> Option<String> {
     memchr::memmem::find(result.as_bytes(), b"\"resultType\"")?;
@@ -54,7 +109,8 @@ async fn answers(session: &Session, result: &Raw) -> Result<Option<Raw>, Failure
     for (key, question) in questions.members().0 {
         let question = Raw::parse(question.get().to_owned()).map_err(|_| unclear())?;
         let method: String = question.member("method").and_then(|it| it.decode().ok()).ok_or_else(unclear)?;
-        let answer = session.settings.host.answer(&method, question.member("params")).await;
+        let answering = async { session.settings.host.answer(&method, question.member("params")).await };
+        let answer = caught::answer(answering).await;
         let answer =
             answer.map_err(|error| Failure::protocol(format!("the server needs `{method}`: {error}")))?;
         answers.push((key.into_owned(), answer));

@@ -13,7 +13,7 @@ pub const LATEST_LEGACY: &str = "2025-11-25";
 pub(crate) const LEGACY: [&str; 4] = [LATEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The only version in which several messages may share a frame.
-const BATCHING: &str = "2025-03-26";
+pub(crate) const BATCHING: &str = "2025-03-26";
 
 /// Which of the two protocols is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,8 +2,9 @@
 
 use super::{
     conversation::{Ask, Conversation},
+    departure::Departure,
     host::Host,
-    news::{self, NewsFeed},
+    news::{self, News, NewsFeed},
     terms::Terms,
 };
 use crate::{Failure, Goodbye, Link, Outbound, Raw, Sent};
@@ -127,13 +128,20 @@ impl Wire {
             return Err(Failure::protocol("only a request can be answered"));
         };
         let guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
-        let ask = Ask::Request { message, reply, on_progress };
+        let departure = Departure::default();
+        let ask = Ask::Request { message, reply, on_progress, departure: departure.clone() };
         match time::timeout_at(deadline, self.asks.send(ask)).await {
             Err(_) => return Err(Failure::timeout(Sent::No)),
             Ok(Err(_)) => return Err(self.reach.ended.failure().await),
             Ok(Ok(())) => {}
         }
-        self.reach.wait(guard, answer, deadline).await
+        self.reach.wait(guard, answer, &departure, deadline).await
+    }
+
+    /// Tells whoever reads the news something that the server has shown rather than said.
+    pub(crate) async fn tell(&self, news: News) {
+        // Nobody needs news of a conversation that is over.
+        let _ = self.asks.send(Ask::Tell(news)).await;
     }
 
     pub(crate) async fn notify(&self, message: Outbound) -> Result<(), Failure> {
@@ -150,7 +158,8 @@ impl WeakWire {
         let asks = self.asks.upgrade()?;
         let id = self.reach.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
-        let ask = Ask::Request { message: make(id), reply, on_progress: None };
+        let departure = Departure::default();
+        let ask = Ask::Request { message: make(id), reply, on_progress: None, departure };
         asks.send(ask).await.ok()?;
         drop(asks);
         answer.await.ok()
@@ -162,10 +171,12 @@ impl Reach {
         &self,
         mut guard: AbandonOnDrop<'_>,
         answer: oneshot::Receiver<Result<Raw, Failure>>,
+        departure: &Departure,
         deadline: Instant,
     ) -> Result<Raw, Failure> {
         match time::timeout_at(deadline, answer).await {
             // The guard stays armed: the server is told.
+            Err(_) if departure.keep() => Err(Failure::timeout(Sent::No)),
             Err(_) => Err(Failure::timeout(Sent::Unknown)),
             Ok(answered) => {
                 guard.armed = false;

@@ -1,13 +1,8 @@
-//! One child process in a group of its own, and the ladder that stops it.
+//! One server process and its pipes, and the ladder that stops it.
 
-use super::{Command, Patience, tail::Tail};
+use super::{Command, Patience, leash::Leash, tail::Tail};
 use crate::Exit;
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::{
-    io,
-    process::{ExitStatus, Stdio},
-    time::Duration,
-};
+use std::{io, time::Duration};
 use tokio::{
     io::AsyncReadExt,
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
@@ -21,70 +16,87 @@ const PIPE: usize = 1 << 20;
 /// How long a closing server's last words are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// How long the kernel has to end what was killed.
+pub(super) const AFTER_KILL: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) child: Child,
+    pub(super) leash: Leash,
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
     pub(super) tail: Tail,
-    group: Option<Pid>,
     patience: Patience,
+    after_kill: Duration,
 }
 
-impl Process {
-    pub(super) fn spawn(command: &Command) -> io::Result<Process> {
-        let mut child = tokio::process::Command::new(&command.program)
-            .args(&command.args)
-            .env_clear()
-            .envs(command.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&command.cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
-        let piped = || io::Error::other("a pipe is missing");
-        let stdin = child.stdin.take().ok_or_else(piped)?;
-        let stdout = child.stdout.take().ok_or_else(piped)?;
-        let stderr = child.stderr.take().ok_or_else(piped)?;
+/// Our ends of a server's pipes.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+impl Pipes {
+    pub(super) fn of(child: &mut Child, stdin: Option<ChildStdin>) -> io::Result<Pipes> {
+        let missing = || io::Error::other("a pipe is missing");
+        let stdin = stdin.ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
         #[cfg(target_os = "linux")]
         {
             // Refused when the user's pipes are many already; the usual size works too.
             let _ = rustix::pipe::fcntl_setpipe_size(&stdin, PIPE);
             let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
         }
+        Ok(Pipes { stdin, stdout, stderr })
+    }
+}
+
+impl Process {
+    pub(super) async fn start(command: &Command) -> io::Result<Process> {
+        let (leash, Pipes { stdin, stdout, stderr }) = Leash::start(command).await?;
         let (stdin, tail, patience) = (Some(stdin), Tail::default(), command.patience);
-        Ok(Process { child, stdin, stdout, stderr, tail, group, patience })
+        let after_kill = AFTER_KILL + command.last_grace();
+        Ok(Process { leash, stdin, stdout, stderr, tail, patience, after_kill })
     }
 
-    /// Climbs the ladder until the process has ended, then ends what is left of its group.
+    /// Climbs the ladder until the process has ended, then ends what it has left behind.
     pub(super) async fn stop(&mut self) -> Option<Exit> {
         self.stdin = None;
-        let mut status = self.ended_within(self.patience.after_eof).await;
-        if status.is_none() {
-            self.signal(Signal::TERM);
-            status = self.ended_within(self.patience.after_term).await;
+        let Patience { after_eof, after_term } = self.patience;
+        let mut end = self.within(after_eof, async |leash| leash.ended().await).await;
+        if end.is_none() {
+            self.leash.terminate();
+            end = self.within(after_term, async |leash| leash.ended().await).await;
         }
-        self.signal(Signal::KILL);
-        if status.is_none() {
-            status = self.child.wait().await.ok();
+        if end.is_some() {
+            self.within(after_term, async |leash| leash.deserted().await).await;
+        }
+        self.leash.kill();
+        self.within(self.after_kill, async |leash| leash.deserted().await).await;
+        if end.is_none() {
+            end = self.within(Duration::ZERO, async |leash| leash.ended().await).await;
         }
         self.hear_last_words().await;
-        status.and_then(exit)
+        end.flatten()
     }
 
-    /// Waits for the end while emptying the pipes: a process that cannot write cannot end either.
-    async fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let Process { child, stdout, stderr, tail, .. } = self;
+    /// Waits for something while emptying the pipes: a process that cannot write cannot end either.
+    async fn within<T>(
+        &mut self,
+        patience: Duration,
+        wait: impl AsyncFnOnce(&mut Leash) -> T,
+    ) -> Option<T> {
+        let Process { leash, stdout, stderr, tail, .. } = self;
         let emptied = async {
             tokio::join!(discard(stdout), collect(stderr, tail));
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            status = child.wait() => status.ok(),
+            biased;
+            happened = wait(leash) => Some(happened),
             () = emptied => None,
             () = time::sleep(patience) => None,
         }
@@ -93,20 +105,6 @@ impl Process {
     /// Reads the rest of stderr, which a surviving grandchild may hold open for ever.
     pub(super) async fn hear_last_words(&mut self) {
         let _ = time::timeout(LAST_WORDS, collect(&mut self.stderr, &mut self.tail)).await;
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // The group may be gone already, which is what we want.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-}
-
-/// A dropped process takes its group with it: there is no time for a ladder in a destructor.
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
     }
 }
 
@@ -120,9 +118,4 @@ async fn collect(stderr: &mut ChildStderr, tail: &mut Tail) {
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         tail.push(&chunk[..count]);
     }
-}
-
-pub(super) fn exit(status: ExitStatus) -> Option<Exit> {
-    use std::os::unix::process::ExitStatusExt;
-    status.code().map(Exit::Code).or_else(|| status.signal().map(Exit::Signal))
 }

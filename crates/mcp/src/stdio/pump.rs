@@ -3,14 +3,14 @@
 //! One task does all of it, because it also decides when the conversation is over: the session hung up, the process
 //! ended (even if a grandchild keeps its stdout open), stdout closed, or the server broke the protocol.
 
-use super::{Charset, process, process::Process};
+use super::{Charset, process::Process};
 use crate::{
-    Goodbye, Inbound,
+    Exit, Goodbye, Inbound,
     link::FarEnd,
     outbox::Outbox,
     reader::{Reader, Stop},
 };
-use std::{io, process::ExitStatus, time::Duration};
+use std::{io, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time,
@@ -37,13 +37,13 @@ enum Event {
     Read(io::Result<usize>),
     Wrote(io::Result<usize>),
     Talked(io::Result<usize>),
-    Ended(io::Result<ExitStatus>),
+    Ended(Option<Exit>),
 }
 
 /// Why the pump stopped.
 enum End {
     HungUp,
-    Ended(Option<ExitStatus>),
+    Ended(Option<Exit>),
     OutputClosed,
     InputClosed,
     Breach(String),
@@ -63,7 +63,7 @@ impl Pump {
         let mut talk = vec![0; 16 << 10];
         let mut talking = true;
         loop {
-            let Process { child, stdin, stdout, stderr, tail, .. } = &mut self.process;
+            let Process { leash, stdin, stdout, stderr, tail, .. } = &mut self.process;
             let waiting = self.outbox.is_waiting();
             let event = tokio::select! {
                 count = self.far_end.outbound.recv_many(&mut queued, TAKEN), if self.outbox.has_room() => {
@@ -72,7 +72,7 @@ impl Pump {
                 wrote = write(stdin, self.outbox.bytes()), if waiting => Event::Wrote(wrote),
                 read = self.reader.fill(stdout) => Event::Read(read),
                 talked = stderr.read(&mut talk), if talking => Event::Talked(talked),
-                ended = child.wait() => Event::Ended(ended),
+                exit = leash.ended() => Event::Ended(exit),
                 // Also while the outbox is full and nothing more is taken from the session.
                 () = self.far_end.inbound.closed() => return End::HungUp,
             };
@@ -89,7 +89,7 @@ impl Pump {
                 Event::Read(_) => return End::OutputClosed,
                 Event::Talked(Ok(count @ 1..)) => tail.push(&talk[..count]),
                 Event::Talked(_) => talking = false,
-                Event::Ended(status) => return End::Ended(status.ok()),
+                Event::Ended(exit) => return End::Ended(exit),
             }
         }
     }
@@ -101,7 +101,7 @@ impl Pump {
                 let exit = self.stop().await;
                 return Goodbye { exit, ..self.goodbye("we hung up") };
             }
-            End::Ended(status) => self.last_words(status, "the server ended").await,
+            End::Ended(exit) => self.last_words(exit, "the server ended").await,
             End::OutputClosed => self.close_to_the_end("the server closed its output").await,
             End::InputClosed => self.close_to_the_end("the server closed its input").await,
             End::Breach(why) => Goodbye { protocol: true, ..self.goodbye(why) },
@@ -113,15 +113,15 @@ impl Pump {
 
     /// A server that closes a pipe is usually about to end; then its exit says more.
     async fn close_to_the_end(&mut self, otherwise: &str) -> Goodbye {
-        let status = time::timeout(EXIT_GRACE, self.process.child.wait()).await.ok().and_then(Result::ok);
-        let cause = if status.is_some() { "the server ended" } else { otherwise };
-        self.last_words(status, cause).await
+        let ended = time::timeout(EXIT_GRACE, self.process.leash.ended()).await;
+        let cause = if ended.is_ok() { "the server ended" } else { otherwise };
+        self.last_words(ended.ok().flatten(), cause).await
     }
 
-    async fn last_words(&mut self, status: Option<ExitStatus>, cause: &str) -> Goodbye {
+    async fn last_words(&mut self, exit: Option<Exit>, cause: &str) -> Goodbye {
         self.read_leftovers().await;
         self.process.hear_last_words().await;
-        Goodbye { exit: status.and_then(process::exit), ..self.goodbye(cause) }
+        Goodbye { exit, ..self.goodbye(cause) }
     }
 
     fn goodbye(&self, cause: impl Into<String>) -> Goodbye {
@@ -130,8 +130,10 @@ impl Pump {
     }
 
     /// Stops the process. What was queued before the session hung up is still written first.
-    async fn stop(&mut self) -> Option<crate::Exit> {
-        while let Ok(message) = self.far_end.outbound.try_recv() {
+    async fn stop(&mut self) -> Option<Exit> {
+        while self.outbox.has_room()
+            && let Ok(message) = self.far_end.outbound.try_recv()
+        {
             self.outbox.push(&message);
         }
         let flush = async {

@@ -208,3 +208,28 @@ async fn what_is_no_matter_of_eras_fails_at_once() {
         "Connect No None: could not connect to `http://127.0.0.1:1`: Connection refused (os error 111)"
     );
 }
+
+#[tokio::test]
+async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
+    let missed = r#"POST tools/call: 400 {"id":$id,"error":{"code":-32020,"message":"a header is missing"}}"#;
+    let answered = r#"POST tools/call: json {"id":$id,"result":1}"#;
+    let region = r#"{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}"#;
+    let refused = "Rpc Yes Some(400): the server answered with an error: a header is missing (-32020)";
+    let (once, twice) = ("POST tools/call, POST tools/list", "POST tools/call, POST tools/list, POST tools/call");
+    for (tool, calls, expected, keys) in [
+        (region, vec![missed, answered], "1", twice),
+        (region, vec![missed], refused, twice),
+        (r#"{"name":"t","inputSchema":{}}"#, vec![missed, answered], refused, once),
+        (r#"{"name":"other","inputSchema":{}}"#, vec![missed, answered], refused, once),
+    ] {
+        let list = format!(r#"POST tools/list: json {{"id":$id,"result":{{"tools":[{tool}]}}}}"#);
+        let (fake, mut connected) = connect(&format!("{MODERN}\n{list}\n{}", calls.join("\n"))).await;
+        let arguments = Raw::from(serde_json::json!({ "region": "eu" }));
+        let outcome = connected.session.request(Request::call_tool("t", Some(&arguments))).await;
+        assert_eq!(say(outcome), expected);
+        assert_eq!(fake.keys(), format!("POST server/discover, {keys}"));
+        let repeated = fake.heard().pop().unwrap().head.contains("mcp-param-region: eu");
+        assert_eq!(repeated, keys == twice);
+        assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
+    }
+}

@@ -5,7 +5,10 @@
 mod eras;
 mod fake;
 mod fake_http;
+mod fake_oauth;
 mod http;
+mod interop;
+mod oauth;
 mod processes;
 mod serving;
 mod serving_http;

@@ -1,7 +1,10 @@
 //! Servers that are real processes: shell scripts, which know nothing of us.
 
 use crate::eras::options;
-use std::time::{Duration, Instant};
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
 use wharf_mcp::{
     Class, Exit, Failure, Options, Raw, Request, Sent, Session, stdio::Charset, stdio::Command,
     stdio::Patience,
@@ -49,12 +52,19 @@ fn left_running(marker: &str) -> bool {
     lines.into_iter().any(|line| String::from_utf8_lossy(&line).replace('\0', " ").trim_end() == marker)
 }
 
-#[test]
-fn what_runs_is_seen() {
-    let mut child = std::process::Command::new("/bin/sleep").arg("987.0").spawn().unwrap();
-    assert!(left_running("/bin/sleep 987.0"));
-    child.kill().unwrap();
-    child.wait().unwrap();
+#[tokio::test]
+async fn what_runs_is_seen() {
+    let mut command = tokio::process::Command::new("/bin/sleep");
+    let mut child =
+        command.arg("987.0").stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    // A process has its command line a moment after it was started.
+    let seen = async {
+        while !left_running("/bin/sleep 987.0") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), seen).await.unwrap();
+    child.kill().await.unwrap();
     assert!(!left_running("/bin/sleep 987.0"));
 }
 
@@ -172,8 +182,8 @@ async fn a_last_answer_without_a_newline_counts() {
 async fn a_process_that_stops_reading_holds_nobody_up() {
     let command = shell(&server("sleep 987.7"));
     let connected = Session::connect(&command, &quick()).await.unwrap();
-    let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(3 << 20) }));
-    let calls = (0..200).map(|_| {
+    let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(1 << 20) }));
+    let calls = (0..100).map(|_| {
         let by = tokio::time::Instant::now() + Duration::from_millis(500);
         connected.session.request(Request::call_tool("t", Some(&arguments)).by(by))
     });

@@ -61,6 +61,7 @@ async fn call(params: &Raw, client: Client) -> Result<Raw, RpcError> {
             })
             .into()),
         },
+        "clumsy" => panic!("the handler fails"),
         "slow" => {
             tokio::time::sleep(Duration::from_secs(600)).await;
             Ok(Raw::empty_object())
@@ -104,7 +105,7 @@ pub(crate) fn spawn(server: impl Future<Output = ()> + Send + 'static) {
 }
 
 /// Serves all HTTP transports on one port, and says which.
-pub(crate) async fn serve_http(service: Service<Show>) -> u16 {
+pub(crate) async fn serve_http<H: Handler>(service: Service<H>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let streamable = HttpService::new(service.clone(), HttpOptions::default());
@@ -167,6 +168,8 @@ async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
 
     let refused = session.request(Request::call_tool("nothing", None)).await.unwrap_err();
     assert_eq!(refused.rpc_code(), Some(RpcError::INVALID_PARAMS));
+    let failed = session.request(Request::call_tool("clumsy", None)).await.unwrap_err();
+    assert_eq!(failed.rpc_code(), Some(RpcError::INTERNAL));
     let unknown = session.request(Request::new("no/such")).await.unwrap_err();
     assert_eq!(unknown.rpc_code(), Some(RpcError::METHOD_NOT_FOUND));
 

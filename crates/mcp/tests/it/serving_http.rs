@@ -84,6 +84,7 @@ async fn legacy_sessions_are_kept() {
         (format!("GET\n{session}"), 200),
         ("GET\nmcp-session-id: unknown".into(), 404),
         ("GET".into(), 405),
+        (format!("POST\n{session}\n\n[{{\"id\":2,\"method\":\"tools/list\"}}]"), 400),
         // There is room for one session only.
         (initialize.to_owned(), 503),
         (format!("DELETE\n{session}"), 204),
@@ -91,5 +92,37 @@ async fn legacy_sessions_are_kept() {
     ] {
         let (code, body, _) = ask(&service, &request).await;
         assert_eq!(code, status, "{body}\nfor {request}");
+    }
+}
+
+#[tokio::test]
+async fn batches_are_answered_in_the_one_version_that_has_them() {
+    let service = HttpService::new(Service::new(Show), HttpOptions::default());
+    let initialize = "POST\n\n{\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-03-26\",\"capabilities\":{}}}";
+    let (_, _, session) = ask(&service, initialize).await;
+    let session = format!("mcp-session-id: {}", session.unwrap());
+    let call = |id: &str, tool: &str| {
+        format!(r#"{{"id":{id},"method":"tools/call","params":{{"name":"{tool}","_meta":{{"progressToken":7}}}}}}"#)
+    };
+    let initialized = r#"{"method":"notifications/initialized"}"#;
+    for (messages, status, holds) in [
+        (vec![initialized.to_owned()], 202, vec![]),
+        (
+            vec![initialized.to_owned(), call("2", "progress"), call("3", "nothing"), call("\"4\"", "echo"), "5".into()],
+            200,
+            vec![
+                r#""progressToken":7,"progress":20"#,
+                r#""id":2,"result""#,
+                r#""id":3,"error":{"code":-32602"#,
+                r#""id":"4","result":{"content":[{"type":"text","text":"echo"}]"#,
+                r#""id":null,"error":{"code":-32600"#,
+            ],
+        ),
+    ] {
+        let (code, body, _) = ask(&service, &format!("POST\n{session}\n\n[{}]", messages.join(","))).await;
+        assert_eq!(code, status, "{body}");
+        for held in holds {
+            assert_eq!(body.matches(held).count(), 1, "{held} in {body}");
+        }
     }
 }

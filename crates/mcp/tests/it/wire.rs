@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use wharf_mcp::session::{Connected, List};
-use wharf_mcp::{Failure, News, Options, Raw, Request, Session};
+use wharf_mcp::session::{Answering, Connected, List};
+use wharf_mcp::{Failure, Host, News, Options, Raw, Request, Sent, Session};
 
 async fn connect(rules: &[&str]) -> (Fake, Connected) {
     let fake = Fake::new(&rules.join("\n"));
@@ -109,6 +109,69 @@ async fn progress_is_told_in_order_before_the_answer() {
         Request::call_tool("t", None).on_progress(move |at| teller.lock().unwrap().push(at.progress as u32));
     connected.session.request(request).await.unwrap();
     assert_eq!(*told.lock().unwrap(), (1..=500).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_told_of_every_round() {
+    let needs = r#"tools/call: progress 2 | result {"resultType":"input_required","requestState":"s"}"#;
+    let fake = Fake::new(&[DISCOVERED, needs].join("\n"));
+    let connected = Session::connect(&fake, &Options { max_rounds: 1, ..options() }).await.unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let teller = told.clone();
+    let request =
+        Request::call_tool("t", None).on_progress(move |at| teller.lock().unwrap().push(at.progress as u32));
+    connected.session.request(request).await.unwrap_err();
+    assert_eq!(*told.lock().unwrap(), [1, 2, 1, 2]);
+}
+
+/// Answers some questions never, and fails at others.
+struct Clumsy;
+
+impl Host for Clumsy {
+    fn capabilities(&self) -> Raw {
+        Raw::empty_object()
+    }
+
+    fn answer(&self, method: &str, _params: Option<Raw>) -> Answering {
+        match method {
+            "never" => Box::pin(std::future::pending()),
+            "later" => Box::pin(async { panic!("the host fails while it answers") }),
+            _ => panic!("the host fails before it answers"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_hears_of_a_host_that_fails() {
+    let ask = |id: &str, method: &str| format!(r#"line {{"id":"{id}","method":"{method}"}}"#);
+    let cancel = r#"line {"method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+    let call =
+        format!("tools/call: {} | {cancel} | {} | {}", ask("a", "never"), ask("b", "later"), ask("c", "now"));
+    let fake = Fake::new(&[NO_DISCOVERY, INITIALIZED, &call].join("\n"));
+    let options = Options { host: Arc::new(Clumsy), ..options() };
+    let connected = Session::connect(&fake, &options).await.unwrap();
+    let by = Instant::now() + Duration::from_secs(5);
+    connected.session.request(Request::call_tool("t", None).by(by)).await.unwrap_err();
+    for (id, told) in [("a", false), ("b", true), ("c", true)] {
+        let error = format!(r#""id":"{id}","error":{{"code":-32603,"#);
+        assert_eq!(fake.heard().iter().any(|line| line.contains(&error)), told, "{:?}", fake.heard());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_given_up_in_our_queue_is_never_sent() {
+    // While it waits, the server reads nothing.
+    let (fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, "tools/call: wait 60000"]).await;
+    let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(64 << 10) }));
+    let by = Instant::now() + Duration::from_secs(5);
+    let calls =
+        (0..300).map(|_| connected.session.request(Request::call_tool("t", Some(&arguments)).by(by)));
+    let outcomes = futures_util::future::join_all(calls).await;
+    let sent: Vec<Sent> = outcomes.into_iter().map(|outcome| outcome.unwrap_err().sent).collect();
+    assert_eq!((sent[0], sent[150], sent[299]), (Sent::Unknown, Sent::No, Sent::No));
+    tokio::time::sleep(Duration::from_hours(24)).await;
+    let heard = fake.heard().iter().filter(|line| line.contains("tools/call")).count();
+    assert_eq!(heard, sent.iter().filter(|sent| **sent == Sent::Unknown).count());
 }
 
 #[tokio::test(start_paused = true)]

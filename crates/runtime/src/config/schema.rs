@@ -65,13 +65,13 @@ fn instructions() -> Value {
             "file": text("A text file in this folder or below it."),
             "inline": text("The text itself."),
         },
-        "oneOf": [given("file"), given("inline")],
+        "oneOf": [given("file"), given("inline"), { "type": "null" }],
     })
 }
 
 /// A key without a value is no key.
 fn given(key: &str) -> Value {
-    json!({ "required": [key], "properties": { key: { "type": "string" } } })
+    json!({ "type": "object", "required": [key], "properties": { key: { "type": "string" } } })
 }
 
 fn tool() -> Value {

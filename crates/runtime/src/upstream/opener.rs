@@ -1,6 +1,6 @@
 //! The one place that looks at an endpoint: how each kind of server is opened.
 
-use super::{Ground, program};
+use super::{Ground, container, credentials, program};
 use crate::{
     Text,
     config::{Endpoint, Launch, Remote, Source},
@@ -20,12 +20,14 @@ pub(super) fn open(
         }
         Endpoint::Stdio(launch) => {
             let workplace = workplace(ground)?;
-            let command = command(launch, &workplace)?;
-            Ok((Box::new(command), Some(workplace)))
+            let mut command = command(launch, &workplace)?;
+            command.supervisor.clone_from(&ground.supervisor);
+            Ok((container::opener(launch, command), Some(workplace)))
         }
         Endpoint::Sse(remote) => {
             let mut endpoint = sse::Endpoint::new(remote.url.clone(), client(remote, ground)?);
             endpoint.headers = headers(remote)?;
+            endpoint.authorizer = credentials::authorizer(remote, ground);
             endpoint.read_timeout = remote.sse_read_timeout.unwrap_or(endpoint.read_timeout);
             Ok((Box::new(endpoint), None))
         }
@@ -33,6 +35,7 @@ pub(super) fn open(
         Endpoint::Http { remote, terminate_on_close } => {
             let mut endpoint = streamable::Endpoint::new(remote.url.clone(), client(remote, ground)?);
             endpoint.headers = headers(remote)?;
+            endpoint.authorizer = credentials::authorizer(remote, ground);
             endpoint.terminate_on_close = *terminate_on_close;
             Ok((Box::new(endpoint), None))
         }

@@ -2,5 +2,10 @@
 
 mod cli;
 mod config;
+#[cfg(unix)]
+mod doctor;
+mod editor;
 mod import;
+#[cfg(unix)]
+mod servers;
 mod tidy;

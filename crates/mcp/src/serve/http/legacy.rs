@@ -18,10 +18,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// How many messages may wait for a slow reader.
-const QUEUE: usize = 64;
+pub(super) const QUEUE: usize = 64;
 
 /// The code that servers use for a request outside a session.
-const NO_SESSION: i64 = -32000;
+pub(super) const NO_SESSION: i64 = -32000;
 
 impl<H: Handler> HttpService<H> {
     pub(super) async fn legacy(&self, message: Message, parts: Parts) -> Response<Body> {
@@ -41,14 +41,18 @@ impl<H: Handler> HttpService<H> {
                 response::empty(StatusCode::ACCEPTED)
             }
             Message::Notification { method, params } => {
-                if method == "notifications/cancelled" {
-                    let id = params.and_then(|params| params.member("requestId"));
-                    id.into_iter().for_each(|id| session.cancel(id.as_bytes()));
-                } else {
-                    self.service.handler().notified(&method, params);
-                }
+                self.noted(&session, &method, params);
                 response::empty(StatusCode::ACCEPTED)
             }
+        }
+    }
+
+    pub(super) fn noted(&self, session: &Session, method: &str, params: Option<Raw>) {
+        if method == "notifications/cancelled" {
+            let id = params.and_then(|params| params.member("requestId"));
+            id.into_iter().for_each(|id| session.cancel(id.as_bytes()));
+        } else {
+            self.service.handler().notified(method, params);
         }
     }
 
@@ -74,16 +78,26 @@ impl<H: Handler> HttpService<H> {
     ) -> Response<Body> {
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
         let (out, said) = mpsc::channel(QUEUE);
+        let pending = self.answer(session, id.clone(), request, out);
+        response::json_or_stream(id, Box::pin(pending), said, |_| StatusCode::OK).await
+    }
+
+    /// The answer to a request, which the session can cancel.
+    pub(super) fn answer(
+        &self,
+        session: Arc<Session>,
+        id: Raw,
+        request: Incoming,
+        out: mpsc::Sender<Outbound>,
+    ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
         let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
         let (answer, handle) = abortable(answer);
         session.began(id.as_bytes(), handle);
-        let key = id.clone();
-        let pending = async move {
+        async move {
             let outcome = answer.await;
-            session.ended(key.as_bytes());
+            session.ended(id.as_bytes());
             outcome.unwrap_or_else(|_| Err(RpcError::new(RpcError::INTERNAL, "the request was cancelled")))
-        };
-        response::json_or_stream(id, Box::pin(pending), said, |_| StatusCode::OK).await
+        }
     }
 
     /// The standing stream, over which the session hears what it did not ask for.
@@ -127,7 +141,7 @@ impl<H: Handler> HttpService<H> {
     }
 
     /// The session a request belongs to, or how it is refused.
-    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, &'static str)> {
+    pub(super) fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, &'static str)> {
         let version = headers.get(headers::VERSION).map(|version| version.to_str().unwrap_or("?"));
         if version.is_some_and(|version| !LEGACY.contains(&version)) {
             return Err((StatusCode::BAD_REQUEST, "unsupported protocol version"));

@@ -18,6 +18,9 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// An answer being made.
 pub(super) type Pending = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
+/// What is done while a stream is open.
+pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// How often a silent stream shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -57,6 +60,30 @@ pub(super) async fn json_or_stream(
         let event = state.next().await?;
         Some((Ok(Frame::data(event)), state))
     }))
+}
+
+/// Everything that is said while `work` goes on.
+pub(super) fn stream_while(work: Work, said: mpsc::Receiver<Outbound>) -> Response<Body> {
+    event_stream(stream::unfold((Some(work), said), |(mut work, mut said)| async {
+        let event = loop {
+            tokio::select! {
+                biased;
+                message = said.recv() => break event(&message?),
+                // Done, it lets go of its end of the channel, and with that the stream ends.
+                () = pending(&mut work) => work = None,
+                () = time::sleep(KEEP_ALIVE) => break keep_alive(),
+            }
+        };
+        Some((Ok(Frame::data(event)), (work, said)))
+    }))
+}
+
+/// Ends when the work does; without any, never.
+async fn pending(work: &mut Option<Work>) {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// A stream of events.

@@ -17,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wharf-agent", &["wharf-runtime"]),
     ("wharf-store", &[]),
     ("wharf", &["wharf-agent", "wharf-mcp", "wharf-runtime", "wharf-store"]),
+    ("conformance", &["wharf-mcp"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,170 @@
+//! The official conformance suite against our client and our server, scenario by scenario. What is expected to fail
+//! stands in `expected-failures.txt`, and nothing else may.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use crate::server::Server;
+
+const CLIENT: &str = env!("CARGO_BIN_EXE_conformance-client");
+const EXPECTED: &str = include_str!("../../expected-failures.txt");
+
+const LATEST: &str = "conformance-0.2";
+const EARLIER: &str = "conformance-0.1";
+
+/// A suite starts dozens of processes at once, and some of its scenarios measure time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// One run of a suite.
+struct Run {
+    /// As it is called in the list of expected failures.
+    name: &'static str,
+    /// The folder of the suite's version.
+    suite: &'static str,
+    side: Side,
+    /// Which scenarios.
+    chosen: &'static [&'static str],
+    /// How many these are.
+    scenarios: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Client,
+    /// With these arguments.
+    Server(&'static [&'static str]),
+}
+
+#[rustfmt::skip]
+const RUNS: &[Run] = &[
+    Run { name: "client-2025-11-25", suite: LATEST, side: Side::Client, chosen: &["--requirements", "2025-11-25"], scenarios: 25 },
+    Run { name: "client-2026-07-28", suite: LATEST, side: Side::Client, chosen: &["--requirements", "2026-07-28"], scenarios: 39 },
+    Run { name: "client-2025-06-18", suite: LATEST, side: Side::Client, chosen: &["--suite", "all", "--spec-version", "2025-06-18"], scenarios: 5 },
+    Run { name: "client-2025-03-26", suite: LATEST, side: Side::Client, chosen: &["--suite", "all", "--spec-version", "2025-03-26"], scenarios: 2 },
+    Run { name: "client-0.1.16", suite: EARLIER, side: Side::Client, chosen: &["--suite", "all"], scenarios: 26 },
+    Run { name: "server-2025-11-25", suite: LATEST, side: Side::Server(&[]), chosen: &["--requirements", "2025-11-25"], scenarios: 33 },
+    Run { name: "server-2025-11-25", suite: LATEST, side: Side::Server(&["--era", "legacy"]), chosen: &["--requirements", "2025-11-25"], scenarios: 33 },
+    Run { name: "server-2026-07-28", suite: LATEST, side: Side::Server(&[]), chosen: &["--requirements", "2026-07-28"], scenarios: 50 },
+    Run { name: "server-2026-07-28", suite: LATEST, side: Side::Server(&["--era", "modern"]), chosen: &["--requirements", "2026-07-28"], scenarios: 50 },
+    Run { name: "server-2025-06-18", suite: LATEST, side: Side::Server(&[]), chosen: &["--suite", "all", "--spec-version", "2025-06-18"], scenarios: 27 },
+    Run { name: "server-2025-03-26", suite: LATEST, side: Side::Server(&[]), chosen: &["--suite", "all", "--spec-version", "2025-03-26"], scenarios: 1 },
+    Run { name: "server-0.1.16", suite: EARLIER, side: Side::Server(&[]), chosen: &["--suite", "all"], scenarios: 32 },
+];
+
+#[test]
+fn the_client_conforms() {
+    RUNS.iter().filter(|run| matches!(run.side, Side::Client)).for_each(check);
+}
+
+#[test]
+fn the_server_conforms() {
+    RUNS.iter().filter(|run| matches!(run.side, Side::Server(_))).for_each(check);
+}
+
+#[test]
+fn every_expectation_belongs_to_a_run_and_has_a_reason() {
+    for ((name, scenario), reason) in expected_failures() {
+        let known = RUNS.iter().any(|run| run.name == name);
+        assert!(known && reason.len() > 10, "{name} {scenario}: {reason}");
+    }
+}
+
+#[track_caller]
+fn check(run: &Run) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().expect("a folder for the results");
+    let output = run.play(folder.path(), run.chosen);
+    let verdicts = verdicts(&output);
+    assert_eq!(verdicts.len(), run.scenarios, "{}: the suite ran something else\n{output}", run.name);
+    let expected = expected_failures();
+    let expected: BTreeSet<&str> =
+        expected.keys().filter(|(name, _)| *name == run.name).map(|(_, scenario)| *scenario).collect();
+    let failed = verdicts.iter().filter(|(_, passed)| !**passed).map(|(name, _)| name.as_str());
+    // What fails in the crowd is heard once more alone: where thirty clients share two processors, clocks are late.
+    let failed: BTreeSet<&str> =
+        failed.filter(|name| expected.contains(name) || !run.passes_alone(folder.path(), name)).collect();
+    let total = output.lines().find(|line| line.starts_with("Total:")).unwrap_or_default();
+    println!("{}: {} scenarios, {} fail as expected. {total}", run.name, verdicts.len(), failed.len());
+    let unexpected: Vec<_> = failed.difference(&expected).collect();
+    assert!(unexpected.is_empty(), "{}: failed: {unexpected:?}\n{output}", run.name);
+    let passed: Vec<_> = expected.difference(&failed).collect();
+    assert!(passed.is_empty(), "{}: no longer fails, so take it off the list: {passed:?}", run.name);
+}
+
+impl Run {
+    /// Everything the suite says.
+    fn play(&self, folder: &Path, chosen: &[&str]) -> String {
+        let (node, suite) = tools(self.suite);
+        let mut command = Command::new(node);
+        command.arg(suite).current_dir(folder);
+        let _server = match &self.side {
+            Side::Client => {
+                command.args(["client", "--command", CLIENT, "--timeout", "30000"]);
+                None
+            }
+            Side::Server(arguments) => {
+                let server = Server::start(arguments);
+                command.args(["server", "--url", &server.url]);
+                Some(server)
+            }
+        };
+        command.args(chosen).args(["--output-dir", "results"]);
+        let output = command.output().expect("node starts");
+        let said = [output.stderr, output.stdout].concat();
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    fn passes_alone(&self, folder: &Path, scenario: &str) -> bool {
+        println!("{}: `{scenario}` failed in the crowd and is run alone", self.name);
+        // The earlier suite knows one wire only.
+        let version = self.chosen.iter().find(|word| word.starts_with("20"));
+        let version = version.map(|version| ["--spec-version", version]);
+        let version = version.as_ref().map_or(&[][..], |words| words);
+        let output = self.play(folder, &[&["--scenario", scenario], version].concat());
+        output.lines().any(|line| line.starts_with("Passed:") && line.contains(" 0 failed"))
+    }
+}
+
+/// The scenarios of a summary, and whether each passed.
+fn verdicts(output: &str) -> BTreeMap<String, bool> {
+    let summary = output.split_once("SUMMARY ===").map_or("", |(_, summary)| summary);
+    let lines = summary.lines().take_while(|line| !line.starts_with("Total:"));
+    lines
+        .filter_map(|line| {
+            let passed = line.starts_with('✓');
+            let (name, _) = line.strip_prefix(['✓', '✗'])?.split_once(": ")?;
+            Some((name.trim().to_owned(), passed))
+        })
+        .collect()
+}
+
+/// The reason of each expected failure, by run and scenario.
+fn expected_failures() -> BTreeMap<(&'static str, &'static str), &'static str> {
+    let lines = EXPECTED.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let read = |line: &'static str| {
+        let (what, reason) = line.split_once(": ")?;
+        Some((what.split_once(' ')?, reason))
+    };
+    lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` is no expectation"))).collect()
+}
+
+/// Node and the suite, where `cargo xtask` puts them.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo and xtask tell a test by its environment where things are"
+)]
+fn tools(suite: &str) -> (PathBuf, PathBuf) {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let tools = set("WHARF_TOOLS").or_else(|| cache.map(|cache| cache.join("wharf-tools")));
+    let tools = tools.unwrap_or_default();
+    let node = tools.join("node/node_modules/node/bin/node");
+    let suite = tools.join(suite).join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    for needed in [&node, &suite] {
+        assert!(needed.is_file(), "`{}` is missing: run `cargo xtask test`", needed.display());
+    }
+    (node, suite)
+}

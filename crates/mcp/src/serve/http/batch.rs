@@ -1,0 +1,70 @@
+//! Several messages in one body, which one version of the protocol has.
+
+use super::{
+    HttpService,
+    legacy::{NO_SESSION, QUEUE},
+    response::{self, Body},
+};
+use crate::{
+    Message, Outbound, Raw, Routing, RpcError,
+    envelope::Reading,
+    serve::{Handler, Incoming},
+    session::BATCHING,
+};
+use ::http::{Response, StatusCode, request::Parts};
+use futures_util::{StreamExt, stream};
+use std::{future::Future, pin::Pin, sync::Arc};
+use tokio::sync::mpsc;
+
+/// How many requests of a batch are answered at the same time.
+const AT_ONCE: usize = 16;
+
+/// One answer of a batch being made.
+type Answering = Pin<Box<dyn Future<Output = (Raw, Result<Raw, RpcError>)> + Send>>;
+
+impl<H: Handler> HttpService<H> {
+    /// Answers the requests of a batch over one stream, each when it is ready.
+    pub(super) fn batch(&self, messages: Vec<Reading>, parts: Parts) -> Response<Body> {
+        let session = match self.session(&parts.headers) {
+            Ok(session) => session,
+            Err((status, what)) => return response::refusal(status, None, RpcError::new(NO_SESSION, what)),
+        };
+        if session.peer.terms.get().is_none_or(|terms| terms.version != BATCHING) {
+            let error = RpcError::new(RpcError::INVALID_REQUEST, "this protocol version has no batches");
+            return response::refusal(StatusCode::BAD_REQUEST, None, error);
+        }
+        let http = Some(Arc::new(parts));
+        let (out, said) = mpsc::channel(QUEUE);
+        let mut answers = Vec::<Answering>::new();
+        for message in messages {
+            match message {
+                Reading::Message(Message::Request { id, method, params }) => {
+                    let request = Incoming { method, params, http: http.clone() };
+                    let answer = self.answer(session.clone(), id.clone(), request, out.clone());
+                    answers.push(Box::pin(async { (id, answer.await) }));
+                }
+                Reading::Message(Message::Notification { method, params }) => {
+                    self.noted(&session, &method, params);
+                }
+                Reading::Message(Message::Answer { id, outcome }) => session.peer.answered(id, outcome),
+                Reading::Noise | Reading::Batch(_) | Reading::Garbled { .. } => {
+                    let error = RpcError::new(RpcError::INVALID_REQUEST, "one of the batch is no message");
+                    answers.push(Box::pin(async { (serde_json::Value::Null.into(), Err(error)) }));
+                }
+            }
+        }
+        if answers.is_empty() {
+            return response::empty(StatusCode::ACCEPTED);
+        }
+        response::stream_while(Box::pin(say_all(answers, out)), said)
+    }
+}
+
+async fn say_all(answers: Vec<Answering>, out: mpsc::Sender<Outbound>) {
+    let said = |answer: Answering| async {
+        let (id, outcome) = answer.await;
+        // A client that has left needs no answers.
+        let _ = out.send(Outbound::Answer { id, outcome, routing: Routing::default() }).await;
+    };
+    stream::iter(answers).for_each_concurrent(AT_ONCE, said).await;
+}

@@ -1,0 +1,142 @@
+//! What a host and a supervisor say to each other.
+//!
+//! Over a pair of sockets, of which each holds one end and nobody else any. So an end that closes says that its holder
+//! is gone, however it went: this is the lifeline. The server's stdin travels over it too, because the supervisor's own
+//! stdin is the socket.
+
+use crate::Exit;
+use rustix::{
+    cmsg_space,
+    io::{Errno, Result},
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags, recvmsg, sendmsg,
+    },
+    process::Pid,
+};
+use std::{
+    io::{IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+/// What a host wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Ask every process of the tree to end.
+    Terminate,
+    /// End every process of the tree.
+    Kill,
+}
+
+/// What a supervisor has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The server runs, as this process.
+    Started(Pid),
+    /// The server cannot be started.
+    NotStarted(Errno),
+    /// The server itself has ended; what it started may still run.
+    Ended(Exit),
+}
+
+impl Order {
+    pub(super) fn encode(self) -> u8 {
+        match self {
+            Order::Terminate => b'T',
+            Order::Kill => b'K',
+        }
+    }
+
+    pub(super) fn decode(byte: u8) -> Option<Order> {
+        [Order::Terminate, Order::Kill].into_iter().find(|it| it.encode() == byte)
+    }
+}
+
+impl Word {
+    pub(super) const LENGTH: usize = 5;
+
+    pub(super) fn encode(self) -> [u8; Word::LENGTH] {
+        let (tag, number) = match self {
+            Word::Started(pid) => (b's', pid.as_raw_nonzero().get()),
+            Word::NotStarted(error) => (b'n', error.raw_os_error()),
+            Word::Ended(Exit::Code(code)) => (b'c', code),
+            Word::Ended(Exit::Signal(signal)) => (b'k', signal),
+        };
+        let [a, b, c, d] = number.to_le_bytes();
+        [tag, a, b, c, d]
+    }
+
+    pub(super) fn decode([tag, number @ ..]: [u8; Word::LENGTH]) -> Option<Word> {
+        let number = i32::from_le_bytes(number);
+        match tag {
+            b's' => Pid::from_raw(number).map(Word::Started),
+            b'n' => Some(Word::NotStarted(Errno::from_raw_os_error(number))),
+            b'c' => Some(Word::Ended(Exit::Code(number))),
+            b'k' => Some(Word::Ended(Exit::Signal(number))),
+            _ => None,
+        }
+    }
+}
+
+/// Hands the server's stdin over.
+pub(super) fn send_stdin(socket: impl AsFd, stdin: BorrowedFd<'_>) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut enclosed = SendAncillaryBuffer::new(&mut space);
+    let stdin = [stdin];
+    enclosed.push(SendAncillaryMessage::ScmRights(&stdin));
+    sendmsg(socket, &[IoSlice::new(b"0")], &mut enclosed, SendFlags::NOSIGNAL).map(|_| ())
+}
+
+/// Waits for the server's stdin.
+pub(super) fn receive_stdin(socket: impl AsFd) -> Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut enclosed = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(socket, &mut [IoSliceMut::new(&mut [0])], &mut enclosed, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = enclosed.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    descriptors.next().ok_or(Errno::BADMSG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::{Read, Write, pipe},
+        os::unix::net::UnixStream,
+    };
+
+    #[test]
+    fn words_survive_the_way() {
+        for word in [
+            Word::Started(Pid::INIT),
+            Word::NotStarted(Errno::NOENT),
+            Word::Ended(Exit::Code(-1)),
+            Word::Ended(Exit::Signal(9)),
+        ] {
+            assert_eq!(Word::decode(word.encode()), Some(word));
+        }
+        for order in [Order::Terminate, Order::Kill] {
+            assert_eq!(Order::decode(order.encode()), Some(order));
+        }
+        assert_eq!((Word::decode([0; Word::LENGTH]), Order::decode(0)), (None, None));
+    }
+
+    #[test]
+    fn a_pipe_is_handed_over_or_missed() {
+        let (host, supervisor) = UnixStream::pair().unwrap();
+        let (reader, mut writer) = pipe().unwrap();
+        send_stdin(&host, reader.as_fd()).unwrap();
+        drop(reader);
+        let mut received = std::fs::File::from(receive_stdin(&supervisor).unwrap());
+        writer.write_all(b"ahoy").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        received.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "ahoy");
+        drop(host);
+        assert!(receive_stdin(&supervisor).is_err());
+    }
+}

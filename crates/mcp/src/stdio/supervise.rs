@@ -1,0 +1,311 @@
+//! The supervisor: a small process between a host and a server, which outlives both.
+//!
+//! It is out of the way of the data: the server has the host's pipes. Orphans of the server's tree come to it instead of
+//! to init, so it knows when nothing is left, and it sees to that when the server ends, when it is asked to, and when
+//! the host is gone, however that went: TERM to the tree, a grace, KILL to its own children until there are none. A child
+//! that dies leaves its own children to us, so they are next, and no number can have gone to a stranger meanwhile.
+//!
+//! The host starts it as `program __supervise …` with its end of the lifeline as stdin, and the server's environment,
+//! working directory, stdout and stderr as its own.
+
+use super::{
+    LAST_GRACE,
+    lifeline::{self, Order, Word},
+    tree,
+};
+use crate::Exit;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd},
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait},
+    stdio::{dup2_stderr, dup2_stdout},
+};
+use signal_hook::{
+    consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM},
+    low_level::pipe,
+};
+use std::{
+    ffi::OsString,
+    fs,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+/// How long a tree has between TERM and KILL when nobody says otherwise.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long KILL is repeated. What is left then belongs to another user, or waits for a device.
+const PERSISTENCE: Duration = Duration::from_secs(5);
+
+/// How often the tree is looked at while it is being killed.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// What is to be run: the server, and something when nothing is left of it.
+struct Task {
+    server: Vec<OsString>,
+    last: Vec<OsString>,
+}
+
+struct Supervisor {
+    /// Who we are.
+    own: Pid,
+    /// The server.
+    server: Pid,
+    /// The host, until it is gone.
+    host: Option<UnixStream>,
+    /// Wakes us when a child has died.
+    deaths: UnixStream,
+    /// Wakes us when we are asked to end.
+    requests: UnixStream,
+    phase: Phase,
+    exit: Option<Exit>,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Serving,
+    Ending { kill_at: Instant },
+    Killing { until: Instant },
+}
+
+/// The words that tell a supervisor what to run.
+pub(super) fn words(server: Vec<OsString>, last: Vec<OsString>) -> Vec<OsString> {
+    let count = OsString::from(last.len().to_string());
+    [count].into_iter().chain(last).chain(server).collect()
+}
+
+/// Is the supervisor, to its end. `words` are what follows [`SUPERVISE`](super::SUPERVISE) on the command line.
+///
+/// It has to be the only thing that this process does, and the first.
+pub fn supervise(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let Some(exit) = read_words(&words).and_then(|task| contain(&task).ok()) else {
+        return ExitCode::from(2);
+    };
+    ExitCode::from(match exit {
+        Some(Exit::Code(code)) => u8::try_from(code).unwrap_or(1),
+        Some(Exit::Signal(signal)) => u8::try_from(128 + signal).unwrap_or(1),
+        None => 1,
+    })
+}
+
+fn read_words(words: &[OsString]) -> Option<Task> {
+    let (count, words) = words.split_first()?;
+    let (last, server) = words.split_at_checked(count.to_str()?.parse().ok()?)?;
+    (!server.is_empty()).then(|| Task { server: server.to_vec(), last: last.to_vec() })
+}
+
+/// Starts the server and comes back when nothing is left of it.
+fn contain(task: &Task) -> io::Result<Option<Exit>> {
+    // Ctrl-C is the host's business, and a server that asks a terminal for a password would wait for ever.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
+    let deaths = woken_by(&[SIGCHLD])?;
+    let requests = woken_by(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    keep_descriptors()?;
+    let mut host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let stdin = lifeline::receive_stdin(&host)?;
+    let server = match start(&task.server, stdin) {
+        Ok(server) => server,
+        Err(error) => {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+            host.write_all(&Word::NotStarted(errno).encode())?;
+            return Ok(None);
+        }
+    };
+    // Whether this arrives is not our concern: a host that is gone is noticed below.
+    let _ = host.write_all(&Word::Started(server).encode());
+    let_go_of_output();
+    let mut supervisor = Supervisor {
+        own: getpid(),
+        server,
+        host: Some(host),
+        deaths,
+        requests,
+        phase: Phase::Serving,
+        exit: None,
+    };
+    supervisor.watch();
+    supervisor.run_last(&task.last);
+    Ok(supervisor.exit)
+}
+
+fn woken_by(signals: &[i32]) -> io::Result<UnixStream> {
+    let (woken, waker) = UnixStream::pair()?;
+    woken.set_nonblocking(true)?;
+    for signal in signals {
+        pipe::register(*signal, waker.try_clone()?)?;
+    }
+    Ok(woken)
+}
+
+/// Sees to it that a child gets nothing but its own pipes, whatever we were given.
+fn keep_descriptors() -> io::Result<()> {
+    let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|number| *number > 2)
+        .collect();
+    for number in open {
+        #[expect(
+            unsafe_code,
+            reason = "nobody owns a descriptor that was inherited, and this process has one thread, so that none can be \
+                      closed or opened here; the flag harms no owner, and a number that is free is refused"
+        )]
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        if let Ok(flags) = fcntl_getfd(descriptor) {
+            fcntl_setfd(descriptor, flags | FdFlags::CLOEXEC)?;
+        }
+    }
+    Ok(())
+}
+
+/// In a group of its own, so that a server which signals its group does not signal us.
+fn start(server: &[OsString], stdin: OwnedFd) -> io::Result<Pid> {
+    let (program, args) = server.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let child = Command::new(program).args(args).stdin(Stdio::from(stdin)).process_group(0).spawn()?;
+    Ok(Pid::from_child(&child))
+}
+
+/// The host has to see the end of the output when the server closes it.
+fn let_go_of_output() {
+    if let Ok(nowhere) = fs::File::options().write(true).open("/dev/null") {
+        let _ = dup2_stdout(&nowhere);
+        let _ = dup2_stderr(&nowhere);
+    }
+}
+
+impl Supervisor {
+    /// Waits for whatever comes, until no child is left.
+    fn watch(&mut self) {
+        while self.collect() {
+            match self.phase {
+                Phase::Killing { until } if Instant::now() > until => return,
+                Phase::Killing { .. } => self.kill_children(),
+                Phase::Ending { kill_at } if Instant::now() > kill_at => self.kill(),
+                _ => self.wait(),
+            }
+        }
+    }
+
+    /// Collects the dead. Whether anybody is left.
+    fn collect(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.server => {
+                    let code = status.exit_status().map(Exit::Code);
+                    self.exit = code.or_else(|| status.terminating_signal().map(Exit::Signal));
+                    self.tell_the_end();
+                    self.end();
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn tell_the_end(&mut self) {
+        if let (Some(host), Some(exit)) = (&mut self.host, self.exit) {
+            let _ = host.write_all(&Word::Ended(exit).encode());
+        }
+    }
+
+    fn kill_children(&self) {
+        for child in tree::children(self.own) {
+            let _ = kill_process(child, Signal::KILL);
+        }
+        self.wait_for_deaths(GLANCE);
+    }
+
+    fn wait_for_deaths(&self, patience: Duration) {
+        let mut woken = [PollFd::new(&self.deaths, PollFlags::IN)];
+        let _ = poll(&mut woken, timespec(Some(patience)).as_ref());
+        drain(&self.deaths);
+    }
+
+    fn wait(&mut self) {
+        let patience = match self.phase {
+            Phase::Ending { kill_at } => Some(kill_at.saturating_duration_since(Instant::now()) + GLANCE),
+            _ => None,
+        };
+        let mut woken = vec![
+            PollFd::new(&self.deaths, PollFlags::IN),
+            PollFd::new(&self.requests, PollFlags::IN),
+        ];
+        woken.extend(self.host.as_ref().map(|host| PollFd::new(host, PollFlags::IN)));
+        let _ = poll(&mut woken, timespec(patience).as_ref());
+        let host_spoke = woken.get(2).is_some_and(|it| !it.revents().is_empty());
+        drain(&self.deaths);
+        if drain(&self.requests) {
+            self.end();
+        }
+        if host_spoke {
+            self.obey();
+        }
+    }
+
+    fn obey(&mut self) {
+        let mut bytes = [0; 16];
+        match self.host.as_mut().map(|host| host.read(&mut bytes)) {
+            Some(Ok(count @ 1..)) => {
+                for order in bytes[..count].iter().filter_map(|byte| Order::decode(*byte)) {
+                    match order {
+                        Order::Terminate => tree::signal_below(self.own, Signal::TERM),
+                        Order::Kill => self.kill(),
+                    }
+                }
+            }
+            Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => {
+                self.host = None;
+                self.end();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if let Phase::Serving = self.phase {
+            self.phase = Phase::Ending { kill_at: Instant::now() + GRACE };
+            tree::signal_below(self.own, Signal::TERM);
+        }
+    }
+
+    fn kill(&mut self) {
+        if !matches!(self.phase, Phase::Killing { .. }) {
+            self.phase = Phase::Killing { until: Instant::now() + PERSISTENCE };
+        }
+    }
+
+    /// Runs what comes last. Nobody has a say in it any more.
+    fn run_last(&mut self, last: &[OsString]) {
+        let Some((program, args)) = last.split_first() else { return };
+        let mut command = Command::new(program);
+        // The server's own working directory may have gone with the host.
+        command.args(args).current_dir("/").process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if command.spawn().is_ok() {
+            self.host = None;
+            self.phase = Phase::Ending { kill_at: Instant::now() + LAST_GRACE };
+            self.watch();
+        }
+    }
+}
+
+/// Whether there was anything.
+fn drain(mut woken: &UnixStream) -> bool {
+    let mut bytes = [0; 64];
+    let mut any = false;
+    while let Ok(1..) = woken.read(&mut bytes) {
+        any = true;
+    }
+    any
+}
+
+fn timespec(patience: Option<Duration>) -> Option<Timespec> {
+    patience.and_then(|it| it.try_into().ok())
+}

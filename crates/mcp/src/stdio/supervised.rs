@@ -1,0 +1,148 @@
+//! A server behind a supervisor: the host's side of it.
+//!
+//! Dropping it hangs up the lifeline, and the supervisor ends the server's tree by itself, politely and to the last
+//! process, whether or not anybody waits for it.
+
+use super::{
+    Command,
+    lifeline::{self, Order, Word},
+    process::Pipes,
+    supervise,
+};
+use crate::Exit;
+use rustix::{
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal},
+};
+use std::{
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream as Socket,
+    },
+    path::Path,
+    process::{self, Stdio},
+};
+use tokio::{
+    io::AsyncReadExt,
+    net::UnixStream,
+    process::{Child, ChildStdin},
+};
+
+#[derive(Debug)]
+pub(super) struct Supervised {
+    supervisor: Child,
+    /// Until the supervisor is gone.
+    lifeline: Option<UnixStream>,
+    /// The beginning of a word.
+    heard: Vec<u8>,
+    /// The server itself, for the case that somebody kills the supervisor.
+    server: Option<(Pid, OwnedFd)>,
+    exit: Option<Exit>,
+}
+
+impl Supervised {
+    /// Starts a server. Comes back when it runs, or with the reason why it does not.
+    pub(super) async fn start(command: &Command, supervisor: &Path) -> io::Result<(Supervised, Pipes)> {
+        let (lifeline, far_end) = Socket::pair()?;
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        let mut child = spawn(command, supervisor, far_end)?;
+        lifeline::send_stdin(&lifeline, reader.as_fd())?;
+        drop(reader);
+        lifeline.set_nonblocking(true)?;
+        let stdin = ChildStdin::from_std(process::ChildStdin::from(writer))?;
+        let pipes = Pipes::of(&mut child, Some(stdin))?;
+        let lifeline = Some(UnixStream::from_std(lifeline)?);
+        let mut supervised =
+            Supervised { supervisor: child, lifeline, heard: Vec::new(), server: None, exit: None };
+        supervised.learn_the_start().await?;
+        Ok((supervised, pipes))
+    }
+
+    async fn learn_the_start(&mut self) -> io::Result<()> {
+        match self.word().await {
+            Some(Word::Started(server)) => {
+                self.server = pidfd_open(server, PidfdFlags::empty()).ok().map(|handle| (server, handle));
+                Ok(())
+            }
+            Some(Word::NotStarted(error)) => Err(error.into()),
+            Some(Word::Ended(_)) | None => Err(io::Error::other("its supervisor does not run")),
+        }
+    }
+
+    /// Waits until the server itself has ended, and tells how, if that is known.
+    pub(super) async fn ended(&mut self) -> Option<Exit> {
+        while self.exit.is_none() {
+            match self.word().await {
+                Some(Word::Ended(exit)) => self.exit = Some(exit),
+                Some(_) => {}
+                None => {
+                    self.supervisor.wait().await.ok();
+                    self.end_unsupervised();
+                    return None;
+                }
+            }
+        }
+        self.exit
+    }
+
+    /// Waits until nothing of the server's tree is left.
+    pub(super) async fn deserted(&mut self) {
+        let _ = self.supervisor.wait().await;
+        if self.exit.is_none() {
+            self.ended().await;
+        }
+    }
+
+    pub(super) fn order(&self, order: Order) {
+        if let Some(lifeline) = &self.lifeline {
+            // One byte always fits; if the supervisor is gone, there is nothing to order.
+            let _ = lifeline.try_write(&[order.encode()]);
+        }
+    }
+
+    /// The supervisor was killed: what is known of the server is ended from here.
+    fn end_unsupervised(&mut self) {
+        if let Some((server, handle)) = self.server.take()
+            && pidfd_send_signal(handle, Signal::KILL).is_ok()
+        {
+            let _ = kill_process_group(server, Signal::KILL);
+        }
+    }
+
+    /// The supervisor's next word, or nothing when it is gone. What was heard stays when this is cancelled.
+    async fn word(&mut self) -> Option<Word> {
+        while self.heard.len() < Word::LENGTH {
+            let heard = match &mut self.lifeline {
+                Some(lifeline) => lifeline.read_buf(&mut self.heard).await,
+                None => return None,
+            };
+            if !matches!(heard, Ok(1..)) {
+                self.lifeline = None;
+            }
+        }
+        let word = self.heard.first_chunk().copied();
+        self.heard.drain(..Word::LENGTH);
+        word.and_then(Word::decode)
+    }
+}
+
+/// The supervisor has what the server is to have, but for its stdin.
+fn spawn(command: &Command, supervisor: &Path, lifeline: Socket) -> io::Result<Child> {
+    let server = [command.program.clone().into_os_string()].into_iter().chain(command.args.iter().cloned());
+    let words = supervise::words(server.collect(), command.last.clone());
+    tokio::process::Command::new(supervisor)
+        .arg(super::SUPERVISE)
+        .args(words)
+        .env_clear()
+        .envs(command.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&command.cwd)
+        .stdin(Stdio::from(OwnedFd::from(lifeline)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| match command.cwd.is_dir() {
+            true => io::Error::other(format!("its supervisor `{}` does not start: {error}", supervisor.display())),
+            false => error,
+        })
+}

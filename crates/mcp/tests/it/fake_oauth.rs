@@ -1,0 +1,170 @@
+//! A server that wants a token, and the authorization server that gives it, at one address. It writes down what it was
+//! asked, in a few words each.
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+};
+use tokio::net::TcpListener;
+use url::Url;
+
+#[derive(Clone)]
+pub(crate) struct FakeOAuth {
+    base: String,
+    state: Arc<Mutex<State>>,
+}
+
+pub(crate) struct State {
+    /// The tokens that let somebody in.
+    pub(crate) good: HashSet<String>,
+    /// The refresh tokens that are taken.
+    pub(crate) refreshable: HashSet<String>,
+    /// How long the tokens given from now on say that they hold.
+    pub(crate) lifetime: u64,
+    /// What the server calls too little, and what it wants instead.
+    pub(crate) wants: Option<&'static str>,
+    log: Vec<String>,
+    given: usize,
+}
+
+impl FakeOAuth {
+    #[expect(clippy::disallowed_methods, reason = "the fake ends with the test's runtime")]
+    pub(crate) async fn start() -> FakeOAuth {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (good, refreshable) = (HashSet::new(), HashSet::new());
+        let state = State { good, refreshable, lifetime: 3600, wants: None, log: Vec::new(), given: 0 };
+        let fake = FakeOAuth { base, state: Arc::new(Mutex::new(state)) };
+        let server = fake.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let server = server.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(|request| server.clone().respond(request));
+                    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
+                });
+            }
+        });
+        fake
+    }
+
+    pub(crate) fn url(&self, path: &str) -> Url {
+        format!("{}{path}", self.base).parse().unwrap()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// What was asked since the last look.
+    pub(crate) fn log(&self) -> String {
+        std::mem::take(&mut self.state().log).join(", ")
+    }
+
+    async fn respond(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let token = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = token.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or("nothing");
+        let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        Ok(match parts.uri.path() {
+            "/mcp" | "/sse" => self.serve(token, &body),
+            "/.well-known/oauth-protected-resource/mcp" => self.say(&json!({
+                "resource": format!("{}/mcp", self.base), "authorization_servers": [self.base],
+            })),
+            "/.well-known/oauth-authorization-server" => self.say(&json!({
+                "issuer": self.base,
+                "authorization_endpoint": format!("{}/authorize", self.base),
+                "token_endpoint": format!("{}/token", self.base),
+                "registration_endpoint": format!("{}/register", self.base),
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+            })),
+            "/register" => {
+                self.note("register");
+                self.say(&json!({ "client_id": "c", "client_secret": "s", "redirect_uris": [] }))
+            }
+            "/authorize" => self.authorize(&query.into_owned().collect()),
+            "/token" => self.token(&url::form_urlencoded::parse(&body).into_owned().collect()),
+            _ => status(StatusCode::NOT_FOUND),
+        })
+    }
+
+    fn serve(&self, token: &str, body: &[u8]) -> Response<Full<Bytes>> {
+        let message: Value = serde_json::from_slice(body).unwrap_or_default();
+        let method = message["method"].as_str().unwrap_or("stream");
+        self.note(&format!("{method} with {token}"));
+        let metadata = format!(
+            r#"Bearer resource_metadata="{}""#,
+            self.url("/.well-known/oauth-protected-resource/mcp")
+        );
+        if !self.state().good.contains(token) {
+            return refusal(StatusCode::UNAUTHORIZED, &metadata);
+        }
+        if let Some(scope) = self.state().wants.take() {
+            let challenge = format!(r#"{metadata}, error="insufficient_scope", scope="{scope}""#);
+            return refusal(StatusCode::FORBIDDEN, &challenge);
+        }
+        let result = match method {
+            "server/discover" => json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }),
+            "stream" => {
+                let events = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+                return events.body("event: endpoint\ndata: /sse\n\n".into()).unwrap();
+            }
+            _ => json!({}),
+        };
+        self.say(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+    }
+
+    fn authorize(&self, query: &HashMap<String, String>) -> Response<Full<Bytes>> {
+        let scope = query.get("scope").map(|scope| format!(" for {scope}")).unwrap_or_default();
+        self.note(&format!("authorize{scope}"));
+        let back = format!("{}?code=1&state={}", query["redirect_uri"], query["state"]);
+        Response::builder().status(302).header(header::LOCATION, back).body(Full::default()).unwrap()
+    }
+
+    fn token(&self, form: &HashMap<String, String>) -> Response<Full<Bytes>> {
+        let with = form.get("refresh_token").map(|token| format!(" {token}")).unwrap_or_default();
+        self.note(&format!("{}{with}", form["grant_type"]));
+        if form.get("refresh_token").is_some_and(|token| !self.state().refreshable.contains(token)) {
+            let mut response = self.say(&json!({ "error": "invalid_grant" }));
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+            return response;
+        }
+        let mut state = self.state();
+        state.given += 1;
+        let (token, refresh) = (format!("t{}", state.given), format!("r{}", state.given));
+        let lifetime = state.lifetime;
+        state.good.insert(token.clone());
+        state.refreshable.insert(refresh.clone());
+        drop(state);
+        self.say(&json!({
+            "access_token": token, "token_type": "Bearer", "expires_in": lifetime, "refresh_token": refresh,
+        }))
+    }
+
+    fn note(&self, what: &str) {
+        self.state().log.push(what.to_owned());
+    }
+
+    fn say(&self, body: &Value) -> Response<Full<Bytes>> {
+        let json = Response::builder().header(header::CONTENT_TYPE, "application/json");
+        json.body(body.to_string().into()).unwrap()
+    }
+}
+
+fn refusal(code: StatusCode, challenge: &str) -> Response<Full<Bytes>> {
+    let refusal = Response::builder().status(code).header(header::WWW_AUTHENTICATE, challenge);
+    refusal.body(Full::default()).unwrap()
+}
+
+fn status(code: StatusCode) -> Response<Full<Bytes>> {
+    Response::builder().status(code).body(Full::default()).unwrap()
+}

@@ -1,0 +1,55 @@
+//! Our wire against the SDK's (rmcp), each as client and as server: over a real pipe to a child process and over
+//! streamable HTTP, in both eras.
+//!
+//! Both servers tell the same [`facts`], both clients check them.
+
+#![expect(deprecated, reason = "sampling is on its way out of the protocol, but servers still do it")]
+
+mod facts;
+mod far_end;
+mod our_client;
+mod our_server;
+mod their_client;
+mod their_server;
+
+use far_end::Whose;
+use std::time::Duration;
+use wharf_mcp::session::Era;
+
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+/// Every check ends, one way or the other.
+async fn in_time(what: &str, check: impl Future<Output = ()>) {
+    let ended = tokio::time::timeout(Duration::from_secs(30), check).await;
+    assert!(ended.is_ok(), "{what} hangs");
+}
+
+#[tokio::test]
+async fn our_client_and_their_server_over_a_pipe() {
+    for era in ERAS {
+        in_time(&format!("{era:?}"), our_client::check(&far_end::command(Whose::Theirs), era)).await;
+    }
+}
+
+#[tokio::test]
+async fn our_client_and_their_server_over_http() {
+    let endpoint = our_client::endpoint(&their_server::over_http().await);
+    for era in ERAS {
+        in_time(&format!("{era:?}"), our_client::check(&endpoint, era)).await;
+    }
+}
+
+#[tokio::test]
+async fn their_client_and_our_server_over_a_pipe() {
+    for era in ERAS {
+        in_time(&format!("{era:?}"), their_client::check_process(&far_end::command(Whose::Ours), era)).await;
+    }
+}
+
+#[tokio::test]
+async fn their_client_and_our_server_over_http() {
+    let url = our_server::over_http().await;
+    for era in ERAS {
+        in_time(&format!("{era:?}"), their_client::check_url(&url, era)).await;
+    }
+}

@@ -1,0 +1,176 @@
+//! Signing in: what the server and its authorization server are asked, step by step.
+
+use crate::{eras::options, fake_oauth::FakeOAuth};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::Notify, time::Instant};
+use url::Url;
+use wharf_mcp::{
+    Opener, Request, Session,
+    http::{Client, Endpoint},
+    oauth::{Access, Browser, Config, FileStore, Identity, MemoryStore, OAuth, TokenStore, Visit},
+    session::{Connected, Era, EraHint},
+    sse,
+};
+
+/// A person who agrees to everything, once the gate is open.
+struct Agreeing(Option<Arc<Notify>>);
+
+impl Browser for Agreeing {
+    fn redirect_uri(&self) -> String {
+        "http://localhost:1/back".into()
+    }
+
+    fn visit(&self, page: Url) -> Visit {
+        let gate = self.0.clone();
+        Box::pin(async move {
+            let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
+            let response = client.build().unwrap().get(page).send().await.unwrap();
+            if let Some(gate) = gate {
+                gate.notified().await;
+            }
+            Ok(response.headers()["location"].to_str().unwrap().parse().unwrap())
+        })
+    }
+}
+
+fn oauth(fake: &FakeOAuth, browser: Option<Agreeing>, store: Arc<dyn TokenStore>) -> OAuth {
+    let identity = Identity::Automatic { name: "test".into(), document: None };
+    let browser = browser.map(|browser| Arc::new(browser) as Arc<dyn Browser>);
+    let access = Access::Person { identity, browser };
+    let config = Config { server: fake.url("/mcp"), access, scopes: Vec::new(), private_addresses: false };
+    OAuth::new(config, store)
+}
+
+fn endpoint(fake: &FakeOAuth, oauth: &OAuth) -> Endpoint {
+    let mut endpoint = Endpoint::new(fake.url("/mcp"), Client::new(Duration::from_secs(2)).unwrap());
+    endpoint.authorizer = Some(Arc::new(oauth.clone()));
+    endpoint
+}
+
+async fn connect(fake: &FakeOAuth, oauth: &OAuth) -> Connected {
+    let options = wharf_mcp::Options { era: EraHint::Only(Era::Modern), ..options() };
+    Session::connect(&endpoint(fake, oauth), &options).await.unwrap()
+}
+
+async fn signed_in() -> (FakeOAuth, Connected, Arc<dyn TokenStore>) {
+    let fake = FakeOAuth::start().await;
+    let store: Arc<dyn TokenStore> = Arc::new(MemoryStore::default());
+    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(None)), store.clone())).await;
+    fake.log();
+    (fake, connected, store)
+}
+
+#[tokio::test]
+async fn a_refused_request_signs_in_and_is_sent_again() {
+    let fake = FakeOAuth::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FileStore::new(folder.path().join("tokens.json")));
+    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(None)), store.clone())).await;
+    let signed_in =
+        "server/discover with nothing, register, authorize, authorization_code, server/discover with t1";
+    assert_eq!(fake.log(), signed_in);
+    connected.session.request(Request::new("x")).await.unwrap();
+    assert_eq!(fake.log(), "x with t1");
+    // Another process finds what this one was given, and needs nobody.
+    connect(&fake, &oauth(&fake, None, store)).await;
+    assert_eq!(fake.log(), "server/discover with t1");
+}
+
+#[tokio::test]
+async fn tokens_are_renewed_once_for_all() {
+    let (fake, connected, _) = signed_in().await;
+    fake.state().good.clear();
+    let asks = (0..5).map(|_| connected.session.request(Request::new("x")));
+    let answers = futures_util::future::join_all(asks).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let log = fake.log();
+    assert_eq!(log.matches("refresh_token r1").count(), 1, "{log}");
+    assert_eq!(log.matches("x with t2").count(), 5, "{log}");
+    assert!(!log.contains("authorize") && !log.contains("register"), "{log}");
+}
+
+#[tokio::test]
+async fn a_token_that_ends_is_renewed_first() {
+    let fake = FakeOAuth::start().await;
+    fake.state().lifetime = 10;
+    let connected =
+        connect(&fake, &oauth(&fake, Some(Agreeing(None)), Arc::new(MemoryStore::default()))).await;
+    fake.state().lifetime = 3600;
+    fake.log();
+    connected.session.request(Request::new("x")).await.unwrap();
+    connected.session.request(Request::new("x")).await.unwrap();
+    let log = fake.log();
+    assert!(log.contains("refresh_token r") && !log.contains("authorize"), "{log}");
+    assert_eq!(log.matches("refresh_token").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_is_refused_means_signing_in_again_as_the_same_client() {
+    let (fake, connected, _) = signed_in().await;
+    fake.state().good.clear();
+    fake.state().refreshable.clear();
+    connected.session.request(Request::new("x")).await.unwrap();
+    assert_eq!(fake.log(), "x with t1, refresh_token r1, authorize, authorization_code, x with t2");
+}
+
+#[tokio::test]
+async fn more_rights_are_asked_for_beside_those_we_had() {
+    let (fake, connected, _) = signed_in().await;
+    for (wants, asked) in [("write", "authorize for write"), ("admin", "authorize for write admin")] {
+        fake.state().wants = Some(wants);
+        connected.session.request(Request::new("x")).await.unwrap();
+        let log = fake.log();
+        assert!(log.contains(asked) && !log.contains("refresh"), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_process_was_given_is_used() {
+    let (fake, connected, store) = signed_in().await;
+    let mut grant = store.load().unwrap().unwrap();
+    grant.response.insert("access_token".into(), "theirs".into());
+    store.save(&grant).unwrap();
+    fake.state().good = ["theirs".to_owned()].into();
+    connected.session.request(Request::new("x")).await.unwrap();
+    assert_eq!(fake.log(), "x with t1, x with theirs");
+}
+
+#[tokio::test]
+async fn without_a_person_the_refusal_stands() {
+    let fake = FakeOAuth::start().await;
+    let oauth = oauth(&fake, None, Arc::new(MemoryStore::default()));
+    let failure = Session::connect(&endpoint(&fake, &oauth), &options()).await.unwrap_err();
+    assert_eq!(failure.status, Some(401));
+    assert!(failure.challenge.as_deref().unwrap_or_default().starts_with("Bearer resource_metadata="));
+    assert_eq!(fake.log(), "server/discover with nothing");
+    assert_eq!(oauth.login(None).await.unwrap_err().to_string(), "could not sign in: a person has to");
+}
+
+#[tokio::test]
+async fn a_visit_outlives_the_request_that_began_it() {
+    let (fake, connected, store) = signed_in().await;
+    drop(connected);
+    store.clear().unwrap();
+    let gate = Arc::new(Notify::new());
+    let oauth = oauth(&fake, Some(Agreeing(Some(gate.clone()))), store);
+    let options = wharf_mcp::Options { connect_timeout: Duration::from_millis(300), ..options() };
+    let began = Instant::now();
+    Session::connect(&endpoint(&fake, &oauth), &options).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(2));
+    gate.notify_one();
+    connect(&fake, &oauth).await;
+    let log = fake.log();
+    assert_eq!(log.matches("authorize,").count(), 1, "{log}");
+    assert_eq!(log.matches("register").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn a_stream_of_events_is_signed_in_to_as_well() {
+    let (fake, connected, store) = signed_in().await;
+    drop(connected);
+    fake.state().good.clear();
+    let mut endpoint = sse::Endpoint::new(fake.url("/sse"), Client::new(Duration::from_secs(2)).unwrap());
+    endpoint.authorizer = Some(Arc::new(oauth(&fake, Some(Agreeing(None)), store)));
+    endpoint.open().await.unwrap();
+    assert_eq!(fake.log(), "stream with t1, refresh_token r1, stream with t2");
+}

@@ -1,0 +1,101 @@
+//! Signing in to remote servers: which of them can be signed in to, and where their grants are kept.
+
+use super::{Ground, Upstream, opener};
+use crate::{
+    config::{Endpoint, Remote, Source},
+    fault::Fault,
+    upstream::host::Declines,
+};
+use sha2::{Digest, Sha256};
+use std::{path::Path, sync::Arc};
+use wharf_mcp::{
+    Failure, Session,
+    oauth::{Access, Authorizer, Browser, Config, FileStore, Identity, OAuth},
+};
+
+/// What came of signing in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// The grant is kept, and connections use it from now on.
+    Granted,
+    /// The server let us in without.
+    NotNeeded,
+}
+
+impl Upstream {
+    /// Signs in to the server, with a person at the browser.
+    pub async fn login(&self, browser: Arc<dyn Browser>) -> Result<Login, Fault> {
+        let oauth = remote(&self.source).and_then(|it| oauth(it, &self.ground, Some(browser)));
+        let oauth = oauth.ok_or_else(|| self.fault(&cannot_sign_in()))?;
+        let challenge = match self.challenge().await {
+            Ok(()) => return Ok(Login::NotNeeded),
+            Err(failure) if failure.status == Some(401) => failure.challenge.clone(),
+            Err(failure) => return Err(self.fault(&failure)),
+        };
+        oauth.login(challenge).await.map_err(|it| self.fault(&it))?;
+        Ok(Login::Granted)
+    }
+
+    /// Forgets what was granted.
+    pub async fn logout(&self) -> Result<(), Fault> {
+        let oauth = remote(&self.source).and_then(|it| oauth(it, &self.ground, None));
+        let oauth = oauth.ok_or_else(|| self.fault(&cannot_sign_in()))?;
+        oauth.logout().await.map_err(|it| self.fault(&it))
+    }
+
+    /// Knocks without credentials, to hear what the server wants.
+    async fn challenge(&self) -> Result<(), Failure> {
+        let ground = Ground { credentials: None, ..self.ground.clone() };
+        let (opener, _workplace) = opener::open(&self.source, &ground)?;
+        let connected = Session::connect(&*opener, &self.options(Arc::new(Declines))).await?;
+        drop(connected.session);
+        connected.task.join().await;
+        Ok(())
+    }
+}
+
+/// What a connection to this server is authorized with: a kept grant, unless the entry has credentials of its own.
+pub(super) fn authorizer(remote: &Remote, ground: &Ground) -> Option<Arc<dyn Authorizer>> {
+    let oauth = oauth(remote, ground, None)?;
+    Some(Arc::new(oauth))
+}
+
+fn oauth(remote: &Remote, ground: &Ground, browser: Option<Arc<dyn Browser>>) -> Option<OAuth> {
+    let folder = ground.credentials.as_deref()?;
+    if remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+        return None;
+    }
+    let identity = Identity::Automatic { name: "wharf".to_owned(), document: None };
+    let config = Config {
+        server: remote.url.clone(),
+        access: Access::Person { identity, browser },
+        scopes: Vec::new(),
+        private_addresses: remote.url.scheme() == "http",
+    };
+    Some(OAuth::new(config, Arc::new(FileStore::new(folder.join(file_name(remote))))))
+}
+
+fn remote(source: &Source) -> Option<&Remote> {
+    match &source.endpoint {
+        Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => Some(remote),
+        Endpoint::Builtin(_) | Endpoint::Stdio(_) | Endpoint::WebSocket(..) => None,
+    }
+}
+
+/// One file per address; its name tells a person the host, and a hash tells addresses apart.
+fn file_name(remote: &Remote) -> impl AsRef<Path> {
+    let host = remote
+        .url
+        .host_str()
+        .unwrap_or_default()
+        .replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+    let hash: String =
+        Sha256::digest(remote.url.as_str()).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("{host}-{hash}.json")
+}
+
+fn cannot_sign_in() -> Failure {
+    Failure::connect(
+        "only servers over http and sse without an `Authorization` header of their own can be signed in to",
+    )
+}

@@ -1,0 +1,88 @@
+//! The way to a person's browser and back: an address to open, and a listener on this machine that hears where the
+//! authorization server sent the browser. The address comes from a server, so it is shown and never opened for the user.
+
+use crate::{content::printable, output::Output};
+use std::{io, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time,
+};
+use url::Url;
+use wharf_mcp::oauth::{Browser, Visit};
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a browser may take to say what it wants.
+const REQUEST: Duration = Duration::from_secs(5);
+/// The longest request line and headers that are read.
+const LONGEST: usize = 16 * 1024;
+
+const PAGE: &str = "<!doctype html><meta charset=utf-8><title>wharf</title><p>You can close this page and go back to the terminal.";
+
+/// A listener on loopback.
+pub(super) struct Loopback {
+    listener: Arc<TcpListener>,
+    output: Output,
+    port: u16,
+}
+
+impl Loopback {
+    pub(super) async fn open(output: Output) -> io::Result<Loopback> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let port = listener.local_addr()?.port();
+        Ok(Loopback { listener: Arc::new(listener), output, port })
+    }
+}
+
+impl Browser for Loopback {
+    fn redirect_uri(&self) -> String {
+        format!("http://127.0.0.1:{}/callback", self.port)
+    }
+
+    fn visit(&self, page: Url) -> Visit {
+        self.output.complain(&format!(
+            "open this address in your browser, then come back:\n\n  {}\n\n",
+            printable(page.as_str())
+        ));
+        let (listener, origin) = (self.listener.clone(), self.redirect_uri());
+        Box::pin(async move {
+            time::timeout(PATIENCE, hear(&listener, &origin))
+                .await
+                .unwrap_or_else(|_| Err("nobody came back from the browser in time".to_owned()))
+        })
+    }
+}
+
+/// Waits for the browser at `/callback`; whatever else knocks is sent away.
+async fn hear(listener: &TcpListener, origin: &str) -> Result<Url, String> {
+    loop {
+        let (stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
+        if let Ok(Some(url)) = time::timeout(REQUEST, answer(stream, origin)).await {
+            return Ok(url);
+        }
+    }
+}
+
+async fn answer(mut stream: TcpStream, origin: &str) -> Option<Url> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|it| it == b"\r\n\r\n") {
+        let mut chunk = [0; 2048];
+        let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+        head.extend_from_slice(&chunk[..count]);
+        if head.len() > LONGEST {
+            return None;
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let target = head.strip_prefix("GET ")?.split(' ').next()?;
+    let url = Url::parse(origin).ok()?.join(target).ok().filter(|it| it.path() == "/callback");
+    let (status, body) = if url.is_some() { ("200 OK", PAGE) } else { ("404 Not Found", "") };
+    let response = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let _ = stream.write_all(response.as_bytes()).await;
+    let _ = stream.shutdown().await;
+    url
+}

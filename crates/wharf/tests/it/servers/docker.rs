@@ -1,0 +1,79 @@
+//! A server in a container, with podman in the place of docker. Nothing is pulled: the image is built here, from a program
+//! that is all it holds. Images and containers live in the test's own folder, not with those of the machine.
+
+use super::place::{Place, program};
+use std::{
+    env::consts::ARCH,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// As people are told to write it.
+const AGENT_FILE: &str = include_str!("../config/good/s2-example-5-docker.yaml");
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/fixtures/container.rs");
+
+const IMAGE: &str = "FROM scratch\nCOPY server /server\nENTRYPOINT [\"/server\"]\n";
+
+/// What it takes to run a container inside a container that may not change its own limits.
+const SETTINGS: &str = r#"
+[containers]
+default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+events_logger = "file"
+cgroup_manager = "cgroupfs"
+"#;
+
+#[tokio::test]
+async fn the_container_is_given_its_key() {
+    let place = Place::with(AGENT_FILE).set("API_KEY", "ahoy-4711");
+    let bin = docker(&place);
+    build_image(&place, &bin.join("docker"));
+    let place = place.first_on_path([bin.clone()]);
+    place.wharf("tools").await.check(0, "docker_mcp (1)\n  docker_mcp__key  ");
+    place.wharf("call key").await.check(0, "process 1 has the key ahoy-4711\n");
+    place.is_deserted();
+    let left =
+        Command::new(bin.join("docker")).args(["ps", "--all", "--quiet"]).output().expect("docker runs");
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "", "containers that are left");
+}
+
+/// A folder with a `docker` that keeps everything to itself. A Docker without a daemon may be on PATH as well, so this
+/// one has to come first.
+fn docker(place: &Place) -> PathBuf {
+    let bin = place.make_folder("bin");
+    let (settings, store, running) =
+        (place.path("containers.conf"), place.path("store"), place.path("running"));
+    fs::write(&settings, SETTINGS).expect("the file can be written");
+    let script = format!(
+        "#!/bin/sh\nCONTAINERS_CONF='{}' exec '{}' --root '{}' --runroot '{}' --storage-driver vfs \"$@\"\n",
+        settings.display(),
+        program("podman").display(),
+        store.display(),
+        running.display(),
+    );
+    fs::write(bin.join("docker"), script).expect("the file can be written");
+    fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).expect("it can be run");
+    bin
+}
+
+fn build_image(place: &Place, docker: &Path) {
+    let folder = place.make_folder("image");
+    fs::write(folder.join("Containerfile"), IMAGE).expect("the file can be written");
+    let target = format!("{ARCH}-unknown-linux-musl");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2024", "--target", &target, SERVER, "-o"]).arg(folder.join("server"));
+    run(&mut rustc, &format!("`rustup target add {target}`, or `cargo xtask test`, adds the target"));
+    let mut build = Command::new(docker);
+    build.args(["build", "--quiet", "--tag", "mcp-server:latest"]).arg(&folder);
+    run(&mut build, "`cargo xtask test` sets up podman");
+}
+
+fn run(command: &mut Command, remedy: &str) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {remedy}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed; {remedy}\n{said}");
+}

@@ -1,0 +1,166 @@
+//! A folder with an agent file, and the program run in it as its owner would run it, with the tools that servers need.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "real servers need the operator's own PATH, and the tools beside it"
+)]
+
+use serde_json::Value;
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{process::Command, time::timeout};
+
+/// No command may take longer, not even one that starts a server for the first time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Place {
+    folder: TempDir,
+    path: OsString,
+    variables: Vec<(String, String)>,
+}
+
+/// What the program said, and how it ended.
+pub(crate) struct Said {
+    typed: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn with(agent_file: &str) -> Place {
+        let folder = TempDir::new().expect("a folder");
+        fs::create_dir(folder.path().join("scratch")).expect("a folder");
+        fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
+        Place { folder, path: path_with([]), variables: Vec::new() }
+    }
+
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Place {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// These folders come first when a program is looked for.
+    pub(crate) fn first_on_path<const N: usize>(self, folders: [PathBuf; N]) -> Place {
+        Place { path: path_with(folders), ..self }
+    }
+
+    /// Programs are found in this folder and nowhere else.
+    pub(crate) fn only_on_path(self, folder: PathBuf) -> Place {
+        Place { path: folder.into(), ..self }
+    }
+
+    /// The true path, as servers are told it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().expect("a path").join(name)
+    }
+
+    pub(crate) fn make_folder(&self, name: &str) -> PathBuf {
+        fs::create_dir_all(self.path(name)).expect("a folder");
+        self.path(name)
+    }
+
+    /// Runs the program to its end. Its words are divided at spaces.
+    pub(crate) async fn wharf(&self, typed: &str) -> Said {
+        self.wharf_with(&typed.split_whitespace().collect::<Vec<_>>()).await
+    }
+
+    pub(crate) async fn wharf_with(&self, words: &[&str]) -> Said {
+        let typed = words.join(" ");
+        let output = Command::new(env!("CARGO_BIN_EXE_wharf"))
+            .args(words)
+            .current_dir(self.folder.path())
+            .env("PATH", &self.path)
+            .env("WHARF_HOME", self.path("state"))
+            .env("TMPDIR", self.path("scratch"))
+            .envs(self.variables.iter().cloned())
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let output = timeout(PATIENCE, output).await;
+        let output = output.unwrap_or_else(|_| panic!("`wharf {typed}` took longer than {PATIENCE:?}"));
+        let output = output.expect("wharf runs");
+        Said {
+            typed,
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Nothing stays behind of the servers that were started: no working directory, and no process in one.
+    pub(crate) fn is_deserted(&self) {
+        let scratch = self.path("scratch");
+        let folders: Vec<PathBuf> = fs::read_dir(&scratch)
+            .expect("a folder")
+            .map(|it| it.expect("an entry").path())
+            .filter(|it| it.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wharf-")))
+            .collect();
+        assert!(folders.is_empty(), "left behind: {folders:?}");
+        // Only Linux says where a process works.
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let stragglers: Vec<String> = processes
+            .filter(|it| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch)))
+            .map(|it| fs::read_to_string(it.path().join("cmdline")).unwrap_or_default().replace('\0', " "))
+            .collect();
+        assert!(stragglers.is_empty(), "still running: {stragglers:?}");
+    }
+}
+
+impl Said {
+    /// Fails unless the program told the shell this, and said something with these words.
+    #[track_caller]
+    pub(crate) fn check(&self, code: i32, words: &str) {
+        let said = self.stdout.contains(words) || self.stderr.contains(words);
+        assert!(
+            self.code == Some(code) && said,
+            "`wharf {}` was to end with {code} and to say {words:?}, and ended with {:?}\n{}{}",
+            self.typed,
+            self.code,
+            self.stdout,
+            self.stderr,
+        );
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
+            panic!("`wharf {}` printed no JSON: {error}\n{}{}", self.typed, self.stdout, self.stderr)
+        })
+    }
+}
+
+/// A file of the tools folder.
+#[track_caller]
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let remedy = "run `cargo xtask test`, which sets up what the tests need";
+    let folder = env::var_os("WHARF_TOOLS").unwrap_or_else(|| panic!("WHARF_TOOLS is not set: {remedy}"));
+    let file = Path::new(&folder).join(name);
+    assert!(file.exists(), "there is no `{}`: {remedy}", file.display());
+    file
+}
+
+/// Where servers find what they run with: npx and node, uvx, and whatever the operator has.
+pub(crate) fn path_with(first: impl IntoIterator<Item = PathBuf>) -> OsString {
+    let tools = [tool("python/bin")];
+    let own = env::var_os("PATH").unwrap_or_default();
+    let folders = first.into_iter().chain(tools).chain(env::split_paths(&own));
+    env::join_paths(folders).expect("a PATH")
+}
+
+/// A program that the operator must have.
+#[track_caller]
+pub(crate) fn program(name: &str) -> PathBuf {
+    let path = path_with([]);
+    let found = env::split_paths(&path).map(|it| it.join(name)).find(|it| it.is_file());
+    found.unwrap_or_else(|| {
+        panic!("there is no `{name}` on PATH: `cargo xtask test` sets up what the tests need")
+    })
+}

@@ -1,0 +1,124 @@
+//! What the tests need and cargo does not bring: programs of other package managers, each in a folder of its own below
+//! the user's cache. A stamp in the folder says what was asked for when it was filled; a folder whose stamp says
+//! something else is filled anew, and one that was not finished has none.
+//!
+//! To add a provision, add a line to `PROVISIONS`; for another package manager, a variant to `Recipe` and the function
+//! that follows it. A test finds its tools in the folder that the variable `WHARF_TOOLS` names.
+
+mod npm;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::steps::Steps;
+
+struct Provision {
+    /// The folder, as tests know it.
+    name: &'static str,
+    recipe: Recipe,
+}
+
+/// How a folder is filled.
+#[derive(Debug)]
+enum Recipe {
+    /// `npm install` of these packages, each with its version.
+    Npm(&'static [&'static str]),
+}
+
+const PROVISIONS: &[Provision] = &[
+    Provision { name: "node", recipe: Recipe::Npm(&["node@22"]) },
+    Provision {
+        name: "conformance-0.2",
+        recipe: Recipe::Npm(&["@modelcontextprotocol/conformance@0.2.0-alpha.12"]),
+    },
+    Provision { name: "conformance-0.1", recipe: Recipe::Npm(&["@modelcontextprotocol/conformance@0.1.16"]) },
+    Provision { name: "yaml-language-server", recipe: Recipe::Npm(&["yaml-language-server@1.25.0"]) },
+];
+
+const STAMP: &str = "stamp";
+
+/// Fills the folders that are not as they should be. Only one such run works at a time.
+pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
+    fs::create_dir_all(tools).map_err(|error| could_not("make", tools, &error))?;
+    let lock = tools.join("lock");
+    let lock = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+    let _held = lock.map_err(|error| could_not("lock", tools, &error))?;
+    for provision in PROVISIONS {
+        let folder = tools.join(provision.name);
+        if !provision.is_ready(&folder) {
+            steps.run(format!("provide {}", provision.name), || provision.fill(&folder))?;
+        }
+    }
+    Ok(())
+}
+
+impl Provision {
+    fn is_ready(&self, folder: &Path) -> bool {
+        fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == self.stamp())
+    }
+
+    fn stamp(&self) -> String {
+        format!("{:?}\n", self.recipe)
+    }
+
+    fn fill(&self, folder: &Path) -> Result<(), Failure> {
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(|error| could_not("empty", folder, &error))?;
+        }
+        fs::create_dir_all(folder).map_err(|error| could_not("make", folder, &error))?;
+        match self.recipe {
+            Recipe::Npm(packages) => npm::install(folder, packages)?,
+        }
+        let stamp = folder.join(STAMP);
+        fs::write(&stamp, self.stamp()).map_err(|error| could_not("write", &stamp, &error))
+    }
+}
+
+/// Where tools are kept: beside the caches of other programs.
+pub(crate) fn folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Failure> {
+    if let Some(named) = variable("WHARF_TOOLS") {
+        return Ok(named);
+    }
+    let cache = variable("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
+    let cache = cache.or_else(|| variable("LOCALAPPDATA"));
+    let cache = cache.or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    cache.map(|cache| cache.join("wharf-tools")).ok_or_else(|| {
+        Failure::new("could not tell where caches are kept").hint("name a folder in `WHARF_TOOLS`")
+    })
+}
+
+fn could_not(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("could not {what} `{}`: {error}", path.display()))
+        .hint("make it writable, or name another folder in `WHARF_TOOLS`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_where_the_variables_say() {
+        for (variables, expected) in [
+            (&[("WHARF_TOOLS", "/srv/tools"), ("HOME", "/home/me")][..], Some("/srv/tools")),
+            (&[("XDG_CACHE_HOME", "/srv/cache"), ("HOME", "/home/me")], Some("/srv/cache/wharf-tools")),
+            (&[("XDG_CACHE_HOME", "cache"), ("HOME", "/home/me")], Some("/home/me/.cache/wharf-tools")),
+            (&[("HOME", "/home/me")], Some("/home/me/.cache/wharf-tools")),
+            (&[], None),
+        ] {
+            let variable =
+                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, it)| it.into());
+            assert_eq!(folder(variable).ok(), expected.map(PathBuf::from), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_folders_of_their_own() {
+        let mut names: Vec<&str> = PROVISIONS.iter().map(|provision| provision.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PROVISIONS.len());
+        assert!(names.iter().all(|name| !name.contains(['/', '\\']) && *name != "lock"));
+    }
+}
