@@ -5,7 +5,10 @@
 //! To add a provision, add a line to `PROVISIONS`; for another package manager, a variant to `Recipe` and the function
 //! that follows it. A test finds its tools in the folder that the variable `WHARF_TOOLS` names.
 
+mod containers;
 mod npm;
+mod python;
+mod system;
 
 use std::fs::{self, File};
 use std::io;
@@ -25,6 +28,12 @@ struct Provision {
 enum Recipe {
     /// `npm install` of these packages, each with its version.
     Npm(&'static [&'static str]),
+    /// A virtual environment of Python with these packages.
+    Python(&'static [&'static str]),
+    /// The cache of npx, with these packages.
+    NpxCache(&'static [&'static str]),
+    /// The cache of uvx, with these servers.
+    UvxCache(&'static [&'static str]),
 }
 
 const PROVISIONS: &[Provision] = &[
@@ -35,6 +44,17 @@ const PROVISIONS: &[Provision] = &[
     },
     Provision { name: "conformance-0.1", recipe: Recipe::Npm(&["@modelcontextprotocol/conformance@0.1.16"]) },
     Provision { name: "yaml-language-server", recipe: Recipe::Npm(&["yaml-language-server@1.25.0"]) },
+    Provision { name: "python", recipe: Recipe::Python(&["uv", "mcp<2", "uvicorn", "websockets"]) },
+    Provision {
+        name: "npx",
+        recipe: Recipe::NpxCache(&[
+            "@modelcontextprotocol/server-everything",
+            "@modelcontextprotocol/server-filesystem",
+            "@modelcontextprotocol/server-memory",
+            "supergateway@4",
+        ]),
+    },
+    Provision { name: "uvx", recipe: Recipe::UvxCache(&["mcp-server-time", "mcp-server-git"]) },
 ];
 
 const STAMP: &str = "stamp";
@@ -50,6 +70,9 @@ pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
         if !provision.is_ready(&folder) {
             steps.run(format!("provide {}", provision.name), || provision.fill(&folder))?;
         }
+    }
+    if !containers::are_there() {
+        steps.run("provide containers", containers::install)?;
     }
     Ok(())
 }
@@ -70,6 +93,9 @@ impl Provision {
         fs::create_dir_all(folder).map_err(|error| could_not("make", folder, &error))?;
         match self.recipe {
             Recipe::Npm(packages) => npm::install(folder, packages)?,
+            Recipe::Python(packages) => python::install(folder, packages)?,
+            Recipe::NpxCache(packages) => npm::fill_cache(folder, packages)?,
+            Recipe::UvxCache(servers) => python::fill_cache(folder, "python", servers)?,
         }
         let stamp = folder.join(STAMP);
         fs::write(&stamp, self.stamp()).map_err(|error| could_not("write", &stamp, &error))

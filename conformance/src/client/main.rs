@@ -1,5 +1,6 @@
 //! The client that the official conformance suite starts: `conformance-client URL`. Which scenario it is in, which
-//! protocol version it is to speak and what it needs to know come in three variables of the environment.
+//! protocol version the server speaks and what else it needs to know come in three variables of the environment. The
+//! version is only compared with what the client found out by itself, as it does everywhere else.
 
 mod browser;
 mod host;
@@ -15,7 +16,7 @@ use visit::Visit;
 use wharf_mcp::{
     Options, Session, http,
     oauth::{Access, Algorithm, Config, Identity, MemoryStore, OAuth, Secret},
-    session::{ClientInfo, Era, EraHint, MODERN},
+    session::{ClientInfo, Era, MODERN},
 };
 
 /// Where the suite expects our metadata document to be.
@@ -62,9 +63,12 @@ async fn run() -> Result<(), Box<dyn Error>> {
     endpoint.authorizer = Some(Arc::new(OAuth::new(config, Arc::new(MemoryStore::default()))));
     let mut options = Options::new(ClientInfo { name: "conformance-client".into(), version: "1.0.0".into() });
     options.host = Arc::new(Obliging);
-    options.era = EraHint::Only(if version == MODERN { Era::Modern } else { Era::Legacy });
     (options.connect_timeout, options.request_timeout) = (TIMEOUT, TIMEOUT);
     let connected = Session::connect(&endpoint, &options).await?;
+    let found = connected.session.terms().era;
+    if (version == MODERN) != (found == Era::Modern) {
+        return Err(format!("the server speaks `{version}` and was taken for {found:?}").into());
+    }
     let done = Visit { session: &connected.session, calls: context.tool_calls }.play(&scenario).await;
     drop(connected.session);
     connected.task.join().await;

@@ -26,33 +26,53 @@ struct Run {
     suite: &'static str,
     side: Side,
     /// Which scenarios.
-    chosen: &'static [&'static str],
+    chosen: Words,
     /// How many these are.
     scenarios: usize,
 }
 
-#[derive(Clone, Copy)]
 enum Side {
     Client,
     /// With these arguments.
-    Server(&'static [&'static str]),
+    Server(Words),
 }
 
-#[rustfmt::skip]
+const NEW: [&str; 2] = ["--requirements", "2026-07-28"];
+const CURRENT: [&str; 2] = ["--requirements", "2025-11-25"];
+const JUNE: [&str; 4] = ["--suite", "all", "--spec-version", "2025-06-18"];
+const MARCH: [&str; 4] = ["--suite", "all", "--spec-version", "2025-03-26"];
+const ALL: [&str; 2] = ["--suite", "all"];
+
 const RUNS: &[Run] = &[
-    Run { name: "client-2025-11-25", suite: LATEST, side: Side::Client, chosen: &["--requirements", "2025-11-25"], scenarios: 25 },
-    Run { name: "client-2026-07-28", suite: LATEST, side: Side::Client, chosen: &["--requirements", "2026-07-28"], scenarios: 39 },
-    Run { name: "client-2025-06-18", suite: LATEST, side: Side::Client, chosen: &["--suite", "all", "--spec-version", "2025-06-18"], scenarios: 5 },
-    Run { name: "client-2025-03-26", suite: LATEST, side: Side::Client, chosen: &["--suite", "all", "--spec-version", "2025-03-26"], scenarios: 2 },
-    Run { name: "client-0.1.16", suite: EARLIER, side: Side::Client, chosen: &["--suite", "all"], scenarios: 26 },
-    Run { name: "server-2025-11-25", suite: LATEST, side: Side::Server(&[]), chosen: &["--requirements", "2025-11-25"], scenarios: 33 },
-    Run { name: "server-2025-11-25", suite: LATEST, side: Side::Server(&["--era", "legacy"]), chosen: &["--requirements", "2025-11-25"], scenarios: 33 },
-    Run { name: "server-2026-07-28", suite: LATEST, side: Side::Server(&[]), chosen: &["--requirements", "2026-07-28"], scenarios: 50 },
-    Run { name: "server-2026-07-28", suite: LATEST, side: Side::Server(&["--era", "modern"]), chosen: &["--requirements", "2026-07-28"], scenarios: 50 },
-    Run { name: "server-2025-06-18", suite: LATEST, side: Side::Server(&[]), chosen: &["--suite", "all", "--spec-version", "2025-06-18"], scenarios: 27 },
-    Run { name: "server-2025-03-26", suite: LATEST, side: Side::Server(&[]), chosen: &["--suite", "all", "--spec-version", "2025-03-26"], scenarios: 1 },
-    Run { name: "server-0.1.16", suite: EARLIER, side: Side::Server(&[]), chosen: &["--suite", "all"], scenarios: 32 },
+    client("client-2025-11-25", LATEST, &CURRENT, 25),
+    client("client-2026-07-28", LATEST, &NEW, 39),
+    client("client-2025-06-18", LATEST, &JUNE, 5),
+    client("client-2025-03-26", LATEST, &MARCH, 2),
+    client("client-0.1.16", EARLIER, &ALL, 26),
+    server("server-2025-11-25", LATEST, &CURRENT, 33, &[]),
+    server("server-2025-11-25", LATEST, &CURRENT, 33, &["--era", "legacy"]),
+    server("server-2026-07-28", LATEST, &NEW, 50, &[]),
+    server("server-2026-07-28", LATEST, &NEW, 50, &["--era", "modern"]),
+    server("server-2025-06-18", LATEST, &JUNE, 27, &[]),
+    server("server-2025-03-26", LATEST, &MARCH, 1, &[]),
+    server("server-0.1.16", EARLIER, &ALL, 32, &[]),
 ];
+
+type Words = &'static [&'static str];
+
+const fn client(name: &'static str, suite: &'static str, chosen: Words, scenarios: usize) -> Run {
+    Run { name, suite, side: Side::Client, chosen, scenarios }
+}
+
+const fn server(
+    name: &'static str,
+    suite: &'static str,
+    chosen: Words,
+    scenarios: usize,
+    arguments: Words,
+) -> Run {
+    Run { name, suite, side: Side::Server(arguments), chosen, scenarios }
+}
 
 #[test]
 fn the_client_conforms() {

@@ -1,17 +1,28 @@
 //! What the wire costs, against the least that it could: an envelope against a bare `RawValue` one, and a call against a
-//! bare loop over the same pipe.
+//! bare loop over the same kind of pipe.
+//!
+//! Both take turns all the time, so that whatever else the machine does hits both; what counts is their ratio, which is
+//! printed at the end. Criterion sees only ours.
 //!
 //! Run as `wire serve`, this program is also the server at the far end of the pipe.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot set up its world should say so loudly")]
 
 use bytes::{Bytes, BytesMut};
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::{BenchmarkId, Criterion};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{hint::black_box, io::Write, path::PathBuf, process::Stdio};
+use std::{
+    cell::RefCell,
+    hint::black_box,
+    io::Write,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, ChildStdout},
     runtime::Runtime,
 };
 use wharf_mcp::{
@@ -30,6 +41,15 @@ struct Bare<'a> {
 
 const SIZES: [usize; 3] = [100, 64 << 10, 1 << 20];
 
+/// How much is done in one turn: enough for the clock to see it.
+const TURN: usize = 32 << 10;
+
+/// One comparison: how long both took, turn by turn.
+#[derive(Default)]
+struct Contest {
+    turns: Vec<(Duration, Duration)>,
+}
+
 #[expect(clippy::disallowed_methods, reason = "a benchmark is a program, and starts itself as its server")]
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("serve") {
@@ -37,101 +57,159 @@ fn main() {
     }
     let program = std::env::current_exe().unwrap();
     let mut criterion = Criterion::default().configure_from_args();
-    envelopes(&mut criterion);
-    calls(&mut criterion, &program);
+    let mut table = String::new();
+    for size in SIZES {
+        envelopes(size, &mut criterion, &mut table);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for size in SIZES {
+        calls(size, &runtime, &program, &mut criterion, &mut table);
+    }
     criterion.final_summary();
+    let _ = std::io::stdout().write_all(table.as_bytes());
+}
+
+/// Lets both take turns for as long as criterion wants, and notes who took how long.
+fn contest(
+    (what, size): (&str, usize),
+    (criterion, table): (&mut Criterion, &mut String),
+    mut bare: impl FnMut(),
+    mut ours: impl FnMut(),
+) {
+    let per_turn = (TURN / size).clamp(1, 100) as u64;
+    let contest = RefCell::new(Contest::default());
+    let mut group = criterion.benchmark_group(what);
+    group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
+        bencher.iter_custom(|count| {
+            let mut spent = Duration::ZERO;
+            let mut left = count;
+            while left > 0 {
+                let turn = per_turn.min(left);
+                left -= turn;
+                let taken = (timed(turn, &mut bare), timed(turn, &mut ours));
+                spent += taken.1;
+                if turn == per_turn {
+                    contest.borrow_mut().turns.push(taken);
+                }
+            }
+            spent
+        });
+    });
+    group.finish();
+    table.push_str(&contest.into_inner().row(what, size, per_turn));
+}
+
+fn timed(count: u64, once: &mut impl FnMut()) -> Duration {
+    let begun = Instant::now();
+    (0..count).for_each(|_| once());
+    begun.elapsed()
+}
+
+impl Contest {
+    /// The medians, and the median of the turns' ratios.
+    fn row(&self, what: &str, size: usize, per_turn: u64) -> String {
+        if self.turns.is_empty() {
+            return String::new();
+        }
+        let micros = |taken: Duration| taken.as_secs_f64() * 1e6 / per_turn as f64;
+        let bare = median(self.turns.iter().map(|turn| micros(turn.0)));
+        let ours = median(self.turns.iter().map(|turn| micros(turn.1)));
+        let ratio = median(self.turns.iter().map(|turn| turn.1.as_secs_f64() / turn.0.as_secs_f64()));
+        format!("{what:8} {size:>8} B   bare {bare:>9.2} us   ours {ours:>9.2} us   ratio {ratio:.2}\n")
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// Reads an answer and writes the next request.
-fn envelopes(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("envelope");
-    for size in SIZES {
-        let frame = Bytes::from(answer(1, &"x".repeat(size)));
-        group.throughput(Throughput::Bytes(frame.len() as u64));
-        group.bench_with_input(BenchmarkId::new("bare", size), &frame, |bencher, frame| {
-            bencher.iter(|| {
-                let bare: Bare<'_> = serde_json::from_slice(frame).unwrap();
-                let mut out = Vec::new();
-                write!(out, r#"{{"jsonrpc":"2.0","id":{},"method":"m","params":"#, bare.id.unwrap()).unwrap();
-                out.extend_from_slice(bare.result.unwrap().get().as_bytes());
-                out.push(b'}');
-                black_box(out)
-            });
-        });
-        group.bench_with_input(BenchmarkId::new("ours", size), &frame, |bencher, frame| {
-            bencher.iter(|| {
-                let envelope::Reading::Message(wharf_mcp::Message::Answer { id, outcome }) =
-                    envelope::read(frame)
-                else {
-                    panic!("no answer");
-                };
-                let mut out = BytesMut::new();
-                envelope::write_request(&mut out, id.unwrap(), "m", outcome.ok().as_ref());
-                black_box(out)
-            });
-        });
-    }
-    group.finish();
+fn envelopes(size: usize, criterion: &mut Criterion, table: &mut String) {
+    let frame = Bytes::from(answer(1, &"x".repeat(size)));
+    let bare = || {
+        let bare: Bare<'_> = serde_json::from_slice(&frame).unwrap();
+        let mut out = Vec::new();
+        write!(out, r#"{{"jsonrpc":"2.0","id":{},"method":"m","params":"#, bare.id.unwrap()).unwrap();
+        out.extend_from_slice(bare.result.unwrap().get().as_bytes());
+        out.push(b'}');
+        black_box(out);
+    };
+    let ours = || {
+        let envelope::Reading::Message(wharf_mcp::Message::Answer { id, outcome }) = envelope::read(&frame)
+        else {
+            panic!("no answer");
+        };
+        let mut out = BytesMut::new();
+        envelope::write_request(&mut out, id.unwrap(), "m", outcome.ok().as_ref());
+        black_box(out);
+    };
+    contest(("envelope", size), (criterion, table), bare, ours);
 }
 
 /// Calls a tool over a pipe.
-fn calls(criterion: &mut Criterion, program: &PathBuf) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut group = criterion.benchmark_group("call");
-    for size in SIZES {
-        let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(size) }));
-        bare_calls(&mut group, &runtime, program, size, &arguments);
-        our_calls(&mut group, &runtime, program, size, &arguments);
+fn calls(size: usize, runtime: &Runtime, program: &Path, criterion: &mut Criterion, table: &mut String) {
+    let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(size) }));
+    let mut bare = BarePipe::start(runtime, program);
+    let Connected { session, task, .. } = connect(runtime, program);
+    contest(
+        ("call", size),
+        (criterion, table),
+        || runtime.block_on(bare.call(&arguments)),
+        || {
+            let call = session.request(Request::call_tool("t", Some(&arguments)));
+            black_box(runtime.block_on(call).unwrap());
+        },
+    );
+    drop(session);
+    runtime.block_on(task.join());
+}
+
+/// The least that a caller has to do: one line out, one line in.
+struct BarePipe {
+    _child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    id: u64,
+}
+
+impl BarePipe {
+    fn start(runtime: &Runtime, program: &Path) -> BarePipe {
+        let _guard = runtime.enter();
+        let mut child = tokio::process::Command::new(program)
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::with_capacity(256 << 10, child.stdout.take().unwrap());
+        BarePipe { _child: child, stdin, stdout, line: Vec::new(), id: 0 }
     }
-    group.finish();
+
+    async fn call(&mut self, arguments: &Raw) {
+        self.id += 1;
+        let (id, arguments) = (self.id, arguments.as_str());
+        let request = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"t\",\"arguments\":{arguments}}}}}\n"
+        );
+        self.stdin.write_all(request.as_bytes()).await.unwrap();
+        self.line.clear();
+        self.stdout.read_until(b'\n', &mut self.line).await.unwrap();
+        let bare: Bare<'_> = serde_json::from_slice(&self.line).unwrap();
+        assert!(bare.id == Some(id) && bare.result.is_some());
+    }
 }
 
-type Group<'a> = criterion::BenchmarkGroup<'a, criterion::measurement::WallTime>;
-
-fn bare_calls(group: &mut Group<'_>, runtime: &Runtime, program: &PathBuf, size: usize, arguments: &Raw) {
-    let guard = runtime.enter();
-    let mut child = tokio::process::Command::new(program)
-        .arg("serve")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    drop(guard);
-    let mut stdin = child.stdin.take().unwrap();
-    let mut stdout = BufReader::with_capacity(256 << 10, child.stdout.take().unwrap());
-    let mut line = Vec::new();
-    let mut id = 0_u64;
-    group.bench_function(BenchmarkId::new("bare", size), |bencher| {
-        bencher.iter(|| {
-            runtime.block_on(async {
-                id += 1;
-                let arguments = arguments.as_str();
-                let request = format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"t\",\"arguments\":{arguments}}}}}\n"
-                );
-                stdin.write_all(request.as_bytes()).await.unwrap();
-                line.clear();
-                stdout.read_until(b'\n', &mut line).await.unwrap();
-                let bare: Bare<'_> = serde_json::from_slice(&line).unwrap();
-                assert!(bare.id == Some(id) && bare.result.is_some());
-            });
-        });
-    });
-}
-
-fn our_calls(group: &mut Group<'_>, runtime: &Runtime, program: &PathBuf, size: usize, arguments: &Raw) {
+fn connect(runtime: &Runtime, program: &Path) -> Connected {
     let mut command = Command::new(program, "/");
     command.args = vec!["serve".into()];
     let client = ClientInfo { name: "bench".into(), version: "0".into() };
     let options = Options { era: EraHint::Only(Era::Legacy), ..Options::new(client) };
-    let connected = runtime.block_on(Session::connect(&command, &options)).unwrap();
-    let Connected { session, task, .. } = connected;
-    group.bench_function(BenchmarkId::new("ours", size), |bencher| {
-        bencher.iter(|| runtime.block_on(session.request(Request::call_tool("t", Some(arguments)))).unwrap());
-    });
-    drop(session);
-    runtime.block_on(task.join());
+    runtime.block_on(Session::connect(&command, &options)).unwrap()
 }
 
 fn answer(id: u64, text: &str) -> String {

@@ -155,7 +155,7 @@ impl Link {
         self.written.clone()
     }
 
-    /// Hangs up and waits for the I/O task, at most `grace`.
+    /// Hangs up and waits for the I/O task, at most `grace`; then drops what it holds.
     pub async fn close(self, grace: Duration) -> Goodbye {
         let Link { outbound, inbound, mut io, .. } = self;
         drop((outbound, inbound));
@@ -164,6 +164,7 @@ impl Link {
             Ok(Err(_panic)) => Goodbye::because("the connection's task failed"),
             Err(_) => {
                 io.abort();
+                let _ = io.await;
                 Goodbye::because("the connection did not end in time")
             }
         }

@@ -42,7 +42,8 @@ pub struct Config {
     pub access: Access,
     /// The rights to ask for where the server does not say.
     pub scopes: Vec<String>,
-    /// Whether the authorization server may be in a private network although the server is not.
+    /// Whether the authorization server may be in a private network although the server is not. It then has to be
+    /// known by a name: an address that is written out is refused all the same.
     pub private_addresses: bool,
 }
 

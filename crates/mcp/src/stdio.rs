@@ -76,7 +76,7 @@ impl Default for Patience {
 impl Patience {
     /// The longest a stop takes, with some room for the kernel.
     pub fn total(self) -> Duration {
-        self.after_eof + self.after_term + Duration::from_secs(1)
+        self.after_eof + self.after_term + process::AFTER_KILL
     }
 }
 

@@ -1,25 +1,31 @@
 //! A pattern in which `*` stands for any run of characters and `?` for one.
 
+use crate::text::Text;
 use std::str::Chars;
 
 /// A glob over names: of tools that a model is offered, of environment variables that an operator grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob(String);
+pub struct Glob(Text);
 
 impl Glob {
     /// Every string is a glob.
     pub fn new(pattern: impl Into<String>) -> Glob {
-        Glob(pattern.into())
+        Glob(Text::plain(pattern))
     }
 
-    /// The pattern as written.
+    /// A glob that may have come from a variable, and then is not shown.
+    pub(crate) fn of(pattern: Text) -> Glob {
+        Glob(pattern)
+    }
+
+    /// The pattern.
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.expose()
     }
 
     /// Whether the whole of `name` fits the pattern.
     pub fn matches(&self, name: &str) -> bool {
-        matches(&self.0, name)
+        matches(self.0.expose(), name)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
 };
 pub use credentials::Login;
 pub use host::{Asked, Consent, Declines};
+pub(crate) use program::search;
 use std::{
     path::PathBuf,
     sync::Arc,

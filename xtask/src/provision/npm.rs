@@ -3,12 +3,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use super::system;
 use crate::checkout;
 use crate::failure::Failure;
 
 const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
+const NPX: &str = if cfg!(windows) { "npx.cmd" } else { "npx" };
+
+/// A registry that is silent this long, in milliseconds, is asked again. npm itself would wait for five minutes.
+const PATIENCE: &str = "--fetch-timeout=20000";
 
 /// Without what only people read: audits, appeals, notices of new versions.
 const INSTALL: [&str; 5] = ["install", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
@@ -21,28 +26,20 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
         Failure::new(format!("could not write `{}`: {error}", manifest.display()))
             .hint("make the folder writable and try again")
     })?;
-    checkout::run(Command::new(NPM).current_dir(folder).args(INSTALL).args(packages))
+    checkout::run(Command::new(NPM).current_dir(folder).args(INSTALL).arg(PATIENCE).args(packages))
+}
+
+/// A cache of npx with these packages in it, so that a test which starts one by name does not wait for a download.
+pub(super) fn fill_cache(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
+    be_there()?;
+    for package in packages {
+        let mut command = Command::new(NPX);
+        command.current_dir(folder).env("npm_config_cache", folder).args(["--yes", PATIENCE]);
+        checkout::run(command.args(["--package", package, "--", "node", "--eval", ""]))?;
+    }
+    Ok(())
 }
 
 fn be_there() -> Result<(), Failure> {
-    if starts(NPM) {
-        return Ok(());
-    }
-    if !(is_root() && starts("apt-get")) {
-        return Err(Failure::new("`npm` is not installed, and some tests need programs from it")
-            .hint("install Node.js with npm (Debian: `apt install npm`)"));
-    }
-    checkout::run(Command::new("apt-get").args(["update", "--quiet"]))?;
-    let quietly = ["install", "--yes", "--quiet", "--no-install-recommends", "npm"];
-    checkout::run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(quietly))
-}
-
-fn starts(program: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+    if system::starts(NPM) { Ok(()) } else { system::install(&["npm"]) }
 }

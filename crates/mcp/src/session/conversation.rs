@@ -128,7 +128,21 @@ impl Conversation {
             self.pass_on();
         }
         drop(asked);
+        self.take_leave();
         self.end(farewell).await;
+    }
+
+    /// Tells a server on a byte stream that nobody waits for its answers any more: some end only after the last one,
+    /// which for a subscription would be never.
+    fn take_leave(&mut self) {
+        if self.goodbye.is_some() || self.link.stream_per_request {
+            return;
+        }
+        let given =
+            self.unanswered.iter().filter(|(_, waiting)| waiting.given.is_some() && !waiting.handshake);
+        let given: Vec<u64> = given.map(|(id, _)| *id).collect();
+        given.into_iter().for_each(|id| self.cancel(id));
+        self.pass_on();
     }
 
     /// Answers every waiter, then lets the link end in its own time.
@@ -199,16 +213,22 @@ impl Conversation {
                 .retain(|message| !matches!(message, Outbound::Request { id: queued, .. } if *queued == id));
             return;
         }
-        let terms = self.shared.terms.get().filter(|_| !waiting.handshake);
+        if !waiting.handshake {
+            self.cancel(id);
+        }
+        self.queue.push_back(Outbound::Abandon { id });
+    }
+
+    /// Says that the answer to a request is not wanted any more.
+    fn cancel(&mut self, id: u64) {
         // Over HTTP in the stateless era, closing the stream says it.
         let closing = |terms: &Terms| terms.era == Era::Modern && self.link.stream_per_request;
-        if let Some(terms) = terms.filter(|terms| !closing(terms)) {
+        if let Some(terms) = self.shared.terms.get().filter(|terms| !closing(terms)) {
             let params = Some(json!({ "requestId": id, "reason": "nobody waits for it any more" }).into());
             let routing = terms.routing(None, Vec::new());
             let method = "notifications/cancelled".into();
             self.queue.push_back(Outbound::Notification { method, params, routing });
         }
-        self.queue.push_back(Outbound::Abandon { id });
     }
 
     fn hear(&mut self, heard: Inbound) {

@@ -25,6 +25,10 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// How long a server without any sign of life is left alone with the probe.
 const START: Duration = Duration::from_secs(2);
 
+/// How long a server may take over the probe where each request has an answer of its own: it may be slow, or somebody
+/// may be signing in, but it has not overlooked us.
+const SLOW: Duration = Duration::from_secs(10);
+
 /// How long a server may take to look at the roots it asked for.
 const ROOTS_SETTLE: Duration = Duration::from_millis(50);
 
@@ -43,6 +47,8 @@ pub(super) struct Agreed {
 struct Attempt<'a> {
     options: &'a Options,
     deadline: Instant,
+    /// How long a server without any sign of life is left alone with the probe.
+    start: Duration,
     wire: Wire,
     ended: Ended,
     tasks: JoinSet<()>,
@@ -84,9 +90,10 @@ impl<'a> Attempt<'a> {
         let link = time::timeout_at(deadline, opener.open()).await.map_err(|_| {
             Failure::new(Class::Timeout, Phase::Open, Sent::No, "could not connect in time")
         })??;
+        let start = if link.stream_per_request { SLOW } else { START };
         let mut tasks = JoinSet::new();
         let (wire, ended, news) = wire::start(link, options.host.clone(), options.close_grace, &mut tasks);
-        Ok(Attempt { options, deadline, wire, ended, tasks, news })
+        Ok(Attempt { options, deadline, start, wire, ended, tasks, news })
     }
 
     /// Follows the hint as far as the server lets us.
@@ -129,6 +136,11 @@ impl<'a> Attempt<'a> {
             },
             answer = &mut initialize => match answer {
                 Err(failure) if refuses_version(&failure) => judge(discover.await),
+                // A status may be the word of somebody in front of the server: the probe is still out.
+                Err(failure) if failure.status.is_some() => match judge(discover.await) {
+                    Evidence::Legacy(_) => Evidence::None(failure),
+                    evidence => evidence,
+                },
                 answer => settled(answer),
             },
         }
@@ -141,7 +153,7 @@ impl<'a> Attempt<'a> {
         };
         tokio::select! {
             () = stirred => {}
-            () = time::sleep(START) => {}
+            () = time::sleep(self.start) => {}
         }
     }
 

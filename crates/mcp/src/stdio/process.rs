@@ -6,7 +6,7 @@ use std::{io, time::Duration};
 use tokio::{
     io::AsyncReadExt,
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
-    time,
+    time::{self, Instant},
 };
 
 /// How large a pipe we ask for: a long message then needs fewer switches between us and the server.
@@ -65,30 +65,28 @@ impl Process {
     /// Climbs the ladder until the process has ended, then ends what it has left behind.
     pub(super) async fn stop(&mut self) -> Option<Exit> {
         self.stdin = None;
-        let Patience { after_eof, after_term } = self.patience;
-        let mut end = self.within(after_eof, async |leash| leash.ended().await).await;
+        let by = Instant::now() + self.patience.after_eof;
+        let mut end = self.until(by, async |leash| leash.ended().await).await;
+        let by = Instant::now() + self.patience.after_term;
         if end.is_none() {
             self.leash.terminate();
-            end = self.within(after_term, async |leash| leash.ended().await).await;
+            end = self.until(by, async |leash| leash.ended().await).await;
         }
         if end.is_some() {
-            self.within(after_term, async |leash| leash.deserted().await).await;
+            self.until(by, async |leash| leash.deserted().await).await;
         }
         self.leash.kill();
-        self.within(self.after_kill, async |leash| leash.deserted().await).await;
+        let by = Instant::now() + self.after_kill;
+        self.until(by, async |leash| leash.deserted().await).await;
         if end.is_none() {
-            end = self.within(Duration::ZERO, async |leash| leash.ended().await).await;
+            end = self.until(by, async |leash| leash.ended().await).await;
         }
         self.hear_last_words().await;
         end.flatten()
     }
 
     /// Waits for something while emptying the pipes: a process that cannot write cannot end either.
-    async fn within<T>(
-        &mut self,
-        patience: Duration,
-        wait: impl AsyncFnOnce(&mut Leash) -> T,
-    ) -> Option<T> {
+    async fn until<T>(&mut self, by: Instant, wait: impl AsyncFnOnce(&mut Leash) -> T) -> Option<T> {
         let Process { leash, stdout, stderr, tail, .. } = self;
         let emptied = async {
             tokio::join!(discard(stdout), collect(stderr, tail));
@@ -98,7 +96,7 @@ impl Process {
             biased;
             happened = wait(leash) => Some(happened),
             () = emptied => None,
-            () = time::sleep(patience) => None,
+            () = time::sleep_until(by) => None,
         }
     }
 

@@ -233,10 +233,8 @@ impl Supervisor {
             Phase::Ending { kill_at } => Some(kill_at.saturating_duration_since(Instant::now()) + GLANCE),
             _ => None,
         };
-        let mut woken = vec![
-            PollFd::new(&self.deaths, PollFlags::IN),
-            PollFd::new(&self.requests, PollFlags::IN),
-        ];
+        let mut woken =
+            vec![PollFd::new(&self.deaths, PollFlags::IN), PollFd::new(&self.requests, PollFlags::IN)];
         woken.extend(self.host.as_ref().map(|host| PollFd::new(host, PollFlags::IN)));
         let _ = poll(&mut woken, timespec(patience).as_ref());
         let host_spoke = woken.get(2).is_some_and(|it| !it.revents().is_empty());

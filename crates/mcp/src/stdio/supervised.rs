@@ -142,7 +142,9 @@ fn spawn(command: &Command, supervisor: &Path, lifeline: Socket) -> io::Result<C
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| match command.cwd.is_dir() {
-            true => io::Error::other(format!("its supervisor `{}` does not start: {error}", supervisor.display())),
+            true => {
+                io::Error::other(format!("its supervisor `{}` does not start: {error}", supervisor.display()))
+            }
             false => error,
         })
 }

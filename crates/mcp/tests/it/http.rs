@@ -215,7 +215,8 @@ async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
     let answered = r#"POST tools/call: json {"id":$id,"result":1}"#;
     let region = r#"{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}"#;
     let refused = "Rpc Yes Some(400): the server answered with an error: a header is missing (-32020)";
-    let (once, twice) = ("POST tools/call, POST tools/list", "POST tools/call, POST tools/list, POST tools/call");
+    let (once, twice) =
+        ("POST tools/call, POST tools/list", "POST tools/call, POST tools/list, POST tools/call");
     for (tool, calls, expected, keys) in [
         (region, vec![missed, answered], "1", twice),
         (region, vec![missed], refused, twice),

@@ -12,8 +12,14 @@ use wharf_mcp::{
     sse,
 };
 
-/// A person who agrees to everything, once the gate is open.
-struct Agreeing(Option<Arc<Notify>>);
+/// A person who agrees to everything, after a while.
+struct Agreeing(Pause);
+
+enum Pause {
+    None,
+    Until(Arc<Notify>),
+    For(Duration),
+}
 
 impl Browser for Agreeing {
     fn redirect_uri(&self) -> String {
@@ -21,13 +27,18 @@ impl Browser for Agreeing {
     }
 
     fn visit(&self, page: Url) -> Visit {
-        let gate = self.0.clone();
+        let (gate, time) = match &self.0 {
+            Pause::None => (None, Duration::ZERO),
+            Pause::Until(gate) => (Some(gate.clone()), Duration::ZERO),
+            Pause::For(time) => (None, *time),
+        };
         Box::pin(async move {
             let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
             let response = client.build().unwrap().get(page).send().await.unwrap();
             if let Some(gate) = gate {
                 gate.notified().await;
             }
+            tokio::time::sleep(time).await;
             Ok(response.headers()["location"].to_str().unwrap().parse().unwrap())
         })
     }
@@ -55,7 +66,7 @@ async fn connect(fake: &FakeOAuth, oauth: &OAuth) -> Connected {
 async fn signed_in() -> (FakeOAuth, Connected, Arc<dyn TokenStore>) {
     let fake = FakeOAuth::start().await;
     let store: Arc<dyn TokenStore> = Arc::new(MemoryStore::default());
-    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(None)), store.clone())).await;
+    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(Pause::None)), store.clone())).await;
     fake.log();
     (fake, connected, store)
 }
@@ -65,7 +76,7 @@ async fn a_refused_request_signs_in_and_is_sent_again() {
     let fake = FakeOAuth::start().await;
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(FileStore::new(folder.path().join("tokens.json")));
-    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(None)), store.clone())).await;
+    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(Pause::None)), store.clone())).await;
     let signed_in =
         "server/discover with nothing, register, authorize, authorization_code, server/discover with t1";
     assert_eq!(fake.log(), signed_in);
@@ -94,7 +105,7 @@ async fn a_token_that_ends_is_renewed_first() {
     let fake = FakeOAuth::start().await;
     fake.state().lifetime = 10;
     let connected =
-        connect(&fake, &oauth(&fake, Some(Agreeing(None)), Arc::new(MemoryStore::default()))).await;
+        connect(&fake, &oauth(&fake, Some(Agreeing(Pause::None)), Arc::new(MemoryStore::default()))).await;
     fake.state().lifetime = 3600;
     fake.log();
     connected.session.request(Request::new("x")).await.unwrap();
@@ -152,7 +163,7 @@ async fn a_visit_outlives_the_request_that_began_it() {
     drop(connected);
     store.clear().unwrap();
     let gate = Arc::new(Notify::new());
-    let oauth = oauth(&fake, Some(Agreeing(Some(gate.clone()))), store);
+    let oauth = oauth(&fake, Some(Agreeing(Pause::Until(gate.clone()))), store);
     let options = wharf_mcp::Options { connect_timeout: Duration::from_millis(300), ..options() };
     let began = Instant::now();
     Session::connect(&endpoint(&fake, &oauth), &options).await.unwrap_err();
@@ -165,12 +176,22 @@ async fn a_visit_outlives_the_request_that_began_it() {
 }
 
 #[tokio::test]
+async fn a_person_who_takes_time_is_no_silent_server() {
+    let fake = FakeOAuth::start().await;
+    let slow = Agreeing(Pause::For(Duration::from_millis(2_500)));
+    let oauth = oauth(&fake, Some(slow), Arc::new(MemoryStore::default()));
+    let connected = Session::connect(&endpoint(&fake, &oauth), &options()).await.unwrap();
+    assert_eq!(connected.session.terms().era, Era::Modern);
+    assert!(!fake.log().contains("initialize"));
+}
+
+#[tokio::test]
 async fn a_stream_of_events_is_signed_in_to_as_well() {
     let (fake, connected, store) = signed_in().await;
     drop(connected);
     fake.state().good.clear();
     let mut endpoint = sse::Endpoint::new(fake.url("/sse"), Client::new(Duration::from_secs(2)).unwrap());
-    endpoint.authorizer = Some(Arc::new(oauth(&fake, Some(Agreeing(None)), store)));
+    endpoint.authorizer = Some(Arc::new(oauth(&fake, Some(Agreeing(Pause::None)), store)));
     endpoint.open().await.unwrap();
     assert_eq!(fake.log(), "stream with t1, refresh_token r1, stream with t2");
 }

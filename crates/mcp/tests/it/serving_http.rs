@@ -102,20 +102,28 @@ async fn batches_are_answered_in_the_one_version_that_has_them() {
     let (_, _, session) = ask(&service, initialize).await;
     let session = format!("mcp-session-id: {}", session.unwrap());
     let call = |id: &str, tool: &str| {
-        format!(r#"{{"id":{id},"method":"tools/call","params":{{"name":"{tool}","_meta":{{"progressToken":7}}}}}}"#)
+        format!(
+            r#"{{"id":{id},"method":"tools/call","params":{{"name":"{tool}","_meta":{{"progressToken":7}}}}}}"#
+        )
     };
     let initialized = r#"{"method":"notifications/initialized"}"#;
     for (messages, status, holds) in [
         (vec![initialized.to_owned()], 202, vec![]),
         (
-            vec![initialized.to_owned(), call("2", "progress"), call("3", "nothing"), call("\"4\"", "echo"), "5".into()],
+            vec![
+                initialized.to_owned(),
+                call("2", "progress"),
+                call("3", "nothing"),
+                call("\"4\"", "echo"),
+                r#"{"id":5}"#.into(),
+            ],
             200,
             vec![
                 r#""progressToken":7,"progress":20"#,
                 r#""id":2,"result""#,
                 r#""id":3,"error":{"code":-32602"#,
                 r#""id":"4","result":{"content":[{"type":"text","text":"echo"}]"#,
-                r#""id":null,"error":{"code":-32600"#,
+                r#""id":5,"error":{"code":-32600"#,
             ],
         ),
     ] {

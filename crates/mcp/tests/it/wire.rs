@@ -164,8 +164,7 @@ async fn a_request_that_was_given_up_in_our_queue_is_never_sent() {
     let (fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, "tools/call: wait 60000"]).await;
     let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(64 << 10) }));
     let by = Instant::now() + Duration::from_secs(5);
-    let calls =
-        (0..300).map(|_| connected.session.request(Request::call_tool("t", Some(&arguments)).by(by)));
+    let calls = (0..300).map(|_| connected.session.request(Request::call_tool("t", Some(&arguments)).by(by)));
     let outcomes = futures_util::future::join_all(calls).await;
     let sent: Vec<Sent> = outcomes.into_iter().map(|outcome| outcome.unwrap_err().sent).collect();
     assert_eq!((sent[0], sent[150], sent[299]), (Sent::Unknown, Sent::No, Sent::No));
@@ -190,6 +189,16 @@ async fn dropping_the_last_handle_ends_the_conversation() {
     drop(session);
     assert_eq!(task.join().await.cause, "we hung up");
     assert_eq!(news.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_cancelled_before_we_hang_up() {
+    let discovered = r#"server/discover: result {"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}"#;
+    let (fake, connected) = connect(&[discovered]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(connected.session);
+    connected.task.join().await;
+    assert_eq!(fake.methods(), "server/discover subscriptions/listen notifications/cancelled");
 }
 
 #[tokio::test(start_paused = true)]

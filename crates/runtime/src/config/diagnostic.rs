@@ -1,10 +1,16 @@
 //! What is wrong with a file, collected so that it can be mended in one go.
 
-use super::{mask, place::Place};
+use super::{complaint, mask::Mask, place::Place, suggest};
 use std::{collections::HashSet, sync::Arc};
 
 /// After this many complaints a file is only counted.
 const MOST_SHOWN: usize = 200;
+/// More complaints than this are not even kept: enough to bring the shown ones into file order.
+const MOST_KEPT: usize = 1_000;
+/// Candidates that all the did-you-means of one file may look at.
+const MOST_GUESSED: usize = 100_000;
+/// A message is never longer than this, whatever it names.
+const LONGEST_MESSAGE: usize = 8_000;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +45,11 @@ pub struct Diagnostics {
     source: Arc<str>,
     items: Vec<Diagnostic>,
     hidden: Vec<Place>,
+    secrets_known: bool,
+    /// What there was no room for: where it is written, and how often, errors first.
+    overflow: Option<Box<Diagnostic>>,
+    dropped: [usize; 2],
+    guessed: usize,
 }
 
 impl Severity {
@@ -66,7 +77,16 @@ impl Diagnostic {
 impl Diagnostics {
     /// No complaints yet about `file`, whose text is `source`.
     pub fn new(file: impl Into<String>, source: impl Into<Arc<str>>) -> Diagnostics {
-        Diagnostics { file: file.into(), source: source.into(), items: Vec::new(), hidden: Vec::new() }
+        Diagnostics {
+            file: file.into(),
+            source: source.into(),
+            items: Vec::new(),
+            hidden: Vec::new(),
+            secrets_known: false,
+            overflow: None,
+            dropped: [0; 2],
+            guessed: 0,
+        }
     }
 
     /// The one complaint that a file cannot be read at all.
@@ -97,13 +117,14 @@ impl Diagnostics {
 
     /// How many complaints there are of one severity.
     pub fn count(&self, severity: Severity) -> usize {
-        self.items.iter().filter(|it| it.severity == severity).count()
+        self.items.iter().filter(|it| it.severity == severity).count() + self.dropped[severity as usize]
     }
 
     /// `--strict`: a missing description is an error, and nothing else changes.
     pub fn raise_missing_descriptions(&mut self) {
         for item in self.items.iter_mut().filter(|it| it.code == "V-14") {
             item.severity = Severity::Error;
+            item.message = "ConfigError: 'description' is missing".to_owned();
         }
     }
 
@@ -112,9 +133,28 @@ impl Diagnostics {
         &self.source
     }
 
-    /// The text to quote from: the source with everything that must not be shown struck out.
-    pub(crate) fn quotable(&self) -> String {
-        mask::strike_out(&self.source, &self.hidden)
+    /// What must not be shown of the source.
+    pub(crate) fn mask(&self) -> Mask {
+        Mask::new(&self.source, &self.hidden, !self.secrets_known)
+    }
+
+    /// From now on, what is hidden is all there is to hide.
+    pub(crate) fn secrets_are_known(&mut self) {
+        self.secrets_known = true;
+    }
+
+    /// The candidate that was meant, as long as guessing is cheap.
+    pub(crate) fn closest<'a>(
+        &mut self,
+        written: &str,
+        candidates: impl Iterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        let guessed = &mut self.guessed;
+        let affordable = candidates.take_while(|_| {
+            *guessed += 1;
+            *guessed <= MOST_GUESSED
+        });
+        suggest::closest(written, affordable)
     }
 
     /// From now on, nothing of this place is quoted.
@@ -151,8 +191,13 @@ impl Diagnostics {
         place: Option<Place>,
         message: String,
     ) -> &mut Diagnostic {
-        self.items.push(Diagnostic { severity, code, message, place, hint: None, also: Vec::new() });
-        self.items.last_mut().expect("one was pushed just now")
+        let item = Diagnostic { severity, code, message, place, hint: None, also: Vec::new() };
+        if self.items.len() < MOST_KEPT {
+            self.items.push(item);
+            return self.items.last_mut().expect("one was pushed just now");
+        }
+        self.dropped[severity as usize] += 1;
+        self.overflow.insert(Box::new(item))
     }
 
     /// Brings the complaints into file order. What several entries share through an anchor complains once, and a
@@ -161,10 +206,18 @@ impl Diagnostics {
         self.items.sort_by_key(|it| it.place);
         let mut seen = HashSet::new();
         self.items.retain(|it| seen.insert((it.place, it.message.clone())));
-        let more = self.items.len().saturating_sub(MOST_SHOWN);
+        for item in &mut self.items {
+            item.message = complaint::one_line(&item.message, LONGEST_MESSAGE);
+            item.hint = item.hint.as_ref().map(|it| complaint::one_line(it, LONGEST_MESSAGE));
+        }
+        let unshown = self.items.split_off(self.items.len().min(MOST_SHOWN));
+        let [errors, warnings] = std::mem::take(&mut self.dropped);
+        let more = unshown.len() + errors + warnings;
         if more > 0 {
-            self.items.truncate(MOST_SHOWN);
-            self.whole_file("F-02", format!("ConfigError: and {more} more problems"))
+            let only_warnings = errors == 0 && unshown.iter().all(|it| it.severity == Severity::Warning);
+            let (severity, class) =
+                if only_warnings { (Severity::Warning, "") } else { (Severity::Error, "ConfigError: ") };
+            self.push(severity, "F-02", None, format!("{class}and {more} more problems"))
                 .hint("mend the ones above first, then check again");
         }
     }

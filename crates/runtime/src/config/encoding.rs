@@ -36,6 +36,20 @@ const PYTHON: &[(&str, &str)] = &[
     ("iso2022jp", "iso-2022-jp"),
     ("cyrillic", "iso-8859-5"),
     ("greek", "iso-8859-7"),
+    ("latin7", "iso-8859-13"),
+    ("l7", "iso-8859-13"),
+    ("latin8", "iso-8859-14"),
+    ("l8", "iso-8859-14"),
+    ("latin9", "iso-8859-15"),
+    ("l9", "iso-8859-15"),
+    ("latin10", "iso-8859-16"),
+    ("l10", "iso-8859-16"),
+    ("big5hkscs", "big5-hkscs"),
+    ("hkscs", "big5-hkscs"),
+    ("cp874", "windows-874"),
+    ("tis620", "tis-620"),
+    ("euccn", "gb2312"),
+    ("shiftjis", "shift_jis"),
 ];
 
 /// The encoding by this name. UTF-16 is none: frames are lines, and its lines end in two bytes.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// No environment has more names than this.
+const MOST_NAMES: usize = 2_000;
+
 /// One assignment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Assignment {
@@ -24,6 +27,9 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, BadLine> {
     while !rest.is_empty() {
         let (assignment, tail) = statement(rest).map_err(|why| BadLine { number, why })?;
         found.extend(assignment);
+        if found.len() > MOST_NAMES {
+            return Err(BadLine { number, why: "more than 2000 names" });
+        }
         number += rest[..rest.len() - tail.len()].matches('\n').count();
         rest = tail;
     }

@@ -52,6 +52,17 @@ const REFUSED: &[&str] = &[
     "RUBYOPT",
     "JAVA_TOOL_OPTIONS",
     "SSL_CERT_*",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "XDG_*",
+    "BASH_FUNC_*",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "PS4",
+    "OPENSSL_*",
+    "GCONV_PATH",
+    "NODE_REPL_*",
+    "NODE_COMPILE_CACHE",
     "MCP_CONFIG",
     "WHARF_*",
 ];
@@ -101,7 +112,7 @@ pub(crate) fn assemble(
     }
     if let Some((file, assignments, at)) = wishes.env_file {
         for Assignment { name, value } in assignments {
-            if permitted(name, Named::EnvFile, at, env, diagnostics) {
+            if permitted(&Text::plain(name), Named::EnvFile, at, env, diagnostics) {
                 child.put(name, secret(value), EnvOrigin::EnvFile(file.to_owned()));
             }
         }
@@ -117,7 +128,7 @@ pub(crate) fn assemble(
             () if value.value.expose().contains('\0') => {
                 diagnostics.nul_byte(value.at, "MCPConfigError", "env");
             }
-            () if permitted(&name.value, Named::Entry, name.at, env, diagnostics) => {
+            () if permitted(&Text::plain(&name.value), Named::Entry, name.at, env, diagnostics) => {
                 child.put(&name.value, value.value, EnvOrigin::Entry);
             }
             () => {}
@@ -136,7 +147,7 @@ fn inherit(child: &mut ChildEnv, name: &Placed<Text>, env: &Env, diagnostics: &m
         _ if written.is_empty() || written.contains(['=', '\0']) => {
             diagnostics.env_name(name.at, name.value.shown());
         }
-        _ if !permitted(written, Named::InheritEnv, name.at, env, diagnostics) => {}
+        _ if !permitted(&name.value, Named::InheritEnv, name.at, env, diagnostics) => {}
         Some(value) => child.put(written, secret(value), EnvOrigin::Inherited),
         None => diagnostics.nothing_to_inherit(name.at, name.value.shown()),
     }
@@ -158,12 +169,13 @@ fn operators(name: &str, program: &Program) -> Option<EnvOrigin> {
     }
 }
 
-fn permitted(name: &str, named: Named, at: Place, env: &Env, diagnostics: &mut Diagnostics) -> bool {
+fn permitted(text: &Text, named: Named, at: Place, env: &Env, diagnostics: &mut Diagnostics) -> bool {
+    let name = text.expose();
     let refused = matches_any(REFUSED, name) && !matches_any(HARMLESS, name)
         || named != Named::InheritEnv && matches_any(&["*_PROXY"], name);
     let permitted = !refused || env.grants.allow_environment(name);
     if !permitted {
-        diagnostics.refused_environment(at, name, named);
+        diagnostics.refused_environment(at, text, named);
     }
     permitted
 }
@@ -209,7 +221,11 @@ mod tests {
             ("ENVIRONMENT", Named::Entry, true),
         ] {
             let mut diagnostics = Diagnostics::new("agent.yaml", "");
-            assert_eq!(permitted(name, named, Place::default(), &env, &mut diagnostics), expected, "{name}");
+            assert_eq!(
+                permitted(&Text::plain(name), named, Place::default(), &env, &mut diagnostics),
+                expected,
+                "{name}"
+            );
             assert_eq!(diagnostics.has_errors(), !expected, "{name}");
         }
     }

@@ -12,6 +12,10 @@ pub trait Files {
     fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble>;
     /// The content of a regular file inside the folder, refused unread when it is longer than `most` bytes.
     fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble>;
+    /// Whether `path`, a list of folders, has a program by this name.
+    fn is_on_path(&self, _name: &str, _path: &str) -> bool {
+        false
+    }
 }
 
 /// Why a file cannot be used. Each reads on from "'envFile' `.env` …".
@@ -56,6 +60,10 @@ impl Files for Folder {
 
     fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
         read_regular(&self.locate(path)?, most)
+    }
+
+    fn is_on_path(&self, name: &str, path: &str) -> bool {
+        crate::upstream::search(name, path).is_some()
     }
 }
 

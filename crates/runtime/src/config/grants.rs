@@ -21,7 +21,9 @@ pub struct Grants {
 
 impl Grants {
     pub(crate) fn allow_argument(&self, launcher: Launcher, flag: &str, value: Option<&str>) -> bool {
-        let with_value = value.map(|value| format!("{flag}={value}"));
+        // `/srv/*` does not mean `/srv/../etc`.
+        let climbs = value.is_some_and(|it| it.split(['/', ':', ',', '=']).any(|it| it == ".."));
+        let with_value = value.filter(|_| !climbs).map(|value| format!("{flag}={value}"));
         self.arguments
             .iter()
             .filter(|(it, _)| *it == launcher)

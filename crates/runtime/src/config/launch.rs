@@ -3,8 +3,12 @@
 //! Naming one of three launchers is not yet safe: each of them runs anything when it is asked to (`npx -c`,
 //! `uvx python -c`, `docker run -v /:/h`). So each has a grammar: the flags it may be given, then one package, tool or
 //! image, then arguments that are the server's own business and free. What is not in a grammar needs a grant.
+//!
+//! A grammar is worth nothing where the launcher reads the line differently. Short flags in clusters are written out one
+//! by one, and where a flag is present that a launcher might read further than we do, `--` ends the flags.
 
 mod docker;
+mod flags;
 mod npx;
 pub(crate) mod spec;
 mod uvx;
@@ -18,33 +22,11 @@ use super::{
 use crate::text::Text;
 use std::path::{Component, Path, PathBuf};
 
-/// One flag that a launcher may be given: its spellings, and whether a value follows.
-struct Known {
-    spellings: &'static [&'static str],
-    has_value: bool,
-}
-
-/// A flag as it was given.
-struct Flag {
-    /// The first of its spellings; a granted one keeps its own.
-    name: String,
-    value: Option<Placed<Text>>,
-    /// The arguments it was written as.
-    written: Vec<Placed<Text>>,
-    granted: bool,
-}
-
-/// Arguments cut into the launcher's own flags and the rest, which begins with the package, tool or image.
-struct Cut {
-    flags: Vec<Flag>,
-    rest: Vec<Placed<Text>>,
-}
-
 /// What the grammars know of the world.
 pub(crate) struct Launching<'a> {
     pub(crate) env: &'a Env,
     /// Names that docker is to pass into the container.
-    pub(crate) container_env: Vec<String>,
+    pub(crate) container_env: Vec<Text>,
     pub(crate) diagnostics: &'a mut Diagnostics,
 }
 
@@ -78,10 +60,8 @@ pub(crate) fn free(text: Text, folder: &Path) -> Arg {
     if !is_relative {
         return Arg { value: text, origin: ArgOrigin::Written };
     }
-    Arg {
-        value: text.map(|it| absolute(it, folder).to_string_lossy().into_owned()),
-        origin: ArgOrigin::Resolved(text),
-    }
+    let value = text.map(|it| absolute(it, folder).to_string_lossy().into_owned());
+    Arg { value, origin: ArgOrigin::Resolved(text) }
 }
 
 /// A path relative to the agent file, made absolute without asking the disk.
@@ -98,13 +78,8 @@ pub(crate) fn absolute(path: &str, folder: &Path) -> PathBuf {
     absolute
 }
 
-impl Flag {
-    fn value(&self) -> Option<&Placed<Text>> {
-        self.value.as_ref()
-    }
-}
-
 impl Launching<'_> {
+    /// Not something that runs whatever it is given: an interpreter, or a program of this machine.
     fn not_an_interpreter(&mut self, launcher: Launcher, tool: &Placed<Text>) -> bool {
         let text = tool.value.expose();
         let fits = !spec::is_interpreter(text) || self.env.grants.allow_package(text);
@@ -114,16 +89,25 @@ impl Launching<'_> {
         fits
     }
 
-    /// The name of a tool inside a package: a word, not a path.
+    /// The name of a tool inside a package: a word, not a path, and not a program that is on PATH anyway, which the
+    /// launcher would run although the package has nothing to do with it.
     fn tool(&mut self, launcher: Launcher, tool: &Placed<Text>) -> bool {
         let text = tool.value.expose();
-        let fits = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-            && !text.starts_with('.');
-        let fits = fits || self.env.grants.allow_package(text);
-        if !fits {
-            self.diagnostics.refused_package(tool.at, launcher, &tool.value);
+        if self.env.grants.allow_package(text) {
+            return true;
         }
-        fits
+        let is_word = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        if !is_word {
+            self.diagnostics.refused_package(tool.at, launcher, &tool.value);
+            return false;
+        }
+        let path = self.env.variables.get("PATH").map(String::as_str).unwrap_or_default();
+        if !spec::is_interpreter(text) && self.env.files.is_on_path(text, path) {
+            self.diagnostics.refused_program(tool.at, launcher, &tool.value);
+            return false;
+        }
+        self.not_an_interpreter(launcher, tool)
     }
 
     /// A value that is one word.
@@ -138,131 +122,19 @@ impl Launching<'_> {
         }
         fits
     }
-
-    /// Reads flags up to the first argument that is none. Goes on after a mistake as long as it is clear how.
-    fn cut(&mut self, launcher: Launcher, known: &[Known], args: Vec<Placed<Text>>) -> Option<Cut> {
-        let mut args = args.into_iter().peekable();
-        let mut flags = Vec::new();
-        let mut fine = true;
-        while let Some(arg) =
-            args.next_if(|it| it.value.expose().starts_with('-') && it.value.expose() != "-")
-        {
-            if arg.value.expose() == "--" {
-                flags.push(Flag { name: "--".to_owned(), value: None, written: vec![arg], granted: false });
-                break;
-            }
-            let next = args.peek().filter(|it| !it.value.expose().starts_with('-')).cloned();
-            let Some(flag) = self.flag(launcher, known, &arg, next) else {
-                fine = false;
-                if args.peek().is_some_and(|it| !it.value.expose().starts_with('-'))
-                    && !arg.value.expose().contains('=')
-                {
-                    // It may or may not have a value: whatever follows cannot be read.
-                    return None;
-                }
-                continue;
-            };
-            for flag in &flag {
-                args.by_ref().take(flag.written.len().saturating_sub(1)).for_each(drop);
-            }
-            flags.extend(flag);
-        }
-        fine.then(|| Cut { flags, rest: args.collect() })
-    }
-
-    /// Reads one argument: a long flag, a short one, or a cluster of short ones. The last may take the next argument.
-    fn flag(
-        &mut self,
-        launcher: Launcher,
-        known: &[Known],
-        arg: &Placed<Text>,
-        next: Option<Placed<Text>>,
-    ) -> Option<Vec<Flag>> {
-        let text = arg.value.expose();
-        let flags = match text.strip_prefix("--") {
-            Some(_) => long(known, arg, next.as_ref()).map(|flag| vec![flag]),
-            None => cluster(known, arg, next.as_ref()),
-        };
-        flags.or_else(|| self.granted(launcher, arg, next)).or_else(|| {
-            self.diagnostics.refused_argument(arg.at, launcher, &arg.value);
-            None
-        })
-    }
-
-    fn granted(
-        &self,
-        launcher: Launcher,
-        arg: &Placed<Text>,
-        next: Option<Placed<Text>>,
-    ) -> Option<Vec<Flag>> {
-        let text = arg.value.expose();
-        let grants = &self.env.grants;
-        let (name, inline) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let separate = next.filter(|_| inline.is_none() && grants.takes_value(launcher, name));
-        let value = inline.or(separate.as_ref().map(|it| it.value.expose()));
-        grants.allow_argument(launcher, name, value).then(|| {
-            let written = [arg.clone()].into_iter().chain(separate.clone()).collect();
-            vec![Flag { name: name.to_owned(), value: separate, written, granted: true }]
-        })
-    }
 }
 
-fn long(known: &[Known], arg: &Placed<Text>, next: Option<&Placed<Text>>) -> Option<Flag> {
-    let text = arg.value.expose();
-    let (name, inline) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-    let known = known.iter().find(|it| it.spellings.contains(&name))?;
-    let name = known.spellings[0].to_owned();
-    let flag = |value: Option<Placed<Text>>, written| Some(Flag { name, value, written, granted: false });
-    match (known.has_value, inline) {
-        (false, None | Some("true")) => flag(None, vec![arg.clone()]),
-        (false, Some(_)) => None,
-        (true, Some(_)) => flag(Some(after(arg, '=')), vec![arg.clone()]),
-        (true, None) => flag(Some(next?.clone()), vec![arg.clone(), next?.clone()]),
-    }
+/// Something that was not written.
+fn added(value: &str, why: &'static str) -> Arg {
+    Arg { value: Text::plain(value), origin: ArgOrigin::Added(why) }
 }
 
-/// `-i`, `-eNAME`, `-e NAME`, `-ie NAME`.
-fn cluster(known: &[Known], arg: &Placed<Text>, next: Option<&Placed<Text>>) -> Option<Vec<Flag>> {
-    let text = arg.value.expose();
-    let mut flags = Vec::new();
-    for (at, letter) in text.char_indices().skip(1) {
-        let short = format!("-{letter}");
-        let known = known.iter().find(|it| it.spellings.contains(&short.as_str()))?;
-        let name = known.spellings[0].to_owned();
-        if !known.has_value {
-            flags.push(Flag { name, value: None, written: vec![arg.clone()], granted: false });
-            continue;
-        }
-        let inline = &text[at + letter.len_utf8()..];
-        let (value, written) = match inline {
-            "" => (next?.clone(), vec![arg.clone(), next?.clone()]),
-            _ => (
-                Placed::new(arg.value.map(|it| it.get(at + 1..).unwrap_or_default().to_owned()), arg.at),
-                vec![arg.clone()],
-            ),
-        };
-        flags.push(Flag { name, value: Some(value), written, granted: false });
-        break;
-    }
-    (!flags.is_empty()).then_some(flags)
+fn as_written(text: Placed<Text>) -> Arg {
+    Arg { value: text.value, origin: ArgOrigin::Written }
 }
 
-/// What follows a separator, in both forms of a text.
-fn after(arg: &Placed<Text>, separator: char) -> Placed<Text> {
-    let tail = |it: &str| it.split_once(separator).map_or_else(String::new, |(_, tail)| tail.to_owned());
-    Placed::new(arg.value.map(tail), arg.at)
-}
-
-/// The flags as they were written.
-fn written(flags: &[Flag]) -> impl Iterator<Item = Arg> {
-    let mut args: Vec<Placed<Text>> = Vec::new();
-    for flag in flags {
-        // The flags of a cluster share one argument.
-        for it in &flag.written {
-            if args.last() != Some(it) {
-                args.push(it.clone());
-            }
-        }
-    }
-    args.into_iter().map(|it| Arg { value: it.value, origin: ArgOrigin::Written })
+/// `--`, unless the flags end with one already.
+fn end_of_flags(flags: &[flags::Flag]) -> Option<Arg> {
+    let ended = flags.last().is_some_and(|it| it.name == "--");
+    (!ended).then(|| added("--", "what follows is not for the launcher to read"))
 }

@@ -10,11 +10,12 @@ use super::{
     diagnostic::Diagnostics,
     env::Env,
     mask,
-    node::{Node, Value},
+    node::{Node, Pair, Value},
     place::{Place, Placed},
     plan::{Plan, Source},
     raw::{Field, Fields, RawAgent, RawInstructions},
     read::Reader,
+    url,
     variables::{Scope, Substitution},
 };
 use crate::text::Text;
@@ -27,10 +28,15 @@ const LONGEST_INSTRUCTIONS: u64 = 1024 * 1024;
 
 /// Gives an agent file its meaning. `None` means at least one complaint was recorded.
 pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plan> {
+    hide_secrets(&root, false, diagnostics);
+    // Without a repeated key, say, which the tree does not hold.
+    if !diagnostics.has_errors() {
+        diagnostics.secrets_are_known();
+    }
     let mut raw = RawAgent::read(root, diagnostics)?;
     let mut substitution = Substitution::new(source);
     let tools = raw.tools.take();
-    let scope = Scope { env, env_file: Some(&BTreeMap::new()) };
+    let scope = Scope { env, env_file: Some(&[]) };
     for field in raw.fields_mut() {
         substitution.apply(&mut field.node, &scope, diagnostics);
     }
@@ -60,7 +66,6 @@ fn sources(
         diagnostics.too_many_tools(tools.key_at, entries.len(), MOST_TOOLS);
         return None;
     }
-    hide_headers(&entries, diagnostics);
     let mut names = Vec::new();
     let sources: Vec<Option<Source>> =
         entries.into_iter().map(|it| tool::tool(it, substitution, env, &mut names, diagnostics)).collect();
@@ -88,21 +93,23 @@ fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// No header value is ever quoted, whatever else is wrong with its line.
-fn hide_headers(entries: &[Node], diagnostics: &mut Diagnostics) {
-    let pairs = |node: &Node| match &node.value {
-        Value::Map(pairs) => pairs.clone(),
-        _ => Vec::new(),
-    };
-    for pair in entries.iter().flat_map(pairs) {
-        match pair.key.as_str() {
-            "headers" => match &pair.node.value {
-                Value::Map(headers) => headers.iter().for_each(|it| diagnostics.hide(it.node.at)),
-                _ => diagnostics.hide(pair.node.at),
-            },
-            key if mask::sounds_secret(key) => diagnostics.hide(pair.node.at),
-            _ => {}
+/// No header value is ever quoted, nor what a telling key holds, nor the private parts of an address, whatever else
+/// is wrong with their line.
+fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
+    match &node.value {
+        Value::Seq(items) => items.iter().for_each(|it| hide_secrets(it, secret, diagnostics)),
+        Value::Map(pairs) => {
+            for Pair { key, node, .. } in pairs {
+                match &node.value {
+                    Value::Str(it) if !secret && matches!(key.as_str(), "url" | "endpoint") => {
+                        url::hide_private_parts(node.at, it.text.expose(), diagnostics);
+                    }
+                    _ => hide_secrets(node, secret || key == "headers" || mask::sounds_secret(key), diagnostics),
+                }
+            }
         }
+        _ if secret => diagnostics.hide(node.at),
+        _ => {}
     }
 }
 

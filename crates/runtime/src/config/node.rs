@@ -37,6 +37,16 @@ pub(crate) struct Pair {
     pub(crate) node: Node,
 }
 
+impl Node {
+    /// What a mapping holds under this key.
+    pub(crate) fn child(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Map(pairs) => pairs.iter().find(|it| it.key == key).map(|it| &it.node),
+            _ => None,
+        }
+    }
+}
+
 impl Value {
     pub(crate) fn plain(text: impl Into<String>) -> Value {
         Value::Str(Str { text: Text::plain(text), is_variable: false })

@@ -1,7 +1,7 @@
 //! What an agent file means once it is known to be right. A `Plan` is valid: nothing after the loader checks again.
 
 use crate::{glob::Glob, text::Text};
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use url::Url;
 
 /// A whole agent file.
@@ -97,7 +97,7 @@ pub struct Source {
 }
 
 /// How a server is reached.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Endpoint {
     /// Ours, in this process.
     Builtin(Builtin),
@@ -124,7 +124,7 @@ pub enum Builtin {
 }
 
 /// A server behind HTTP.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Remote {
     /// Its address.
     pub url: Url,
@@ -191,6 +191,8 @@ pub enum ArgOrigin {
     Added(&'static str),
     /// It was a path relative to the agent file.
     Resolved(Text),
+    /// It was the bare name of a package.
+    Versioned(Text),
 }
 
 /// The environment of a child, complete.
@@ -295,9 +297,38 @@ impl ServerConfig {
     }
 }
 
-impl std::fmt::Debug for ServerConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.shown)
+    }
+}
+
+// An address may hold what came from a variable, so its shown form stands for it.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Builtin(it) => f.debug_tuple("Builtin").field(it).finish(),
+            Endpoint::Stdio(it) => f.debug_tuple("Stdio").field(it).finish(),
+            Endpoint::Sse(it) => f.debug_tuple("Sse").field(it).finish(),
+            Endpoint::WebSocket(_, shown) => f.debug_tuple("WebSocket").field(shown).finish(),
+            Endpoint::Http { remote, terminate_on_close } => f
+                .debug_struct("Http")
+                .field("remote", remote)
+                .field("terminate_on_close", terminate_on_close)
+                .finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Remote { url: _, shown_url, headers, timeout, sse_read_timeout } = self;
+        f.debug_struct("Remote")
+            .field("shown_url", shown_url)
+            .field("headers", headers)
+            .field("timeout", timeout)
+            .field("sse_read_timeout", sse_read_timeout)
+            .finish()
     }
 }
 

@@ -6,7 +6,6 @@ use super::{
     diagnostic::Diagnostics,
     node::{Node, Value},
     place::Place,
-    suggest,
 };
 
 /// The value of a key that is there.
@@ -122,9 +121,10 @@ fn sort(node: Node, what: &str, keys: &[&str], diagnostics: &mut Diagnostics) ->
             Some(_) if matches!(field.node.value, Value::Null) => {}
             Some(index) => slots[index] = Some(field),
             None => {
-                let guess = suggest::closest(&pair.key, keys.iter().copied());
+                let guess = diagnostics.closest(&pair.key, keys.iter().copied());
                 diagnostics.unknown_key(pair.key_at, &pair.key, what, guess);
-                guesses.extend(guess.map(|guess| (guess, field)));
+                let has_value = !matches!(field.node.value, Value::Null);
+                guesses.extend(guess.filter(|_| has_value).map(|guess| (guess, field)));
             }
         }
     }

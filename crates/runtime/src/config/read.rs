@@ -3,13 +3,13 @@
 use super::{
     diagnostic::Diagnostics,
     node::{Node, Value},
-    place::{Place, Placed},
+    place::Placed,
     plan::ServerConfig,
     raw::Field,
     scalar,
 };
 use crate::text::Text;
-use serde_json::{Map, Number};
+use serde_json::{Map, Number, Value as Json};
 use std::time::Duration;
 
 /// No timeout is longer than a day.
@@ -119,7 +119,7 @@ impl Reader<'_> {
                 }
                 Value::Str(it) => texts.push(Placed::new(it.text, item.at)),
                 _ => {
-                    self.wrong(key, "a list of strings", &item);
+                    self.diagnostics.wrong_item(self.class, key, "a list of strings", &item);
                     all_fit = false;
                 }
             }
@@ -134,7 +134,6 @@ impl Reader<'_> {
             self.wrong(key, "a mapping of strings", &node);
             return None;
         };
-        let mut all_fit = true;
         let mut texts = Vec::with_capacity(pairs.len());
         for pair in pairs {
             match pair.node.value {
@@ -142,22 +141,20 @@ impl Reader<'_> {
                 Value::Str(it) => {
                     texts.push((Placed::new(pair.key, pair.key_at), Placed::new(it.text, pair.node.at)));
                 }
-                _ => {
-                    self.wrong(key, "a mapping of strings", &pair.node);
-                    all_fit = false;
-                }
+                // The others are still looked at: their names may be wrong as well.
+                _ => self.wrong(key, "a mapping of strings", &pair.node),
             }
         }
-        all_fit.then_some(texts)
+        Some(texts)
     }
 
     /// A mapping of anything that JSON can say.
     pub(crate) fn json(&mut self, key: &str, field: Option<Field>) -> Option<ServerConfig> {
         let node = field?.node;
         match &node.value {
-            Value::Map(_) => Some(ServerConfig {
-                value: self.json_tree(key, &node, Text::expose)?,
-                shown: self.json_tree(key, &node, Text::shown)?,
+            Value::Map(_) => self.fits_json(key, &node).then(|| ServerConfig {
+                value: json_tree(&node, Text::expose),
+                shown: json_tree(&node, Text::shown),
             }),
             _ => {
                 self.wrong(key, "a mapping", &node);
@@ -166,38 +163,42 @@ impl Reader<'_> {
         }
     }
 
-    fn json_tree(&mut self, key: &str, node: &Node, form: fn(&Text) -> &str) -> Option<serde_json::Value> {
-        use serde_json::Value as Json;
-        Some(match &node.value {
-            Value::Null => Json::Null,
-            Value::Bool(it) => Json::Bool(*it),
-            Value::Str(it) => Json::String(form(&it.text).to_owned()),
-            Value::Int(it) => match Number::from_i128(*it) {
-                Some(it) => Json::Number(it),
-                None => return self.not_json(key, node.at),
-            },
-            Value::Float(it) => match Number::from_f64(*it) {
-                Some(it) => Json::Number(it),
-                None => return self.not_json(key, node.at),
-            },
+    /// Whether JSON can say all of it. Every number that it cannot say is a complaint.
+    fn fits_json(&mut self, key: &str, node: &Node) -> bool {
+        let fits = match &node.value {
+            Value::Int(it) => Number::from_i128(*it).is_some(),
+            Value::Float(it) => it.is_finite(),
             Value::Seq(items) => {
-                Json::Array(items.iter().map(|it| self.json_tree(key, it, form)).collect::<Option<_>>()?)
+                return items.iter().fold(true, |fits, it| self.fits_json(key, it) && fits);
             }
             Value::Map(pairs) => {
-                let pairs =
-                    pairs.iter().map(|it| Some((it.key.clone(), self.json_tree(key, &it.node, form)?)));
-                Json::Object(pairs.collect::<Option<Map<_, _>>>()?)
+                return pairs.iter().fold(true, |fits, it| self.fits_json(key, &it.node) && fits);
             }
-        })
-    }
-
-    fn not_json<T>(&mut self, key: &str, at: Place) -> Option<T> {
-        self.diagnostics.not_a_json_number(at, self.class, key);
-        None
+            Value::Null | Value::Bool(_) | Value::Str(_) => true,
+        };
+        if !fits {
+            self.diagnostics.not_a_json_number(node.at, self.class, key);
+        }
+        fits
     }
 
     fn wrong(&mut self, key: &str, expected: &str, node: &Node) {
         self.diagnostics.wrong_type(self.class, key, expected, node);
+    }
+}
+
+fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(it) => Json::Bool(*it),
+        Value::Str(it) => Json::String(form(&it.text).to_owned()),
+        Value::Int(it) => Number::from_i128(*it).map_or(Json::Null, Json::Number),
+        Value::Float(it) => Number::from_f64(*it).map_or(Json::Null, Json::Number),
+        Value::Seq(items) => Json::Array(items.iter().map(|it| json_tree(it, form)).collect()),
+        Value::Map(pairs) => {
+            let pairs = pairs.iter().map(|it| (it.key.clone(), json_tree(&it.node, form)));
+            Json::Object(pairs.collect::<Map<_, _>>())
+        }
     }
 }
 

@@ -2,25 +2,36 @@
 
 use super::{
     diagnostic::{Diagnostic, Diagnostics, Severity},
+    mask::Mask,
     place::{Lines, Place},
 };
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// Lines wider than this are cut around the place in question.
 const WIDTH: usize = 140;
 /// A quotation longer than this is left out: a line of a megabyte helps nobody.
 const LONGEST_QUOTE: usize = 16 * 1024;
 
+/// The lines to show, and what to point at in them.
+struct Quote {
+    line: usize,
+    text: String,
+    primary: Range<usize>,
+    others: Vec<(Range<usize>, String)>,
+}
+
 impl Diagnostics {
     /// All complaints as text, with a closing line that counts them.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() }.term_width(WIDTH);
-        let quotable = self.quotable();
-        let lines = Lines::of(&quotable);
+        let lines = Lines::of(self.source());
+        let mask = self.mask();
         let mut out = String::new();
         for item in self.items() {
-            out.push_str(&renderer.render(&[self.report(item, &quotable, &lines)]));
+            let quote = item.place.and_then(|place| self.quote(item, place, &lines, &mask));
+            out.push_str(&renderer.render(&[self.report(item, quote.as_ref(), &lines)]));
             out.push_str("\n\n");
         }
         if let Some(summary) = self.summary() {
@@ -60,15 +71,19 @@ impl Diagnostics {
         })
     }
 
-    fn report<'a>(&'a self, item: &'a Diagnostic, quotable: &'a str, lines: &Lines<'_>) -> Group<'a> {
+    fn report<'a>(&'a self, item: &'a Diagnostic, quote: Option<&'a Quote>, lines: &Lines<'_>) -> Group<'a> {
         let level = match item.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
         let group = Group::with_title(level.primary_title(item.message.as_str()));
-        let group = match item.place {
-            None => group.element(Origin::path(self.file())),
-            Some(place) => self.quote(group, item, place, quotable, lines),
+        let group = match (item.place, quote) {
+            (_, Some(quote)) => group.element(self.snippet(quote)),
+            (Some(place), None) => {
+                let (line, column) = lines.position(place.start);
+                group.element(Origin::path(self.file()).line(line).char_column(column))
+            }
+            (None, None) => group.element(Origin::path(self.file())),
         };
         match &item.hint {
             Some(hint) => group.element(Level::HELP.message(hint.as_str())),
@@ -76,32 +91,33 @@ impl Diagnostics {
         }
     }
 
-    fn quote<'a>(
-        &'a self,
-        group: Group<'a>,
-        item: &'a Diagnostic,
-        place: Place,
-        quotable: &'a str,
-        lines: &Lines<'_>,
-    ) -> Group<'a> {
+    /// The lines around a place, with the other places that belong to it if they are near enough.
+    fn quote(&self, item: &Diagnostic, place: Place, lines: &Lines<'_>, mask: &Mask) -> Option<Quote> {
         let starts = || item.also.iter().map(|(at, _)| at.start).chain([place.start]);
-        let (first, last) = (starts().min().unwrap_or_default(), starts().max().unwrap_or_default());
-        let (line, quote) = lines.around(first, last);
-        let Some(text) = quotable.get(quote.start..quote.end).filter(|it| it.len() <= LONGEST_QUOTE) else {
-            let (line, column) = lines.position(place.start);
-            return group.element(Origin::path(self.file()).line(line).char_column(column));
-        };
+        let (first, last) = (starts().min()?, starts().max()?);
+        let fits = |(_, part): &(usize, Place)| part.end - part.start <= LONGEST_QUOTE;
+        let with_others = Some(lines.around(first, last)).filter(fits);
+        let whole = with_others.is_some();
+        let (line, part) = with_others.or_else(|| Some(lines.around(place.start, place.start)).filter(fits))?;
+        let quotation = mask.quote(self.source(), part);
         // A place may run over several lines; the first is enough to find it.
         let span = |at: Place| {
-            let start = at.start.saturating_sub(quote.start).min(text.len());
-            let end = at.end.saturating_sub(quote.start).min(text.len());
-            let line_end = text[start..].find('\n').map_or(text.len(), |length| start + length);
-            start..end.min(line_end)
+            let (start, end) = (quotation.position(at.start), quotation.position(at.end));
+            let line_end = quotation.text[start..].find('\n').map_or(quotation.text.len(), |it| start + it);
+            start..end.clamp(start, line_end)
         };
-        let primary: Annotation<'_> = AnnotationKind::Primary.span(span(place));
+        let others = item.also.iter().filter(|_| whole).map(|(at, why)| (span(*at), why.clone())).collect();
+        Some(Quote { line, primary: span(place), others, text: quotation.text })
+    }
+
+    fn snippet<'a>(&'a self, quote: &'a Quote) -> Snippet<'a, Annotation<'a>> {
+        let Quote { line, text, primary, others } = quote;
         let others =
-            item.also.iter().map(|(at, why)| AnnotationKind::Context.span(span(*at)).label(why.as_str()));
-        let snippet = Snippet::source(text).line_start(line).path(self.file());
-        group.element(snippet.annotation(primary).annotations(others))
+            others.iter().map(|(span, why)| AnnotationKind::Context.span(span.clone()).label(why.as_str()));
+        Snippet::source(text.as_str())
+            .line_start(*line)
+            .path(self.file())
+            .annotation(AnnotationKind::Primary.span(primary.clone()))
+            .annotations(others)
     }
 }

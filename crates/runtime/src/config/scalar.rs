@@ -29,8 +29,8 @@ fn number(text: &str) -> Option<Value> {
         return radix(digits, 8);
     }
     if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        // An integer beyond 128 bits is still a number, only not an exact one.
-        return Some(text.parse().map_or_else(|_| float(text), Value::Int));
+        // An integer beyond 128 bits is still a number, but none that anything could use.
+        return Some(text.parse().map_or(Value::Float(f64::INFINITY), Value::Int));
     }
     is_decimal(unsigned).then(|| float(text))
 }

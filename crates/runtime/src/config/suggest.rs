@@ -15,7 +15,10 @@ pub(crate) fn closest<'a>(written: &str, candidates: impl Iterator<Item = &'a st
         _ => 3,
     };
     candidates
-        .map(|it| (strsim::damerau_levenshtein(&written, &bare(it)), it))
+        .filter(|it| it.len() <= 2 * 64)
+        .map(|it| (it, bare(it)))
+        .filter(|(_, bare)| bare.len().abs_diff(written.len()) <= allowed)
+        .map(|(it, bare)| (strsim::damerau_levenshtein(&written, &bare), it))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, it)| it)

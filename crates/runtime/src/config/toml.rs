@@ -14,7 +14,8 @@ use toml::{
 /// Reads a whole file. `None` means a complaint was recorded.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(source);
-    for error in &errors {
+    // What follows the first is mostly its echo.
+    if let Some(error) = errors.first() {
         let at = error.span().map_or(Place::default(), place);
         diagnostics.syntax(at, error.message());
     }
@@ -39,7 +40,8 @@ fn node(value: &Spanned<DeValue<'_>>) -> Node {
         }
         DeValue::Float(it) => Value::Float(it.as_str().parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(it) => Value::Bool(*it),
-        DeValue::Datetime(it) => Value::plain(it.to_string()),
+        // No setting is a date: a number that no setting accepts either.
+        DeValue::Datetime(_) => Value::Float(f64::NAN),
         DeValue::Array(items) => Value::Seq(items.iter().map(node).collect()),
         DeValue::Table(table) => return map(table, at),
     };

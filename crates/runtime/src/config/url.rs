@@ -29,7 +29,6 @@ pub(crate) fn check(
     grants: &Grants,
     diagnostics: &mut Diagnostics,
 ) -> Option<Url> {
-    hide_private_parts(text, diagnostics);
     let written = text.value.expose();
     let Some(authority) = authority(written) else {
         diagnostics.url_scheme(text.at, wants, written);
@@ -42,6 +41,14 @@ pub(crate) fn check(
             return None;
         }
     };
+    let known = match wants {
+        Wants::Http => ["https", "http"],
+        Wants::WebSocket => ["wss", "ws"],
+    };
+    if !known.contains(&url.scheme()) {
+        diagnostics.url_scheme(text.at, wants, written);
+        return None;
+    }
     if written.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
         diagnostics.url_invalid(text.at, "it contains white space or a backslash");
         return None;
@@ -55,7 +62,8 @@ pub(crate) fn check(
         return None;
     };
     let granted = grants.allow_insecure(name);
-    if let Some(why) = suspicious(&host, written_host(authority)).filter(|_| !granted) {
+    let why = suspicious(&host, written_host(authority), text.value.is_secret());
+    if let Some(why) = why.filter(|_| !granted) {
         diagnostics.url_host(text.at, &why);
         return None;
     }
@@ -91,17 +99,20 @@ fn written_host(authority: &str) -> &str {
 }
 
 /// A password in the address, or a key in its query, is not quoted when there is something to complain about.
-fn hide_private_parts(text: &Placed<Text>, diagnostics: &mut Diagnostics) {
-    let source = diagnostics.source().get(text.at.start..text.at.end).unwrap_or_default();
+pub(crate) fn hide_private_parts(at: Place, value: &str, diagnostics: &mut Diagnostics) {
+    let source = diagnostics.source().get(at.start..at.end).unwrap_or_default();
     let after_scheme = source.find("://").map_or(0, |at| at + 3);
     let userinfo = source[after_scheme..].split(['/', '?', '#']).next().and_then(|it| it.rfind('@'));
     let query = source.find('?');
+    // An escape in the source hides the `?` from us, but not from a reader.
+    let disguised = value.contains(['?', '@']) && !source.contains(['?', '@']);
     let parts = [
         userinfo.map(|end| (after_scheme, after_scheme + end)),
         query.map(|start| (start + 1, source.len())),
+        disguised.then_some((0, source.len())),
     ];
     for (start, end) in parts.into_iter().flatten() {
-        diagnostics.hide(Place::new(text.at.start + start, text.at.start + end));
+        diagnostics.hide(Place::new(at.start + start, at.start + end));
     }
 }
 
@@ -114,8 +125,12 @@ fn is_loopback(host: &Host<&str>) -> bool {
     }
 }
 
-/// Why a host is not to be trusted, whatever the scheme.
-fn suspicious(host: &Host<&str>, written: &str) -> Option<String> {
+/// Why a host is not to be trusted, whatever the scheme. What came from a variable is not repeated, not even its host.
+fn suspicious(host: &Host<&str>, written: &str, secret: bool) -> Option<String> {
+    let spelling_of = |plain: &str| match secret {
+        true => "its host is not spelled the way it is meant".to_owned(),
+        false => format!("its host is another spelling of `{plain}`; write it so"),
+    };
     if written.ends_with('.') {
         return Some("its host ends with a dot".to_owned());
     }
@@ -125,7 +140,7 @@ fn suspicious(host: &Host<&str>, written: &str) -> Option<String> {
             let disguised = is_loopback(host) && !name.eq_ignore_ascii_case(written);
             return match () {
                 () if metadata => Some("its host is a cloud's metadata service".to_owned()),
-                () if disguised => Some(format!("its host is another spelling of `{name}`; write it so")),
+                () if disguised => Some(spelling_of(name)),
                 () => None,
             };
         }
@@ -146,9 +161,7 @@ fn suspicious(host: &Host<&str>, written: &str) -> Option<String> {
         () if mapped.is_some_and(|it| it.is_loopback()) => {
             Some("its host is another spelling of a loopback address; write `127.0.0.1`".to_owned())
         }
-        () if !plain.eq_ignore_ascii_case(written) => {
-            Some(format!("its host is another spelling of `{plain}`; write it so"))
-        }
+        () if !plain.eq_ignore_ascii_case(written) => Some(spelling_of(&plain)),
         () => None,
     }
 }

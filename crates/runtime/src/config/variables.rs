@@ -7,20 +7,22 @@
 use super::{
     diagnostic::Diagnostics,
     env::Env,
+    env_file::Assignment,
     node::{Node, Str, Value},
     place::Place,
 };
 use crate::text::Text;
-use std::collections::BTreeMap;
 
 /// Bytes that all substitutions of one file may produce.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// What a variable costs beside its value, whether or not it has one.
+const VARIABLE_COST: usize = 100;
 
 /// Where variables are looked up.
 pub(crate) struct Scope<'a> {
     pub(crate) env: &'a Env,
     /// The entry's env file; `None` when it could not be read, and then an unknown variable is not a second mistake.
-    pub(crate) env_file: Option<&'a BTreeMap<String, String>>,
+    pub(crate) env_file: Option<&'a [Assignment]>,
 }
 
 /// Replaces variables in a tree, within a budget that one file shares.
@@ -59,6 +61,7 @@ impl<'a> Substitution<'a> {
 
     pub(crate) fn apply(&mut self, node: &mut Node, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
         match &mut node.value {
+            _ if self.produced > MOST_BYTES => {}
             Value::Str(text) if text.text.expose().contains("${") => {
                 *text = self.replaced(text.text.expose(), node.at, scope, diagnostics);
             }
@@ -71,37 +74,42 @@ impl<'a> Substitution<'a> {
     }
 
     fn replaced(&mut self, text: &str, at: Place, scope: &Scope<'_>, diagnostics: &mut Diagnostics) -> Str {
-        let pieces = pieces(text);
-        let is_variable = matches!(pieces[..], [Piece::Variable(_)]);
+        let is_variable = matches!(variable(text), (Piece::Variable(_), ""));
         let (mut value, mut shown, mut secret) = (String::new(), String::new(), false);
         let mut searched = at.start;
-        for piece in pieces {
-            match piece {
+        for piece in Pieces(text) {
+            let found = match piece {
                 Piece::Literal(text) => {
                     [&mut value, &mut shown].into_iter().for_each(|it| it.push_str(text));
+                    continue;
                 }
                 Piece::Escape => {
                     value.push_str("${");
                     shown.push_str("$${");
+                    continue;
                 }
                 Piece::Malformed { written, why } => {
-                    diagnostics.malformed_variable(self.locate(written, at, &mut searched), written, why);
+                    diagnostics.malformed_variable(self.locate(written, at, &mut searched), why);
+                    None
                 }
                 Piece::Variable(variable) => {
                     let at = self.locate(variable.written, at, &mut searched);
-                    let Some(found) = scope.find(&variable) else {
+                    let found = scope.find(&variable);
+                    if found.is_none() {
                         scope.complain(&variable, at, diagnostics);
-                        continue;
-                    };
-                    self.produced += found.value.len();
-                    if self.produced > MOST_BYTES {
-                        diagnostics.substitution_over_budget(at);
-                        continue;
                     }
-                    secret |= found.secret;
-                    shown.push_str(if found.secret { variable.written } else { &found.value });
-                    value.push_str(&found.value);
+                    found.map(|found| (variable, found))
                 }
+            };
+            self.produced += VARIABLE_COST + found.as_ref().map_or(0, |(_, it)| it.value.len());
+            if self.produced > MOST_BYTES {
+                diagnostics.substitution_over_budget(at);
+                break;
+            }
+            if let Some((variable, found)) = found {
+                secret |= found.secret;
+                shown.push_str(if found.secret { variable.written } else { &found.value });
+                value.push_str(&found.value);
             }
         }
         let text = if secret { Text::secret(value, shown) } else { Text::plain(value) };
@@ -117,7 +125,11 @@ impl<'a> Substitution<'a> {
                 *searched = start + written.len();
                 Place::new(start, *searched)
             }
-            None => at,
+            None => {
+                // What follows is hidden too, and looking for it again and again is not free.
+                *searched = at.end;
+                at
+            }
         }
     }
 }
@@ -131,13 +143,19 @@ impl Scope<'_> {
             return value.map(plain);
         }
         let from_process = self.env.variables.get(variable.name);
-        let value = from_process.or_else(|| self.env_file?.get(variable.name));
+        let value = from_process.or_else(|| self.assigned(variable.name));
         match (value, variable.default) {
             (Some(value), default) if default.is_none() || !value.is_empty() => {
                 Some(Found { value: value.clone(), secret: true })
             }
             (_, default) => default.map(|it| plain(it.to_owned())),
         }
+    }
+
+    fn assigned(&self, name: &str) -> Option<&String> {
+        let assignments = self.env_file?;
+        let index = assignments.binary_search_by(|it| it.name.as_str().cmp(name)).ok()?;
+        Some(&assignments[index].value)
     }
 
     /// The outer `None`: not one of ours. The inner: ours, but there is no home to speak of.
@@ -155,7 +173,7 @@ impl Scope<'_> {
 
     fn complain(&self, variable: &Variable<'_>, at: Place, diagnostics: &mut Diagnostics) {
         if let Some(env_file) = self.env_file {
-            let known = self.env.variables.keys().chain(env_file.keys()).map(String::as_str);
+            let known = self.env.variables.keys().chain(env_file.iter().map(|it| &it.name)).map(String::as_str);
             let predefined = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
             diagnostics.unset_variable(at, variable.name, known.chain(predefined));
         }
@@ -163,29 +181,31 @@ impl Scope<'_> {
 }
 
 /// Cuts a text at its variables.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
+struct Pieces<'a>(&'a str);
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let rest = self.0;
+        let at = rest.find("${").unwrap_or(rest.len());
         // Of `$$${X}` the first two are the escape's, as reading from the left has it.
-        let escaped = rest[..at].ends_with('$');
+        let escaped = at < rest.len() && rest[..at].ends_with('$');
         let before = &rest[..at - usize::from(escaped)];
-        if !before.is_empty() {
-            pieces.push(Piece::Literal(before));
-        }
-        let (piece, tail) = if escaped { (Piece::Escape, &rest[at + 2..]) } else { variable(&rest[at..]) };
-        pieces.push(piece);
-        rest = tail;
+        let (piece, tail) = match () {
+            () if rest.is_empty() => return None,
+            () if !before.is_empty() => (Piece::Literal(before), &rest[before.len()..]),
+            () if escaped => (Piece::Escape, &rest[at + 2..]),
+            () => variable(rest),
+        };
+        self.0 = tail;
+        Some(piece)
     }
-    if !rest.is_empty() {
-        pieces.push(Piece::Literal(rest));
-    }
-    pieces
 }
 
 /// Reads the `${…}` at the start of `text`.
 fn variable(text: &str) -> (Piece<'_>, &str) {
-    let Some(end) = text.find('}') else {
+    let Some(end) = text.find('}').filter(|_| text.starts_with("${")) else {
         return (Piece::Malformed { written: text, why: "the `}` is missing" }, "");
     };
     let (written, tail) = text.split_at(end + 1);
@@ -229,7 +249,8 @@ mod tests {
         for (name, value) in [("A", "one"), ("B", "${A}"), ("EMPTY", ""), ("userHome", "not this")] {
             env.variables.insert(name.into(), value.into());
         }
-        let env_file = BTreeMap::from([("A".into(), "file".into()), ("F".into(), "from file".into())]);
+        let env_file = [("A", "file"), ("F", "from file")]
+            .map(|(name, value)| Assignment { name: name.into(), value: value.into() });
         let scope = Scope { env: &env, env_file: Some(&env_file) };
         let mut diagnostics = Diagnostics::new("agent.yaml", text);
         let mut node = Node { value: Value::plain(text), at: Place::new(0, text.len()) };

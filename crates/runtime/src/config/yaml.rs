@@ -19,12 +19,19 @@ const MOST_NODES: usize = 200_000;
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 /// How deep sequences and mappings may nest.
 const DEEPEST: usize = 64;
+/// `%YAML` and a few `%TAG`s are all that anybody needs.
+const MOST_DIRECTIVES: usize = 16;
 
 /// Reads one document. `None` means that there is no tree; complaints may have been recorded in any case.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     if let Some(at) = source.find(is_unwelcome) {
         let character = source[at..].chars().next().unwrap_or_default();
         diagnostics.control_character(Place::new(at, at + character.len_utf8()), character);
+        return None;
+    }
+    let directives = source.lines().take_while(|it| it.starts_with(['%', '#']) || it.trim().is_empty());
+    if directives.filter(|it| it.starts_with('%')).nth(MOST_DIRECTIVES).is_some() {
+        diagnostics.too_many_directives(Place::new(0, 1));
         return None;
     }
     let options = granit_parser::options! {
@@ -60,10 +67,24 @@ struct Builder<'a> {
     diagnostics: &'a mut Diagnostics,
     source: &'a str,
     stack: Vec<Frame>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, Anchor>,
     root: Option<Node>,
     nodes: usize,
     bytes: usize,
+}
+
+/// What an alias repeats, and what that costs.
+struct Anchor {
+    node: Node,
+    weight: Weight,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    nodes: usize,
+    bytes: usize,
+    /// How deep it nests; a scalar does not.
+    height: usize,
 }
 
 struct Frame {
@@ -118,10 +139,11 @@ impl<'a> Builder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.pay(1, text.len(), at)?;
                 let merges = style == ScalarStyle::Plain && tag.is_none() && text == "<<";
+                let value = self.scalar(&text, style, tag.as_deref(), span);
                 if self.expects_key() {
+                    self.remember(&Node { value, at }, anchor)?;
                     return self.key(text.into_owned(), at, merges);
                 }
-                let value = self.scalar(&text, style, tag.as_deref(), span);
                 self.place_node(Node { value, at }, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
@@ -130,7 +152,7 @@ impl<'a> Builder<'a> {
             Event::MappingStart(_, anchor, tag) => {
                 self.open(at, anchor, Collection::Map(Mapping::default()), "map", tag.as_deref(), span)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
             Event::Alias(id) => self.alias(id, at),
             Event::UnresolvedAlias(name) => {
                 self.diagnostics.unknown_alias(at, &name);
@@ -205,10 +227,15 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Refused> {
+    fn close(&mut self, end: Place) -> Result<(), Refused> {
         let Some(Frame { at, anchor, kind }) = self.stack.pop() else { return Ok(()) };
         let node = match kind {
-            Collection::Seq(items) => Node { value: Value::Seq(items), at },
+            Collection::Seq(items) => {
+                // Only a bracket is where the list ends; without one the list ends with its last item.
+                let last = items.last().map_or(at.end, |it| it.at.end);
+                let end = if end.end > end.start { end.end } else { last };
+                Node { value: Value::Seq(items), at: Place::new(at.start, end.max(at.end)) }
+            }
             Collection::Map(map) => {
                 // What a reader looks for is the first key, not the brace or the white space before it.
                 let at = map.pairs.first().map_or(at, |first| first.key_at);
@@ -219,12 +246,16 @@ impl<'a> Builder<'a> {
     }
 
     fn alias(&mut self, id: usize, at: Place) -> Result<(), Refused> {
-        let Some(node) = self.anchors.get(&id).cloned() else {
+        let Some(Weight { nodes, bytes, height }) = self.anchors.get(&id).map(|it| it.weight) else {
             self.diagnostics.recursive_alias(at);
             return Err(Refused);
         };
-        let (nodes, bytes) = weight(&node);
         self.pay(nodes, bytes, at)?;
+        if self.stack.len() + height > DEEPEST {
+            self.diagnostics.too_deep(at, DEEPEST);
+            return Err(Refused);
+        }
+        let node = self.anchors[&id].node.clone();
         match (self.expects_key(), &node.value) {
             (false, _) => self.place_node(node, 0),
             (true, Value::Str(it)) => self.key(it.text.expose().to_owned(), at, false),
@@ -235,11 +266,19 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Keeps a copy of what an alias may repeat, which costs as much as an alias does.
+    fn remember(&mut self, node: &Node, anchor: usize) -> Result<(), Refused> {
+        if anchor > 0 {
+            let weight = weight(node);
+            self.pay(weight.nodes, weight.bytes, node.at)?;
+            self.anchors.insert(anchor, Anchor { node: node.clone(), weight });
+        }
+        Ok(())
+    }
+
     /// Puts a finished node where it belongs: into the collection around it, or at the root.
     fn place_node(&mut self, node: Node, anchor: usize) -> Result<(), Refused> {
-        if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
-        }
+        self.remember(&node, anchor)?;
         match self.stack.last_mut().map(|frame| &mut frame.kind) {
             None => self.root = Some(node),
             Some(Collection::Seq(items)) => items.push(node),
@@ -297,6 +336,10 @@ impl<'a> Builder<'a> {
         let start = error.marker().byte_offset().unwrap_or(self.source.len());
         let start = self.source.floor_char_boundary(start);
         let length = self.source[start..].chars().next().map_or(0, char::len_utf8);
+        if error.info().contains("recursion limit") {
+            self.diagnostics.too_deep(Place::new(start, start + length), DEEPEST);
+            return Refused;
+        }
         self.diagnostics.syntax(Place::new(start, start + length), &error.info());
         Refused
     }
@@ -309,18 +352,26 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The nodes and bytes of a tree: what repeating it costs.
-fn weight(node: &Node) -> (usize, usize) {
-    let mut waiting = vec![node];
-    let (mut nodes, mut bytes) = (0, 0);
-    while let Some(node) = waiting.pop() {
-        nodes += 1;
+/// What repeating a tree costs. Keys count like values.
+fn weight(node: &Node) -> Weight {
+    let mut waiting = vec![(node, 0)];
+    let mut weight = Weight::default();
+    while let Some((node, above)) = waiting.pop() {
+        weight.nodes += 1;
         match &node.value {
-            Value::Str(it) => bytes += it.text.expose().len(),
-            Value::Seq(items) => waiting.extend(items),
-            Value::Map(pairs) => waiting.extend(pairs.iter().map(|it| &it.node)),
+            Value::Str(it) => weight.bytes += it.text.expose().len(),
+            Value::Seq(items) => {
+                weight.height = weight.height.max(above + 1);
+                waiting.extend(items.iter().map(|it| (it, above + 1)));
+            }
+            Value::Map(pairs) => {
+                weight.height = weight.height.max(above + 1);
+                weight.nodes += pairs.len();
+                weight.bytes += pairs.iter().map(|it| it.key.len()).sum::<usize>();
+                waiting.extend(pairs.iter().map(|it| (&it.node, above + 1)));
+            }
             _ => {}
         }
     }
-    (nodes, bytes)
+    weight
 }

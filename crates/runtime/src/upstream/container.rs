@@ -17,9 +17,7 @@ struct Container {
 /// What opens a launch by this command.
 pub(super) fn opener(launch: &Launch, command: Command) -> Box<dyn Opener> {
     match launch.program {
-        Program::Launcher(Launcher::Docker) => {
-            Box::new(Container { command, started: AtomicU64::new(0) })
-        }
+        Program::Launcher(Launcher::Docker) => Box::new(Container { command, started: AtomicU64::new(0) }),
         Program::Launcher(_) | Program::Granted(_) => Box::new(command),
     }
 }

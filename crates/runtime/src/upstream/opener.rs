@@ -44,8 +44,10 @@ pub(super) fn open(
 
 /// A private, empty directory: nothing a launcher would read by itself lies in it.
 fn workplace(ground: &Ground) -> Result<tempfile::TempDir, Failure> {
-    let made = tempfile::Builder::new().prefix("wharf-").tempdir_in(&ground.scratch);
-    made.map_err(|error| {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.prefix("wharf-").tempdir_in(&ground.scratch).map_err(|error| {
         let scratch = ground.scratch.display();
         Failure::connect(format!("could not make a working directory in `{scratch}`: {error}"))
     })

@@ -6,6 +6,8 @@ mod config;
 mod doctor;
 mod editor;
 mod import;
+#[cfg(target_os = "linux")]
+mod orphans;
 #[cfg(unix)]
 mod servers;
 mod tidy;

@@ -47,10 +47,11 @@ impl<H: Handler> HttpService<H> {
                     self.noted(&session, &method, params);
                 }
                 Reading::Message(Message::Answer { id, outcome }) => session.peer.answered(id, outcome),
-                Reading::Noise | Reading::Batch(_) | Reading::Garbled { .. } => {
-                    let error = RpcError::new(RpcError::INVALID_REQUEST, "one of the batch is no message");
-                    answers.push(Box::pin(async { (serde_json::Value::Null.into(), Err(error)) }));
+                Reading::Garbled { id, why } => {
+                    let error = RpcError::new(RpcError::INVALID_REQUEST, why);
+                    answers.push(Box::pin(async move { (serde_json::json!(id).into(), Err(error)) }));
                 }
+                Reading::Noise | Reading::Batch(_) => {}
             }
         }
         if answers.is_empty() {

@@ -2,11 +2,12 @@
 
 use crate::{
     config::{
+        complaint::echo,
         diagnostic::Diagnostics,
         files::FileTrouble,
-        node::{Node, Value},
+        node::{Node, Str, Value},
         place::Place,
-        suggest,
+        scalar,
     },
     text::Text,
 };
@@ -71,7 +72,7 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn duplicate_key(&mut self, at: Place, key: &str, first: Place) {
-        self.error("Y-02", at, format!("ConfigError: the key '{key}' is there twice"))
+        self.error("Y-02", at, format!("ConfigError: the key '{}' is there twice", echo(key)))
             .also(first, "first here");
     }
 
@@ -83,17 +84,22 @@ impl Diagnostics {
         self.error("Y-03", at, format!("ConfigError: the file nests deeper than {deepest} levels"));
     }
 
+    pub(in crate::config) fn too_many_directives(&mut self, at: Place) {
+        self.error("Y-03", at, "ConfigError: the file has too many directives (lines that begin with %)");
+    }
+
     pub(in crate::config) fn over_budget(&mut self, at: Place) {
         self.error("Y-03", at, "ConfigError: the file is too large once its anchors are expanded")
             .hint("an alias repeats everything below its anchor; write out what is meant");
     }
 
     pub(in crate::config) fn unknown_tag(&mut self, at: Place, tag: &str) {
-        self.error("Y-04", at, format!("ConfigError: the tag '{tag}' is not supported here"))
+        self.error("Y-04", at, format!("ConfigError: the tag '{}' is not supported here", echo(tag)))
             .hint("remove it; quote the value if it must be a string");
     }
 
     pub(in crate::config) fn unknown_alias(&mut self, at: Place, name: &str) {
+        let name = echo(name);
         self.error("Y-04", at, format!("ConfigError: there is no anchor '&{name}' above this alias"));
     }
 
@@ -110,7 +116,7 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn unknown_key(&mut self, at: Place, key: &str, what: &str, guess: Option<&str>) {
-        let message = format!("ConfigError: unknown key '{key}' in {what}");
+        let message = format!("ConfigError: unknown key '{}' in {what}", echo(key));
         let hint = match guess {
             Some(guess) => Some(format!("did you mean '{guess}'?")),
             None if matches!(key, "mcpServers" | "servers" | "inputs") => {
@@ -122,29 +128,24 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn wrong_type(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
-        let code = match key {
-            "request_timeout" | "timeout" | "sse_read_timeout" | "connect_timeout" | "max_total_timeout" => {
-                "V-10"
-            }
-            _ if class == "ConfigError" => "K-02",
-            _ => "V-13",
-        };
-        let wants_string = expected.contains("string");
         let hint = match &node.value {
-            Value::Str(it) if it.is_variable => {
-                Some(format!("the value of {} is something else", it.text.shown()))
-            }
-            Value::Str(it) if matches!(it.text.expose(), "yes" | "no" | "on" | "off" | "Yes" | "No") => {
-                Some("YAML 1.2 has only `true` and `false`".to_owned())
-            }
-            Value::Str(_) if !wants_string => Some("write it without quotes".to_owned()),
-            Value::Int(_) | Value::Float(_) | Value::Bool(_) if wants_string => {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) if expected == "a string" => {
                 Some("put it in quotes".to_owned())
             }
-            Value::Null if wants_string => Some("an empty string is written \"\"".to_owned()),
+            Value::Str(it) => string_instead_of(expected, it),
             _ => None,
         };
-        self.error(code, node.at, format!("{class}: '{key}' must be {expected}")).hint = hint;
+        self.error(code_of_type(class, key), node.at, format!("{class}: '{key}' must be {expected}")).hint = hint;
+    }
+
+    /// One value of a list or mapping of strings is none.
+    pub(in crate::config) fn wrong_item(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
+        let hint = match &node.value {
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some("put it in quotes".to_owned()),
+            Value::Null => Some("an empty string is written \"\"".to_owned()),
+            _ => None,
+        };
+        self.error(code_of_type(class, key), node.at, format!("{class}: '{key}' must be {expected}")).hint = hint;
     }
 
     pub(in crate::config) fn unknown_word(
@@ -155,8 +156,9 @@ impl Diagnostics {
         found: &Text,
         words: &'static [&'static str],
     ) {
-        let message = format!("{class}: Invalid {key} '{}'. Supported: {}", found.shown(), words.join(", "));
-        let guess = suggest::closest(found.expose(), words.iter().copied());
+        let shown = echo(found.shown());
+        let message = format!("{class}: Invalid {key} '{shown}'. Supported: {}", words.join(", "));
+        let guess = self.closest(found.expose(), words.iter().copied());
         self.error("V-13", at, message).hint = guess.map(|it| format!("did you mean '{it}'?"));
     }
 
@@ -186,12 +188,12 @@ impl Diagnostics {
             }
             _ => None,
         };
-        self.error(code, at, format!("{class}: '{key}' {} {trouble}", path.shown())).hint = hint;
+        self.error(code, at, format!("{class}: '{key}' {} {trouble}", echo(path.shown()))).hint = hint;
     }
 
     pub(in crate::config) fn file_not_text(&mut self, at: Place, class: &str, key: &str, path: &Text) {
         let code = if key == "envFile" { "V-11" } else { "A-02" };
-        self.error(code, at, format!("{class}: '{key}' {} is not UTF-8 text", path.shown()));
+        self.error(code, at, format!("{class}: '{key}' {} is not UTF-8 text", echo(path.shown())));
     }
 }
 
@@ -203,7 +205,8 @@ impl Diagnostics {
         name: &str,
         known: impl Iterator<Item = &'a str>,
     ) {
-        let guess = suggest::closest(name, known);
+        let guess = self.closest(name, known.filter(|it| *it != name));
+        let name = echo(name);
         self.error("V-09", at, format!("ConfigError: Environment variable '{name}' not found")).hint(
             match guess {
                 Some(guess) => format!("did you mean '{guess}'?"),
@@ -214,14 +217,40 @@ impl Diagnostics {
         );
     }
 
-    pub(in crate::config) fn malformed_variable(&mut self, at: Place, written: &str, why: &str) {
-        // What is not closed runs to the end of its text, which need not be repeated here.
-        let written: String = written.chars().take(40).collect();
-        self.error("V-09", at, format!("ConfigError: '{written}' is not a variable: {why}"))
+    /// Does not repeat what is written: around a slip of the pen there may be a secret.
+    pub(in crate::config) fn malformed_variable(&mut self, at: Place, why: &str) {
+        self.error("V-09", at, format!("ConfigError: this is not a variable: {why}"))
             .hint("write $${ for a literal ${");
     }
 
     pub(in crate::config) fn substitution_over_budget(&mut self, at: Place) {
         self.error("Y-03", at, "ConfigError: the file is too large once its variables are filled in");
+    }
+}
+
+fn code_of_type(class: &str, key: &str) -> &'static str {
+    match key {
+        "request_timeout" | "timeout" | "sse_read_timeout" | "connect_timeout" | "max_total_timeout" => "V-10",
+        _ if class == "ConfigError" => "K-02",
+        _ => "V-13",
+    }
+}
+
+/// What to do about a string where something else is expected; nothing where quotes make no difference.
+fn string_instead_of(expected: &str, found: &Str) -> Option<String> {
+    let wants_flag = expected == "true or false";
+    let wants_number = expected.contains("number") || expected.contains("integer");
+    let written = found.text.expose();
+    match scalar::resolve(written) {
+        _ if found.is_variable => Some(format!("the value of {} is something else", echo(found.text.shown()))),
+        _ if found.text.is_secret() && (wants_flag || wants_number) => {
+            Some("only a value that is wholly one ${VAR} may stand for it".to_owned())
+        }
+        Value::Bool(_) if wants_flag => Some("write it without quotes".to_owned()),
+        Value::Int(_) | Value::Float(_) if wants_number => Some("write it without quotes".to_owned()),
+        _ if wants_flag && matches!(written, "yes" | "no" | "on" | "off" | "Yes" | "No") => {
+            Some("YAML 1.2 has only `true` and `false`".to_owned())
+        }
+        _ => None,
     }
 }

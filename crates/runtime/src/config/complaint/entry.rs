@@ -2,12 +2,12 @@
 
 use crate::{
     config::{
+        complaint::echo,
         diagnostic::Diagnostics,
         env_file::BadLine,
         lower::TRANSPORTS,
         place::Place,
         plan::{Builtin, Launcher},
-        suggest,
         url::Wants,
     },
     text::Text,
@@ -40,7 +40,7 @@ impl Diagnostics {
 impl Diagnostics {
     pub(in crate::config) fn duplicate_names(&mut self, at: Place, names: &[&str], first: Place) {
         let message =
-            format!("Duplicate tool names found: {}. Each tool must have a unique name.", names.join(", "));
+            format!("Duplicate tool names found: {}. Each tool must have a unique name.", names.iter().map(|it| echo(it)).collect::<Vec<_>>().join(", "));
         self.error("V-01", at, message).also(first, "first here");
     }
 
@@ -57,7 +57,7 @@ impl Diagnostics {
         self.error(
             "V-13",
             at,
-            format!("ConfigError: Invalid type '{}'. Supported types: mcp", found.shown()),
+            format!("ConfigError: Invalid type '{}'. Supported types: mcp", echo(found.shown())),
         );
     }
 
@@ -70,13 +70,13 @@ impl Diagnostics {
         let transports = TRANSPORTS;
         let message = format!(
             "MCPConfigError: Invalid transport '{}'. Supported transports: {}",
-            found.shown(),
+            echo(found.shown()),
             transports.join(", ")
         );
         let guess = match found.expose().to_ascii_lowercase().as_str() {
             "ws" | "wss" => Some("websocket"),
             "https" | "streamable" | "streamablehttp" => Some("http"),
-            other => suggest::closest(other, transports.into_iter()),
+            other => self.closest(other, transports.into_iter()),
         };
         self.error("V-03", at, message).hint = guess.map(|it| format!("did you mean '{it}'?"));
     }
@@ -98,9 +98,9 @@ impl Diagnostics {
     pub(in crate::config) fn invalid_command(&mut self, at: Place, found: &Text) {
         let message = format!(
             "MCPConfigError: Invalid command '{}'. Supported commands: npx, uvx, docker",
-            found.shown()
+            echo(found.shown())
         );
-        let guess = suggest::closest(found.expose(), Launcher::WORDS.iter().copied());
+        let guess = self.closest(found.expose(), Launcher::WORDS.iter().copied());
         let basename = found.expose().rsplit(['/', '\\']).next().unwrap_or_default();
         self.error("V-05", at, message).hint(match (guess, Launcher::parse(basename)) {
             (Some(guess), _) => format!("did you mean '{guess}'?"),
@@ -184,8 +184,8 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn unknown_builtin(&mut self, at: Place, found: &Text) {
-        let guess = suggest::closest(found.expose(), Builtin::WORDS.iter().copied());
-        let message = format!("MCPConfigError: there is no built-in server '{}'", found.shown());
+        let guess = self.closest(found.expose(), Builtin::WORDS.iter().copied());
+        let message = format!("MCPConfigError: there is no built-in server '{}'", echo(found.shown()));
         self.error("V-16", at, message).hint(match guess {
             Some(guess) => format!("did you mean '{guess}'?"),
             None => format!("there is {}", Builtin::WORDS.join(", ")),
@@ -198,7 +198,7 @@ impl Diagnostics {
 
     pub(in crate::config) fn legacy_entry(&mut self, at: Place, server: &Text) {
         self.warning("V-15", at, "an entry without 'command' is deprecated; it is started with npx")
-            .hint(format!("add `command: npx` to make it plain that `npx -y {}` is run", server.shown()));
+            .hint(format!("add `command: npx` to make it plain that `npx -y {}` is run", echo(server.shown())));
     }
 
     pub(in crate::config) fn two_env_files(&mut self, at: Place, first: Place) {
@@ -211,12 +211,12 @@ impl Diagnostics {
         self.error(
             "V-11",
             at,
-            format!("MCPConfigError: 'envFile' {} cannot be read: line {number}: {why}", path.shown()),
+            format!("MCPConfigError: 'envFile' {} cannot be read: line {number}: {why}", echo(path.shown())),
         );
     }
 
     pub(in crate::config) fn env_name(&mut self, at: Place, name: &str) {
-        let shown = name.replace('\0', "\\0");
+        let shown = echo(name);
         self.error(
             "V-13",
             at,
@@ -226,21 +226,24 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn header_name(&mut self, at: Place, name: &str) {
-        let shown = name.escape_debug();
+        let shown = echo(name);
         self.error("V-13", at, format!("MCPConfigError: '{shown}' is not a name for a header"));
     }
 
     pub(in crate::config) fn header_ours(&mut self, at: Place, name: &str) {
+        let name = echo(name);
         self.error("V-13", at, format!("MCPConfigError: the header '{name}' is set by the protocol"))
             .hint("remove it");
     }
 
     pub(in crate::config) fn header_twice(&mut self, at: Place, name: &str) {
+        let name = echo(name);
         self.error("V-13", at, format!("MCPConfigError: the header '{name}' is there twice"))
             .hint("case does not tell headers apart");
     }
 
     pub(in crate::config) fn header_value(&mut self, at: Place, name: &str) {
+        let name = echo(name);
         self.error(
             "V-13",
             at,
@@ -253,7 +256,7 @@ impl Diagnostics {
 
     pub(in crate::config) fn unknown_encoding(&mut self, at: Place, label: &Text) {
         let utf16 = label.expose().to_ascii_lowercase().contains("16");
-        self.error("V-13", at, format!("MCPConfigError: Unknown encoding '{}'", label.shown())).hint(
+        self.error("V-13", at, format!("MCPConfigError: Unknown encoding '{}'", echo(label.shown()))).hint(
             if utf16 {
                 "messages are lines, which UTF-16 cannot carry; use utf-8"
             } else {

@@ -13,11 +13,11 @@ impl Diagnostics {
             .hint("remove `args` to run what `server` names");
     }
 
-    pub(in crate::config) fn nothing_to_run(&mut self, at: Place, launcher: Launcher) {
+    pub(in crate::config) fn nothing_to_run(&mut self, at: Place, launcher: Launcher, wants_tool: bool) {
         let what = match launcher {
-            Launcher::Npx => "package",
-            Launcher::Uvx => "tool",
             Launcher::Docker => "image",
+            _ if wants_tool => "tool",
+            _ => "package",
         };
         self.error(
             "C-01",
@@ -26,22 +26,36 @@ impl Diagnostics {
         );
     }
 
-    pub(in crate::config) fn refused_argument(&mut self, at: Place, launcher: Launcher, arg: &Text) {
+    pub(in crate::config) fn argument_without_value(&mut self, at: Place, launcher: Launcher, arg: &Text) {
+        let name = launcher.as_str();
+        self.error("C-02", at, format!("MCPConfigError: {name} needs a value after '{}'", arg.shown()));
+    }
+
+    pub(in crate::config) fn refused_argument(
+        &mut self,
+        at: Place,
+        launcher: Launcher,
+        arg: &Text,
+        may_have_value: bool,
+    ) {
         let allowed = match launcher {
-            Launcher::Npx => "-y, -q, -p PACKAGE, --prefer-offline, --offline, --",
+            Launcher::Npx => "-y, -q, -p PACKAGE, --prefer-offline, --offline",
             Launcher::Uvx => {
-                "--from, --with, --python, --prerelease, -q, --offline, --isolated, --refresh, --no-progress, --"
+                "--from, --with, --python, --prerelease, -q, --offline, --isolated, --refresh, --no-progress"
             }
             Launcher::Docker => {
-                "-i, --rm, -e, --env-file, --init, --network=none, --pull, --platform, --user, --read-only, -v, --mount, --"
+                "-i, --rm, -e, --env-file, --init, --network=none, --pull, --platform, --user, --read-only, -v, --mount"
             }
         };
         let name = launcher.as_str();
         let message = format!("MCPConfigError: {name} may not be given '{}'", arg.shown());
         let flag = arg.shown().split('=').next().unwrap_or_default();
-        self.error("C-02", at, message).hint(format!(
-            "before what it runs, {name} takes {allowed}; an operator can allow more in wharf.toml: [grants.arguments] {name} = [\"{flag}\"]"
-        ));
+        let grant = match may_have_value || arg.expose().contains('=') {
+            _ if arg.is_secret() => String::new(),
+            true => grant(&format!("[grants.arguments] {name} = [\"{flag}=*\"]")),
+            false => grant(&format!("[grants.arguments] {name} = [\"{flag}\"]")),
+        };
+        self.error("C-02", at, message).hint(format!("before what it runs, {name} takes {allowed}{grant}"));
     }
 
     pub(in crate::config) fn refused_value(
@@ -59,21 +73,29 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn refused_package(&mut self, at: Place, launcher: Launcher, spec: &Text) {
-        let (name, shown) = (launcher.as_str(), spec.shown());
         let what = match launcher {
             Launcher::Docker => "the name of an image",
             _ => "a package of the registry",
         };
-        self.error("C-03", at, format!("MCPConfigError: '{shown}' is not {what}")).hint(format!(
-            "{name} may run what comes from a registry; an operator can allow more in wharf.toml: [grants] packages = [\"{shown}\"]"
-        ));
+        let message = format!("MCPConfigError: '{}' is not {what}", spec.shown());
+        let name = launcher.as_str();
+        self.error("C-03", at, message)
+            .hint(format!("{name} may run what comes from a registry{}", package_grant(spec)));
     }
 
     pub(in crate::config) fn refused_interpreter(&mut self, at: Place, launcher: Launcher, tool: &Text) {
         let (name, shown) = (launcher.as_str(), tool.shown());
-        self.error("C-03", at, format!("MCPConfigError: {name} may not run '{shown}', which runs anything")).hint(format!(
-            "name the server's own package; an operator can allow more in wharf.toml: [grants] packages = [\"{shown}\"]"
-        ));
+        self.error("C-03", at, format!("MCPConfigError: {name} may not run '{shown}', which runs anything"))
+            .hint(format!("name the server's own package{}", package_grant(tool)));
+    }
+
+    pub(in crate::config) fn refused_program(&mut self, at: Place, launcher: Launcher, tool: &Text) {
+        let (name, shown) = (launcher.as_str(), tool.shown());
+        let message = format!(
+            "MCPConfigError: '{shown}' is a program on PATH, which {name} would run instead of the package's"
+        );
+        self.error("C-03", at, message)
+            .hint(format!("name a tool that only the package has{}", package_grant(tool)));
     }
 
     pub(in crate::config) fn docker_runs_only(&mut self, at: Place, found: &Text) {
@@ -87,31 +109,52 @@ impl Diagnostics {
         );
     }
 
-    pub(in crate::config) fn mount_source(&mut self, at: Place, flag: &str, trouble: &FileTrouble) {
-        self.error("C-04", at, format!("MCPConfigError: the source of '{flag}' {trouble}"))
-            .hint("the path is relative to the agent file");
+    pub(in crate::config) fn docker_file(&mut self, at: Place, flag: &str, trouble: &FileTrouble) {
+        self.error("C-04", at, format!("MCPConfigError: what '{flag}' names {trouble}"))
+            .hint("the path is relative to the agent file, and lies in its folder or below");
     }
 
-    pub(in crate::config) fn refused_environment(&mut self, at: Place, name: &str, named: Named) {
-        let place = match named {
-            Named::Entry => "env",
-            Named::EnvFile => "envFile",
-            Named::InheritEnv => "inherit_env",
+    pub(in crate::config) fn refused_environment(&mut self, at: Place, name: &Text, named: Named) {
+        let (verb, place) = match named {
+            Named::Entry => ("set", "env"),
+            Named::EnvFile => ("set", "envFile"),
+            Named::InheritEnv => ("pass on", "inherit_env"),
         };
-        let upper = name.to_ascii_uppercase();
+        let upper = name.expose().to_ascii_uppercase();
         let instead = match () {
-            () if upper == "MCP_CONFIG" => "write `config:`, which becomes MCP_CONFIG; ",
-            () if upper.ends_with("_PROXY") => "the operator's proxies are passed on as they are; ",
-            () if matches!(upper.as_str(), "PATH" | "HOME" | "SHELL") => "the operator's own is passed on; ",
-            () => "",
+            () if upper == "MCP_CONFIG" => "write `config:`, which becomes MCP_CONFIG",
+            () if upper.ends_with("_PROXY") => "the operator's proxies are passed on as they are",
+            () if matches!(upper.as_str(), "PATH" | "HOME" | "SHELL") => {
+                "the operator's own is always passed on"
+            }
+            () => "it can make a launcher run something else",
         };
-        let hint =
-            format!("{instead}an operator can allow it in wharf.toml: [grants] environment = [\"{name}\"]");
-        self.error("C-05", at, format!("MCPConfigError: '{place}' may not set '{name}'")).hint(hint);
+        let shown = name.shown();
+        let grant = if name.is_secret() {
+            String::new()
+        } else {
+            grant(&format!("[grants] environment = [\"{shown}\"]"))
+        };
+        self.error("C-05", at, format!("MCPConfigError: '{place}' may not {verb} '{shown}'"))
+            .hint(format!("{instead}{grant}"));
     }
 
     pub(in crate::config) fn nothing_to_inherit(&mut self, at: Place, name: &str) {
         self.warning("C-05", at, format!("'inherit_env' names '{name}', which is not set"));
+    }
+}
+
+/// How an operator allows it.
+fn grant(line: &str) -> String {
+    format!("; an operator can allow more in wharf.toml: {line}")
+}
+
+fn package_grant(spec: &Text) -> String {
+    // A grant names what is run, and the value of a variable is not to be shown.
+    if spec.is_secret() {
+        String::new()
+    } else {
+        grant(&format!("[grants] packages = [\"{}\"]", spec.shown()))
     }
 }
 

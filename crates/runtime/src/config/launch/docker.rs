@@ -1,11 +1,20 @@
 //! `docker run [flags] image [arguments]`: a container that talks on its pipes, is gone when it ends, and sees nothing of
 //! this machine but what lies in the folder of the agent file.
 
-use super::{Arg, ArgOrigin, Flag, Known, Launching, free, spec};
+use super::{
+    Launching, absolute, added, as_written, end_of_flags,
+    flags::{Flag, Known},
+    spec,
+};
 use crate::{
-    config::{files::FileTrouble, place::Placed, plan::Launcher},
+    config::{
+        files::FileTrouble,
+        place::Placed,
+        plan::{Arg, ArgOrigin, Launcher},
+    },
     text::Text,
 };
+use std::collections::HashSet;
 
 const FLAGS: &[Known] = &[
     Known { spellings: &["--interactive", "-i"], has_value: false },
@@ -22,6 +31,8 @@ const FLAGS: &[Known] = &[
     Known { spellings: &["--mount"], has_value: true },
 ];
 
+const PASSED_ON: &str = "docker passes on only what it is told to";
+
 pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
     let end = args.last()?.at;
     let mut args = args.into_iter();
@@ -31,167 +42,167 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
         return None;
     }
     let cut = launching.cut(Launcher::Docker, FLAGS, args.collect())?;
-    let flags: Vec<Option<Vec<Arg>>> = cut.flags.iter().map(|it| launching.docker_flag(it)).collect();
+    let (ended, flags): (Vec<&Flag>, Vec<&Flag>) = cut.flags.iter().partition(|it| it.name == "--");
+    let flags: Vec<Option<Vec<Arg>>> = flags.into_iter().map(|it| launching.docker_flag(it)).collect();
     let mut rest = cut.rest.into_iter();
     let Some(image) = rest.next() else {
-        launching.diagnostics.nothing_to_run(end, Launcher::Docker);
+        launching.diagnostics.nothing_to_run(end, Launcher::Docker, false);
         return None;
     };
-    let image_fits =
-        spec::is_image(image.value.expose()) || launching.env.grants.allow_package(image.value.expose());
-    if !image_fits {
+    let name = image.value.expose();
+    if !(spec::is_image(name) || launching.env.grants.allow_package(name)) {
         launching.diagnostics.refused_package(image.at, Launcher::Docker, &image.value);
+        return None;
     }
-    let flags: Vec<Arg> = flags.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
-    let added = launching.docker_added(&cut.flags);
-    // A `--` ends the flags, so what is added goes before it.
-    let (flags, dashes) = match flags.split_last() {
-        Some((last, flags)) if last.value.expose() == "--" => (flags.to_vec(), Some(last.clone())),
-        _ => (flags, None),
-    };
-    let folder = &launching.env.folder;
-    let head = [Arg { value: run.value, origin: ArgOrigin::Written }];
-    let image = Arg { value: image.value, origin: ArgOrigin::Written };
-    let tail = rest.map(|it| free(it.value, folder));
-    image_fits.then(|| {
-        head.into_iter().chain(flags).chain(added).chain(dashes).chain([image]).chain(tail).collect()
-    })
+    let flags = flags.into_iter().collect::<Option<Vec<_>>>()?;
+    let granted = cut.flags.iter().any(|it| it.granted);
+    let dashes =
+        ended.first().and_then(|it| it.args().next()).or_else(|| end_of_flags(&[]).filter(|_| granted));
+    let before = [as_written(run)].into_iter().chain(flags.into_iter().flatten());
+    let before = before.chain(launching.docker_added(&cut.flags)).chain(dashes);
+    // The container has a working directory of its own, so what follows the image is passed on as it is.
+    Some(before.chain([as_written(image)]).chain(rest.map(as_written)).collect())
 }
 
 impl Launching<'_> {
     /// The flag as docker is given it: paths made absolute, everything else as written.
     fn docker_flag(&mut self, flag: &Flag) -> Option<Vec<Arg>> {
-        let plain = || Some(super::written(std::slice::from_ref(flag)).collect());
-        let Some(value) = flag.value().filter(|_| !flag.granted) else { return plain() };
+        let plain = || Some(flag.args().collect());
+        let Some(value) = flag.value.as_ref().filter(|_| !flag.granted) else { return plain() };
         let allowed =
             self.env.grants.allow_argument(Launcher::Docker, &flag.name, Some(value.value.expose()));
         match flag.name.as_str() {
             _ if allowed => plain(),
             "--env-file" => {
                 let path = self.inside(value, value.value.expose(), "--env-file")?;
-                Some(rewritten(flag, Text::plain(path)))
+                Some(rewritten(flag, value, path))
             }
-            "--volume" => {
-                let (source, target) =
-                    value.value.expose().split_once(':').unwrap_or((value.value.expose(), ""));
-                self.mount_options(value, target.split(':').skip(1).flat_map(|it| it.split(',')))?;
-                if !target.starts_with('/') {
-                    self.diagnostics.refused_mount(value.at, "a volume is written `./source:/target`");
-                    return None;
-                }
-                let source = self.inside(value, source, "-v")?;
-                Some(rewritten(flag, Text::plain(format!("{source}:{target}"))))
-            }
+            "--volume" => self.volume(flag, value),
             "--mount" => self.mount(flag, value),
             "--network" if value.value.expose() != "none" => {
                 self.diagnostics.refused_value(value.at, Launcher::Docker, "--network", "`none`");
                 None
             }
+            "--network" => plain(),
             "--env" => {
                 let name = value.value.expose().split('=').next().unwrap_or_default();
-                if name.is_empty() || name.contains('\0') {
-                    self.diagnostics.env_name(value.at, name);
-                    return None;
+                let fits = !name.is_empty() && !name.contains('\0');
+                if !fits {
+                    self.diagnostics.env_name(value.at, "");
                 }
-                plain()
+                fits.then(plain).flatten()
             }
             name => self.simple_value(Launcher::Docker, name, value).then(plain).flatten(),
         }
     }
 
+    /// `./source:/target[:ro]`
+    fn volume(&mut self, flag: &Flag, value: &Placed<Text>) -> Option<Vec<Arg>> {
+        let (source, target) = value.value.expose().split_once(':').unwrap_or((value.value.expose(), ""));
+        if !target.starts_with('/') {
+            self.diagnostics.refused_mount(value.at, "a volume is written `./source:/target`");
+            return None;
+        }
+        let mut options = target.split(':').skip(1).flat_map(|it| it.split(','));
+        if !options.all(|it| matches!(it, "ro" | "rw" | "z" | "Z")) {
+            self.diagnostics.refused_mount(value.at, "the options of a volume are `ro` and `rw`");
+            return None;
+        }
+        let source = self.mounted(value, source, "-v", ':')?;
+        Some(rewritten(flag, value, format!("{source}:{target}")))
+    }
+
     /// `type=bind,source=./data,target=/data,readonly`
     fn mount(&mut self, flag: &Flag, value: &Placed<Text>) -> Option<Vec<Arg>> {
         let mut parts = Vec::new();
-        let mut has_source = false;
+        let (mut sources, mut targets) = (0, 0);
         for part in value.value.expose().split(',') {
             let (key, text) = part.split_once('=').unwrap_or((part, ""));
             match (key, text) {
-                ("type", "bind")
-                | ("target" | "dst" | "destination", _)
-                | ("readonly" | "ro", "" | "true") => {
+                ("type", "bind") | ("readonly" | "ro", "" | "true") => parts.push(part.to_owned()),
+                ("target" | "dst" | "destination", text) if text.starts_with('/') => {
+                    targets += 1;
                     parts.push(part.to_owned());
                 }
                 ("source" | "src", text) => {
-                    has_source = true;
-                    parts.push(format!("source={}", self.inside(value, text, "--mount")?));
+                    sources += 1;
+                    parts.push(format!("source={}", self.mounted(value, text, "--mount", ',')?));
                 }
                 _ => {
-                    self.diagnostics
-                        .refused_mount(value.at, "only bind mounts, with `source`, `target` and `readonly`");
+                    let why = "only bind mounts, with `source`, `target` and `readonly`";
+                    self.diagnostics.refused_mount(value.at, why);
                     return None;
                 }
             }
         }
-        if !has_source {
-            self.diagnostics.refused_mount(value.at, "a mount needs a `source`");
+        if (sources, targets) != (1, 1) {
+            self.diagnostics.refused_mount(value.at, "a mount needs one `source` and one `target`");
             return None;
         }
-        Some(rewritten(flag, Text::plain(parts.join(","))))
+        Some(rewritten(flag, value, parts.join(",")))
     }
 
-    fn mount_options<'t>(
-        &mut self,
-        value: &Placed<Text>,
-        mut options: impl Iterator<Item = &'t str>,
-    ) -> Option<()> {
-        let fits = options.all(|it| matches!(it, "ro" | "rw" | "z" | "Z"));
-        if !fits {
-            self.diagnostics.refused_mount(value.at, "the options of a volume are `ro` and `rw`");
-        }
-        fits.then_some(())
-    }
-
-    /// The true path of what is mounted, which must lie in the folder of the agent file.
-    fn inside(&mut self, value: &Placed<Text>, path: &str, flag: &str) -> Option<String> {
-        if !path.contains('/') && path != "." {
+    /// The true path of what is mounted. A separator in it would be read as the end of it.
+    fn mounted(&mut self, value: &Placed<Text>, path: &str, flag: &str, separator: char) -> Option<String> {
+        if !path.contains('/') && !matches!(path, "." | "..") {
             // A bare word is the name of a volume, which docker keeps elsewhere.
-            self.diagnostics
-                .refused_mount(value.at, "a named volume lies outside the folder of the agent file");
+            let why = "a named volume lies outside the folder of the agent file";
+            self.diagnostics.refused_mount(value.at, why);
             return None;
         }
-        match self.env.files.locate(path) {
-            Ok(path) => Some(path.to_string_lossy().into_owned()),
-            Err(FileTrouble::Outside) => {
-                self.diagnostics
-                    .refused_mount(value.at, "its source lies outside the folder of the agent file");
-                None
-            }
-            Err(trouble) => {
-                self.diagnostics.mount_source(value.at, flag, &trouble);
-                None
-            }
+        let path = self.inside(value, path, flag)?;
+        if path.contains([separator, '"', '\n']) {
+            self.diagnostics.refused_mount(
+                value.at,
+                "the true path of its source contains a character that docker reads as its end",
+            );
+            return None;
         }
+        Some(path)
+    }
+
+    /// The true path of something in the folder of the agent file. What is written as elsewhere is not even looked at.
+    fn inside(&mut self, value: &Placed<Text>, path: &str, flag: &str) -> Option<String> {
+        let written_inside = absolute(path, &self.env.folder).starts_with(&self.env.folder);
+        let found = if written_inside { self.env.files.locate(path) } else { Err(FileTrouble::Outside) };
+        match found {
+            Ok(path) => return Some(path.to_string_lossy().into_owned()),
+            Err(FileTrouble::Outside) if flag != "--env-file" => {
+                let why = "its source lies outside the folder of the agent file";
+                self.diagnostics.refused_mount(value.at, why);
+            }
+            Err(trouble) => self.diagnostics.docker_file(value.at, flag, &trouble),
+        }
+        None
     }
 
     /// What a container needs to be a server: open pipes, no remains, and the environment of the entry.
     fn docker_added(&self, flags: &[Flag]) -> Vec<Arg> {
         let has = |name: &str| flags.iter().any(|it| it.name == name);
-        let add = |value: String, why| Arg { value: Text::plain(value), origin: ArgOrigin::Added(why) };
-        let mut added = Vec::new();
+        let mut more = Vec::new();
         if !has("--interactive") {
-            added.push(add("-i".to_owned(), "the server talks on its standard input and output"));
+            more.push(added("-i", "the server talks on its standard input and output"));
         }
         if !has("--rm") {
-            added.push(add("--rm".to_owned(), "nothing of the container stays behind"));
+            more.push(added("--rm", "nothing of the container stays behind"));
         }
-        let named = |name: &str| {
-            flags
-                .iter()
-                .filter(|it| it.name == "--env")
-                .filter_map(Flag::value)
-                .any(|it| it.value.expose().split('=').next() == Some(name))
-        };
-        for name in self.container_env.iter().filter(|name| !named(name)) {
-            added.push(add("-e".to_owned(), "docker passes on only what it is told to"));
-            added.push(add(name.clone(), "docker passes on only what it is told to"));
+        let named: HashSet<&str> = flags
+            .iter()
+            .filter(|it| it.name == "--env")
+            .filter_map(|it| it.value.as_ref()?.value.expose().split('=').next())
+            .collect();
+        for name in self.container_env.iter().filter(|it| !named.contains(it.expose())) {
+            more.push(added("-e", PASSED_ON));
+            more.push(Arg { value: name.clone(), origin: ArgOrigin::Added(PASSED_ON) });
         }
-        added
+        more
     }
 }
 
-fn rewritten(flag: &Flag, value: Text) -> Vec<Arg> {
-    let before = flag.value().map_or_else(|| Text::plain(""), |it| it.value.clone());
-    let value = if before.is_secret() { Text::secret(value.expose(), before.shown()) } else { value };
+/// A flag whose value was made absolute. A secret one keeps the form that may be shown.
+fn rewritten(flag: &Flag, before: &Placed<Text>, value: String) -> Vec<Arg> {
+    let before = before.value.clone();
+    let value = if before.is_secret() { Text::secret(value, before.shown()) } else { Text::plain(value) };
     let origin = if value == before { ArgOrigin::Written } else { ArgOrigin::Resolved(before) };
     vec![Arg { value: Text::plain(flag.name.clone()), origin: ArgOrigin::Written }, Arg { value, origin }]
 }

@@ -1,8 +1,15 @@
 //! `npx [flags] package [arguments]`, or `npx -p package … tool [arguments]`.
 
-use super::{Arg, ArgOrigin, Flag, Known, Launching, free, spec, written};
+use super::{
+    Launching, added, as_written, end_of_flags,
+    flags::{Flag, Known},
+    free, spec,
+};
 use crate::{
-    config::{place::Placed, plan::Launcher},
+    config::{
+        place::Placed,
+        plan::{Arg, ArgOrigin, Launcher},
+    },
     text::Text,
 };
 
@@ -17,33 +24,39 @@ const FLAGS: &[Known] = &[
 pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
     let end = args.last()?.at;
     let cut = launching.cut(Launcher::Npx, FLAGS, args)?;
-    let packages: Vec<_> =
-        cut.flags.iter().filter(|it| it.name == "--package").filter_map(Flag::value).collect();
-    let mut fine = packages.iter().all(|it| launching.npm_package(it));
+    let packages: Vec<&Placed<Text>> =
+        cut.flags.iter().filter(|it| it.name == "--package").filter_map(|it| it.value.as_ref()).collect();
+    let packages_fit = packages.iter().all(|it| launching.npm_package(it));
     let mut rest = cut.rest.into_iter();
     let Some(first) = rest.next() else {
-        launching.diagnostics.nothing_to_run(end, Launcher::Npx);
+        launching.diagnostics.nothing_to_run(end, Launcher::Npx, !packages.is_empty());
         return None;
     };
     // With -p the first word is a tool of those packages; without, it is the package itself.
-    fine &= if packages.is_empty() {
-        launching.npm_package(&first)
-    } else {
-        launching.tool(Launcher::Npx, &first)
-    } && launching.not_an_interpreter(Launcher::Npx, &first);
-    let asks_nothing = cut.flags.iter().any(|it| it.name == "--yes");
-    let added = (!asks_nothing).then(|| Arg {
-        value: Text::plain("-y"),
-        origin: ArgOrigin::Added("so that npx does not stop to ask"),
-    });
+    let first_fits = match packages.is_empty() {
+        true => launching.npm_package(&first) && launching.not_an_interpreter(Launcher::Npx, &first),
+        false => launching.tool(Launcher::Npx, &first),
+    };
+    let target = if packages.is_empty() { from_registry(first) } else { as_written(first) };
+    let is_yes = |it: &Flag| it.name == "--yes";
+    let yes = (!cut.flags.iter().any(is_yes)).then(|| added("-y", "so that npx does not stop to ask"));
+    let dashes = end_of_flags(&cut.flags).filter(|_| !cut.flags.iter().all(is_yes));
+    let flags = yes.into_iter().chain(cut.flags.iter().flat_map(Flag::args)).chain(dashes);
     let folder = &launching.env.folder;
-    let package = Arg { value: first.value, origin: ArgOrigin::Written };
-    let args = added
-        .into_iter()
-        .chain(written(&cut.flags))
-        .chain([package])
-        .chain(rest.map(|it| free(it.value, folder)));
-    fine.then(|| args.collect())
+    let args: Vec<Arg> = flags.chain([target]).chain(rest.map(|it| free(it.value, folder))).collect();
+    (packages_fit && first_fits).then_some(args)
+}
+
+/// A bare name is also the name of a program, and npx prefers one of those; with a version it can only be a package.
+fn from_registry(package: Placed<Text>) -> Arg {
+    let text = package.value.expose();
+    match text.starts_with('@') || text.contains('@') || !spec::is_npm(text) {
+        true => as_written(package),
+        false => Arg {
+            value: package.value.map(|it| format!("{it}@*")),
+            origin: ArgOrigin::Versioned(package.value),
+        },
+    }
 }
 
 impl Launching<'_> {

@@ -20,6 +20,9 @@ const INTERPRETERS: &[&str] = &[
     "python",
     "pythonw",
     "pypy",
+    "cpython",
+    "graalpy",
+    "pyodide",
     "ipython",
     "pip",
     "pipx",
@@ -59,6 +62,43 @@ const INTERPRETERS: &[&str] = &[
     "awk",
     "make",
     "java",
+    "setsid",
+    "timeout",
+    "nice",
+    "stdbuf",
+    "find",
+    "tar",
+    "script",
+    "watch",
+    "flock",
+    "strace",
+    "gdb",
+    "vi",
+    "vim",
+    "ed",
+    "expect",
+    "socat",
+    "nc",
+    "openssl",
+    "parallel",
+    "tclsh",
+    "rscript",
+    "go",
+    "cargo",
+    "gcc",
+    "cc",
+    "su",
+    "doas",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "systemd-run",
+    "nodemon",
+    "time",
+    "ionice",
+    "taskset",
+    "sed",
+    "java",
 ];
 
 /// Whether a tool by this name, with or without a version, runs whatever it is given.
@@ -66,8 +106,9 @@ pub(super) fn is_interpreter(tool: &str) -> bool {
     let name = tool.rsplit(['/', '\\']).next().unwrap_or(tool).to_ascii_lowercase();
     let name = name.split(['@', '=', '<', '>', '~', '!', '[', ' ']).next().unwrap_or(&name);
     let name = name.strip_suffix(".exe").or_else(|| name.strip_suffix(".cmd")).unwrap_or(name);
-    // `python3.12`, `pypy3`
-    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // `python3.12`, `pypy3`, `python3.13t`
+    let bare = name.strip_suffix('t').filter(|it| it.ends_with(|c: char| c.is_ascii_digit())).unwrap_or(name);
+    let bare = bare.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)
 }
 
@@ -87,7 +128,7 @@ pub(super) fn is_npm(spec: &str) -> bool {
         None => part(name),
     };
     // npm takes these for files beside it.
-    let is_archive = [".tgz", ".tar", ".tar.gz"].iter().any(|it| spec.ends_with(it));
+    let is_archive = ends_with_any(spec, &[".tgz", ".tar", ".tar.gz"]);
     let version_fits = version.is_none_or(|it| {
         !it.is_empty()
             && it.bytes().all(|b| {
@@ -104,8 +145,7 @@ pub(super) fn is_pypi(spec: &str) -> bool {
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
         .unwrap_or(spec.len());
     let (name, rest) = spec.split_at(end);
-    let is_archive =
-        [".whl", ".zip", ".gz", ".bz2", ".tgz", ".tar", ".py"].iter().any(|it| spec.ends_with(it));
+    let is_archive = ends_with_any(spec, &[".whl", ".zip", ".gz", ".bz2", ".tgz", ".tar", ".py"]);
     let name_fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.ends_with(|c: char| c.is_ascii_alphanumeric());
     let rest_fits = rest.bytes().all(|b| {
@@ -134,7 +174,32 @@ pub(super) fn is_pypi(spec: &str) -> bool {
             && !version.is_empty()
             && version.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'+'))
     });
-    name_fits && rest_fits && at_fits && !is_archive
+    // A comma goes on with a version or an extra; one that begins another package is not a spec.
+    let extras_end = rest.find(']').map_or(0, |at| at + 1);
+    let commas_fit = rest[extras_end..].split(',').skip(1).all(|it| it.trim_start().starts_with(OPERATORS));
+    name_fits && rest_fits && at_fits && commas_fit && !is_archive
+}
+
+/// How a condition on a version begins.
+const OPERATORS: [char; 5] = ['<', '>', '=', '~', '!'];
+
+/// Several specs, separated by commas that may also belong to versions.
+pub(super) fn are_pypi(specs: &str) -> bool {
+    let mut all: Vec<String> = Vec::new();
+    for part in specs.split(',') {
+        let goes_on = part.trim_start().starts_with(OPERATORS)
+            || all.last().is_some_and(|it| it.contains('[') && !it.contains(']'));
+        match all.last_mut().filter(|_| goes_on) {
+            Some(spec) => spec.push_str(&format!(",{part}")),
+            None => all.push(part.to_owned()),
+        }
+    }
+    all.iter().all(|it| is_pypi(it))
+}
+
+fn ends_with_any(text: &str, endings: &[&str]) -> bool {
+    let text = text.to_ascii_lowercase();
+    endings.iter().any(|it| text.ends_with(it))
 }
 
 /// `3.12`, `>=3.11`, `cpython@3.12`: a version, not a program.

@@ -1,8 +1,15 @@
 //! `uvx [flags] tool [arguments]`, where `--from` names the package that the tool comes from.
 
-use super::{Arg, ArgOrigin, Known, Launching, free, spec, written};
+use super::{
+    Launching, as_written, end_of_flags,
+    flags::{Flag, Known},
+    free, spec,
+};
 use crate::{
-    config::{place::Placed, plan::Launcher},
+    config::{
+        place::Placed,
+        plan::{Arg, Launcher},
+    },
     text::Text,
 };
 
@@ -23,27 +30,36 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
     let cut = launching.cut(Launcher::Uvx, FLAGS, args)?;
     let mut fine = true;
     for flag in cut.flags.iter().filter(|it| !it.granted) {
-        fine &= flag.value().is_none_or(|value| match flag.name.as_str() {
-            "--python" => launching.python_version(value),
-            "--prerelease" => launching.simple_value(Launcher::Uvx, "--prerelease", value),
-            _ => launching.pypi_package(value),
-        });
+        fine &= flag.value.as_ref().is_none_or(|value| launching.uvx_value(&flag.name, value));
     }
     let from = cut.flags.iter().any(|it| it.name == "--from");
     let mut rest = cut.rest.into_iter();
     let Some(tool) = rest.next() else {
-        launching.diagnostics.nothing_to_run(end, Launcher::Uvx);
+        launching.diagnostics.nothing_to_run(end, Launcher::Uvx, true);
         return None;
     };
-    fine &= if from { launching.tool(Launcher::Uvx, &tool) } else { launching.pypi_package(&tool) }
-        && launching.not_an_interpreter(Launcher::Uvx, &tool);
+    fine &= match from {
+        true => launching.tool(Launcher::Uvx, &tool),
+        false => launching.pypi_package(&tool) && launching.not_an_interpreter(Launcher::Uvx, &tool),
+    };
+    let dashes = end_of_flags(&cut.flags).filter(|_| cut.flags.iter().any(|it| it.granted));
+    let flags = cut.flags.iter().flat_map(Flag::args).chain(dashes);
     let folder = &launching.env.folder;
-    let tool = Arg { value: tool.value, origin: ArgOrigin::Written };
-    let args = written(&cut.flags).chain([tool]).chain(rest.map(|it| free(it.value, folder)));
-    fine.then(|| args.collect())
+    let args: Vec<Arg> =
+        flags.chain([as_written(tool)]).chain(rest.map(|it| free(it.value, folder))).collect();
+    fine.then_some(args)
 }
 
 impl Launching<'_> {
+    fn uvx_value(&mut self, flag: &str, value: &Placed<Text>) -> bool {
+        match flag {
+            "--python" => self.python_version(value),
+            "--prerelease" => self.simple_value(Launcher::Uvx, flag, value),
+            "--with" if spec::are_pypi(value.value.expose()) => true,
+            _ => self.pypi_package(value),
+        }
+    }
+
     fn pypi_package(&mut self, spec: &Placed<Text>) -> bool {
         let text = spec.value.expose();
         let fits = spec::is_pypi(text) || self.env.grants.allow_package(text);

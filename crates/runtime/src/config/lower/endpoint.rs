@@ -16,7 +16,7 @@ use crate::{
     },
     text::Text,
 };
-use std::path::PathBuf;
+use std::{collections::HashSet, path::PathBuf};
 
 /// The fields that belong to one transport or another.
 pub(super) struct Wire {
@@ -185,8 +185,12 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
         ("sse_read_timeout", sse_read_timeout),
         ("terminate_on_close", terminate_on_close),
     ];
+    // Who writes an address and no transport has forgotten one thing, however much else belongs to it.
+    let forgot_transport =
+        matches!(kind, Kind::Stdio { written: None }) && command.is_none() && url.is_some();
     let strayed = fields.into_iter().filter(|(key, _)| !kind.uses().contains(key));
     strayed
+        .filter(|(key, _)| !forgot_transport || *key == "url")
         .filter_map(|(key, field)| {
             diagnostics.foreign_field(field.as_ref()?.key_at, key, kind.name());
             Some(key)
@@ -250,6 +254,7 @@ fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)>
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
     let mut checked: Vec<(String, Text)> = Vec::new();
+    let mut seen = HashSet::new();
     for (name, value) in headers {
         let lower = name.value.to_ascii_lowercase();
         match () {
@@ -258,7 +263,7 @@ fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)>
             () if value.value.expose().contains(|c: char| c.is_control() && c != '\t') => {
                 diagnostics.header_value(name.at, &name.value);
             }
-            () if checked.iter().any(|(it, _)| it.eq_ignore_ascii_case(&name.value)) => {
+            () if !seen.insert(lower) => {
                 diagnostics.header_twice(name.at, &name.value);
             }
             () => checked.push((name.value, value.value)),
@@ -355,13 +360,13 @@ fn arguments(
 }
 
 /// The names that an entry gives its server, which a container sees only if docker is told to pass them on.
-fn container_env(variables: &Texts, inherit: &[Placed<Text>], entry: &Entry<'_>) -> Vec<String> {
-    let mut names: Vec<String> = variables.iter().map(|(name, _)| name.value.clone()).collect();
-    names.extend(inherit.iter().map(|it| it.value.expose().to_owned()));
-    names.extend(entry.env_file.iter().flat_map(|it| &it.assignments).map(|it| it.name.clone()));
-    names.extend(entry.config.map(|_| "MCP_CONFIG".to_owned()));
-    names.sort();
-    names.dedup();
+fn container_env(variables: &Texts, inherit: &[Placed<Text>], entry: &Entry<'_>) -> Vec<Text> {
+    let mut names: Vec<Text> = variables.iter().map(|(name, _)| Text::plain(&name.value)).collect();
+    names.extend(inherit.iter().map(|it| it.value.clone()));
+    names.extend(entry.env_file.iter().flat_map(|it| &it.assignments).map(|it| Text::plain(&it.name)));
+    names.extend(entry.config.map(|_| Text::plain("MCP_CONFIG")));
+    names.sort_by(|a, b| a.expose().cmp(b.expose()));
+    names.dedup_by(|a, b| a.expose() == b.expose());
     names
 }
 

@@ -17,9 +17,6 @@ pub(super) fn model(node: Node, diagnostics: &mut Diagnostics) -> Option<Model> 
             diagnostics.model_needs(at, key);
         }
     }
-    if let Some(key) = &api_key {
-        diagnostics.hide(key.node.at);
-    }
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let provider = reader.word("model.provider", provider, Provider::WORDS, Provider::parse);
     let name = reader.text("model.name", name);
@@ -33,7 +30,7 @@ pub(super) fn model(node: Node, diagnostics: &mut Diagnostics) -> Option<Model> 
     if let Some(endpoint) = &endpoint {
         let parsed = ::url::Url::parse(endpoint.value.expose());
         let fits = parsed.is_ok_and(|it| {
-            matches!(it.scheme(), "http" | "https") && it.has_host() && it.username().is_empty()
+            matches!(it.scheme(), "http" | "https") && it.has_host() && it.username().is_empty() && it.password().is_none()
         });
         if !fits {
             reader.diagnostics.model_endpoint(endpoint.at);

@@ -3,7 +3,7 @@
 use super::endpoint::{self, Kind, Wire};
 use crate::{
     config::{
-        diagnostic::Diagnostics,
+        diagnostic::{Diagnostics, Severity},
         env::Env,
         env_file::{self, Assignment},
         files::FileTrouble,
@@ -18,11 +18,13 @@ use crate::{
     glob::Glob,
     text::Text,
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 /// The class of every complaint about an entry, but for those that the contract words otherwise.
 pub(super) const CLASS: &str = "MCPConfigError";
 
+/// The key of `config` that also says which folders a server is told of.
+const ROOTS: &str = "allowed_directories";
 const LONGEST_ENV_FILE: u64 = 1024 * 1024;
 const CONNECT: Duration = Duration::from_secs(60);
 const REQUEST: Duration = Duration::from_secs(60);
@@ -42,7 +44,7 @@ pub(super) fn tool(
     names: &mut Vec<Placed<Text>>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Source> {
-    let before = diagnostics.items().len();
+    let before = diagnostics.count(Severity::Error);
     let at = node.at;
     let mut raw = RawTool::read(node, diagnostics)?;
     let written = raw.written();
@@ -64,6 +66,7 @@ pub(super) fn tool(
     let here = name.as_ref().map_or(at, |it| it.at);
     let server = identifier("server", here, server, &mut reader);
     let description = description_of(here, description, name.as_ref(), &mut reader);
+    let roots_at = config.as_ref().and_then(|it| it.node.child(ROOTS)).map_or(here, |it| it.at);
     let config = reader.json("config", config);
     let timeouts = timeouts(request_timeout, max_total_timeout, connect_timeout, &mut reader);
     let prefix = reader.text("prefix", prefix).map(|it| it.value);
@@ -74,7 +77,7 @@ pub(super) fn tool(
     let era = reader.word("era", era, EraChoice::WORDS, EraChoice::parse);
     let max_result_bytes = reader.count("max_result_bytes", max_result_bytes, u64::MAX);
     let (allow, deny) = (globs("allow", allow, &mut reader), globs("deny", deny, &mut reader));
-    let roots = roots(config.as_ref(), here, env, &mut reader);
+    let roots = roots(config.as_ref(), roots_at, env, &mut reader);
 
     #[rustfmt::skip]
     let wire = Wire {
@@ -93,8 +96,7 @@ pub(super) fn tool(
         roots, load_tools, load_prompts, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
         era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, written, name,
     };
-    let errors = diagnostics.items()[before..].iter().any(|it| it.severity == crate::config::Severity::Error);
-    (!errors).then_some(source)
+    (diagnostics.count(Severity::Error) == before).then_some(source)
 }
 
 /// A name that must be there. It is looked for at its own place, and where the entry begins when it is not there.
@@ -160,14 +162,13 @@ fn timeouts(
 
 fn globs(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Glob> {
     let texts = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
-    texts.into_iter().map(|it| Glob::new(it.value.expose())).collect()
+    texts.into_iter().map(|it| Glob::of(it.value)).collect()
 }
 
 /// `config.allowed_directories` as absolute paths. Other settings are the server's own business.
 fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reader<'_>) -> Vec<Text> {
     use serde_json::Value as Json;
-    let key = "allowed_directories";
-    let paths = |tree: &Json| match tree.get(key) {
+    let paths = |tree: &Json| match tree.get(ROOTS) {
         None | Some(Json::Null) => Some(Vec::new()),
         Some(Json::String(path)) => Some(vec![path.clone()]),
         Some(Json::Array(paths)) => paths.iter().map(|it| it.as_str().map(str::to_owned)).collect(),
@@ -193,7 +194,7 @@ fn read_env_file(
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) -> Result<Option<EnvFile>, ()> {
-    let scope = Scope { env, env_file: Some(&BTreeMap::new()) };
+    let scope = Scope { env, env_file: Some(&[]) };
     for field in [&mut raw.env_file, &mut raw.env_file_snake].into_iter().flatten() {
         substitution.apply(&mut field.node, &scope, diagnostics);
     }
@@ -236,11 +237,8 @@ fn substitute(
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) {
-    let known = env_file.ok().map(|file| {
-        let assignments = file.iter().flat_map(|it| &it.assignments);
-        assignments.map(|it| (it.name.clone(), it.value.clone())).collect::<BTreeMap<_, _>>()
-    });
-    let scope = Scope { env, env_file: known.as_ref() };
+    let known = env_file.ok().map(|file| file.as_ref().map_or(&[][..], |it| &it.assignments));
+    let scope = Scope { env, env_file: known };
     (raw.env_file, raw.env_file_snake) = (None, None);
     for field in raw.fields_mut() {
         substitution.apply(&mut field.node, &scope, diagnostics);

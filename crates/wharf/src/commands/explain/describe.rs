@@ -224,6 +224,9 @@ fn why(arg: &Arg) -> Option<String> {
         ArgOrigin::Resolved(written) => {
             Some(format!("`{}` is `{shown}`: relative to the agent file", written.shown()))
         }
+        ArgOrigin::Versioned(written) => {
+            Some(format!("`{}` is `{shown}`: any version, but from the registry, not a program of that name", written.shown()))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A server that listens on a port while a test lasts.
 
-use super::place::path_with;
+use super::place::{caches, path_with};
 use std::{
     fs::{self, File},
     net::TcpListener,
@@ -33,6 +33,7 @@ impl Background {
             .args(args)
             .current_dir(folder.path())
             .env("PATH", path_with([]))
+            .envs(caches())
             .env("PORT", port.to_string())
             .process_group(0)
             .stdin(Stdio::null())

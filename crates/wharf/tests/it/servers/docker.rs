@@ -17,7 +17,7 @@ const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/fixt
 
 const IMAGE: &str = "FROM scratch\nCOPY server /server\nENTRYPOINT [\"/server\"]\n";
 
-/// What it takes to run a container inside a container that may not change its own limits.
+/// What it takes to run a container inside a container that may not change its own limits, beside others that do.
 const SETTINGS: &str = r#"
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
@@ -25,6 +25,7 @@ default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
 runtime = "runc"
 events_logger = "file"
 cgroup_manager = "cgroupfs"
+lock_type = "file"
 "#;
 
 #[tokio::test]
@@ -49,11 +50,13 @@ fn docker(place: &Place) -> PathBuf {
         (place.path("containers.conf"), place.path("store"), place.path("running"));
     fs::write(&settings, SETTINGS).expect("the file can be written");
     let script = format!(
-        "#!/bin/sh\nCONTAINERS_CONF='{}' exec '{}' --root '{}' --runroot '{}' --storage-driver vfs \"$@\"\n",
+        "#!/bin/sh\nCONTAINERS_CONF='{}' exec '{}' --root '{}' --runroot '{}' --tmpdir '{}' \
+         --storage-driver vfs \"$@\"\n",
         settings.display(),
         program("podman").display(),
         store.display(),
         running.display(),
+        place.path("libpod").display(),
     );
     fs::write(bin.join("docker"), script).expect("the file can be written");
     fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).expect("it can be run");

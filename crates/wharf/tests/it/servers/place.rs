@@ -80,6 +80,7 @@ impl Place {
             .env("PATH", &self.path)
             .env("WHARF_HOME", self.path("state"))
             .env("TMPDIR", self.path("scratch"))
+            .envs(caches())
             .envs(self.variables.iter().cloned())
             .stdin(Stdio::null())
             .kill_on_drop(true)
@@ -149,10 +150,20 @@ pub(crate) fn tool(name: &str) -> PathBuf {
 
 /// Where servers find what they run with: npx and node, uvx, and whatever the operator has.
 pub(crate) fn path_with(first: impl IntoIterator<Item = PathBuf>) -> OsString {
-    let tools = [tool("python/bin")];
+    let tools = [tool("python/bin"), tool("node/node_modules/.bin")];
     let own = env::var_os("PATH").unwrap_or_default();
     let folders = first.into_iter().chain(tools).chain(env::split_paths(&own));
     env::join_paths(folders).expect("a PATH")
+}
+
+/// Where npx and uvx keep what has been fetched, and the wish to use it, so that no test waits for a registry.
+pub(crate) fn caches() -> [(&'static str, PathBuf); 4] {
+    [
+        ("NPM_CONFIG_CACHE", tool("npx")),
+        ("NPM_CONFIG_PREFER_OFFLINE", "true".into()),
+        ("UV_CACHE_DIR", tool("uvx")),
+        ("UV_OFFLINE", "1".into()),
+    ]
 }
 
 /// A program that the operator must have.

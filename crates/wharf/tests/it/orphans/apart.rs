@@ -1,0 +1,114 @@
+//! The supervisor stands between the program and a server, and neither notices.
+
+use super::berth::Berth;
+use rustix::process::Signal;
+use std::{fs, time::Duration};
+use wharf_mcp::{Exit, Opener, stdio::Command};
+
+#[tokio::test]
+async fn a_server_that_cannot_start_is_named() {
+    let said = Berth::with("/no/such/program", &[]).wharf("tools").await;
+    said.check("could not start `/no/such/program`: there is no such program");
+    let said = Berth::with("/dev/null", &[]).wharf("tools").await;
+    said.check("could not start `/dev/null`: Permission denied");
+}
+
+#[tokio::test]
+async fn how_a_server_ended_is_told() {
+    let said = Berth::new("exits-3").wharf("tools").await;
+    said.check("exit code 3");
+    said.check("no more");
+    Berth::new("dies-of-9").wharf("tools").await.check("signal 9");
+}
+
+#[tokio::test]
+async fn a_server_sees_only_what_it_may_see() {
+    let berth = Berth::new("dumps");
+    berth.careless_wharf("call answer").await.check("ahoy");
+    let dump = fs::read_to_string(berth.path("dump")).expect("the dump");
+    check_descriptors(&dump);
+    check_place(&dump, &berth);
+    check_environment(&dump);
+}
+
+/// Three pipes, and the folder that is being listed.
+fn check_descriptors(dump: &str) {
+    let lines = dump.lines().filter_map(|it| it.strip_prefix("fd "));
+    let found: Vec<&str> = lines.filter(|it| !it.ends_with("/fd")).collect();
+    let kinds: Vec<&str> = found.iter().filter_map(|it| it.split('[').next()).collect();
+    assert_eq!(kinds, ["0 pipe:", "1 pipe:", "2 pipe:"], "{found:?}");
+}
+
+fn check_place(dump: &str, berth: &Berth) {
+    let place = dump.lines().find_map(|it| it.strip_prefix("cwd ")).expect("a place");
+    let private = format!("{}/wharf-", berth.path("scratch").display());
+    assert!(place.starts_with(&private) && place.ends_with(" 700 []"), "{place}");
+}
+
+fn check_environment(dump: &str) {
+    let of_others = |line: &&str| line.starts_with("fd ") || line.starts_with("cwd ");
+    let mut names: Vec<&str> =
+        dump.lines().filter(|it| !of_others(it)).filter_map(|it| Some(it.split_once('=')?.0)).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["BERTH", "HOME", "PATH", "TMPDIR"], "{dump}");
+}
+
+/// `pkill wharf` means it, and the kernel short of memory does not ask.
+#[tokio::test]
+async fn a_supervisor_that_is_ended_takes_its_server_along() {
+    for (shape, count, signal) in
+        [("setsid-ignores-term", 3, Signal::TERM), ("holds-stdout", 3, Signal::KILL)]
+    {
+        let berth = Berth::new(shape);
+        let mut program = berth.start("call silence");
+        berth.until_running(count).await;
+        berth.signal_supervisor(signal);
+        assert_eq!(program.ended().await, Some(69), "{shape}");
+        berth.until_deserted().await;
+    }
+}
+
+#[tokio::test]
+async fn a_container_is_removed_by_its_name() {
+    let berth = Berth::docked();
+    berth.wharf("call answer").await.check("ahoy");
+    let mut program = berth.start("call silence");
+    berth.until_running(2).await;
+    program.end(Signal::KILL).await;
+    berth.until_deserted().await;
+    let orders = fs::read_to_string(berth.path("orders")).expect("orders");
+    let orders: Vec<Vec<&str>> = orders.lines().map(|it| it.split(' ').collect()).collect();
+    let [one, gone, other, also_gone] = &orders[..] else { panic!("{orders:?}") };
+    assert_ne!(one[2], other[2]);
+    for (run, gone) in [(one, gone), (other, also_gone)] {
+        assert_eq!((&run[..2], &run[2][..6]), (&["run", "--name"][..], "wharf-"));
+        assert_eq!(gone[..], ["rm", "--force", run[2]]);
+    }
+}
+
+#[tokio::test]
+#[ignore = "counts what the whole process has, so it has to be alone"]
+async fn a_host_keeps_nothing_of_fifty_servers() {
+    let mut command = Command::new("/bin/sh", "/");
+    command.args = vec!["-c".into(), "sleep 985 & read -r line".into()];
+    command.env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    command.supervisor = Some(env!("CARGO_BIN_EXE_wharf").into());
+    let mut before = None;
+    for _ in 0..51 {
+        let goodbye = command.open().await.expect("it starts").close(Duration::from_secs(10)).await;
+        assert_eq!(goodbye.exit, Some(Exit::Code(1)));
+        // The first one also starts what the runtime itself needs.
+        let kept = (descriptors(), children());
+        assert_eq!(before.get_or_insert_with(|| kept.clone()), &kept);
+    }
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("a folder").count()
+}
+
+/// The dead that nobody has collected are among them.
+fn children() -> String {
+    let threads = fs::read_dir("/proc/self/task").expect("a folder").flatten();
+    threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok()).collect()
+}

@@ -1,0 +1,177 @@
+//! A folder with one server in it, the program run there, and the processes that the server is at the moment.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio, time::Duration};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, sleep, timeout},
+};
+
+/// Nothing may take longer, the whole stop ladder included.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long something may be left after the end of the program.
+const SOON: Duration = Duration::from_secs(2);
+
+const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/orphans/server.sh");
+
+pub(super) struct Berth {
+    folder: TempDir,
+    mark: String,
+}
+
+/// The program at work.
+pub(super) struct Running(Child);
+
+/// What the program said, both on stdout and on stderr.
+pub(super) struct Said(pub(super) String);
+
+impl Berth {
+    /// With a server that the script knows by this name.
+    pub(super) fn new(shape: &str) -> Berth {
+        Berth::with("/bin/sh", &[SERVER, shape])
+    }
+
+    /// With a server that is this program.
+    pub(super) fn with(program: &str, args: &[&str]) -> Berth {
+        let folder = TempDir::new().expect("a folder");
+        let mark = folder.path().file_name().expect("a name").to_string_lossy().into_owned();
+        let berth = Berth { folder, mark };
+        fs::create_dir(berth.path("scratch")).expect("a folder");
+        fs::create_dir(berth.path("state")).expect("a folder");
+        let agent_file = format!(
+            "tools:\n  - {{name: it, description: d, type: mcp, server: x, command: '{program}', args: {args:?}, \
+             env: {{BERTH: '{}'}}}}\n",
+            berth.mark
+        );
+        fs::write(berth.path("agent.yaml"), agent_file).expect("a file");
+        let grants = format!("[grants]\ncommands = [\"{program}\"]\n");
+        fs::write(berth.path("state/wharf.toml"), grants).expect("a file");
+        berth
+    }
+
+    /// With a `docker` that does as it pleases with its orders, and writes them down.
+    pub(super) fn docked() -> Berth {
+        let berth = Berth::with("docker", &["run", "--rm", "-i", "example/it"]);
+        fs::create_dir(berth.path("bin")).expect("a folder");
+        let docker = berth.path("bin/docker");
+        let script = format!(
+            "#!/bin/sh\necho \"$@\" >>'{}'\n[ $1 != run ] || exec sh '{SERVER}' direct\n",
+            berth.path("orders").display()
+        );
+        fs::write(&docker, script).expect("a file");
+        fs::set_permissions(docker, fs::Permissions::from_mode(0o755)).expect("it can be run");
+        fs::remove_file(berth.path("state/wharf.toml")).expect("no grants are needed");
+        berth
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().expect("a path").join(name)
+    }
+
+    /// Runs the program to its end.
+    pub(super) async fn wharf(&self, typed: &str) -> Said {
+        self.finish(self.command(&format!("exec '{WHARF}' {typed}"))).await
+    }
+
+    /// The same, started by a shell that has a descriptor open which it should not have.
+    pub(super) async fn careless_wharf(&self, typed: &str) -> Said {
+        self.finish(self.command(&format!("exec '{WHARF}' {typed} 7</dev/zero"))).await
+    }
+
+    pub(super) fn start(&self, typed: &str) -> Running {
+        let mut command = self.command(&format!("exec '{WHARF}' {typed}"));
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("wharf runs"))
+    }
+
+    async fn finish(&self, mut command: Command) -> Said {
+        let output = timeout(PATIENCE, command.output()).await.expect("an end").expect("wharf runs");
+        let said = [output.stdout, output.stderr].concat();
+        Said(String::from_utf8_lossy(&said).into_owned())
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", line])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
+            .env("HOME", self.folder.path())
+            .env("WHARF_HOME", self.path("state"))
+            .env("TMPDIR", self.path("scratch"))
+            .env("SESAME", "not for servers")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// All processes that carry the mark, with their command lines.
+    pub(super) fn running(&self) -> Vec<(Pid, String)> {
+        let mark = format!("BERTH={}", self.mark);
+        let marked = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|it| it == mark.as_bytes());
+        let processes = fs::read_dir("/proc").expect("a folder").flatten();
+        processes
+            .filter(|it| fs::read(it.path().join("environ")).is_ok_and(marked))
+            .filter_map(|it| {
+                let line = fs::read(it.path().join("cmdline")).unwrap_or_default();
+                let pid = Pid::from_raw(it.file_name().to_str()?.parse().ok()?)?;
+                Some((pid, String::from_utf8_lossy(&line).replace('\0', " ")))
+            })
+            .collect()
+    }
+
+    /// Sends a signal to the process that stands between the program and its server.
+    pub(super) fn signal_supervisor(&self, signal: Signal) {
+        let running = self.running();
+        let supervisor = running.iter().find(|(_, line)| line.contains(" __supervise "));
+        let (pid, _) = supervisor.expect("a supervisor");
+        kill_process(*pid, signal).expect("it runs");
+    }
+
+    /// Waits until the server has started everything that it is going to start.
+    pub(super) async fn until_running(&self, count: usize) {
+        let since = Instant::now();
+        while self.running().len() < count {
+            assert!(since.elapsed() < PATIENCE, "not {count} processes: {:#?}", self.running());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Nothing is left, or soon will not be.
+    pub(super) async fn until_deserted(&self) {
+        let since = Instant::now();
+        loop {
+            let left = self.running();
+            if left.is_empty() {
+                return;
+            }
+            assert!(since.elapsed() < SOON, "left running: {left:#?}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Running {
+    /// Sends a signal and waits for the end.
+    pub(super) async fn end(&mut self, signal: Signal) {
+        let pid = self.0.id().and_then(|it| Pid::from_raw(it.try_into().ok()?)).expect("it runs");
+        kill_process(pid, signal).expect("it runs");
+        self.ended().await;
+    }
+
+    /// Waits for the end, and tells the exit code.
+    pub(super) async fn ended(&mut self) -> Option<i32> {
+        timeout(PATIENCE, self.0.wait()).await.expect("an end").expect("a status").code()
+    }
+}
+
+impl Said {
+    #[track_caller]
+    pub(super) fn check(&self, words: &str) {
+        assert!(self.0.contains(words), "{words:?} is missing from:\n{}", self.0);
+    }
+}

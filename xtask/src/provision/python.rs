@@ -1,0 +1,32 @@
+//! Packages of PyPI, in a virtual environment, and the cache of uvx, filled with what tests start by name: so that a
+//! test does not wait for a download.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::system;
+use crate::checkout;
+use crate::failure::Failure;
+
+const PYTHON: &str = if cfg!(windows) { "python" } else { "python3" };
+const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
+
+pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
+    if !system::succeeds(Command::new(PYTHON).args(["-c", "import ensurepip, venv"])) {
+        system::install(&["python3-venv"])?;
+    }
+    checkout::run(Command::new(PYTHON).args(["-m", "venv"]).arg(folder))?;
+    let quietly = ["install", "--quiet", "--disable-pip-version-check"];
+    checkout::run(Command::new(folder.join(PROGRAMS).join("pip")).args(quietly).args(packages))
+}
+
+/// The environment named `environment` beside the folder has uvx.
+pub(super) fn fill_cache(folder: &Path, environment: &str, servers: &[&str]) -> Result<(), Failure> {
+    let uvx: PathBuf = folder.with_file_name(environment).join(PROGRAMS).join("uvx");
+    for server in servers {
+        let mut command = Command::new(&uvx);
+        command.env("UV_CACHE_DIR", folder).args([server, "--help"]).stdout(std::process::Stdio::null());
+        checkout::run(&mut command)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Packages of the system: installed where they are missing and we may, and asked for where we may not.
+
+use std::process::{Command, Stdio};
+
+use crate::checkout;
+use crate::failure::Failure;
+
+pub(super) fn install(packages: &[&str]) -> Result<(), Failure> {
+    let wanted = packages.join(" ");
+    if !(is_root() && starts("apt-get")) {
+        return Err(Failure::new(format!("some tests need what is not installed here: {wanted}"))
+            .hint(format!("install it (Debian: `apt install {wanted}`)")));
+    }
+    checkout::run(Command::new("apt-get").args(["update", "--quiet"]))?;
+    let quietly = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    checkout::run(
+        Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(quietly).args(packages),
+    )
+}
+
+pub(super) fn starts(program: &str) -> bool {
+    succeeds(Command::new(program).arg("--version"))
+}
+
+pub(super) fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
