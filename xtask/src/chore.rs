@@ -36,8 +36,8 @@ Set up what the tests need and run them all.
 Usage: cargo xtask test
 
 Unit, integration and doc tests of the workspace with all features, then 10,000
-inputs for each fuzz target, always the same ones. Needs a C++ compiler, and npm
-for the programs that `cargo xtask provision` sets up.
+inputs for each fuzz target, always the same ones. Needs a C++ compiler, and npm,
+Python and (on Linux) podman for what `cargo xtask provision` sets up.
 ";
 
 const PROVISION_HELP: &str = "\

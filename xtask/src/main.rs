@@ -1,6 +1,7 @@
 //! Chores of this repository, run as `cargo xtask CHORE`. What was typed becomes a `Chore`, the chore runs its steps one
 //! after the other, and the exit code says whether all of them passed. Nothing here ships, and nothing here needs more
-//! than a stable Rust toolchain, a C++ compiler (libFuzzer is C++) and npm, whose programs some tests run.
+//! than a stable Rust toolchain, a C++ compiler (libFuzzer is C++), and npm, Python and podman, with which some tests run
+//! the programs of others.
 
 #![expect(clippy::disallowed_methods, reason = "a program started by hand reads its own environment")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]

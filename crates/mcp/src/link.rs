@@ -11,7 +11,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -31,6 +31,7 @@ pub struct Link {
     /// Whether closing a request's own stream is how it is cancelled (HTTP).
     pub stream_per_request: bool,
     written: Written,
+    parting: Arc<OnceLock<Goodbye>>,
     io: JoinHandle<Goodbye>,
 }
 
@@ -44,6 +45,7 @@ pub(crate) struct FarEnd {
     pub(crate) outbound: mpsc::Receiver<Outbound>,
     pub(crate) inbound: mpsc::Sender<Inbound>,
     pub(crate) written: Written,
+    parting: Arc<OnceLock<Goodbye>>,
 }
 
 /// Something for the server.
@@ -145,9 +147,11 @@ impl Link {
         let (outbound, to_send) = mpsc::channel(QUEUE);
         let (heard, inbound) = mpsc::channel(QUEUE);
         let written = Written::default();
-        let far_end = FarEnd { outbound: to_send, inbound: heard, written: written.clone() };
+        let parting = Arc::<OnceLock<_>>::default();
+        let far_end =
+            FarEnd { outbound: to_send, inbound: heard, written: written.clone(), parting: parting.clone() };
         let io = tokio::spawn(io(far_end));
-        Link { outbound, inbound, stream_per_request, written, io }
+        Link { outbound, inbound, stream_per_request, written, parting, io }
     }
 
     /// The count of messages that left whole, readable after the link is gone.
@@ -157,7 +161,7 @@ impl Link {
 
     /// Hangs up and waits for the I/O task, at most `grace`; then drops what it holds.
     pub async fn close(self, grace: Duration) -> Goodbye {
-        let Link { outbound, inbound, mut io, .. } = self;
+        let Link { outbound, inbound, parting, mut io, .. } = self;
         drop((outbound, inbound));
         match time::timeout(grace, &mut io).await {
             Ok(Ok(goodbye)) => goodbye,
@@ -165,9 +169,17 @@ impl Link {
             Err(_) => {
                 io.abort();
                 let _ = io.await;
-                Goodbye::because("the connection did not end in time")
+                let parting = parting.get().cloned();
+                parting.unwrap_or_else(|| Goodbye::because("the connection did not end in time"))
             }
         }
+    }
+}
+
+impl FarEnd {
+    /// Says how things stand at the beginning of an end that may take too long to be waited for.
+    pub(crate) fn part(&self, so_far: Goodbye) {
+        let _ = self.parting.set(so_far);
     }
 }
 

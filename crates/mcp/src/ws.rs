@@ -110,7 +110,7 @@ impl Opener for Endpoint {
 
 async fn run(wire: Wire, far_end: FarEnd) -> Goodbye {
     let (mut sink, mut stream) = wire.split();
-    let FarEnd { mut outbound, inbound, written } = far_end;
+    let FarEnd { mut outbound, inbound, written, .. } = far_end;
     let writing = async {
         let mut ping = time::interval_at(time::Instant::now() + PING, PING);
         loop {

@@ -115,7 +115,10 @@ fn without_query(url: &str) -> String {
 
 /// The last lines that say something.
 fn tail(stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
+    // What npm warns of is not why it failed.
+    let npm_failed = stderr.lines().any(|it| it.starts_with("npm error"));
+    let says_something = |it: &&str| !(it.is_empty() || npm_failed && it.starts_with("npm warn"));
+    let lines: Vec<&str> = stderr.lines().map(str::trim_end).filter(says_something).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 

@@ -96,7 +96,8 @@ impl Surroundings {
 
     /// Where short-lived folders are made.
     pub(crate) fn scratch(&self) -> PathBuf {
-        env::temp_dir()
+        // Not in a folder that everybody may write to: npm looks upwards for packages and would find a stranger's.
+        self.state().map_or_else(env::temp_dir, |it| it.join("scratch"))
     }
 
     /// What holds the processes of servers together: this program. On Linux it is found even when its file was replaced.

@@ -30,6 +30,9 @@ const QUEUE: usize = 64;
 /// How many messages may wait for the link before we stop listening: a server that asks much and reads nothing.
 const FLOOD: usize = 1_024;
 
+/// How long a closing link is waited for when its time was up before.
+const OVERDUE_GRACE: Duration = Duration::from_millis(400);
+
 /// How often, while nothing is taken from the handles, we look whether there are any left.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -148,15 +151,17 @@ impl Conversation {
     /// Answers every waiter, then lets the link end in its own time.
     async fn end(mut self, farewell: &watch::Sender<Option<Arc<Goodbye>>>) {
         self.answers.abort_all();
+        let overdue = self.shared.overdue.load(Ordering::Acquire);
+        let grace = if overdue { self.close_grace.min(OVERDUE_GRACE) } else { self.close_grace };
         if let Some(goodbye) = self.goodbye.take() {
             let goodbye = Arc::new(goodbye);
             farewell.send_replace(Some(goodbye.clone()));
             self.disappoint(&goodbye);
-            self.link.close(self.close_grace).await;
+            self.link.close(grace).await;
         } else {
             let unanswered = std::mem::take(&mut self.unanswered);
             let (written, ordered) = (self.written.clone(), !self.link.stream_per_request);
-            let goodbye = Arc::new(self.link.close(self.close_grace).await);
+            let goodbye = Arc::new(self.link.close(grace).await);
             farewell.send_replace(Some(goodbye.clone()));
             for waiting in unanswered.into_values() {
                 waiting.disappoint(&written, ordered, &goodbye);

@@ -227,8 +227,10 @@ impl<'a> Attempt<'a> {
         ended.goodbye()
     }
 
-    /// Hangs up, and adds the server's last words to the failure.
+    /// Hangs up, and adds the server's last words to the failure. A caller whose time is up waits for them no longer than
+    /// it takes to write and read them.
     async fn fail(self, failure: Failure) -> Failure {
+        self.wire.shared().overdue.store(failure.class == Class::Timeout, Ordering::Release);
         let goodbye = self.hang_up().await;
         failure.during(Phase::Handshake).with_goodbye(goodbye)
     }

@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) asked_roots: AtomicBool,
     /// Woken when an answer of the host's has been handed to the link.
     pub(crate) answered: tokio::sync::Notify,
+    /// Whether somebody waits for the end who has waited too long already.
+    pub(crate) overdue: AtomicBool,
 }
 
 /// Starts a conversation in `tasks`.

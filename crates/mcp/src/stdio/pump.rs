@@ -98,6 +98,7 @@ impl Pump {
     async fn say_goodbye(mut self, end: End) -> Goodbye {
         let mut goodbye = match end {
             End::HungUp => {
+                self.far_end.part(self.goodbye("we hung up"));
                 let exit = self.stop().await;
                 return Goodbye { exit, ..self.goodbye("we hung up") };
             }

@@ -128,6 +128,22 @@ async fn a_silent_process_fails_at_the_deadline() {
 }
 
 #[tokio::test]
+async fn a_stubborn_process_keeps_nobody_beyond_the_deadline() {
+    let mut command = shell("trap '' TERM; echo 'Ok to proceed? (y)' >&2; sleep 987.8; sleep 987.8");
+    command.patience = Patience::default();
+    let options = Options { connect_timeout: Duration::from_secs(1), ..options() };
+    let begun = Instant::now();
+    let failure = Session::connect(&command, &options).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_millis(1_900), "{:?}", begun.elapsed());
+    assert_eq!((failure.class, failure.sent), (Class::Timeout, Sent::Unknown));
+    assert_eq!(failure.goodbye.clone().unwrap().stderr, "Ok to proceed? (y)\n");
+    while left_running("sleep 987.8") {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_process_may_speak_another_encoding() {
     let mut command = shell(&server(r#"printf '{"id":%s,"result":"d\351j\340"}\n' "$id""#));
     command.charset = Charset::named("latin1").unwrap();

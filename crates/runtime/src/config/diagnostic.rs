@@ -8,7 +8,7 @@ const MOST_SHOWN: usize = 200;
 /// More complaints than this are not even kept: enough to bring the shown ones into file order.
 const MOST_KEPT: usize = 1_000;
 /// Candidates that all the did-you-means of one file may look at.
-const MOST_GUESSED: usize = 100_000;
+const MOST_GUESSED: u32 = 100_000;
 /// A message is never longer than this, whatever it names.
 const LONGEST_MESSAGE: usize = 8_000;
 
@@ -48,8 +48,8 @@ pub struct Diagnostics {
     secrets_known: bool,
     /// What there was no room for: where it is written, and how often, errors first.
     overflow: Option<Box<Diagnostic>>,
-    dropped: [usize; 2],
-    guessed: usize,
+    dropped: [u32; 2],
+    guessed: u32,
 }
 
 impl Severity {
@@ -117,7 +117,8 @@ impl Diagnostics {
 
     /// How many complaints there are of one severity.
     pub fn count(&self, severity: Severity) -> usize {
-        self.items.iter().filter(|it| it.severity == severity).count() + self.dropped[severity as usize]
+        self.items.iter().filter(|it| it.severity == severity).count()
+            + self.dropped[severity as usize] as usize
     }
 
     /// `--strict`: a missing description is an error, and nothing else changes.
@@ -212,7 +213,7 @@ impl Diagnostics {
         }
         let unshown = self.items.split_off(self.items.len().min(MOST_SHOWN));
         let [errors, warnings] = std::mem::take(&mut self.dropped);
-        let more = unshown.len() + errors + warnings;
+        let more = unshown.len() + errors as usize + warnings as usize;
         if more > 0 {
             let only_warnings = errors == 0 && unshown.iter().all(|it| it.severity == Severity::Warning);
             let (severity, class) =
@@ -220,5 +221,34 @@ impl Diagnostics {
             self.push(severity, "F-02", None, format!("{class}and {more} more problems"))
                 .hint("mend the ones above first, then check again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_wrong_from_end_to_end_is_counted() {
+        let mut diagnostics = Diagnostics::new("agent.yaml", "x");
+        for at in 0..5_000 {
+            diagnostics.warning("V-14", Place::new(at, at), "late");
+        }
+        assert!(!diagnostics.has_errors());
+        diagnostics.error("V-05", Place::new(0, 0), "only counted");
+        assert!(diagnostics.has_errors());
+        diagnostics.settle();
+        let last = diagnostics.items().last().expect("there are complaints");
+        assert_eq!(last.message, "ConfigError: and 4801 more problems");
+        assert!(diagnostics.has_errors());
+    }
+
+    #[test]
+    fn messages_stay_on_their_line() {
+        let mut diagnostics = Diagnostics::new("agent.yaml", "x");
+        diagnostics.error("V-05", Place::new(0, 0), "a\nb\u{1b}\u{202e}c").hint("x\ty");
+        diagnostics.settle();
+        assert_eq!(diagnostics.items()[0].message, "a\\nb\\u{1b}\\u{202e}c");
+        assert_eq!(diagnostics.items()[0].hint.as_deref(), Some("x\\ty"));
     }
 }

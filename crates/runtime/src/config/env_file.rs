@@ -137,6 +137,12 @@ mod tests {
     }
 
     #[test]
+    fn too_many_names() {
+        let text: String = (0..=MOST_NAMES).map(|it| format!("N{it}=x\n")).collect();
+        assert_eq!(parse(&text).map_err(|it| it.number), Err(MOST_NAMES + 1));
+    }
+
+    #[test]
     fn unreadable() {
         for (text, number) in [
             ("A=1\njust words\n", 2),

@@ -100,15 +100,19 @@ fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
         Value::Seq(items) => items.iter().for_each(|it| hide_secrets(it, secret, diagnostics)),
         Value::Map(pairs) => {
             for Pair { key, node, .. } in pairs {
-                match &node.value {
-                    Value::Str(it) if !secret && matches!(key.as_str(), "url" | "endpoint") => {
-                        url::hide_private_parts(node.at, it.text.expose(), diagnostics);
-                    }
-                    _ => hide_secrets(node, secret || key == "headers" || mask::sounds_secret(key), diagnostics),
+                let tells = mask::means_headers(key) || mask::sounds_secret(key);
+                hide_secrets(node, secret || tells, diagnostics);
+                if let Value::Str(it) = &node.value
+                    && matches!(key.as_str(), "url" | "endpoint")
+                {
+                    url::hide_private_parts(node.at, it.text.expose(), diagnostics);
                 }
             }
         }
         _ if secret => diagnostics.hide(node.at),
+        Value::Str(it) if it.text.expose().contains("://") => {
+            url::hide_private_parts(node.at, it.text.expose(), diagnostics);
+        }
         _ => {}
     }
 }

@@ -5,7 +5,7 @@
 //! out too. Where the file is too broken to have places it is drawn tighter: any key of a line counts, and so does
 //! what is indented under one.
 
-use super::place::Place;
+use super::{place::Place, suggest};
 
 /// Words in a key that make its value look like a secret.
 const TELLTALES: [&str; 9] =
@@ -18,8 +18,16 @@ const LONGEST_KEY: usize = 128;
 pub(crate) fn sounds_secret(key: &str) -> bool {
     let key = key.trim().to_ascii_lowercase();
     let is_limit = key.starts_with("max") && key.ends_with("tokens");
-    let tells = TELLTALES.iter().any(|word| key.contains(word)) || key.ends_with("_key") || key.ends_with("-key");
+    let tells =
+        TELLTALES.iter().any(|word| key.contains(word)) || key.ends_with("_key") || key.ends_with("-key");
     tells && !is_limit
+}
+
+/// Whether a key is `headers`, or somebody's attempt at it.
+pub(crate) fn means_headers(key: &str) -> bool {
+    let key = key.trim();
+    key.eq_ignore_ascii_case("headers")
+        || (5..=9).contains(&key.len()) && suggest::closest(key, ["headers"].into_iter()).is_some()
 }
 
 /// Everything of a file that must not be quoted, in order and without overlaps.
@@ -110,6 +118,30 @@ fn variable_length(text: &str) -> Option<usize> {
     name[length..].starts_with('}').then_some(length + 3)
 }
 
+/// The private parts of an address: a user's name and password, and the query. All are byte ranges of the text.
+pub(crate) fn private_parts(url: &str) -> impl Iterator<Item = Place> {
+    let scheme = url.find("://");
+    let host = scheme.map_or(0, |at| at + 3);
+    // What is no address at all may still have been meant to be one with a password in it.
+    let authority = if scheme.is_some() { url[host..].split(['/', '?', '#']).next() } else { Some(url) };
+    let userinfo = authority.and_then(|it| it.rfind('@'));
+    let userinfo = userinfo.map(|length| Place::new(host, host + length));
+    let query = url.find('?').map(|at| Place::new(at + 1, url.len()));
+    userinfo.into_iter().chain(query)
+}
+
+/// The private parts of every address on a line.
+fn addresses(line: &str, start: usize, hidden: &mut Vec<Place>) {
+    let mut from = 0;
+    while let Some(at) = line[from..].find("://").map(|at| from + at) {
+        let rest = &line[at..];
+        let length = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).unwrap_or(rest.len());
+        let base = start + at;
+        hidden.extend(private_parts(&rest[..length]).map(|it| Place::new(base + it.start, base + it.end)));
+        from = at + length;
+    }
+}
+
 /// What stands behind a key that begins a line and sounds like a secret.
 fn lines_that_tell(source: &str) -> impl Iterator<Item = Place> + '_ {
     let mut start = 0;
@@ -137,6 +169,7 @@ fn suspicious(source: &str, hidden: &mut Vec<Place>) {
     let mut under = Under::Nothing;
     let mut start = 0;
     for line in source.split_inclusive('\n') {
+        addresses(line, start, hidden);
         let from = match under {
             _ if line.trim().is_empty() => None,
             Under::Flow(_) => Some(0),
@@ -196,7 +229,7 @@ fn telling_key(line: &str) -> Option<(usize, usize)> {
             let next = window[end..].chars().next().map_or(1, char::len_utf8);
             &window[end + next..]
         });
-        let telling = |word: &str| word.len() > 3 && (word == "headers" || sounds_secret(word));
+        let telling = |word: &str| word.len() > 3 && (means_headers(word) || sounds_secret(word));
         // `My secret: x` is telling too, where it begins a line.
         if telling(word) || first && window.split(|c: char| !is_word(c)).any(telling) {
             return Some((before.len() - word.len(), at + 1));
@@ -238,6 +271,8 @@ mod tests {
             ("headers:\n- X: abc\nz: 1", vec![], "headers:\n- X: ***\nz: 1"),
             ("- headers:\n    X: abc\n- z: 1", vec![], "- headers:\n    X: ***\n- z: 1"),
             ("headers: {X: a,\nY: b}\nz: 1", vec![], "headers: *** **\n** **\nz: 1"),
+            ("url: 'https://u:p@h/x?k=v'", vec![], "url: 'https://***@h/x?***'"),
+            ("heders:\n  X: abc\nz: 1", vec![], "heders:\n  X: ***\nz: 1"),
             ("password: |\n  abc\nz: 1", vec![], "password: *\n  ***\nz: 1"),
         ] {
             assert_eq!(quote(source, &hidden).text, expected);

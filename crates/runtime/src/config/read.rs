@@ -142,7 +142,7 @@ impl Reader<'_> {
                     texts.push((Placed::new(pair.key, pair.key_at), Placed::new(it.text, pair.node.at)));
                 }
                 // The others are still looked at: their names may be wrong as well.
-                _ => self.wrong(key, "a mapping of strings", &pair.node),
+                _ => self.diagnostics.wrong_item(self.class, key, "a mapping of strings", &pair.node),
             }
         }
         Some(texts)
@@ -169,10 +169,10 @@ impl Reader<'_> {
             Value::Int(it) => Number::from_i128(*it).is_some(),
             Value::Float(it) => it.is_finite(),
             Value::Seq(items) => {
-                return items.iter().fold(true, |fits, it| self.fits_json(key, it) && fits);
+                return items.iter().filter(|it| !self.fits_json(key, it)).count() == 0;
             }
             Value::Map(pairs) => {
-                return pairs.iter().fold(true, |fits, it| self.fits_json(key, &it.node) && fits);
+                return pairs.iter().filter(|it| !self.fits_json(key, &it.node)).count() == 0;
             }
             Value::Null | Value::Bool(_) | Value::Str(_) => true,
         };

@@ -85,10 +85,11 @@ impl Diagnostics {
             }
             (None, None) => group.element(Origin::path(self.file())),
         };
-        match &item.hint {
+        let group = match &item.hint {
             Some(hint) => group.element(Level::HELP.message(hint.as_str())),
             None => group,
-        }
+        };
+        group.element(Level::NOTE.message(item.code))
     }
 
     /// The lines around a place, with the other places that belong to it if they are near enough.
@@ -98,7 +99,8 @@ impl Diagnostics {
         let fits = |(_, part): &(usize, Place)| part.end - part.start <= LONGEST_QUOTE;
         let with_others = Some(lines.around(first, last)).filter(fits);
         let whole = with_others.is_some();
-        let (line, part) = with_others.or_else(|| Some(lines.around(place.start, place.start)).filter(fits))?;
+        let (line, part) =
+            with_others.or_else(|| Some(lines.around(place.start, place.start)).filter(fits))?;
         let quotation = mask.quote(self.source(), part);
         // A place may run over several lines; the first is enough to find it.
         let span = |at: Place| {

@@ -7,6 +7,7 @@
 use super::{
     diagnostic::Diagnostics,
     grants::Grants,
+    mask,
     place::{Place, Placed},
 };
 use crate::text::Text;
@@ -101,18 +102,11 @@ fn written_host(authority: &str) -> &str {
 /// A password in the address, or a key in its query, is not quoted when there is something to complain about.
 pub(crate) fn hide_private_parts(at: Place, value: &str, diagnostics: &mut Diagnostics) {
     let source = diagnostics.source().get(at.start..at.end).unwrap_or_default();
-    let after_scheme = source.find("://").map_or(0, |at| at + 3);
-    let userinfo = source[after_scheme..].split(['/', '?', '#']).next().and_then(|it| it.rfind('@'));
-    let query = source.find('?');
     // An escape in the source hides the `?` from us, but not from a reader.
     let disguised = value.contains(['?', '@']) && !source.contains(['?', '@']);
-    let parts = [
-        userinfo.map(|end| (after_scheme, after_scheme + end)),
-        query.map(|start| (start + 1, source.len())),
-        disguised.then_some((0, source.len())),
-    ];
-    for (start, end) in parts.into_iter().flatten() {
-        diagnostics.hide(Place::new(at.start + start, at.start + end));
+    let whole = disguised.then(|| Place::new(0, source.len()));
+    for part in mask::private_parts(source).chain(whole).collect::<Vec<_>>() {
+        diagnostics.hide(Place::new(at.start + part.start, at.start + part.end));
     }
 }
 

@@ -13,6 +13,9 @@ use super::{
 };
 use crate::text::Text;
 
+/// What every agent file can name.
+pub(crate) const PREDEFINED: [&str; 3] = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
+
 /// Bytes that all substitutions of one file may produce.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// What a variable costs beside its value, whether or not it has one.
@@ -173,9 +176,9 @@ impl Scope<'_> {
 
     fn complain(&self, variable: &Variable<'_>, at: Place, diagnostics: &mut Diagnostics) {
         if let Some(env_file) = self.env_file {
-            let known = self.env.variables.keys().chain(env_file.iter().map(|it| &it.name)).map(String::as_str);
-            let predefined = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
-            diagnostics.unset_variable(at, variable.name, known.chain(predefined));
+            let known =
+                self.env.variables.keys().chain(env_file.iter().map(|it| &it.name)).map(String::as_str);
+            diagnostics.unset_variable(at, variable.name, known.chain(PREDEFINED));
         }
     }
 }
@@ -294,5 +297,17 @@ mod tests {
         ] {
             check(text, Err(message));
         }
+    }
+
+    #[test]
+    fn variables_have_a_budget() {
+        let text = "${NOPE}".repeat(100_000);
+        let mut diagnostics = Diagnostics::new("agent.yaml", text.as_str());
+        let mut node = Node { value: Value::plain(text.as_str()), at: Place::new(0, text.len()) };
+        let scope = Scope { env: &Env::bare(), env_file: Some(&[]) };
+        let mut substitution = Substitution::new(&text);
+        substitution.apply(&mut node, &scope, &mut diagnostics);
+        assert!(substitution.produced <= MOST_BYTES + VARIABLE_COST);
+        assert!(diagnostics.has_errors());
     }
 }

@@ -119,7 +119,10 @@ pub(super) fn hint(source: &Source, failure: &Failure, stderr: &str) -> Option<S
     });
     let general = || match (failure.class, failure.phase) {
         (Class::Timeout, Phase::Open | Phase::Handshake) => Some(slow_start(source)),
-        (Class::Timeout, _) => Some("raise `request_timeout` if the work really takes that long".to_owned()),
+        (Class::Timeout, _) => Some(
+            "raise `request_timeout`, or `--timeout` of a call, if the work really takes that long"
+                .to_owned(),
+        ),
         (Class::Closed, Phase::Handshake) if !stderr.is_empty() => {
             Some("the server ended before it was ready; its own words above say why".to_owned())
         }

@@ -6,7 +6,7 @@ use crate::{
     config::{Endpoint, Launch, Remote, Source},
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, fs, time::Duration};
 use wharf_mcp::{Failure, Opener, http as streamable, sse, stdio, ws};
 
 /// What opens the source's server, and its working directory if it has one.
@@ -45,9 +45,15 @@ pub(super) fn open(
 /// A private, empty directory: nothing a launcher would read by itself lies in it.
 fn workplace(ground: &Ground) -> Result<tempfile::TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
+    let mut folders = fs::DirBuilder::new();
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.prefix("wharf-").tempdir_in(&ground.scratch).map_err(|error| {
+    {
+        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+        builder.permissions(fs::Permissions::from_mode(0o700));
+        folders.mode(0o700);
+    }
+    let made = folders.recursive(true).create(&ground.scratch);
+    made.and_then(|()| builder.prefix("wharf-").tempdir_in(&ground.scratch)).map_err(|error| {
         let scratch = ground.scratch.display();
         Failure::connect(format!("could not make a working directory in `{scratch}`: {error}"))
     })

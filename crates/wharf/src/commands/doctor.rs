@@ -1,7 +1,8 @@
 //! `wharf doctor`: how every server is, and what to do about those that are not well.
 
-use super::list::{fault_text, source_json};
+use super::list::source_json;
 use crate::{
+    content::printable,
     dock::{Dock, Docked, hang_up},
     exit::Exit,
 };
@@ -28,22 +29,29 @@ pub(super) async fn run(dock: Dock) -> Exit {
     if well { Exit::Fine } else { Exit::Unavailable }
 }
 
-/// One line for a server that is well; for another, the line, its last words and what to do.
+/// One line for a server that is well; for another, the line, the cause, its last words and what to do.
 fn row(docked: &Docked, width: usize) -> String {
     let source = docked.upstream.source();
     let (name, transport) = (source.name.shown(), source.endpoint.transport());
     match &docked.state {
         Ok((live, offer)) => format!(
-            "ok    {name:<width$}  {transport:<9}  {}  {} tools, {} prompts, {} resources  ready after {:.1} s\n",
+            "ok    {name:<width$}  {transport:<9}  {}  {}, {}, {}  ready after {:.1} s\n",
             live.session.terms().version,
-            offer.tools.len(),
-            offer.prompts.len(),
-            offer.resources.len(),
+            count(offer.tools.len(), "tool"),
+            count(offer.prompts.len(), "prompt"),
+            count(offer.resources.len(), "resource"),
             live.took.as_secs_f64(),
         ),
         Err(fault) => {
-            let details: String = fault_text(fault).lines().map(|it| format!("      {it}\n")).collect();
-            format!("FAIL  {name:<width$}  {transport}\n{details}")
+            let said = fault.stderr.lines().map(|it| format!("        | {}\n", printable(it)));
+            let help = fault.hint.iter().map(|it| format!("      help: {it}\n"));
+            let details: String = said.chain(help).collect();
+            let (kind, cause, target) = (fault.kind.as_str(), &fault.cause, &fault.target);
+            format!("FAIL  {name:<width$}  {transport:<9}  {target}\n      {kind}: {cause}\n{details}")
         }
     }
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

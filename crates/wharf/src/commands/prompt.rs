@@ -10,7 +10,7 @@ use crate::{
 use serde_json::{Value, json};
 use wharf_mcp::{
     Raw, Request,
-    model::{Item, PromptResult},
+    model::{Item, Prompt, PromptResult},
     session::List,
 };
 
@@ -31,7 +31,7 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
                 .iter()
                 .filter_map(|it| it.state.as_ref().err())
                 .for_each(|it| output.complain(&fault_text(it)));
-            output.complain(&format!("error: there is no prompt '{name}', or several servers have it\nhelp: `wharf prompts` lists what there is; `server:name` says which\n"));
+            output.complain(&not_found(&docked, &name));
             Exit::NotFound
         }
     };
@@ -56,6 +56,22 @@ fn find(docked: &[Docked], wanted: &str) -> Option<(usize, String)> {
     let bare: Vec<_> = all().filter(|(_, _, name)| *name == wanted).collect();
     let found = named.or_else(|| if let [only] = bare[..] { Some(only) } else { None });
     found.map(|(place, _, name)| (place, name.to_owned()))
+}
+
+/// None has it, or several have.
+fn not_found(docked: &[Docked], wanted: &str) -> String {
+    let has = |it: &Item<Prompt>| matches!(it, Item::Good(prompt) if prompt.name == wanted);
+    let owners: Vec<String> = offers(docked)
+        .filter(|(_, offer)| offer.prompts.iter().any(has))
+        .map(|(source, _)| format!("{}:{wanted}", source.name.shown()))
+        .collect();
+    match owners[..] {
+        [] => format!("error: there is no prompt '{wanted}'\nhelp: `wharf prompts` lists what there is\n"),
+        _ => format!(
+            "error: several servers have a prompt '{wanted}'\nhelp: say which: {}\n",
+            owners.join(", ")
+        ),
+    }
 }
 
 async fn get(docked: &Docked, name: &str, arguments: &Raw, output: Output) -> Exit {

@@ -8,6 +8,7 @@ use crate::{
         node::{Node, Str, Value},
         place::Place,
         scalar,
+        variables::PREDEFINED,
     },
     text::Text,
 };
@@ -66,6 +67,9 @@ impl Diagnostics {
             () if before.ends_with('\t') || after.starts_with('\t') => {
                 Some("YAML is indented with spaces".to_owned())
             }
+            () if after.starts_with(['@', '`']) => {
+                Some("YAML reserves this character; put the value in quotes".to_owned())
+            }
             () => None,
         };
         self.error("Y-01", at, format!("ConfigError: the file cannot be parsed: {what}")).hint = hint;
@@ -112,7 +116,10 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn not_a_mapping(&mut self, at: Place, what: &str) {
-        self.error("K-02", at, format!("ConfigError: {what} must be a mapping of keys to values"));
+        let written = self.source().get(at.start..at.end).unwrap_or_default();
+        let squeezed = !written.contains('\n') && !written.contains(": ") && written.contains(':');
+        self.error("K-02", at, format!("ConfigError: {what} must be a mapping of keys to values")).hint =
+            squeezed.then(|| "write a space after the `:` of a key".to_owned());
     }
 
     pub(in crate::config) fn unknown_key(&mut self, at: Place, key: &str, what: &str, guess: Option<&str>) {
@@ -133,9 +140,13 @@ impl Diagnostics {
                 Some("put it in quotes".to_owned())
             }
             Value::Str(it) => string_instead_of(expected, it),
+            Value::Seq(_) if key == "command" => {
+                Some("name the program here, and put the rest into `args`".to_owned())
+            }
             _ => None,
         };
-        self.error(code_of_type(class, key), node.at, format!("{class}: '{key}' must be {expected}")).hint = hint;
+        self.error(code_of_type(class, key), node.at, format!("{class}: '{key}' must be {expected}")).hint =
+            hint;
     }
 
     /// One value of a list or mapping of strings is none.
@@ -145,7 +156,8 @@ impl Diagnostics {
             Value::Null => Some("an empty string is written \"\"".to_owned()),
             _ => None,
         };
-        self.error(code_of_type(class, key), node.at, format!("{class}: '{key}' must be {expected}")).hint = hint;
+        self.error(code_of_type(class, key), node.at, format!("{class}: '{key}' must be {expected}")).hint =
+            hint;
     }
 
     pub(in crate::config) fn unknown_word(
@@ -210,6 +222,9 @@ impl Diagnostics {
         self.error("V-09", at, format!("ConfigError: Environment variable '{name}' not found")).hint(
             match guess {
                 Some(guess) => format!("did you mean '{guess}'?"),
+                None if PREDEFINED.contains(&name.as_str()) => {
+                    format!("write ${{{name}}}, which is always there")
+                }
                 None => format!(
                     "set it in the environment or in the entry's envFile, or give a default: ${{{name}:-…}}"
                 ),
@@ -230,7 +245,9 @@ impl Diagnostics {
 
 fn code_of_type(class: &str, key: &str) -> &'static str {
     match key {
-        "request_timeout" | "timeout" | "sse_read_timeout" | "connect_timeout" | "max_total_timeout" => "V-10",
+        "request_timeout" | "timeout" | "sse_read_timeout" | "connect_timeout" | "max_total_timeout" => {
+            "V-10"
+        }
         _ if class == "ConfigError" => "K-02",
         _ => "V-13",
     }
@@ -242,7 +259,9 @@ fn string_instead_of(expected: &str, found: &Str) -> Option<String> {
     let wants_number = expected.contains("number") || expected.contains("integer");
     let written = found.text.expose();
     match scalar::resolve(written) {
-        _ if found.is_variable => Some(format!("the value of {} is something else", echo(found.text.shown()))),
+        _ if found.is_variable => {
+            Some(format!("the value of {} is something else", echo(found.text.shown())))
+        }
         _ if found.text.is_secret() && (wants_flag || wants_number) => {
             Some("only a value that is wholly one ${VAR} may stand for it".to_owned())
         }

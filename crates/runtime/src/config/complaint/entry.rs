@@ -39,8 +39,10 @@ impl Diagnostics {
 /// A tool entry.
 impl Diagnostics {
     pub(in crate::config) fn duplicate_names(&mut self, at: Place, names: &[&str], first: Place) {
-        let message =
-            format!("Duplicate tool names found: {}. Each tool must have a unique name.", names.iter().map(|it| echo(it)).collect::<Vec<_>>().join(", "));
+        let message = format!(
+            "Duplicate tool names found: {}. Each tool must have a unique name.",
+            names.iter().map(|it| echo(it)).collect::<Vec<_>>().join(", ")
+        );
         self.error("V-01", at, message).also(first, "first here");
     }
 
@@ -102,7 +104,12 @@ impl Diagnostics {
         );
         let guess = self.closest(found.expose(), Launcher::WORDS.iter().copied());
         let basename = found.expose().rsplit(['/', '\\']).next().unwrap_or_default();
+        let has_arguments = found
+            .expose()
+            .split_once(char::is_whitespace)
+            .is_some_and(|(program, rest)| Launcher::parse(program).is_some() && !rest.trim().is_empty());
         self.error("V-05", at, message).hint(match (guess, Launcher::parse(basename)) {
+            _ if has_arguments => "put what follows the program into `args`".to_owned(),
             (Some(guess), _) => format!("did you mean '{guess}'?"),
             (None, Some(launcher)) => format!("write `{}`; it is looked up on PATH", launcher.as_str()),
             (None, None) => {
@@ -197,8 +204,9 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn legacy_entry(&mut self, at: Place, server: &Text) {
-        self.warning("V-15", at, "an entry without 'command' is deprecated; it is started with npx")
-            .hint(format!("add `command: npx` to make it plain that `npx -y {}` is run", echo(server.shown())));
+        self.warning("V-15", at, "an entry without 'command' is deprecated; it is started with npx").hint(
+            format!("add `command: npx` to make it plain that `npx -y {}` is run", echo(server.shown())),
+        );
     }
 
     pub(in crate::config) fn two_env_files(&mut self, at: Place, first: Place) {

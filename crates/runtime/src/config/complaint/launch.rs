@@ -52,7 +52,9 @@ impl Diagnostics {
         let flag = arg.shown().split('=').next().unwrap_or_default();
         let grant = match may_have_value || arg.expose().contains('=') {
             _ if arg.is_secret() => String::new(),
-            true => grant(&format!("[grants.arguments] {name} = [\"{flag}=*\"]")),
+            true => grant(&format!(
+                "[grants.arguments] {name} = [\"{flag}\"], or [\"{flag}=*\"] if it takes a value"
+            )),
             false => grant(&format!("[grants.arguments] {name} = [\"{flag}\"]")),
         };
         self.error("C-02", at, message).hint(format!("before what it runs, {name} takes {allowed}{grant}"));

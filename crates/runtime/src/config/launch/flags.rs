@@ -58,7 +58,7 @@ impl Launching<'_> {
         let mut args = args.into_iter().peekable();
         let mut flags = Vec::new();
         let mut fine = true;
-        while let Some(arg) = args.next_if(|it| is_flag(it)) {
+        while let Some(arg) = args.next_if(is_flag) {
             if arg.value.expose() == "--" {
                 flags.push(Flag {
                     name: "--".to_owned(),

@@ -37,7 +37,7 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
         true => launching.npm_package(&first) && launching.not_an_interpreter(Launcher::Npx, &first),
         false => launching.tool(Launcher::Npx, &first),
     };
-    let target = if packages.is_empty() { from_registry(first) } else { as_written(first) };
+    let target = if packages.is_empty() { launching.the_package(first) } else { as_written(first) };
     let is_yes = |it: &Flag| it.name == "--yes";
     let yes = (!cut.flags.iter().any(is_yes)).then(|| added("-y", "so that npx does not stop to ask"));
     let dashes = end_of_flags(&cut.flags).filter(|_| !cut.flags.iter().all(is_yes));
@@ -47,19 +47,21 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
     (packages_fit && first_fits).then_some(args)
 }
 
-/// A bare name is also the name of a program, and npx prefers one of those; with a version it can only be a package.
-fn from_registry(package: Placed<Text>) -> Arg {
-    let text = package.value.expose();
-    match text.starts_with('@') || text.contains('@') || !spec::is_npm(text) {
-        true => as_written(package),
-        false => Arg {
-            value: package.value.map(|it| format!("{it}@*")),
-            origin: ArgOrigin::Versioned(package.value),
-        },
-    }
-}
-
 impl Launching<'_> {
+    /// npx prefers a program of this name to the package; with a version it can only be the package.
+    fn the_package(&self, package: Placed<Text>) -> Arg {
+        let text = package.value.expose();
+        let path = self.env.variables.get("PATH").map(String::as_str).unwrap_or_default();
+        let is_bare = !text.contains('@') && spec::is_npm(text);
+        match is_bare && self.env.files.is_on_path(text, path) {
+            false => as_written(package),
+            true => Arg {
+                value: package.value.map(|it| format!("{it}@*")),
+                origin: ArgOrigin::Versioned(package.value),
+            },
+        }
+    }
+
     fn npm_package(&mut self, spec: &Placed<Text>) -> bool {
         let text = spec.value.expose();
         let fits = spec::is_npm(text) || self.env.grants.allow_package(text);

@@ -30,7 +30,10 @@ pub(super) fn model(node: Node, diagnostics: &mut Diagnostics) -> Option<Model> 
     if let Some(endpoint) = &endpoint {
         let parsed = ::url::Url::parse(endpoint.value.expose());
         let fits = parsed.is_ok_and(|it| {
-            matches!(it.scheme(), "http" | "https") && it.has_host() && it.username().is_empty() && it.password().is_none()
+            matches!(it.scheme(), "http" | "https")
+                && it.has_host()
+                && it.username().is_empty()
+                && it.password().is_none()
         });
         if !fits {
             reader.diagnostics.model_endpoint(endpoint.at);

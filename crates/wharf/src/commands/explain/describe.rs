@@ -224,9 +224,10 @@ fn why(arg: &Arg) -> Option<String> {
         ArgOrigin::Resolved(written) => {
             Some(format!("`{}` is `{shown}`: relative to the agent file", written.shown()))
         }
-        ArgOrigin::Versioned(written) => {
-            Some(format!("`{}` is `{shown}`: any version, but from the registry, not a program of that name", written.shown()))
-        }
+        ArgOrigin::Versioned(written) => Some(format!(
+            "`{}` is `{shown}`: any version from the registry, not the program of that name on PATH",
+            written.shown()
+        )),
     }
 }
 

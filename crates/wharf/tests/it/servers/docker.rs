@@ -69,10 +69,10 @@ fn build_image(place: &Place, docker: &Path) {
     let target = format!("{ARCH}-unknown-linux-musl");
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition", "2024", "--target", &target, SERVER, "-o"]).arg(folder.join("server"));
-    run(&mut rustc, &format!("`rustup target add {target}`, or `cargo xtask test`, adds the target"));
+    run(&mut rustc, &format!("`rustup target add {target}`, or `cargo xtask provision`, adds the target"));
     let mut build = Command::new(docker);
     build.args(["build", "--quiet", "--tag", "mcp-server:latest"]).arg(&folder);
-    run(&mut build, "`cargo xtask test` sets up podman");
+    run(&mut build, "`cargo xtask provision` sets up podman");
 }
 
 fn run(command: &mut Command, remedy: &str) {

@@ -98,9 +98,11 @@ impl Place {
 
     /// Nothing stays behind of the servers that were started: no working directory, and no process in one.
     pub(crate) fn is_deserted(&self) {
-        let scratch = self.path("scratch");
+        let scratch = self.path("state/scratch");
+        // It is made with the first server.
         let folders: Vec<PathBuf> = fs::read_dir(&scratch)
-            .expect("a folder")
+            .into_iter()
+            .flatten()
             .map(|it| it.expect("an entry").path())
             .filter(|it| it.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wharf-")))
             .collect();
@@ -141,7 +143,7 @@ impl Said {
 /// A file of the tools folder.
 #[track_caller]
 pub(crate) fn tool(name: &str) -> PathBuf {
-    let remedy = "run `cargo xtask test`, which sets up what the tests need";
+    let remedy = "run `cargo xtask provision`, which sets up what the tests need";
     let folder = env::var_os("WHARF_TOOLS").unwrap_or_else(|| panic!("WHARF_TOOLS is not set: {remedy}"));
     let file = Path::new(&folder).join(name);
     assert!(file.exists(), "there is no `{}`: {remedy}", file.display());
@@ -172,6 +174,6 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let path = path_with([]);
     let found = env::split_paths(&path).map(|it| it.join(name)).find(|it| it.is_file());
     found.unwrap_or_else(|| {
-        panic!("there is no `{name}` on PATH: `cargo xtask test` sets up what the tests need")
+        panic!("there is no `{name}` on PATH: `cargo xtask provision` sets up what the tests need")
     })
 }

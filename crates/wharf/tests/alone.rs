@@ -1,0 +1,31 @@
+//! What has to be alone in its process, because it counts everything the process has.
+#![cfg(target_os = "linux")]
+
+use std::{fs, time::Duration};
+use wharf_mcp::{Exit, Opener, stdio::Command};
+
+#[tokio::test]
+async fn a_host_keeps_nothing_of_fifty_servers() {
+    let mut command = Command::new("/bin/sh", "/");
+    command.args = vec!["-c".into(), "sleep 985 & read -r line".into()];
+    command.env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    command.supervisor = Some(env!("CARGO_BIN_EXE_wharf").into());
+    let mut before = None;
+    for _ in 0..51 {
+        let goodbye = command.open().await.expect("it starts").close(Duration::from_secs(10)).await;
+        assert_eq!(goodbye.exit, Some(Exit::Code(1)));
+        // The first one also starts what the runtime itself needs.
+        let kept = (descriptors(), children());
+        assert_eq!(before.get_or_insert_with(|| kept.clone()), &kept);
+    }
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("a folder").count()
+}
+
+/// The dead that nobody has collected are among them.
+fn children() -> String {
+    let threads = fs::read_dir("/proc/self/task").expect("a folder").flatten();
+    threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok()).collect()
+}
