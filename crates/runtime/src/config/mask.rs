@@ -30,6 +30,11 @@ pub(crate) fn means_headers(key: &str) -> bool {
         || (5..=9).contains(&key.len()) && suggest::closest(key, ["headers"].into_iter()).is_some()
 }
 
+/// `X-Something`, which is nothing but a header.
+fn is_custom_header(key: &str) -> bool {
+    key.get(..2).is_some_and(|it| it.eq_ignore_ascii_case("x-"))
+}
+
 /// Everything of a file that must not be quoted, in order and without overlaps.
 pub(crate) struct Mask {
     hidden: Vec<Place>,
@@ -158,6 +163,8 @@ fn lines_that_tell(source: &str) -> impl Iterator<Item = Place> + '_ {
 #[derive(Clone, Copy)]
 enum Under {
     Nothing,
+    /// A telling key at this column with nothing behind it: the next line is its value, however it is indented.
+    Next(usize),
     /// A telling key at this column: whatever is indented deeper is its value.
     Block(usize),
     /// A telling key whose `{` or `[` is not closed yet.
@@ -173,14 +180,17 @@ fn suspicious(source: &str, hidden: &mut Vec<Place>) {
         let from = match under {
             _ if line.trim().is_empty() => None,
             Under::Flow(_) => Some(0),
+            Under::Next(_) => Some(value_start(line)),
             Under::Block(column) if belongs(line, column) => Some(value_start(line)),
             _ => None,
         };
         if let Some(from) = from {
             hidden.push(Place::new(start + from, start + line.trim_end().len()));
-            if let Under::Flow(depth) = under {
-                under = flow(depth, line, Under::Nothing);
-            }
+            under = match under {
+                Under::Flow(depth) => flow(depth, line, Under::Nothing),
+                Under::Next(column) => Under::Block(column),
+                other => other,
+            };
         } else if !line.trim().is_empty() {
             under = Under::Nothing;
             if let Some((column, behind)) = telling_key(line) {
@@ -188,6 +198,7 @@ fn suspicious(source: &str, hidden: &mut Vec<Place>) {
                 let value = line[behind..].trim_start();
                 under = match value.starts_with(['{', '[']) {
                     true => flow(0, value, Under::Block(column)),
+                    false if value.is_empty() => Under::Next(column),
                     false => Under::Block(column),
                 };
             }
@@ -229,7 +240,9 @@ fn telling_key(line: &str) -> Option<(usize, usize)> {
             let next = window[end..].chars().next().map_or(1, char::len_utf8);
             &window[end + next..]
         });
-        let telling = |word: &str| word.len() > 3 && (means_headers(word) || sounds_secret(word));
+        let telling = |word: &str| {
+            word.len() > 3 && (means_headers(word) || is_custom_header(word) || sounds_secret(word))
+        };
         // `My secret: x` is telling too, where it begins a line.
         if telling(word) || first && window.split(|c: char| !is_word(c)).any(telling) {
             return Some((before.len() - word.len(), at + 1));
@@ -272,6 +285,7 @@ mod tests {
             ("- headers:\n    X: abc\n- z: 1", vec![], "- headers:\n    X: ***\n- z: 1"),
             ("headers: {X: a,\nY: b}\nz: 1", vec![], "headers: *** **\n** **\nz: 1"),
             ("url: 'https://u:p@h/x?k=v'", vec![], "url: 'https://***@h/x?***'"),
+            ("headers:\nX: abc\nz: 1", vec![], "headers:\nX: ***\nz: 1"),
             ("heders:\n  X: abc\nz: 1", vec![], "heders:\n  X: ***\nz: 1"),
             ("password: |\n  abc\nz: 1", vec![], "password: *\n  ***\nz: 1"),
         ] {

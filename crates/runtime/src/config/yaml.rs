@@ -4,6 +4,8 @@
 //! file reported at once, and does every key, not only every value, have a place. The stack is ours, so depth costs
 //! heap and never the call stack; an alias pays for what it repeats before it is repeated.
 
+mod weight;
+
 use super::{
     diagnostic::Diagnostics,
     node::{Node, Pair, Value},
@@ -12,6 +14,7 @@ use super::{
 };
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::collections::{HashMap, HashSet};
+use weight::Weight;
 
 /// Nodes of one file, counting what aliases repeat.
 const MOST_NODES: usize = 200_000;
@@ -77,14 +80,6 @@ struct Builder<'a> {
 struct Anchor {
     node: Node,
     weight: Weight,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Weight {
-    nodes: usize,
-    bytes: usize,
-    /// How deep it nests; a scalar does not.
-    height: usize,
 }
 
 struct Frame {
@@ -269,7 +264,7 @@ impl<'a> Builder<'a> {
     /// Keeps a copy of what an alias may repeat, which costs as much as an alias does.
     fn remember(&mut self, node: &Node, anchor: usize) -> Result<(), Refused> {
         if anchor > 0 {
-            let weight = weight(node);
+            let weight = Weight::of(node);
             self.pay(weight.nodes, weight.bytes, node.at)?;
             self.anchors.insert(anchor, Anchor { node: node.clone(), weight });
         }
@@ -350,28 +345,4 @@ impl<'a> Builder<'a> {
         let text = self.source.get(start..self.source.ceil_char_boundary(range.end)).unwrap_or_default();
         Place::new(start, start + text.trim_end().len())
     }
-}
-
-/// What repeating a tree costs. Keys count like values.
-fn weight(node: &Node) -> Weight {
-    let mut waiting = vec![(node, 0)];
-    let mut weight = Weight::default();
-    while let Some((node, above)) = waiting.pop() {
-        weight.nodes += 1;
-        match &node.value {
-            Value::Str(it) => weight.bytes += it.text.expose().len(),
-            Value::Seq(items) => {
-                weight.height = weight.height.max(above + 1);
-                waiting.extend(items.iter().map(|it| (it, above + 1)));
-            }
-            Value::Map(pairs) => {
-                weight.height = weight.height.max(above + 1);
-                weight.nodes += pairs.len();
-                weight.bytes += pairs.iter().map(|it| it.key.len()).sum::<usize>();
-                waiting.extend(pairs.iter().map(|it| (&it.node, above + 1)));
-            }
-            _ => {}
-        }
-    }
-    weight
 }

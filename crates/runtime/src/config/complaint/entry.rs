@@ -27,7 +27,7 @@ impl Diagnostics {
         self.error(
             "A-03",
             at,
-            "ConfigError: 'model.endpoint' must be an http:// or https:// address without a user name",
+            "ConfigError: 'model.endpoint' must be an http:// or https:// address without a user name or a password",
         );
     }
 
