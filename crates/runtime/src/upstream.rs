@@ -13,7 +13,7 @@ use crate::{
 };
 pub use credentials::Login;
 pub use host::{Asked, Consent, Declines};
-pub(crate) use program::search;
+pub use program::find_program;
 use std::{
     path::PathBuf,
     sync::Arc,

@@ -12,6 +12,7 @@ use std::{
 use wharf_runtime::config::{
     Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, load_settings, read_regular,
 };
+use wharf_runtime::upstream::find_program;
 
 /// What the process was started with.
 #[derive(Debug)]
@@ -106,18 +107,9 @@ impl Surroundings {
         if itself.exists() { Some(itself) } else { env::current_exe().ok() }
     }
 
-    /// The absolute path of a program on PATH, and otherwise where it was looked for.
+    /// The absolute path of a program on PATH.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let path = self.variables.get("PATH")?;
-        let names = if cfg!(windows) {
-            vec![format!("{name}.exe"), format!("{name}.cmd")]
-        } else {
-            vec![name.to_owned()]
-        };
-        env::split_paths(path)
-            .filter(|folder| folder.is_absolute())
-            .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
-            .find(|it| is_executable(it))
+        find_program(name, self.variables.get("PATH")?)
     }
 }
 
@@ -143,15 +135,4 @@ pub(crate) fn read_agent_file(file: &Path) -> Result<Vec<u8>, Diagnostics> {
         };
         Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
     })
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.is_file()
 }

@@ -63,7 +63,7 @@ impl Files for Folder {
     }
 
     fn is_on_path(&self, name: &str, path: &str) -> bool {
-        crate::upstream::search(name, path).is_some()
+        crate::upstream::find_program(name, path).is_some()
     }
 }
 

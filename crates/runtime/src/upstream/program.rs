@@ -14,14 +14,14 @@ pub(super) fn find(launch: &Launch) -> Result<PathBuf, Failure> {
         Program::Launcher(launcher) => launcher.as_str(),
     };
     let path = launch.env.0.get("PATH").map(|it| it.value.expose()).unwrap_or_default();
-    search(name, path).ok_or_else(|| {
+    find_program(name, path).ok_or_else(|| {
         let looked = if path.is_empty() { "PATH is empty".to_owned() } else { format!("looked in {path}") };
         Failure::connect(format!("there is no `{name}` on PATH ({looked})"))
     })
 }
 
 /// The first executable by this name. Relative folders of PATH do not count: they mean something else in every place.
-pub(crate) fn search(name: &str, path: &str) -> Option<PathBuf> {
+pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
     let names = if cfg!(windows) {
         vec![format!("{name}.exe"), format!("{name}.cmd")]
     } else {
