@@ -163,8 +163,13 @@ fn read(typed: &str, field: &Value, choices: &[String]) -> Result<Value, String>
     }
 }
 
+/// A value as it would be typed.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 fn say(text: &str) -> io::Result<()> {
@@ -179,4 +184,39 @@ fn line(prompt: &str) -> io::Result<Option<String>> {
     let mut typed = String::new();
     let count = io::stdin().lock().read_line(&mut typed)?;
     Ok((count > 0).then(|| typed.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_becomes_what_is_asked_for() {
+        for (typed, field, expected) in [
+            ("Ann", json!({ "type": "string" }), Some(json!("Ann"))),
+            ("y", json!({ "type": "boolean" }), Some(json!(true))),
+            ("No", json!({ "type": "boolean" }), Some(json!(false))),
+            ("maybe", json!({ "type": "boolean" }), None),
+            ("3", json!({ "type": "integer" }), Some(json!(3))),
+            ("3.5", json!({ "type": "integer" }), None),
+            ("3.5", json!({ "type": "number" }), Some(json!(3.5))),
+            ("NaN", json!({ "type": "number" }), None),
+            ("red", json!({ "type": "string", "enum": ["red", "blue"] }), Some(json!("red"))),
+            ("green", json!({ "type": "string", "enum": ["red", "blue"] }), None),
+            (
+                "b",
+                json!({ "type": "string", "oneOf": [{ "const": "a" }, { "const": "b" }] }),
+                Some(json!("b")),
+            ),
+            (
+                "a, c",
+                json!({ "type": "array", "items": { "enum": ["a", "b", "c"] } }),
+                Some(json!(["a", "c"])),
+            ),
+            ("a, d", json!({ "type": "array", "items": { "anyOf": [{ "const": "a" }] } }), None),
+        ] {
+            assert_eq!(read(typed, &field, &choices(&field)).ok(), expected, "{typed} for {field}");
+        }
+        assert_eq!(plain(&json!(["Guitar", "Bass"])), "Guitar, Bass");
+    }
 }
