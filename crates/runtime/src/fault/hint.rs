@@ -77,7 +77,7 @@ const TABLE: &[(Clue, &str)] = &[
     ),
     (
         Clue::Status(401),
-        "the server wants credentials: run `wharf login {name}`, or add an `Authorization` header",
+        "run `wharf login {name}`, or add an `Authorization` header",
     ),
     (Clue::Status(403), "the server refuses these credentials; check the token and its scopes"),
     (

@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod editor;
 mod import;
+mod login;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(unix)]

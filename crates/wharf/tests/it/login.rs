@@ -1,0 +1,159 @@
+//! Signing in, with a person at the browser: the whole way, from the refusal to the kept grant and back.
+
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// No step may take longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TOKEN: &str = "token-of-the-person";
+
+#[test]
+fn a_person_signs_in_and_out() {
+    let (folder, address) = (TempDir::new().expect("a folder"), serve());
+    let agent_file = format!(
+        "tools:\n  - {{name: wiki, description: d, type: mcp, server: x, transport: http, url: 'http://{address}/mcp'}}\n"
+    );
+    fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
+
+    let refused = wharf(folder.path(), &["tools"]).output().expect("wharf runs");
+    assert_eq!(refused.status.code(), Some(69));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("run `wharf login wiki`"), "{said}");
+
+    let mut login =
+        wharf(folder.path(), &["login", "wiki"]).stderr(Stdio::piped()).spawn().expect("wharf runs");
+    let mut lines = BufReader::new(login.stderr.take().expect("a pipe")).lines().map(|it| it.expect("text"));
+    let page = lines.find(|it| it.trim().starts_with("http://")).expect("an address to open");
+    let back = get(page.trim()).lines().find_map(|it| it.strip_prefix("location: ").map(str::to_owned));
+    assert!(get(&back.expect("the way back")).contains("You can close this page"));
+    let rest: String = lines.collect::<Vec<_>>().join("\n");
+    assert!(login.wait().expect("wharf ends").success(), "{rest}");
+    assert!(rest.contains("signed in to `wiki`"), "{rest}");
+    assert_kept_privately(&folder.path().join("state/credentials"));
+
+    let welcome = wharf(folder.path(), &["tools"]).output().expect("wharf runs");
+    assert_eq!(welcome.status.code(), Some(0), "{}", String::from_utf8_lossy(&welcome.stderr));
+    assert!(wharf(folder.path(), &["login", "wiki", "--logout"]).status().expect("wharf runs").success());
+    assert_eq!(wharf(folder.path(), &["tools"]).status().expect("wharf runs").code(), Some(69));
+}
+
+fn wharf(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+    command.args(args).current_dir(folder).env("WHARF_HOME", folder.join("state")).stdin(Stdio::null());
+    command
+}
+
+/// One file, which holds the token and which nobody else can read.
+fn assert_kept_privately(folder: &Path) {
+    let files: Vec<_> =
+        fs::read_dir(folder).expect("the grants").map(|it| it.expect("an entry").path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    assert!(fs::read_to_string(file).expect("the grant").contains(TOKEN));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+}
+
+/// What a browser is answered at this address: status, headers and all.
+fn get(url: &str) -> String {
+    let (address, path) = url.strip_prefix("http://").and_then(|it| it.split_once('/')).expect("an address");
+    let mut stream = TcpStream::connect(address).expect("somebody listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    write!(stream, "GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")
+        .expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// A server that wants a token, and the authorization server that gives it, at one address.
+fn serve() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let base = format!("http://{address}");
+    // Ends with the test's process.
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let base = base.clone();
+            thread::spawn(move || while answer(&stream, &base).is_some() {});
+        }
+    });
+    address
+}
+
+/// Reads one request and answers it; `None` when there are no more.
+fn answer(mut stream: &TcpStream, base: &str) -> Option<()> {
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut reader = BufReader::new(stream);
+    let mut head = Vec::new();
+    let (mut length, mut authorized, mut last) = (0, false, false);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        let lower = line.trim().to_ascii_lowercase();
+        match lower.split_once(": ") {
+            _ if lower.is_empty() => break,
+            Some(("content-length", value)) => length = value.parse().ok()?,
+            Some(("authorization", value)) => authorized = value == format!("bearer {TOKEN}"),
+            Some(("connection", value)) => last = value == "close",
+            _ => head.push(line),
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let target = head.first()?.split(' ').nth(1)?.to_owned();
+    let (status, header, text) = respond(&target, authorized, &body, base);
+    let response = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{header}\r\n{text}",
+        text.len()
+    );
+    stream.write_all(response.as_bytes()).ok().filter(|()| !last)
+}
+
+fn respond(target: &str, authorized: bool, body: &[u8], base: &str) -> (&'static str, String, String) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let fine = |value: Value| ("200 OK", String::new(), value.to_string());
+    match path {
+        "/mcp" if !authorized => {
+            let metadata = format!("{base}/.well-known/oauth-protected-resource/mcp");
+            let challenge = format!("www-authenticate: Bearer resource_metadata=\"{metadata}\"\r\n");
+            ("401 Unauthorized", challenge, String::new())
+        }
+        "/mcp" => {
+            let message: Value = serde_json::from_slice(body).unwrap_or_default();
+            let result = json!({ "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private" });
+            fine(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+        }
+        "/.well-known/oauth-protected-resource/mcp" => {
+            fine(json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+        }
+        "/.well-known/oauth-authorization-server" => fine(json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"), "token_endpoint": format!("{base}/token"),
+            "registration_endpoint": format!("{base}/register"), "response_types_supported": ["code"],
+            "code_challenge_methods_supported": ["S256"],
+        })),
+        "/register" => fine(json!({ "client_id": "c", "redirect_uris": [] })),
+        "/authorize" => {
+            let parameters: Vec<(String, String)> =
+                url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            let value = |name: &str| {
+                parameters.iter().find(|(it, _)| it == name).map_or("", |(_, value)| value.as_str())
+            };
+            let back = format!("location: {}?code=1&state={}\r\n", value("redirect_uri"), value("state"));
+            ("302 Found", back, String::new())
+        }
+        "/token" => fine(json!({ "access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600 })),
+        _ => ("404 Not Found", String::new(), String::new()),
+    }
+}
