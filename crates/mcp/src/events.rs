@@ -29,6 +29,8 @@ pub struct Events {
     limit: usize,
     after_cr: bool,
     begun: bool,
+    /// An event was too long, and nothing that follows can be trusted.
+    broken: bool,
     /// The id to resume after, once an event had one.
     pub last_id: Option<String>,
     /// How long the server wants us to wait before resuming.
@@ -46,6 +48,7 @@ impl Events {
             limit,
             after_cr: false,
             begun: false,
+            broken: false,
             last_id: None,
             retry: None,
         }
@@ -53,6 +56,9 @@ impl Events {
 
     /// Takes in a chunk and returns the events that it completes.
     pub fn push(&mut self, mut chunk: &[u8]) -> Result<Vec<Event>, TooLong> {
+        if self.broken {
+            return Err(TooLong);
+        }
         let mut events = Vec::new();
         while !chunk.is_empty() {
             if std::mem::take(&mut self.after_cr) && chunk[0] == b'\n' {
@@ -62,7 +68,9 @@ impl Events {
             let end = memchr::memchr2(b'\r', b'\n', chunk);
             let part = &chunk[..end.unwrap_or(chunk.len())];
             if self.line.len() + self.data.len() + part.len() > self.limit {
-                return Err(TooLong);
+                self.broken = true;
+                // What was complete before it is still good: it may be the answer that somebody waits for.
+                return if events.is_empty() { Err(TooLong) } else { Ok(events) };
             }
             self.line.extend_from_slice(part);
             let Some(end) = end else { break };
@@ -155,6 +163,14 @@ mod tests {
     fn resumption_is_remembered() {
         let (_, events) = feed(b"id: 7\nretry: 250\ndata: x\n\nid: 8\nretry: no\n\n", 3, 100);
         assert_eq!((events.last_id.as_deref(), events.retry), (Some("8"), Some(Duration::from_millis(250))));
+    }
+
+    #[test]
+    fn what_came_before_an_overlong_event_is_kept() {
+        let mut events = Events::new(12);
+        let heard = events.push(b"data: x\n\ndata: xxxxxxxxxxxxxxxxxxxxxx").expect("the first is whole");
+        assert_eq!(heard.len(), 1);
+        assert_eq!(events.push(b"\n\ndata: y\n\n"), Err(TooLong));
     }
 
     #[test]

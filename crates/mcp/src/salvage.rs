@@ -22,7 +22,10 @@ pub(crate) fn leading_id(frame: &[u8]) -> Option<u64> {
                 if depth == 1 && frame.get(at + 1..end) == Some(b"id") {
                     let after = skip_spaces(frame, end + 1);
                     if frame.get(after) == Some(&b':') {
-                        return number(&frame[skip_spaces(frame, after + 1)..]);
+                        let value = &frame[skip_spaces(frame, after + 1)..];
+                        // Digits that the frame ends in may be only the first ones.
+                        let whole = value.iter().any(|byte| matches!(byte, b',' | b'}'));
+                        return whole.then(|| number(value))?;
                     }
                 }
                 at = end;
@@ -117,6 +120,7 @@ mod tests {
             (r#"{"id":7.5,"#, None),
             (r#"{"id":"seven","#, None),
             (r#"{"result":{"id":1"#, None),
+            (r#"{"id":7"#, None),
             (r#"{"result":"unclosed \"#, None),
             ("{", None),
             ("", None),

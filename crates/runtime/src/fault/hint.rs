@@ -75,10 +75,7 @@ const TABLE: &[(Clue, &str)] = &[
         Clue::Stderr("permission denied"),
         "the server may not do something it needs; its own words above say what",
     ),
-    (
-        Clue::Status(401),
-        "run `wharf login {name}`, or add an `Authorization` header",
-    ),
+    (Clue::Status(401), "run `wharf login {name}`, or add an `Authorization` header"),
     (Clue::Status(403), "the server refuses these credentials; check the token and its scopes"),
     (
         Clue::Status(404),

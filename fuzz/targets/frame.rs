@@ -1,0 +1,65 @@
+//! Cuts an arbitrary stream into lines of bounded length. Whatever the chunks, every line comes out as plain splitting
+//! gives it, an overlong one is reported as lost in its place, and what waits for its end stays within the limit.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wharf_fuzz::Arrival;
+use wharf_mcp::frame::{Line, Lines};
+
+/// Room for one read, which the lines always make, and what their allocator rounds up to.
+const ROOM: usize = 256 << 10;
+
+/// How many limits' worth of a line are skipped, at least, before the stream is given up.
+const PATIENCE: usize = 4;
+
+fuzz_target!(|input: &[u8]| {
+    let Some(arrival) = Arrival::of(input) else { return };
+    let mut lines = Lines::new(arrival.limit);
+    // The last one has no newline.
+    let mut expected = arrival.stream.split(|byte| *byte == b'\n');
+    let mut lost: Option<&[u8]> = None;
+
+    for chunk in arrival.chunks() {
+        lines.space().extend_from_slice(chunk);
+        while let Some(line) = lines.next_line() {
+            match line {
+                Line::Whole(line) => {
+                    assert_eq!(Some(&line[..]), expected.next(), "another line was expected");
+                    assert!(line.len() <= arrival.limit, "a line over the limit came whole");
+                    lost = None;
+                }
+                Line::Lost { id, resumes: true } => {
+                    let line = expected.next().expect("there is a line to lose");
+                    assert!(line.len() > arrival.limit, "a line within the limit was lost");
+                    assert!(has(line, id), "the lost line has no id {id:?}");
+                    lost = Some(line);
+                }
+                Line::Lost { id, resumes: false } => {
+                    // It may be the one that was reported before, when its id was found.
+                    let mut suspects = lost.into_iter().chain(expected.next());
+                    let overlong = |line: &[u8]| line.len() > PATIENCE * arrival.limit;
+                    let given_up = suspects.find(|line| overlong(line) && has(line, id));
+                    assert!(given_up.is_some(), "there was no reason to give up, {id:?}");
+                    return;
+                }
+            }
+        }
+        let space = lines.space();
+        assert!(space.len() <= arrival.limit, "{} bytes wait for a newline", space.len());
+        assert!(space.capacity() <= ROOM, "{} bytes are held", space.capacity());
+    }
+
+    let rest = expected.next();
+    assert!(rest.or(lost).is_some(), "a line came before its end");
+    let whole = rest.filter(|rest| !rest.is_empty() && rest.len() <= arrival.limit);
+    assert_eq!(lines.finish().as_deref(), whole, "the last line differs");
+    assert_eq!(expected.next(), None, "a line never came");
+});
+
+/// Whether an id that was found stands in the line, and not only its first digits.
+fn has(line: &[u8], id: Option<u64>) -> bool {
+    let mut numbers =
+        line.split(|byte| !byte.is_ascii_digit()).filter_map(|digits| str::from_utf8(digits).ok());
+    id.is_none() || numbers.any(|digits| digits.parse().ok() == id)
+}
