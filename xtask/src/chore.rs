@@ -72,7 +72,7 @@ Works with a stable toolchain and a C++ compiler; cargo-fuzz is not needed.
 ";
 
 const BENCH_HELP: &str = "\
-Run the benchmarks of the program.
+Run the benchmarks of the loader and of the wire.
 
 Usage: cargo xtask bench
 ";
@@ -181,7 +181,7 @@ mod tests {
         check("provision", "Provision");
         check("provision node", "error: unexpected `node`");
         check("generate", "Generate");
-        check("bench -h", "Run the benchmarks of the program.");
+        check("bench -h", "Run the benchmarks of the loader and of the wire.");
         check("tset", "error: there is no chore `tset`");
         check("fuzz", "Fuzz { target: None, effort: Explore { runs: 10000 } }");
         check("fuzz load --runs 2_000", "Fuzz { target: Some(\"load\"), effort: Explore { runs: 2000 } }");

@@ -55,9 +55,9 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
         Chore::Provision => provision::all(checkout.tools(), steps),
         Chore::Generate => generate::all(&checkout, steps),
         Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
-        Chore::Bench => {
-            steps.run("benchmarks", || checkout.cargo(["bench", "--locked", "--package", "wharf"]))
-        }
+        Chore::Bench => steps.run("benchmarks", || {
+            checkout.cargo(["bench", "--locked", "--package", "wharf", "--package", "wharf-mcp", "--benches"])
+        }),
     }
 }
 
