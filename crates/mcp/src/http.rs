@@ -43,6 +43,8 @@ pub struct Endpoint {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Whether the server is told when we leave.
     pub terminate_on_close: bool,
+    /// How long a stream of events may be silent; without it, only a request's deadline counts.
+    pub read_timeout: Option<Duration>,
     /// The longest message it may send.
     pub frame_limit: usize,
     /// The connections, shared with other endpoints.
@@ -82,6 +84,7 @@ impl Endpoint {
             headers: HeaderMap::new(),
             authorizer: None,
             terminate_on_close: true,
+            read_timeout: None,
             frame_limit: FRAME_LIMIT,
             client,
         }

@@ -4,6 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 use wharf_mcp::{
@@ -101,7 +102,14 @@ fn write(data: &str, mime_type: &str, number: usize, folder: &Path) -> Result<Pa
     let extension: String = kind.chars().take_while(char::is_ascii_alphanumeric).take(8).collect();
     let extension = if extension.is_empty() { "bin".to_owned() } else { extension };
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    let path = folder.join(format!("content-{}.{extension}", number + 1));
-    fs::write(&path, bytes).map_err(|error| error.to_string())?;
-    Ok(path)
+    // What an earlier call saved is not overwritten.
+    for number in number + 1.. {
+        let path = folder.join(format!("content-{number}.{extension}"));
+        match fs::File::create_new(&path).and_then(|mut file| file.write_all(&bytes)) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err("every name is taken".to_owned())
 }

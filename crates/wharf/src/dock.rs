@@ -17,6 +17,9 @@ use wharf_runtime::{
 /// How long a connection may take to stand, where an entry does not say.
 const CONNECT: Duration = Duration::from_secs(30);
 
+/// How long what cannot be cancelled is waited for in the end.
+const LEAVING: Duration = Duration::from_millis(200);
+
 /// The servers of one agent file.
 pub(crate) struct Dock {
     pub(crate) output: Output,
@@ -70,12 +73,15 @@ pub(crate) fn run(
         None => Arc::new(Declines),
     };
     let dock = Dock { output, plan, ground, consent };
-    runtime.block_on(async {
+    let exit = runtime.block_on(async {
         tokio::select! {
             exit = work(dock) => exit,
             exit = interrupted() => exit,
         }
-    })
+    });
+    // A question to the person may still wait for a line that never comes.
+    runtime.shutdown_timeout(LEAVING);
+    exit
 }
 
 impl Dock {

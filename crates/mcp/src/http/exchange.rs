@@ -227,7 +227,7 @@ impl Context {
         events: &mut Events,
         id: Option<u64>,
     ) -> Result<bool, Failure> {
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while let Some(chunk) = self.next_chunk(response).await? {
             let heard = events.push(&chunk).map_err(|_| too_long())?;
             for event in heard.into_iter().filter(|event| event.kind == "message" && !event.data.is_empty()) {
                 if matches!(self.pass_on(&event.data, id.unwrap_or_default()).await?, Heard::Answer) {
@@ -236,6 +236,21 @@ impl Context {
             }
         }
         Ok(false)
+    }
+
+    /// The next part of a stream; `None` when it has ended, in whichever way.
+    async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+        let chunk = response.chunk();
+        match self.endpoint.read_timeout {
+            None => Ok(chunk.await.ok().flatten()),
+            Some(patience) => match time::timeout(patience, chunk).await {
+                Ok(chunk) => Ok(chunk.ok().flatten()),
+                Err(_) => {
+                    let what = "the server's stream was silent for too long";
+                    Err(Failure::new(Class::Timeout, Phase::Request, Sent::Unknown, what))
+                }
+            },
+        }
     }
 
     /// Passes on one frame, and says whether it was the answer to `id`.

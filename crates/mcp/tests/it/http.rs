@@ -3,9 +3,9 @@
 use crate::{eras::options, fake_http::FakeHttp};
 use std::time::{Duration, Instant};
 use wharf_mcp::{
-    Failure, News, Options, Raw, Request, Session,
+    Class, Failure, News, Options, Raw, Request, Session,
     http::{Client, Endpoint},
-    session::{Connected, Era, EraHint},
+    session::{ClientInfo, Connected, Era, EraHint},
 };
 
 const LEGACY: &str = r#"
@@ -233,4 +233,30 @@ async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
         assert_eq!(repeated, keys == twice);
         assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
     }
+}
+
+/// A stream that says nothing is given up after its own time, long before the deadline.
+#[tokio::test]
+async fn a_silent_stream_is_not_waited_for() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
+    let silent = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let mut endpoint = Endpoint::new(url, Client::new(Duration::from_secs(5)).unwrap());
+    endpoint.read_timeout = Some(Duration::from_millis(100));
+    let client = ClientInfo { name: "test".into(), version: "0".into() };
+    let era = EraHint::Only(Era::Modern);
+    let options = Options { era, ..Options::new(client) };
+    let failure = tokio::select! {
+        connected = Session::connect(&endpoint, &options) => connected.expect_err("nobody speaks"),
+        () = silent => unreachable!("it never ends"),
+    };
+    assert_eq!(failure.class, Class::Timeout, "{failure}");
+    assert!(failure.what.contains("silent"), "{failure}");
 }

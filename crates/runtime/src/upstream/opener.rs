@@ -37,6 +37,7 @@ pub(super) fn open(
             endpoint.headers = headers(remote)?;
             endpoint.authorizer = credentials::authorizer(remote, ground);
             endpoint.terminate_on_close = *terminate_on_close;
+            endpoint.read_timeout = remote.sse_read_timeout;
             Ok((Box::new(endpoint), None))
         }
     }
