@@ -47,6 +47,9 @@ fn main() -> ExitCode {
     }
 }
 
+const BENCHMARKS: [&str; 7] =
+    ["bench", "--locked", "--package", "wharf", "--package", "wharf-mcp", "--benches"];
+
 fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
     match chore {
@@ -55,10 +58,19 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
         Chore::Provision => provision::all(checkout.tools(), steps),
         Chore::Generate => generate::all(&checkout, steps),
         Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
-        Chore::Bench => steps.run("benchmarks", || {
-            checkout.cargo(["bench", "--locked", "--package", "wharf", "--package", "wharf-mcp", "--benches"])
-        }),
+        Chore::Idle => idle(&checkout, steps),
+        Chore::Bench => {
+            provision::all(checkout.tools(), steps)?;
+            steps.run("benchmarks", || checkout.cargo(BENCHMARKS))
+        }
     }
+}
+
+/// Two minutes, in the program as it is shipped.
+fn idle(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
+    const HOST: [&str; 7] = ["test", "--locked", "--release", "--package", "wharf", "--test", "host"];
+    provision::all(checkout.tools(), steps)?;
+    steps.run("idle", || checkout.cargo(HOST.iter().chain(&["--", "idle", "120"])))
 }
 
 /// Two runs of cargo, because `--all-targets` leaves the doc tests out.

@@ -7,6 +7,7 @@
 
 mod containers;
 mod npm;
+mod postgres;
 mod python;
 mod system;
 
@@ -34,6 +35,8 @@ enum Recipe {
     NpxCache(&'static [&'static str]),
     /// The cache of uvx, with these servers.
     UvxCache(&'static [&'static str]),
+    /// PostgreSQL: what the machine has, else this version of what is packed for npm.
+    Postgres(&'static str),
 }
 
 const PROVISIONS: &[Provision] = &[
@@ -54,6 +57,8 @@ const PROVISIONS: &[Provision] = &[
             "supergateway@4",
         ]),
     },
+    Provision { name: "inspector", recipe: Recipe::Npm(&["@modelcontextprotocol/inspector@2.12.0"]) },
+    Provision { name: "postgres", recipe: Recipe::Postgres("18.4.0-beta.17") },
     Provision { name: "uvx", recipe: Recipe::UvxCache(&["mcp-server-time", "mcp-server-git"]) },
 ];
 
@@ -79,7 +84,9 @@ pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
 
 impl Provision {
     fn is_ready(&self, folder: &Path) -> bool {
-        fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == self.stamp())
+        let filled = fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == self.stamp());
+        // What belongs to the machine may leave it again.
+        filled && (!matches!(self.recipe, Recipe::Postgres(_)) || postgres::is_there(folder))
     }
 
     fn stamp(&self) -> String {
@@ -96,6 +103,7 @@ impl Provision {
             Recipe::Python(packages) => python::install(folder, packages)?,
             Recipe::NpxCache(packages) => npm::fill_cache(folder, packages)?,
             Recipe::UvxCache(servers) => python::fill_cache(folder, "python", servers)?,
+            Recipe::Postgres(version) => postgres::install(folder, version)?,
         }
         let stamp = folder.join(STAMP);
         fs::write(&stamp, self.stamp()).map_err(|error| could_not("write", &stamp, &error))

@@ -3,7 +3,7 @@
 //! Reading is one pass over the frame. What is not a message is told apart here too, because only the bytes can say
 //! it: a blank line, a server's chatter on its stdout, and a message that got damaged on the way.
 
-use crate::{Raw, salvage};
+use crate::{Raw, json::Members, salvage};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -276,6 +276,9 @@ fn read_error(frame: &Bytes, error: &RawValue) -> Option<RpcError> {
 }
 
 fn unreadable(frame: &Bytes, error: &serde_json::Error) -> Reading {
+    if error.is_data() && error.to_string().starts_with("duplicate field `id`") {
+        return Reading::Garbled { id: only_id(frame), why: "a message has two ids".into() };
+    }
     if error.is_eof() && salvage::request_id(frame).is_none() {
         return garbled(frame, "a message is cut short, or contains newlines");
     }
@@ -283,6 +286,14 @@ fn unreadable(frame: &Bytes, error: &serde_json::Error) -> Reading {
         return garbled(frame, format!("a message is not valid JSON: {error}"));
     }
     Reading::Noise
+}
+
+/// The id of a message that has several, if they are the same: else any of them may be the one that was meant.
+fn only_id(frame: &[u8]) -> Option<u64> {
+    let Members(members) = serde_json::from_slice(frame).ok()?;
+    let mut ids = members.iter().filter(|(name, _)| name == "id").map(|(_, id)| id.get());
+    let first = ids.next()?;
+    ids.all(|id| id == first).then(|| salvage::number(first.as_bytes()))?
 }
 
 fn claims_to_be_a_message(frame: &[u8]) -> bool {

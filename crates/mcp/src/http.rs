@@ -13,9 +13,10 @@ use crate::{
 };
 use ::http::{HeaderMap, HeaderValue};
 pub use client::Client;
+use client::is_not_http;
 pub(crate) use client::no_response;
-pub(crate) use exchange::is_stream;
 use exchange::{Done, Exchange};
+pub(crate) use exchange::{is_stream, refusal};
 pub use headers::{decode_value, encode_value};
 use std::{
     collections::HashMap,

@@ -15,6 +15,7 @@ mod news;
 mod pages;
 mod rounds;
 mod terms;
+mod until;
 mod wire;
 
 use crate::{Failure, Goodbye, Opener, Outbound, Phase, Raw};
@@ -22,10 +23,15 @@ pub use host::{Answering, Host, NoHost, Roots};
 pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
 pub use pages::{List, ListLimits, Listing};
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 pub(crate) use terms::{BATCHING, LEGACY};
 pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms};
 use tokio::{task::JoinSet, time::Instant};
+use until::Until;
 use wire::Wire;
 pub use wire::{OnProgress, Progress};
 
@@ -83,6 +89,7 @@ pub struct Request {
     method: Cow<'static, str>,
     params: Option<Raw>,
     deadline: Option<Instant>,
+    quiet: Option<Duration>,
     on_progress: Option<OnProgress>,
     name: Option<String>,
     header_params: Vec<(String, String)>,
@@ -151,13 +158,15 @@ impl Session {
     /// Asks once. In the 2026-07-28 era the result may be a demand for more input.
     pub async fn exchange(&self, request: Request) -> Result<Raw, Failure> {
         let deadline = self.deadline(&request);
-        let Request { method, params, on_progress, name, header_params, .. } = request;
+        let Request { method, params, quiet, on_progress, name, header_params, .. } = request;
+        let until = quiet.map_or_else(|| Until::from(deadline), |quiet| Until::quiet_for(quiet, deadline));
+        let on_progress = until.listening(on_progress);
         let id = self.wire.next_id();
         let token = on_progress.is_some().then_some(id);
         let params = meta::with_meta(params, self.settings.meta.as_deref(), token);
         let routing = self.terms.routing(name, header_params);
         let message = Outbound::Request { id, method, params, routing };
-        self.wire.exchange(message, deadline, on_progress).await
+        self.wire.exchange(message, until, on_progress).await
     }
 
     /// Says something that needs no answer.
@@ -181,6 +190,11 @@ impl Session {
         self.wire.is_over()
     }
 
+    /// How many requests the server has been asked, or is about to be, and has not answered.
+    pub fn unanswered(&self) -> usize {
+        self.wire.shared().unanswered.load(Ordering::Acquire)
+    }
+
     fn deadline(&self, request: &Request) -> Instant {
         request.deadline.unwrap_or_else(|| Instant::now() + self.settings.request_timeout)
     }
@@ -201,6 +215,7 @@ impl Request {
             method: method.into(),
             params: None,
             deadline: None,
+            quiet: None,
             on_progress: None,
             name: None,
             header_params: Vec::new(),
@@ -243,6 +258,13 @@ impl Request {
     #[must_use]
     pub fn by(mut self, deadline: Instant) -> Request {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// To be given up after this much silence: progress is not silence. Never later than its deadline.
+    #[must_use]
+    pub fn quiet_for(mut self, quiet: Duration) -> Request {
+        self.quiet = Some(quiet);
         self
     }
 

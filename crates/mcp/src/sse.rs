@@ -1,22 +1,25 @@
 //! Servers of 2024-11-05: one stream of events from the server, and a place to POST to that it names.
 
 use crate::{
-    Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase,
+    Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
     events::{Event, Events},
     frame::FRAME_LIMIT,
-    http::Client,
+    http::{Client, refusal},
     link::{FarEnd, Verdict, hear},
     oauth::{self, Authorizer},
 };
 use ::http::{HeaderMap, header};
 use bytes::BytesMut;
 use reqwest::Response;
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time};
 use url::Url;
 
 /// How long the server may take to accept a message; the answer comes on the stream.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many messages may wait for the one that is under way.
+const WAITING: usize = 64;
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ struct Stream {
     endpoint: Endpoint,
     response: Response,
     events: Events,
-    waiting: std::collections::VecDeque<Event>,
+    waiting: VecDeque<Event>,
 }
 
 impl Endpoint {
@@ -118,23 +121,30 @@ impl Stream {
 }
 
 async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
-    let mut posts = JoinSet::new();
-    // One message is on its way at a time, so that they arrive in order.
+    let mut posts = Posts::new(stream.endpoint.clone(), place, far_end.written.clone());
+    // What the session has no room for yet. Posting goes on meanwhile: the session may have no room because it waits for
+    // that.
+    let mut held = None;
     let goodbye = loop {
         tokio::select! {
-            message = far_end.outbound.recv(), if posts.is_empty() => match message {
-                Some(message) => drop(posts.spawn(post(stream.endpoint.clone(), place.clone(), message))),
+            Ok(permit) = far_end.inbound.reserve(), if held.is_some() => {
+                if let Some(heard) = held.take() {
+                    permit.send(heard);
+                }
+            }
+            message = far_end.outbound.recv(), if posts.have_room() => match message {
+                Some(message) => posts.take(message),
                 None => return Goodbye::because("we hung up"),
             },
-            Some(posted) = posts.join_next() => {
-                far_end.written.add(1);
+            Some(posted) = posts.under_way.join_next() => {
+                posts.send_next();
                 if let Ok(Some(failed)) = posted {
                     let _ = far_end.inbound.send(failed).await;
                 }
             }
-            event = stream.next() => match event {
+            event = stream.next(), if held.is_none() => match event {
                 Ok(event) if event.kind == "message" => match hear(&event.data) {
-                    Verdict::Deliver(heard) => drop(far_end.inbound.send(heard).await),
+                    Verdict::Deliver(heard) => held = Some(heard),
                     Verdict::Noise => {}
                     Verdict::Breach(why) => break Goodbye::breach(why),
                 },
@@ -149,26 +159,77 @@ async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
     goodbye
 }
 
+/// What is on its way to the server: one message at a time, so that they arrive in order.
+struct Posts {
+    endpoint: Endpoint,
+    place: Url,
+    written: Written,
+    under_way: JoinSet<Option<Inbound>>,
+    /// The request that is under way, if it is one.
+    request: Option<u64>,
+    waiting: VecDeque<Outbound>,
+}
+
+impl Posts {
+    fn new(endpoint: Endpoint, place: Url, written: Written) -> Posts {
+        let (under_way, request, waiting) = (JoinSet::new(), None, VecDeque::new());
+        Posts { endpoint, place, written, under_way, request, waiting }
+    }
+
+    fn have_room(&self) -> bool {
+        self.waiting.len() < WAITING
+    }
+
+    fn take(&mut self, message: Outbound) {
+        if let Outbound::Abandon { id } = message {
+            return self.abandon(id);
+        }
+        self.waiting.push_back(message);
+        self.send_next();
+    }
+
+    fn send_next(&mut self) {
+        if !self.under_way.is_empty() {
+            return;
+        }
+        let Some(message) = self.waiting.pop_front() else { return };
+        // Counted before it leaves: nobody can tell how much of a POST under way the server has seen.
+        self.written.add(1);
+        self.request = request_id(&message);
+        self.under_way.spawn(post(self.endpoint.clone(), self.place.clone(), message));
+    }
+
+    /// A server that does not take a request must not keep the next one from it, once nobody waits for the first.
+    fn abandon(&mut self, id: u64) {
+        self.written.add(1);
+        if self.request == Some(id) {
+            self.under_way.abort_all();
+        }
+    }
+}
+
+fn request_id(message: &Outbound) -> Option<u64> {
+    match message {
+        Outbound::Request { id, .. } => Some(*id),
+        _ => None,
+    }
+}
+
 /// Sends one message; says so if it was a request and the server did not take it.
 async fn post(endpoint: Endpoint, place: Url, message: Outbound) -> Option<Inbound> {
-    let id = match message {
-        Outbound::Request { id, .. } => Some(id),
-        Outbound::Abandon { .. } => return None,
-        _ => None,
-    };
+    let id = request_id(&message);
     let mut body = BytesMut::new();
     message.write(&mut body);
     let request = endpoint.client.0.post(place.clone()).headers(endpoint.headers);
     let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
-    let failure =
-        match time::timeout(POST_TIMEOUT, oauth::send(endpoint.authorizer.as_ref(), &place, request)).await {
-            Ok(Ok(response)) if response.status().is_success() => return None,
-            Ok(Ok(response)) => {
-                let status = response.status();
-                Failure::protocol(format!("the server answered {status}")).with_status(status.as_u16())
-            }
-            Ok(Err(failure)) => failure,
-            Err(_) => Failure::timeout(crate::Sent::Unknown),
-        };
+    let sending = async {
+        match oauth::send(endpoint.authorizer.as_ref(), &place, request).await {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(refusal(response).await),
+            Err(failure) => Some(failure),
+        }
+    };
+    let sent = time::timeout(POST_TIMEOUT, sending).await;
+    let failure = sent.unwrap_or_else(|_| Some(Failure::timeout(crate::Sent::Unknown)))?;
     id.map(|id| Inbound::Failed { id, failure })
 }

@@ -23,7 +23,7 @@ use crate::{Failure, Link, Opener, Opening, frame::FRAME_LIMIT};
 pub use charset::Charset;
 pub(crate) use charset::Transcoder;
 use process::Process;
-use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 #[cfg(target_os = "linux")]
 pub use supervise::supervise;
 
@@ -54,8 +54,19 @@ pub struct Command {
     /// A program that understands [`SUPERVISE`], as an absolute path. Without it, and anywhere but on Linux, the server is
     /// held by its process group alone, which it can leave.
     pub supervisor: Option<PathBuf>,
+    /// Who is told what the process does.
+    pub witness: Option<Arc<dyn Witness>>,
     /// A program and its arguments, run by the supervisor when nothing is left of the server; empty for none.
     pub last: Vec<OsString>,
+}
+
+/// Told what a server process does, from the task that serves its pipes: it must not block.
+pub trait Witness: Send + Sync + std::fmt::Debug {
+    /// It has started; the process id is the server's own, where that is known.
+    fn started(&self, pid: Option<u32>);
+
+    /// It wrote this line to stderr, without terminal escapes, cut if it is long.
+    fn wrote(&self, line: &str);
 }
 
 /// How long each step of the stop ladder waits before the next.
@@ -92,6 +103,7 @@ impl Command {
             frame_limit: FRAME_LIMIT,
             patience: Patience::default(),
             supervisor: None,
+            witness: None,
             last: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     reader::{Reader, Stop},
     stdio::Charset,
 };
-use std::time::Duration;
+use std::{io, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     time,
@@ -21,6 +21,15 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How many queued messages are taken at once.
 const TAKEN: usize = 64;
+
+enum Event {
+    /// So many messages; none when the session hung up.
+    Queued(usize),
+    Wrote(io::Result<usize>),
+    Read(io::Result<usize>),
+    /// The session has room for what it had none for.
+    Room,
+}
 
 /// Opens a link over streams that exist already: a socket, or a pair of pipes.
 pub fn link_over<R, W>(source: R, sink: W) -> Link
@@ -40,27 +49,30 @@ where
     let mut outbox = Outbox::new(Charset::UTF_8, far_end.written.clone());
     let mut queued = Vec::with_capacity(TAKEN);
     let goodbye = loop {
-        tokio::select! {
-            count = far_end.outbound.recv_many(&mut queued, TAKEN), if outbox.has_room() => match count {
-                0 => return hang_up(sink, far_end, outbox).await,
-                _ => queued.drain(..).for_each(|message| outbox.push(&message)),
-            },
+        let held = reader.is_held();
+        let event = tokio::select! {
+            count = far_end.outbound.recv_many(&mut queued, TAKEN), if outbox.has_room() => Event::Queued(count),
             // Also while the outbox is full and nothing more is taken from the session.
-            () = far_end.inbound.closed() => return hang_up(sink, far_end, outbox).await,
-            wrote = sink.write(outbox.bytes()), if outbox.is_waiting() => match wrote {
-                Ok(count @ 1..) => outbox.advance(count),
-                _ => break Goodbye::because(CLOSED),
+            () = far_end.inbound.closed() => Event::Queued(0),
+            wrote = sink.write(outbox.bytes()), if outbox.is_waiting() => Event::Wrote(wrote),
+            Ok(_) = far_end.inbound.reserve(), if held => Event::Room,
+            read = reader.fill(&mut source), if !held => Event::Read(read),
+        };
+        match event {
+            Event::Queued(0) => return hang_up(sink, far_end, outbox).await,
+            Event::Queued(_) => queued.drain(..).for_each(|message| outbox.push(&message)),
+            Event::Wrote(Ok(count @ 1..)) => outbox.advance(count),
+            Event::Read(Ok(1..)) | Event::Room => match reader.deliver(&far_end) {
+                Ok(()) => {}
+                Err(Stop::HungUp) => return hang_up(sink, far_end, outbox).await,
+                Err(Stop::Breach(why)) => break Goodbye::breach(why),
             },
-            read = reader.fill(&mut source) => match read {
-                Ok(1..) => match reader.deliver(&far_end).await {
-                    Ok(()) => {}
-                    Err(Stop::HungUp) => return hang_up(sink, far_end, outbox).await,
-                    Err(Stop::Breach(why)) => break Goodbye::breach(why),
-                },
-                _ => break Goodbye::because(CLOSED),
-            },
+            Event::Wrote(_) | Event::Read(_) => break Goodbye::because(CLOSED),
         }
     };
+    if reader.is_held() {
+        let _ = reader.deliver_all(&far_end).await;
+    }
     let _ = reader.finish(&far_end).await;
     let goodbye = Goodbye { noise: reader.noise, ..goodbye };
     let _ = far_end.inbound.send(Inbound::Gone(goodbye.clone())).await;

@@ -18,14 +18,17 @@ use futures_util::{
 };
 use std::time::Duration;
 use tls::Socket;
-use tokio::time;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time,
+};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
     tungstenite::{
         Error, Message, Utf8Bytes,
         client::IntoClientRequest,
         error::{CapacityError, ProtocolError, SubProtocolError},
-        protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
     },
 };
 use url::Url;
@@ -42,6 +45,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const SUB_PROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
 
 type Wire = WebSocketStream<Socket>;
+
+/// What a WebSocket runs over.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
@@ -77,9 +85,7 @@ impl Endpoint {
         if let Some(sub_protocol) = sub_protocol {
             request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, sub_protocol);
         }
-        let mut config = WebSocketConfig::default();
-        config.max_message_size = Some(self.frame_limit);
-        config.max_frame_size = Some(self.frame_limit);
+        let config = bounded(self.frame_limit);
         let socket = Socket::connect(&self.url).await?;
         let (wire, _) = client_async_with_config(request, socket, Some(config)).await?;
         Ok(wire)
@@ -108,7 +114,20 @@ impl Opener for Endpoint {
     }
 }
 
-async fn run(wire: Wire, far_end: FarEnd) -> Goodbye {
+/// A link over a stream on which a WebSocket has been agreed on already, with us as its client.
+pub async fn link_over<S: Stream + 'static>(stream: S, frame_limit: usize) -> Link {
+    let wire = WebSocketStream::from_raw_socket(stream, Role::Client, Some(bounded(frame_limit))).await;
+    Link::start(false, |far_end| run(wire, far_end))
+}
+
+fn bounded(frame_limit: usize) -> WebSocketConfig {
+    let mut config = WebSocketConfig::default();
+    config.max_message_size = Some(frame_limit);
+    config.max_frame_size = Some(frame_limit);
+    config
+}
+
+async fn run<S: Stream>(wire: WebSocketStream<S>, far_end: FarEnd) -> Goodbye {
     let (mut sink, mut stream) = wire.split();
     let FarEnd { mut outbound, inbound, written, .. } = far_end;
     let writing = async {
@@ -117,14 +136,15 @@ async fn run(wire: Wire, far_end: FarEnd) -> Goodbye {
             tokio::select! {
                 message = outbound.recv() => {
                     let Some(message) = message else { return };
-                    let mut taken = 1;
+                    // Counted before it leaves: of what breaks off, nobody can tell how much the server has seen.
+                    written.add(1);
                     let mut sent = feed(&mut sink, &message).await;
                     while sent.is_ok() && let Ok(message) = outbound.try_recv() {
+                        written.add(1);
                         sent = feed(&mut sink, &message).await;
-                        taken += 1;
                     }
-                    if sent.is_ok() && sink.flush().await.is_ok() {
-                        written.add(taken);
+                    if sent.is_ok() {
+                        let _ = sink.flush().await;
                     }
                 }
                 _ = ping.tick() => drop(sink.send(Message::Ping(Bytes::new())).await),
@@ -150,7 +170,10 @@ async fn run(wire: Wire, far_end: FarEnd) -> Goodbye {
     }
 }
 
-async fn feed(sink: &mut SplitSink<Wire, Message>, message: &crate::Outbound) -> Result<(), Error> {
+async fn feed<S: Stream>(
+    sink: &mut SplitSink<WebSocketStream<S>, Message>,
+    message: &crate::Outbound,
+) -> Result<(), Error> {
     let mut text = BytesMut::new();
     message.write(&mut text);
     match Utf8Bytes::try_from(text.freeze()) {
@@ -160,7 +183,10 @@ async fn feed(sink: &mut SplitSink<Wire, Message>, message: &crate::Outbound) ->
 }
 
 /// Passes on what the server says until it has gone.
-async fn read(stream: &mut SplitStream<Wire>, inbound: &tokio::sync::mpsc::Sender<Inbound>) -> Goodbye {
+async fn read<S: Stream>(
+    stream: &mut SplitStream<WebSocketStream<S>>,
+    inbound: &tokio::sync::mpsc::Sender<Inbound>,
+) -> Goodbye {
     loop {
         let message = match time::timeout(SILENCE, stream.next()).await {
             Err(_) => return Goodbye::because("the server was silent for too long"),

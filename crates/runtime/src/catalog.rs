@@ -1,133 +1,273 @@
 //! What servers offer, under the names that people and models use.
+//!
+//! A [`Catalog`] is a snapshot: the curator makes a new one when something has changed, and whoever holds an old one
+//! keeps it.
 
-use crate::{config::Source, names::shown_names};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+mod lookup;
+mod offer;
+
+use crate::{berth::Berth, config::Source, fault::Fault, names::shown_names};
+pub(crate) use lookup::Lookup;
+pub use offer::{Offer, OfferedTool};
+use std::{ops::Deref, sync::Arc};
 use wharf_mcp::{
-    Failure, Raw, Session,
-    model::{Item, Prompt, Resource, Template, Tool},
+    Raw,
+    model::{Item, Prompt, Resource, Template},
     session::List,
 };
 
-/// The longest description that is shown.
-const LONGEST_DESCRIPTION: usize = 16 * 1024;
-
-/// What one server offers, as it lists it.
+/// What all sources offer, at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Offer {
-    /// Its tools.
-    pub tools: Vec<Item<Tool>>,
-    /// Its prompts.
-    pub prompts: Vec<Item<Prompt>>,
-    /// Its resources.
-    pub resources: Vec<Item<Resource>>,
-    /// Its resource templates.
-    pub templates: Vec<Item<Template>>,
+pub struct Catalog {
+    /// How often it has changed.
+    pub revision: u64,
+    /// The tools, sources in their order, tools as their servers list them.
+    pub tools: Vec<Arc<ToolEntry>>,
+    /// The prompts.
+    pub prompts: Vec<PromptEntry>,
+    /// The resources.
+    pub resources: Vec<Sourced<Resource>>,
+    /// The resource templates.
+    pub templates: Vec<Sourced<Template>>,
+    /// What was listed beside those and cannot be read.
+    pub odd: Vec<Odd>,
+    pub(crate) pages: Vec<Page>,
+    /// Which edition of the sources it knows.
+    pub(crate) edition: u64,
+    lookup: Lookup,
 }
 
-/// One tool of one source.
+/// One tool of one source. Reads as what the source offers.
 #[derive(Clone, Debug)]
 pub struct ToolEntry {
     /// The shown name, unique in its catalog.
     pub name: String,
-    /// The name on the wire.
-    pub wire_name: String,
     /// The source, as its entry names it.
     pub source: String,
-    /// What it does.
-    pub description: Option<String>,
-    /// The tool, unless it is quarantined.
-    pub tool: Option<Tool>,
-    /// SHA-256 over the canonical JSON of its definition.
-    pub definition_hash: String,
-    /// Why it cannot be called.
-    pub quarantined: Option<String>,
+    /// Whether a model may be offered it: what `allow` and `deny` say.
+    pub for_models: bool,
+    offered: Arc<OfferedTool>,
+    berth: Arc<Berth>,
 }
 
-impl Offer {
-    /// Asks a server for some of its lists.
-    pub async fn read(session: &Session, lists: &[List]) -> Result<Offer, Failure> {
-        let mut offer = Offer::default();
-        for list in lists {
-            let listing = session.list(*list).await?;
-            match list {
-                List::Tools => offer.tools = listing.read(),
-                List::Prompts => offer.prompts = listing.read(),
-                List::Resources => offer.resources = listing.read(),
-                List::Templates => offer.templates = listing.read(),
-            }
+/// One prompt of one source.
+#[derive(Clone, Debug)]
+pub struct PromptEntry {
+    /// The shown name, unique in its catalog.
+    pub name: String,
+    /// The source, as its entry names it.
+    pub source: String,
+    /// The prompt.
+    pub prompt: Prompt,
+    pub(crate) berth: Arc<Berth>,
+}
+
+/// Something that is named by where it is.
+#[derive(Clone, Debug)]
+pub struct Sourced<T> {
+    /// The source, as its entry names it.
+    pub source: String,
+    /// The thing.
+    pub item: T,
+}
+
+/// Something that a source lists and that cannot be read.
+#[derive(Clone, Debug)]
+pub struct Odd {
+    /// The source, as its entry names it.
+    pub source: String,
+    /// In which list it stands.
+    pub list: List,
+    /// Its text.
+    pub raw: Raw,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// How far reading a source's lists has got.
+#[derive(Clone, Debug, Default)]
+pub enum Discovery {
+    /// Not wanted yet: the source starts with its first call.
+    #[default]
+    Asleep,
+    /// On the way.
+    Pending,
+    /// The lists are as the source last gave them.
+    Done,
+    /// It did not work; what was known before stays.
+    Failed(Arc<Fault>),
+}
+
+/// What the curator knows of one source.
+#[derive(Clone, Debug)]
+pub(crate) struct Sheet {
+    pub(crate) page: Page,
+    pub(crate) offer: Offer,
+}
+
+/// One source in the catalog.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) berth: Arc<Berth>,
+    pub(crate) discovery: Discovery,
+    /// How often reading its lists has come to an end, good or bad.
+    pub(crate) reads: u64,
+}
+
+impl Catalog {
+    /// What these sheets make together.
+    pub(crate) fn assemble(revision: u64, edition: u64, sheets: &[Sheet]) -> Catalog {
+        let tools = tools(sheets);
+        let lookup = Lookup::new(&tools);
+        Catalog {
+            revision,
+            edition,
+            prompts: prompts(sheets),
+            resources: sourced(sheets, |it| &it.resources),
+            templates: sourced(sheets, |it| &it.templates),
+            odd: odd(sheets),
+            pages: sheets.iter().map(|it| it.page.clone()).collect(),
+            lookup,
+            tools,
         }
-        Ok(offer)
+    }
+
+    /// The tool of this name: the shown one, `source:tool`, or a bare name that only one source has.
+    pub fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.lookup.find(name).map(|at| &self.tools[at])
+    }
+
+    /// The tools that are called so on the wire.
+    pub fn tools_called<'a>(&'a self, wire_name: &'a str) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
+        self.tools.iter().filter(move |it| it.wire_name == wire_name)
+    }
+
+    /// The prompt of this name, by the same rules.
+    pub fn prompt(&self, name: &str) -> Option<&PromptEntry> {
+        let id = |it: &&PromptEntry| {
+            name.strip_prefix(it.source.as_str()).and_then(|it| it.strip_prefix(':')) == Some(&it.prompt.name)
+        };
+        let found = self.prompts.iter().find(|it| it.name == name).or_else(|| self.prompts.iter().find(id));
+        found.or_else(|| {
+            let mut bare = self.prompts.iter().filter(|it| it.prompt.name == name);
+            bare.next().filter(|_| bare.next().is_none())
+        })
+    }
+
+    /// How far reading each source's lists has got.
+    pub fn discovery(&self, source: &str) -> Option<&Discovery> {
+        self.page(source).map(|it| &it.discovery)
+    }
+
+    /// Whether every source has been heard, or has failed.
+    pub fn is_settled(&self) -> bool {
+        self.pages.iter().all(|it| !matches!(it.discovery, Discovery::Pending))
+    }
+
+    pub(crate) fn page(&self, source: &str) -> Option<&Page> {
+        self.pages.iter().find(|it| &**it.berth.name() == source)
     }
 }
 
-/// The tools of several sources under their shown names, sources in their order, tools as their servers list them.
-pub fn tools<'a>(offers: impl Iterator<Item = (&'a Source, &'a Offer)>) -> Vec<ToolEntry> {
-    let listed: Vec<(&Source, &Item<Tool>)> =
-        offers.flat_map(|(source, offer)| offer.tools.iter().map(move |it| (source, it))).collect();
-    let wire: Vec<String> = listed.iter().map(|(_, it)| wire_name(it)).collect();
-    let named = listed.iter().zip(&wire);
-    let names = shown_names(
-        named.map(|((source, _), wire)| (source.name.expose(), source.prefix.expose(), wire.as_str())),
-    );
-    let entries = listed.into_iter().zip(wire.iter().cloned()).zip(names);
-    entries.map(|(((source, item), wire_name), name)| entry(source, item, wire_name, name)).collect()
+impl ToolEntry {
+    /// `source:tool`, which never changes.
+    pub fn id(&self) -> String {
+        format!("{}:{}", self.source, self.wire_name)
+    }
+
+    pub(crate) fn berth(&self) -> &Arc<Berth> {
+        &self.berth
+    }
+
+    /// The arguments that have to be repeated in headers.
+    pub(crate) fn header_params(&self, arguments: Option<&Raw>) -> Vec<(String, String)> {
+        self.tool.as_ref().map(|it| it.header_params(arguments)).unwrap_or_default()
+    }
 }
 
-fn entry(source: &Source, item: &Item<Tool>, wire_name: String, name: String) -> ToolEntry {
-    let (raw, tool, quarantined) = match item {
-        Item::Good(tool) => match tool.header_flaw() {
-            Some(flaw) => (&tool.raw, None, Some(flaw.to_owned())),
-            None => (&tool.raw, Some(tool.clone()), None),
-        },
-        Item::Odd(raw, why) => (raw, None, Some(why.clone())),
-    };
-    let description = raw.member("description").and_then(|it| it.decode::<String>().ok()).map(cut);
-    let source = source.name.shown().to_owned();
-    ToolEntry {
+impl Deref for ToolEntry {
+    type Target = OfferedTool;
+
+    fn deref(&self) -> &OfferedTool {
+        &self.offered
+    }
+}
+
+fn tools(sheets: &[Sheet]) -> Vec<Arc<ToolEntry>> {
+    let listed = || sheets.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.page.berth, tool)));
+    let named = listed().map(|(berth, tool)| {
+        let source = berth.source();
+        (source.name.expose(), source.prefix.expose(), tool.wire_name.as_str())
+    });
+    let names = shown_names(&named.collect::<Vec<_>>());
+    let entries = listed().zip(names).map(|((berth, offered), name)| {
+        let source = berth.source();
+        Arc::new(ToolEntry {
+            for_models: for_models(source, &offered.wire_name, &name),
+            source: source.name.expose().to_owned(),
+            offered: offered.clone(),
+            berth: berth.clone(),
+            name,
+        })
+    });
+    entries.collect()
+}
+
+/// Whether the entry's globs leave this tool to a model. They may speak of either name.
+fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
+    let fits = |globs: &[crate::Glob]| globs.iter().any(|it| it.matches(wire_name) || it.matches(name));
+    (source.allow.is_empty() || fits(&source.allow)) && !fits(&source.deny)
+}
+
+fn prompts(sheets: &[Sheet]) -> Vec<PromptEntry> {
+    let listed: Vec<(&Arc<Berth>, &Prompt)> =
+        sheets.iter().flat_map(|it| good(&it.offer.prompts).map(move |prompt| (&it.page.berth, prompt))).collect();
+    let named: Vec<(&str, &str, &str)> = listed
+        .iter()
+        .map(|(berth, it)| (berth.source().name.expose(), berth.source().prefix.expose(), it.name.as_str()))
+        .collect();
+    let entries = listed.iter().zip(shown_names(&named)).map(|((berth, prompt), name)| PromptEntry {
         name,
-        wire_name,
-        source,
-        description,
-        tool,
-        definition_hash: definition_hash(raw),
-        quarantined,
-    }
+        source: berth.source().name.expose().to_owned(),
+        prompt: (*prompt).clone(),
+        berth: (*berth).clone(),
+    });
+    entries.collect()
 }
 
-fn wire_name(item: &Item<Tool>) -> String {
+fn sourced<T: Clone>(sheets: &[Sheet], list: impl Fn(&Offer) -> &Vec<Item<T>>) -> Vec<Sourced<T>> {
+    let mut all = Vec::new();
+    for Sheet { page: Page { berth, .. }, offer } in sheets {
+        let source = berth.source().name.expose();
+        all.extend(good(list(offer)).map(|it| Sourced { source: source.to_owned(), item: it.clone() }));
+    }
+    all
+}
+
+fn odd(sheets: &[Sheet]) -> Vec<Odd> {
+    let mut all = Vec::new();
+    for Sheet { page: Page { berth, .. }, offer } in sheets {
+        let source = berth.source().name.expose();
+        let mut add = |list: List, (raw, why): (&Raw, &String)| {
+            all.push(Odd { source: source.to_owned(), list, raw: raw.clone(), why: why.clone() });
+        };
+        offer.prompts.iter().filter_map(flaw).for_each(|it| add(List::Prompts, it));
+        offer.resources.iter().filter_map(flaw).for_each(|it| add(List::Resources, it));
+        offer.templates.iter().filter_map(flaw).for_each(|it| add(List::Templates, it));
+    }
+    all
+}
+
+fn flaw<T>(item: &Item<T>) -> Option<(&Raw, &String)> {
     match item {
-        Item::Good(tool) => tool.name.clone(),
-        Item::Odd(raw, _) => {
-            raw.member("name").and_then(|it| it.decode().ok()).unwrap_or_else(|| "unnamed".to_owned())
-        }
+        Item::Good(_) => None,
+        Item::Odd(raw, why) => Some((raw, why)),
     }
 }
 
-fn cut(mut description: String) -> String {
-    description.truncate(description.floor_char_boundary(LONGEST_DESCRIPTION));
-    description
-}
-
-/// The same for the same definition, however its JSON is written.
-fn definition_hash(raw: &Raw) -> String {
-    let value: Value = raw.decode_or_default();
-    // What canonical JSON cannot say (a number beyond double) is hashed as it came.
-    let canonical = serde_json_canonicalizer::to_vec(&value).unwrap_or_else(|_| raw.as_bytes().to_vec());
-    Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hash_is_of_the_meaning() {
-        let hash = |text: &str| definition_hash(&Raw::parse(text.to_owned()).expect("JSON"));
-        assert_eq!(
-            hash(r#"{"name":"a","inputSchema":{}}"#),
-            hash(r#"{ "inputSchema": {}, "name": "\u0061" }"#)
-        );
-        assert_ne!(hash(r#"{"name":"a"}"#), hash(r#"{"name":"b"}"#));
-    }
+fn good<T>(items: &[Item<T>]) -> impl Iterator<Item = &T> {
+    items.iter().filter_map(|it| match it {
+        Item::Good(it) => Some(it),
+        Item::Odd(..) => None,
+    })
 }

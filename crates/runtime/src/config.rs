@@ -29,7 +29,7 @@ mod render;
 mod scalar;
 mod schema;
 mod settings;
-mod suggest;
+pub(crate) mod suggest;
 mod toml;
 mod url;
 mod variables;

@@ -1,13 +1,16 @@
 //! A failure of a server in the user's words: what failed, which server, which command or address, why, what to do.
 
 mod hint;
+mod stage;
 
 use crate::{
     config::{Endpoint, Program, Source},
     redact::Redactor,
 };
-use std::fmt;
-use wharf_mcp::{Class, Failure, Phase, Sent};
+pub use hint::{KnownCause, known_causes};
+pub use stage::{Stage, sent_word};
+use std::{fmt, time::Duration};
+use wharf_mcp::{Class, Exit, Failure, RpcError, Sent};
 
 /// How much of a server's last words is repeated.
 const TAIL_LINES: usize = 12;
@@ -28,9 +31,17 @@ pub struct Fault {
     /// What to do about it.
     pub hint: Option<String>,
     /// What was being done.
-    pub phase: Phase,
+    pub phase: Stage,
     /// Whether the request can have had an effect.
     pub sent: Sent,
+    /// How the server's process ended, if it did.
+    pub exit: Option<Exit>,
+    /// The error that the server answered with, as it came.
+    pub rpc: Option<RpcError>,
+    /// The HTTP status that the server answered with, where that explains it.
+    pub status: Option<u16>,
+    /// How long to wait before another try, where that is known.
+    pub retry_after: Option<Duration>,
 }
 
 /// The kinds of error, by the names they are known under.
@@ -42,8 +53,18 @@ pub enum FaultKind {
     Timeout,
     /// The server broke the protocol, or answered with an error.
     Protocol,
-    /// The server has no such tool.
+    /// There is no such tool.
     ToolNotFound,
+    /// The tool may not be called: it is quarantined.
+    Quarantined,
+    /// The arguments are not what the tool takes.
+    Arguments,
+    /// The source rests after too many failures.
+    Resting,
+    /// We are shutting down.
+    Closing,
+    /// The caller went away before there was an answer.
+    Abandoned,
 }
 
 impl Fault {
@@ -58,24 +79,77 @@ impl Fault {
             source: source.name.shown().to_owned(),
             target: target(source),
             cause: redactor.redact(&failure.what),
-            hint: hint::hint(source, failure, &stderr),
+            hint: hint::hint(source, failure),
             stderr: redactor.redact(&stderr),
-            phase: failure.phase,
+            phase: failure.phase.into(),
             sent: failure.sent,
+            exit: failure.goodbye.as_ref().and_then(|it| it.exit),
+            rpc: failure.rpc.clone(),
+            status: failure.status,
+            retry_after: None,
         }
+    }
+
+    /// A fault that no server has a part in.
+    pub(crate) fn ours(
+        kind: FaultKind,
+        phase: Stage,
+        cause: impl Into<String>,
+        hint: Option<String>,
+    ) -> Fault {
+        Fault {
+            kind,
+            source: String::new(),
+            target: String::new(),
+            cause: cause.into(),
+            stderr: String::new(),
+            hint,
+            phase,
+            sent: Sent::No,
+            exit: None,
+            rpc: None,
+            status: None,
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn closing() -> Fault {
+        Fault::ours(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
+    }
+
+    /// A call that was under way when we gave up waiting for it.
+    pub(crate) fn cut_off() -> Fault {
+        Fault { phase: Stage::Call, sent: Sent::Unknown, ..Fault::closing() }
+    }
+
+    /// A caller whose time was up before anything was sent: that says nothing about the source.
+    pub(crate) fn too_late() -> Fault {
+        let hint = "give it more time; a server that is being started goes on starting".to_owned();
+        Fault::ours(FaultKind::Timeout, Stage::Admit, "the server was not ready in time", Some(hint))
+    }
+
+    /// A call that never reached this source.
+    pub(crate) fn before(source: &Source, fault: Fault) -> Fault {
+        Fault { source: source.name.shown().to_owned(), target: target(source), ..fault }
     }
 
     /// What failed, on one line.
     pub fn message(&self) -> String {
-        format!("{} `{}` ({}): {}", self.doing(), self.source, self.target, self.cause)
+        match self.doing() {
+            Some(doing) => format!("{doing} `{}` ({}): {}", self.source, self.target, self.cause),
+            None => self.cause.clone(),
+        }
     }
 
-    fn doing(&self) -> &'static str {
+    /// What was being done with a server, if it came to that.
+    fn doing(&self) -> Option<&'static str> {
         match self.phase {
-            Phase::Open => "could not reach",
-            Phase::Handshake => "could not begin a session with",
-            Phase::Listing => "could not list what is offered by",
-            Phase::Request => "the request failed at",
+            Stage::Resolve | Stage::Check | Stage::Admit => None,
+            _ if self.source.is_empty() => None,
+            Stage::Open => Some("could not reach"),
+            Stage::Handshake => Some("could not begin a session with"),
+            Stage::Listing => Some("could not list what is offered by"),
+            Stage::Call => Some("the request failed at"),
         }
     }
 }
@@ -87,7 +161,9 @@ impl FaultKind {
             FaultKind::Connection => "MCPConnectionError",
             FaultKind::Timeout => "MCPTimeoutError",
             FaultKind::Protocol => "MCPProtocolError",
-            FaultKind::ToolNotFound => "MCPToolNotFoundError",
+            FaultKind::ToolNotFound | FaultKind::Quarantined => "MCPToolNotFoundError",
+            FaultKind::Resting => "MCPConnectionError",
+            FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned => "MCPError",
         }
     }
 }

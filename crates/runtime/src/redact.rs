@@ -4,6 +4,10 @@ use crate::{
     Text,
     config::{Endpoint, EnvOrigin, Plan, Source},
 };
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
+};
 
 /// Values shorter than this would be struck out of half of all words.
 const SHORTEST: usize = 6;
@@ -21,8 +25,9 @@ impl Redactor {
         let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
         let mut secrets: Vec<String> = model
             .chain(plan.sources.iter().flat_map(secrets))
-            .map(|it| it.expose().trim().to_owned())
+            .map(|it| it.expose().trim())
             .filter(|it| it.len() >= SHORTEST)
+            .flat_map(guises)
             .collect();
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
@@ -35,6 +40,22 @@ impl Redactor {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text }
         })
     }
+}
+
+/// A secret, and how it looks inside JSON, inside JSON inside JSON, in an address, in base64 and in hexadecimal.
+fn guises(secret: &str) -> Vec<String> {
+    let escaped = |text: &str| {
+        let quoted = serde_json::Value::from(text).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let once = escaped(secret);
+    let twice = escaped(&once);
+    let address: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let spaces = address.replace('+', "%20");
+    let base64 = BASE64_STANDARD_NO_PAD.encode(secret);
+    let base64_url = BASE64_URL_SAFE_NO_PAD.encode(secret);
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    vec![secret.to_owned(), once, twice, address, spaces, base64, base64_url, hex]
 }
 
 fn secrets(source: &Source) -> Vec<&Text> {
@@ -75,5 +96,7 @@ mod tests {
         let redactor = Redactor::of(&plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false))));
         assert_eq!(redactor.redact("key hunter2hunter2, visible"), "key ***, visible");
         assert_eq!(redactor.redact("sent Bearer literal!"), "sent ***!");
+        assert_eq!(redactor.redact("?a=Bearer%20literal&b=Bearer+literal"), "?a=***&b=***");
+        assert_eq!(redactor.redact("aHVudGVyMmh1bnRlcjI="), "***=");
     }
 }

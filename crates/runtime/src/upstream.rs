@@ -5,9 +5,10 @@ mod credentials;
 mod host;
 mod opener;
 mod program;
+mod workplace;
 
 use crate::{
-    config::{EraChoice, Source},
+    config::{Builtin, EraChoice, Source},
     fault::Fault,
     redact::Redactor,
 };
@@ -20,10 +21,13 @@ use std::{
     time::{Duration, Instant},
 };
 use wharf_mcp::{
-    Failure, Goodbye, Session, SessionTask,
+    Failure, Goodbye, Opener, Session, SessionTask,
     http::Client,
     session::{ClientInfo, Connected, Era, EraHint, NewsFeed, Options},
+    stdio::Witness,
 };
+use workplace::Workplace;
+pub use workplace::sweep;
 
 /// What every upstream of a process shares.
 #[derive(Clone, Debug)]
@@ -40,6 +44,32 @@ pub struct Ground {
     ///
     /// [`stdio::Command::supervisor`]: wharf_mcp::stdio::Command::supervisor
     pub supervisor: Option<PathBuf>,
+    /// The servers that are part of the program, if it has any.
+    pub builtins: Option<Arc<dyn Builtins>>,
+}
+
+/// How long a connection to a remote server may take to stand, where its entry does not say.
+const CONNECT: Duration = Duration::from_secs(30);
+
+impl Ground {
+    /// What a library user begins with: working directories are made in `scratch`, which need not exist; there are no
+    /// credentials, no builtin servers and no supervisor, and nothing is struck out of what servers say.
+    pub fn plain(scratch: impl Into<PathBuf>) -> Result<Ground, Failure> {
+        Ok(Ground {
+            scratch: scratch.into(),
+            http: Client::new(CONNECT)?,
+            credentials: None,
+            redactor: Arc::new(Redactor::default()),
+            supervisor: None,
+            builtins: None,
+        })
+    }
+}
+
+/// Opens the servers that are part of the program, which this crate does not know.
+pub trait Builtins: std::fmt::Debug + Send + Sync {
+    /// What opens this one.
+    fn opener(&self, builtin: Builtin) -> Box<dyn Opener>;
 }
 
 /// A source, and what it takes to reach it.
@@ -60,7 +90,14 @@ pub struct Live {
     pub took: Duration,
     task: SessionTask,
     /// The server's working directory, which goes with it.
-    workplace: Option<tempfile::TempDir>,
+    workplace: Option<Workplace>,
+}
+
+/// What a session leaves to be waited for.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    task: SessionTask,
+    workplace: Option<Workplace>,
 }
 
 impl Upstream {
@@ -74,11 +111,33 @@ impl Upstream {
         &self.source
     }
 
+    pub(crate) fn shared_source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    pub(crate) fn redactor(&self) -> &Arc<Redactor> {
+        &self.ground.redactor
+    }
+
     /// Starts or reaches the server and agrees with it on a protocol.
     pub async fn connect(&self, consent: Arc<dyn Consent>) -> Result<Live, Fault> {
+        self.visit(consent, None, None).await
+    }
+
+    /// The same, with a witness of what its process does, and the era that it spoke the last time.
+    pub(crate) async fn visit(
+        &self,
+        consent: Arc<dyn Consent>,
+        witness: Option<Arc<dyn Witness>>,
+        era: Option<Era>,
+    ) -> Result<Live, Fault> {
         let started = Instant::now();
-        let (opener, workplace) = opener::open(&self.source, &self.ground).map_err(|it| self.fault(&it))?;
-        let options = self.options(consent);
+        let opened = opener::open(&self.source, &self.ground, witness);
+        let (opener, workplace) = opened.map_err(|it| self.fault(&it))?;
+        let mut options = self.options(consent);
+        if let (EraHint::Auto, Some(era)) = (options.era, era) {
+            options.era = EraHint::Cached(era);
+        }
         let connected = Session::connect(&*opener, &options).await.map_err(|it| self.fault(&it))?;
         let Connected { session, task, news } = connected;
         Ok(Live { session, news, took: started.elapsed(), task, workplace })
@@ -108,12 +167,25 @@ impl Upstream {
 }
 
 impl Live {
+    /// The handle to ask with, and what is left to its owner.
+    pub(crate) fn split(self) -> (Session, NewsFeed, Wake) {
+        let Live { session, news, task, workplace, .. } = self;
+        (session, news, Wake { task, workplace })
+    }
+
     /// Hangs up and waits until the server is gone.
     pub async fn close(self) -> Arc<Goodbye> {
-        let Live { session, task, workplace, .. } = self;
+        let (session, _, wake) = self.split();
         drop(session);
-        let goodbye = task.join().await;
-        drop(workplace);
+        wake.gone().await
+    }
+}
+
+impl Wake {
+    /// Waits until the session is over and nothing is left of its server.
+    pub(crate) async fn gone(self) -> Arc<Goodbye> {
+        let goodbye = self.task.join().await;
+        drop(self.workplace);
         goodbye
     }
 }

@@ -1,8 +1,27 @@
-//! The tables: sources, calls, todos; SQLite or PostgreSQL.
+//! The tables: sources, tools, calls, todos; SQLite or PostgreSQL.
 //!
-//! What stands so far is the address of a database. This crate knows nothing of MCP and of no other crate here: its rows
-//! are plain.
+//! A [`Store`] is an open database. What is asked of it is the same for both engines, and so are the tables: one folder of
+//! migrations makes them. What a function has written when it returns is on the disk. This crate knows nothing of MCP and
+//! of no other crate here: its rows are plain.
 
+mod calls;
+mod clock;
+mod error;
+mod fold;
 mod location;
+mod migrate;
+mod rows;
+mod sources;
+mod sqlite;
+mod statement;
+mod store;
+mod todos;
+mod tools;
 
+pub use calls::{CallCursor, CallFilter, CallPage, CallRow};
+pub use error::StoreError;
 pub use location::{Location, LocationError};
+pub use sources::SourceRow;
+pub use store::Store;
+pub use todos::{Bounds, Found, NewTodo, Status, Todo, TodoChange, TodoFilter, TodosMark};
+pub use tools::{InventoryChange, ListedTool, ToolRow};

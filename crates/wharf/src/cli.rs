@@ -28,6 +28,12 @@ pub(crate) struct Common {
     /// Say nothing but errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
+    /// Log more: -v what is done, -vv what servers say, -vvv everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub(crate) verbose: u8,
+    /// How logs are written to stderr
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Colour,
@@ -58,6 +64,9 @@ pub(crate) enum Command {
     Tools {
         /// Only this server
         name: Option<String>,
+        /// Start nothing: list what was there the last time
+        #[arg(long)]
+        cached: bool,
     },
     /// List the prompts of all servers, or of one
     Prompts {
@@ -95,6 +104,8 @@ pub(crate) enum Command {
         #[arg(long)]
         logout: bool,
     },
+    /// Serve the built-in Todo server to other programs
+    Todo(TodoArgs),
     /// Print the JSON Schema of agent.yaml, for editors
     Schema,
     /// Print completions for a shell
@@ -120,6 +131,39 @@ pub(crate) struct CallArgs {
     /// Write pictures, sound and other binary content into this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TodoArgs {
+    /// How clients come in
+    #[arg(long, value_name = "TRANSPORT", default_value = "stdio")]
+    pub(crate) transport: TodoTransport,
+    /// Where to listen, for every transport but stdio
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7374")]
+    pub(crate) listen: String,
+    /// Where the todos are: sqlite:PATH or postgres://… [default: wharf.db in $WHARF_HOME]
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TodoTransport {
+    /// Our stdin and stdout
+    Stdio,
+    /// Streamable HTTP, at /mcp
+    Http,
+    /// The older HTTP with server-sent events, at /sse
+    Sse,
+    /// WebSocket, at /ws
+    Websocket,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for people
+    Text,
+    /// A JSON document per line
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,20 +11,23 @@ mod login;
 mod prompt;
 mod read;
 mod schema;
+mod todo;
 
 use crate::{
     cli::{Cli, Command, Common},
     dock,
     exit::Exit,
+    logs,
     output::Output,
     surroundings::{Surroundings, read_agent_file},
 };
-use wharf_runtime::config::{Diagnostics, Plan, load};
+use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
 
 /// Runs one command to its end.
 pub(crate) fn run(cli: Cli) -> Exit {
     let Cli { common, command } = cli;
     let output = Output { json: common.json, quiet: common.quiet, colour: common.color };
+    logs::begin(&common, matches!(command, Command::Todo(_)));
     let around = match Surroundings::look() {
         Ok(around) => around,
         Err(error) => {
@@ -37,8 +40,12 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Check { strict } => check::run(&common, strict, &around, output),
         Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
         Command::Doctor => dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock))),
-        Command::Tools { name } => {
-            dock::run(&common, &around, output, |dock| Box::pin(list::tools(dock, name)))
+        Command::Tools { name, cached: true } => {
+            list::cached(&around.remembered(&common.file), name.as_deref(), output)
+        }
+        Command::Tools { name, cached: false } => {
+            let remembered = around.remembered(&common.file);
+            dock::run(&common, &around, output, |dock| Box::pin(list::tools(dock, name, remembered)))
         }
         Command::Prompts { name } => {
             dock::run(&common, &around, output, |dock| Box::pin(list::prompts(dock, name)))
@@ -56,16 +63,18 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Login { name, logout } => {
             dock::run(&common, &around, output, |dock| Box::pin(login::run(dock, name, logout)))
         }
+        Command::Todo(args) => todo::run(&args, &around, output),
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
     }
 }
 
 /// Reads and loads the agent file with the operator's settings. Everything that is wrong is in the diagnostics.
-pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<Plan>, Diagnostics) {
+pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<(Plan, Settings)>, Diagnostics) {
     let loaded = around.settings(common.settings.as_deref()).and_then(|settings| {
         let text = read_agent_file(&common.file)?;
-        Ok(load(text, &around.env_for(&common.file, settings.grants)))
+        let (plan, diagnostics) = load(text, &around.env_for(&common.file, settings.grants.clone()));
+        Ok((plan.map(|it| (it, settings)), diagnostics))
     });
     loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
 }

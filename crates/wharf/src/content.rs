@@ -1,7 +1,7 @@
 //! Content of results, for people and for programs. Pictures and sound are saved or summed up, never poured out.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{
     fs,
     io::{self, Write},
@@ -39,39 +39,6 @@ pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Pa
         (None, Some(blob)) => binary("resource", blob, mime_type, number, save),
         (None, None) => format!("[{} is empty]", printable(&contents.uri)),
     }
-}
-
-/// Content in the shapes that programs know: text, image, audio, binary, and what is none of them as it came.
-pub(crate) fn to_json(blocks: &Blocks) -> Value {
-    blocks
-        .iter()
-        .map(|block| match block {
-            Item::Good(Block::Text(text)) => json!({ "type": "text", "text": text }),
-            Item::Good(Block::Image { data, mime_type }) => {
-                json!({ "type": "image", "data": data, "mime_type": mime_type })
-            }
-            Item::Good(Block::Audio { data, mime_type }) => {
-                json!({ "type": "audio", "data": data, "mime_type": mime_type })
-            }
-            Item::Good(Block::Resource(contents)) => contents_json(contents),
-            Item::Good(Block::Link { uri, mime_type, .. }) => {
-                json!({ "type": "binary", "data": "", "mime_type": mime_type, "uri": uri })
-            }
-            Item::Odd(raw, why) => json!({ "type": "unknown", "reason": why, "raw": value(raw) }),
-        })
-        .collect()
-}
-
-/// The contents of a resource: base64, and its text too where it has one.
-pub(crate) fn contents_json(contents: &Contents) -> Value {
-    let Contents { uri, mime_type, text, blob, .. } = contents;
-    let data =
-        blob.clone().or_else(|| text.as_ref().map(|it| BASE64_STANDARD.encode(it))).unwrap_or_default();
-    let mut block = json!({ "type": "binary", "data": data, "mime_type": mime_type, "uri": uri });
-    if let Some(text) = text {
-        block["text"] = json!(text);
-    }
-    block
 }
 
 /// Raw JSON as a value.

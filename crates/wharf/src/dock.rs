@@ -2,16 +2,16 @@
 
 use crate::{
     cli::Common, commands::load_agent, exit::Exit, output::Output, progress::Progress,
-    surroundings::Surroundings, terminal::Terminal,
+    surroundings::Surroundings, terminal::Terminal, todo::builtin::InProcess,
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
-use tokio::{runtime, task::JoinSet};
+use tokio::runtime;
 use wharf_mcp::{http::Client, session::List};
 use wharf_runtime::{
-    Fault, Ground, Live, Redactor, Upstream,
-    catalog::Offer,
+    Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
+    catalog::Discovery,
     config::{Plan, Source},
-    upstream::{Consent, Declines},
+    upstream::{Consent, Declines, sweep},
 };
 
 /// How long a connection may take to stand, where an entry does not say.
@@ -25,13 +25,23 @@ pub(crate) struct Dock {
     pub(crate) output: Output,
     plan: Plan,
     ground: Ground,
-    consent: Arc<dyn Consent>,
+    tuning: Tuning,
+}
+
+/// The servers that a command works with, connected or not.
+pub(crate) struct Docked {
+    pub(crate) handle: Handle,
+    pub(crate) catalog: Arc<Catalog>,
+    /// In the order of the file.
+    pub(crate) sources: Vec<DockedSource>,
+    runtime: Runtime,
 }
 
 /// One server, and what came of connecting to it.
-pub(crate) struct Docked {
-    pub(crate) upstream: Upstream,
-    pub(crate) state: Result<(Live, Offer), Fault>,
+pub(crate) struct DockedSource {
+    pub(crate) source: Arc<Source>,
+    pub(crate) standing: Standing,
+    pub(crate) fault: Option<Arc<Fault>>,
 }
 
 type Work = Pin<Box<dyn Future<Output = Exit>>>;
@@ -43,8 +53,8 @@ pub(crate) fn run(
     output: Output,
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
-    let (plan, diagnostics) = load_agent(common, around);
-    let Some(plan) = plan else {
+    let (loaded, diagnostics) = load_agent(common, around);
+    let Some((plan, settings)) = loaded else {
         output.diagnostics(&diagnostics);
         return Exit::Usage;
     };
@@ -61,18 +71,27 @@ pub(crate) fn run(
         }
     };
     let redactor = Arc::new(Redactor::of(&plan));
+    sweep(&around.scratch());
     let ground = Ground {
         scratch: around.scratch(),
         http,
         credentials: around.credentials(),
         redactor,
         supervisor: around.supervisor(),
+        builtins: Some(Arc::new(InProcess::new(around.database()))),
     };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),
         None => Arc::new(Declines),
     };
-    let dock = Dock { output, plan, ground, consent };
+    let tuning = Tuning {
+        consent,
+        breaker: settings.breaker,
+        repeatable: settings.repeatable,
+        idle_stop: settings.idle_stop,
+        ..Tuning::default()
+    };
+    let dock = Dock { output, plan, ground, tuning };
     let exit = runtime.block_on(async {
         tokio::select! {
             exit = work(dock) => exit,
@@ -96,55 +115,57 @@ impl Dock {
     }
 
     /// Connects to those sources that are wanted and asks each for some lists. One that fails does not stop the others.
-    pub(crate) async fn connect(
-        &self,
-        wanted: impl Fn(&Source) -> bool,
-        lists: &'static [List],
-    ) -> Vec<Docked> {
-        let progress = Progress::new(self.output);
-        let mut connecting = JoinSet::new();
-        for (place, source) in self.plan.sources.iter().enumerate().filter(|(_, it)| wanted(it)) {
-            let upstream = Upstream::new(Arc::new(source.clone()), self.ground.clone());
-            let (consent, line) = (self.consent.clone(), progress.line(source.name.shown()));
-            connecting.spawn(async move {
-                let state = connect_one(&upstream, consent, lists).await;
-                line.done(state.as_ref().map(|(live, offer)| (live.took, offer.tools.len())).ok());
-                (place, Docked { upstream, state })
-            });
+    pub(crate) async fn connect(&self, wanted: impl Fn(&Source) -> bool, lists: &[List]) -> Docked {
+        let mut plan = self.plan.clone();
+        plan.sources.retain(|it| wanted(it));
+        for source in &mut plan.sources {
+            // Who asks for a list wants it, whatever is loaded at the start.
+            (source.load_tools, source.load_prompts) = (true, true);
         }
-        let mut docked = connecting.join_all().await;
-        docked.sort_by_key(|(place, _)| *place);
-        docked.into_iter().map(|(_, it)| it).collect()
+        let tuning = Tuning { lists: lists.to_vec(), ..self.tuning.clone() };
+        let runtime = Runtime::start(&plan, &self.ground, tuning);
+        let handle = runtime.handle();
+        Progress::new(self.output).follow(&handle, &plan).await;
+        let catalog = handle.settled().await;
+        let sources = handle.sources().into_iter().map(|it| DockedSource::new(it, &catalog)).collect();
+        Docked { handle, catalog, sources, runtime }
     }
 }
 
-async fn connect_one(
-    upstream: &Upstream,
-    consent: Arc<dyn Consent>,
-    lists: &[List],
-) -> Result<(Live, Offer), Fault> {
-    let live = upstream.connect(consent).await?;
-    match Offer::read(&live.session, lists).await {
-        Ok(offer) => Ok((live, offer)),
-        Err(failure) => {
-            // What the server said before it went is known only once it is gone.
-            let goodbye = live.close().await;
-            Err(upstream.fault(&failure.with_goodbye(goodbye)))
-        }
+impl Docked {
+    /// Hangs up on every server, all at once, and waits until they are gone.
+    pub(crate) async fn leave(self) {
+        self.runtime.shutdown(Duration::ZERO).await;
+    }
+
+    /// What could not be reached, and why.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &Fault> {
+        self.sources.iter().filter_map(|it| it.fault.as_deref())
     }
 }
 
-/// Hangs up on every server, all at once, and waits until they are gone.
-pub(crate) async fn hang_up(docked: Vec<Docked>) {
-    let closing: JoinSet<()> = docked
-        .into_iter()
-        .filter_map(|it| it.state.ok())
-        .map(|(live, _)| async { _ = live.close().await })
-        .collect();
-    closing.join_all().await;
+impl DockedSource {
+    fn new(state: SourceState, catalog: &Catalog) -> DockedSource {
+        let SourceState { source, standing, .. } = state;
+        let fault = match catalog.discovery(source.name.expose()) {
+            Some(Discovery::Failed(fault)) => Some(fault.clone()),
+            _ => None,
+        };
+        DockedSource { source, standing, fault }
+    }
+
+    pub(crate) fn is_well(&self) -> bool {
+        self.fault.is_none()
+    }
+
+    /// Whether what a source offers is this one's.
+    pub(crate) fn has(&self, source: &str) -> bool {
+        self.source.name.expose() == source
+    }
 }
 
-async fn interrupted() -> Exit {
+/// Comes back when the person, or whoever started us, wants us to end.
+pub(crate) async fn interrupted() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

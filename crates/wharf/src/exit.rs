@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     Unavailable,
     /// A panic: never the user's doing.
     OurBug,
+    /// A source rests after too many failures, or we are too busy.
+    Resting,
     /// A server broke the protocol, or refused the request.
     Protocol,
     /// There was no answer in time.
@@ -37,6 +39,7 @@ impl From<Exit> for ExitCode {
             Exit::NotFound => 66,
             Exit::Unavailable => 69,
             Exit::OurBug => 70,
+            Exit::Resting => 75,
             Exit::Protocol => 76,
             Exit::Timeout => 124,
             Exit::Interrupted => 130,
@@ -52,7 +55,10 @@ impl From<FaultKind> for Exit {
             FaultKind::Connection => Exit::Unavailable,
             FaultKind::Timeout => Exit::Timeout,
             FaultKind::Protocol => Exit::Protocol,
-            FaultKind::ToolNotFound => Exit::NotFound,
+            FaultKind::ToolNotFound | FaultKind::Quarantined => Exit::NotFound,
+            FaultKind::Arguments => Exit::Usage,
+            FaultKind::Resting | FaultKind::Closing => Exit::Resting,
+            FaultKind::Abandoned => Exit::Interrupted,
         }
     }
 }

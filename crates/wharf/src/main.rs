@@ -9,10 +9,13 @@ mod content;
 mod dock;
 mod exit;
 mod import;
+mod logs;
 mod output;
 mod progress;
+mod remembered;
 mod surroundings;
 mod terminal;
+mod todo;
 
 use clap::Parser;
 use exit::Exit;

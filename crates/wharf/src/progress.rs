@@ -3,6 +3,7 @@
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
+use wharf_runtime::{Handle, catalog::Discovery, config::Plan};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(120);
@@ -13,7 +14,7 @@ pub(crate) struct Progress {
 }
 
 /// The line of one server. It goes when it is done, and what it said is said again by the command.
-pub(crate) struct Line(ProgressBar);
+struct Line(ProgressBar);
 
 impl Progress {
     /// Draws to stderr, which indicatif does only if that is a terminal.
@@ -22,7 +23,31 @@ impl Progress {
         Progress { lines: MultiProgress::with_draw_target(target) }
     }
 
-    pub(crate) fn line(&self, name: &str) -> Line {
+    /// Shows how connecting goes, until every server has been heard or has failed.
+    pub(crate) async fn follow(&self, handle: &Handle, plan: &Plan) {
+        let names = plan.sources.iter().map(|it| it.name.expose());
+        let mut lines: Vec<(&str, Line)> = names.map(|it| (it, self.line(it))).collect();
+        let mut catalogs = handle.catalogs();
+        while !lines.is_empty() {
+            let catalog = catalogs.borrow_and_update().clone();
+            lines.retain(|(name, line)| match catalog.discovery(name) {
+                None | Some(Discovery::Pending) => true,
+                Some(Discovery::Done | Discovery::Asleep) => {
+                    line.done(Some(catalog.tools.iter().filter(|it| it.source == *name).count()));
+                    false
+                }
+                Some(Discovery::Failed(_)) => {
+                    line.done(None);
+                    false
+                }
+            });
+            if !lines.is_empty() && catalogs.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn line(&self, name: &str) -> Line {
         let bar = self.lines.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}") {
             bar.set_style(style);
@@ -37,12 +62,10 @@ impl Progress {
 }
 
 impl Line {
-    /// Connected, after how long and with how many tools; or not connected.
-    pub(crate) fn done(self, connected: Option<(Duration, usize)>) {
+    /// Connected, with so many tools; or not connected.
+    fn done(&self, connected: Option<usize>) {
         match connected {
-            Some((took, tools)) => {
-                self.0.set_message(format!("ready after {:.1} s, {tools} tools", took.as_secs_f64()))
-            }
+            Some(tools) => self.0.set_message(format!("ready, {tools} tools")),
             None => self.0.set_message("failed"),
         }
         self.0.finish_and_clear();

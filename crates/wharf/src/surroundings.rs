@@ -4,6 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
+use crate::remembered::Remembered;
 use std::{
     collections::BTreeMap,
     env, io,
@@ -13,6 +14,7 @@ use wharf_runtime::config::{
     Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, load_settings, read_regular,
 };
 use wharf_runtime::upstream::find_program;
+use wharf_store::Location;
 
 /// What the process was started with.
 #[derive(Debug)]
@@ -95,6 +97,18 @@ impl Surroundings {
         self.state().map(|it| it.join("credentials"))
     }
 
+    /// Where what is to be remembered of sources, calls and todos is, unless somebody says otherwise.
+    pub(crate) fn database(&self) -> Option<Location> {
+        self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")))
+    }
+
+    /// Where the last good list of an agent file's tools is kept.
+    pub(crate) fn remembered(&self, file: &Path) -> Option<Remembered> {
+        let file = self.folder.join(file);
+        let file = file.canonicalize().unwrap_or(file);
+        self.state().map(|it| Remembered::new(&it.join("catalogs"), &file))
+    }
+
     /// Where short-lived folders are made.
     pub(crate) fn scratch(&self) -> PathBuf {
         // Not in a folder that everybody may write to: npm looks upwards for packages and would find a stranger's.
@@ -118,6 +132,11 @@ impl Surroundings {
 pub(crate) fn supervised() -> Option<impl Iterator<Item = std::ffi::OsString>> {
     let mut words = env::args_os().skip(1);
     (words.next()? == wharf_mcp::stdio::SUPERVISE).then_some(words)
+}
+
+/// The day it is here, as YYYY-MM-DD.
+pub(crate) fn today() -> String {
+    jiff::Zoned::now().date().to_string()
 }
 
 /// Whether colour is unwelcome everywhere.

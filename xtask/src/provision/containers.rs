@@ -1,6 +1,6 @@
 //! What it takes to run a server in a container: podman, which needs no daemon, a runtime for it that gets by with few
-//! rights, and a Rust target whose programs need nothing around them. These belong to the machine, so there is no folder
-//! of ours and no stamp: they are looked for each time.
+//! rights, an init for what runs in there, and a Rust target whose programs need nothing around them. These belong to
+//! the machine, so there is no folder of ours and no stamp: they are looked for each time.
 
 use std::env::consts::ARCH;
 use std::path::Path;
@@ -10,14 +10,17 @@ use super::system;
 use crate::checkout;
 use crate::failure::Failure;
 
+/// Programs, each from a package of its name.
+const PROGRAMS: [&str; 3] = ["podman", "runc", "catatonit"];
+
 pub(super) fn are_there() -> bool {
     let linux = cfg!(target_os = "linux");
-    !linux || (system::starts("podman") && system::starts("runc") && has_target())
+    !linux || (PROGRAMS.iter().all(|it| system::starts(it)) && has_target())
 }
 
 pub(super) fn install() -> Result<(), Failure> {
-    if !(system::starts("podman") && system::starts("runc")) {
-        system::install(&["podman", "runc"])?;
+    if !PROGRAMS.iter().all(|it| system::starts(it)) {
+        system::install(&PROGRAMS)?;
     }
     if has_target() {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 pub(super) fn install(packages: &[&str]) -> Result<(), Failure> {
     let wanted = packages.join(" ");
-    if !(is_root() && starts("apt-get")) {
+    if !can_install() {
         return Err(Failure::new(format!("some tests need what is not installed here: {wanted}"))
             .hint(format!("install it (Debian: `apt install {wanted}`)")));
     }
@@ -16,6 +16,10 @@ pub(super) fn install(packages: &[&str]) -> Result<(), Failure> {
     checkout::run(
         Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(quietly).args(packages),
     )
+}
+
+pub(super) fn can_install() -> bool {
+    is_root() && starts("apt-get")
 }
 
 pub(super) fn starts(program: &str) -> bool {

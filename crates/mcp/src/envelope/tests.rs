@@ -48,6 +48,8 @@ fn frames_are_told_apart() {
         ),
         (r#"{"id":2}"#, "garbled Some(2): an answer has neither `result` nor `error`"),
         (r#"{"id":2,"result":null}"#, "garbled Some(2): an answer has neither `result` nor `error`"),
+        (r#"{"id":1,"id":1,"result":{}}"#, "garbled Some(1): a message has two ids"),
+        (r#"{"id":9,"id":1,"result":{}}"#, "garbled None: a message has two ids"),
         (r#"{"level":"info","msg":"up"}"#, "noise"),
         ("", "noise"),
         ("listening on 3000", "noise"),

@@ -1,7 +1,7 @@
 //! The pool of HTTP connections.
 
 use crate::Failure;
-use std::{error::Error, time::Duration};
+use std::{error::Error, io, time::Duration};
 use url::Url;
 
 /// How many redirects are followed within one origin.
@@ -49,9 +49,30 @@ pub(crate) fn no_response(url: &Url, error: &reqwest::Error) -> Failure {
     use crate::{Class, Phase, Sent};
     let place = url.origin().ascii_serialization();
     let cause = root_cause(error);
+    if error.is_connect() && error.is_timeout() {
+        let what = format!("could not connect to `{place}` in time");
+        return Failure::new(Class::Timeout, Phase::Open, Sent::No, what);
+    }
     if error.is_connect() || error.is_redirect() {
         return Failure::connect(format!("could not connect to `{place}`: {cause}"));
     }
+    if is_not_http(error) {
+        return Failure::protocol(format!("`{place}` does not speak HTTP as it should: {cause}"));
+    }
     let class = if error.is_timeout() { Class::Timeout } else { Class::Closed };
     Failure::new(class, Phase::Request, Sent::Unknown, format!("the connection to `{place}` broke: {cause}"))
+}
+
+/// Whether what came back is not HTTP, rather than not there.
+pub(crate) fn is_not_http(error: &(dyn Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.into_iter().any(|cause| {
+        let parsed = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
+        // A chunk without a size; an end that comes too soon is of another kind.
+        let framed = cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|it| matches!(it.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData));
+        // Said before anything was asked, for which the library has no name.
+        parsed || framed || cause.to_string() == "received unexpected message from connection"
+    })
 }

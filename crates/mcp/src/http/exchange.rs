@@ -1,6 +1,6 @@
 //! One POST and its answer.
 
-use super::{Context, headers};
+use super::{Context, headers, is_not_http};
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Sent,
     envelope::{self, Reading},
@@ -286,13 +286,14 @@ pub(crate) fn is_stream(response: &Response) -> bool {
 }
 
 /// Why the server did not even try: a JSON-RPC error if it sent one, else the status.
-async fn refusal(response: Response) -> Failure {
+pub(crate) async fn refusal(response: Response) -> Failure {
     let status = response.status();
     let code = status.as_u16();
     let challenge = oauth::challenge(response.headers());
     let body = bounded(response, ERROR_BODY).await.unwrap_or_default();
     let failure = match (status, envelope::read(&body)) {
         (StatusCode::UNAUTHORIZED, _) => Failure::connect("the server wants credentials (401)"),
+        (StatusCode::TOO_MANY_REQUESTS, _) => Failure::connect("the server has too many requests (429)"),
         (StatusCode::FORBIDDEN, _) => Failure::connect("the server does not let us in (403)"),
         (_, Reading::Message(Message::Answer { outcome: Err(error), .. })) => Failure::rpc(error),
         (status, _) if status.is_server_error() => Failure::new(
@@ -308,7 +309,10 @@ async fn refusal(response: Response) -> Failure {
 
 /// A whole body, if it is within the limit.
 async fn bounded(mut response: Response, limit: usize) -> Result<Bytes, Failure> {
-    let broke = |_| {
+    let broke = |error: reqwest::Error| {
+        if is_not_http(&error) {
+            return Failure::protocol("the body of the answer is not HTTP as it should be");
+        }
         let what = "the connection broke in the middle of the answer";
         Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
     };

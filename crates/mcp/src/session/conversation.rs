@@ -121,7 +121,8 @@ impl Conversation {
                 Event::Asked(None) | Event::Heard(None) => break,
                 Event::Abandoned(id) => self.abandon(id),
                 Event::Heard(Some(heard)) => self.hear(heard),
-                Event::Waited if asked.is_closed() && asked.is_empty() => break,
+                // What they still ask then is asked for nobody.
+                Event::Waited if asked.is_closed() => break,
                 Event::Room | Event::Waited => {}
                 Event::Answered(id, outcome) => self.say_answer(id, outcome),
             }
@@ -129,9 +130,11 @@ impl Conversation {
                 break;
             }
             self.pass_on();
+            self.shared.unanswered.store(self.unanswered.len(), Ordering::Release);
         }
         drop(asked);
         self.take_leave();
+        self.shared.unanswered.store(0, Ordering::Release);
         self.end(farewell).await;
     }
 

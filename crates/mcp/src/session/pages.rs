@@ -85,7 +85,8 @@ pub(super) async fn read(session: &Session, list: List) -> Result<Listing, Failu
     let mut cursor: Option<Raw> = None;
     for _ in 0..limits.pages {
         let params = cursor.as_ref().map(|cursor| meta::object([("cursor", cursor.as_bytes())]));
-        let request = Request { params, ..Request::new(list.method()) }.by(deadline);
+        let by = deadline.min(Instant::now() + session.settings.request_timeout);
+        let request = Request { params, ..Request::new(list.method()) }.by(by);
         let page = session.request(request).await?;
         listing.take_in(&page, list)?;
         if listing.items.len() > limits.items {

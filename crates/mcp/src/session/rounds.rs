@@ -61,11 +61,12 @@ impl Rounds<'_> {
     }
 
     fn round(&self, params: Raw) -> Request {
-        let Request { method, name, header_params, .. } = &self.request;
+        let Request { method, quiet, name, header_params, .. } = &self.request;
         Request {
             method: method.clone(),
             params: Some(params),
             deadline: Some(self.deadline),
+            quiet: *quiet,
             on_progress: self.told.as_ref().map(shared),
             name: name.clone(),
             header_params: header_params.clone(),

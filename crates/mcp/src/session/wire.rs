@@ -6,19 +6,20 @@ use super::{
     host::Host,
     news::{self, News, NewsFeed},
     terms::Terms,
+    until::Until,
 };
 use crate::{Failure, Goodbye, Link, Outbound, Raw, Sent};
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
-    time::{self, Instant},
+    time,
 };
 
 /// How many requests may wait for the conversation to take them up.
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) answered: tokio::sync::Notify,
     /// Whether somebody waits for the end who has waited too long already.
     pub(crate) overdue: AtomicBool,
+    /// How many requests are in the conversation's table.
+    pub(crate) unanswered: AtomicUsize,
 }
 
 /// Starts a conversation in `tasks`.
@@ -122,9 +125,10 @@ impl Wire {
     pub(crate) async fn exchange(
         &self,
         message: Outbound,
-        deadline: Instant,
+        until: impl Into<Until>,
         on_progress: Option<OnProgress>,
     ) -> Result<Raw, Failure> {
+        let until = until.into();
         let (reply, answer) = oneshot::channel();
         let Outbound::Request { id, .. } = message else {
             return Err(Failure::protocol("only a request can be answered"));
@@ -132,12 +136,12 @@ impl Wire {
         let guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
         let departure = Departure::default();
         let ask = Ask::Request { message, reply, on_progress, departure: departure.clone() };
-        match time::timeout_at(deadline, self.asks.send(ask)).await {
+        match time::timeout_at(until.by(), self.asks.send(ask)).await {
             Err(_) => return Err(Failure::timeout(Sent::No)),
             Ok(Err(_)) => return Err(self.reach.ended.failure().await),
             Ok(Ok(())) => {}
         }
-        self.reach.wait(guard, answer, &departure, deadline).await
+        self.reach.wait(guard, answer, &departure, &until).await
     }
 
     /// Tells whoever reads the news something that the server has shown rather than said.
@@ -174,13 +178,13 @@ impl Reach {
         mut guard: AbandonOnDrop<'_>,
         answer: oneshot::Receiver<Result<Raw, Failure>>,
         departure: &Departure,
-        deadline: Instant,
+        until: &Until,
     ) -> Result<Raw, Failure> {
-        match time::timeout_at(deadline, answer).await {
+        match until.wait(answer).await {
             // The guard stays armed: the server is told.
-            Err(_) if departure.keep() => Err(Failure::timeout(Sent::No)),
-            Err(_) => Err(Failure::timeout(Sent::Unknown)),
-            Ok(answered) => {
+            None if departure.keep() => Err(Failure::timeout(Sent::No)),
+            None => Err(Failure::timeout(Sent::Unknown)),
+            Some(answered) => {
                 guard.armed = false;
                 match answered {
                     Ok(answer) => answer,

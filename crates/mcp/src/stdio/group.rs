@@ -36,6 +36,10 @@ impl Group {
         Ok((Group { leader, id }, pipes))
     }
 
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.leader.id()
+    }
+
     pub(super) async fn ended(&mut self) -> Option<Exit> {
         self.leader.wait().await.ok().and_then(exit)
     }

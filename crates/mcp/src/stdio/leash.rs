@@ -25,6 +25,15 @@ impl Leash {
         Ok((Leash::Group(group), pipes))
     }
 
+    /// The server's process id.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match self {
+            Leash::Group(group) => group.pid(),
+            #[cfg(target_os = "linux")]
+            Leash::Supervised(supervised) => supervised.pid(),
+        }
+    }
+
     /// Waits until the server itself has ended, and tells how, if that is known. May be asked again.
     pub(super) async fn ended(&mut self) -> Option<Exit> {
         match self {

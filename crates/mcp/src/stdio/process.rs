@@ -57,7 +57,11 @@ impl Pipes {
 impl Process {
     pub(super) async fn start(command: &Command) -> io::Result<Process> {
         let (leash, Pipes { stdin, stdout, stderr }) = Leash::start(command).await?;
-        let (stdin, tail, patience) = (Some(stdin), Tail::default(), command.patience);
+        if let Some(witness) = &command.witness {
+            witness.started(leash.pid());
+        }
+        let tail = Tail::watched_by(command.witness.clone());
+        let (stdin, patience) = (Some(stdin), command.patience);
         let after_kill = AFTER_KILL + command.last_grace();
         Ok(Process { leash, stdin, stdout, stderr, tail, patience, after_kill })
     }

@@ -35,6 +35,8 @@ struct Pump {
 enum Event {
     Queued(usize),
     Read(io::Result<usize>),
+    /// The session has room for what it had none for.
+    Room,
     Wrote(io::Result<usize>),
     Talked(io::Result<usize>),
     Ended(Option<Exit>),
@@ -64,13 +66,14 @@ impl Pump {
         let mut talking = true;
         loop {
             let Process { leash, stdin, stdout, stderr, tail, .. } = &mut self.process;
-            let waiting = self.outbox.is_waiting();
+            let (waiting, held) = (self.outbox.is_waiting(), self.reader.is_held());
             let event = tokio::select! {
                 count = self.far_end.outbound.recv_many(&mut queued, TAKEN), if self.outbox.has_room() => {
                     Event::Queued(count)
                 }
                 wrote = write(stdin, self.outbox.bytes()), if waiting => Event::Wrote(wrote),
-                read = self.reader.fill(stdout) => Event::Read(read),
+                Ok(_) = self.far_end.inbound.reserve(), if held => Event::Room,
+                read = self.reader.fill(stdout), if !held => Event::Read(read),
                 talked = stderr.read(&mut talk), if talking => Event::Talked(talked),
                 exit = leash.ended() => Event::Ended(exit),
                 // Also while the outbox is full and nothing more is taken from the session.
@@ -81,7 +84,7 @@ impl Pump {
                 Event::Queued(_) => queued.drain(..).for_each(|message| self.outbox.push(&message)),
                 Event::Wrote(Ok(count @ 1..)) => self.outbox.advance(count),
                 Event::Wrote(_) => return End::InputClosed,
-                Event::Read(Ok(1..)) => match self.reader.deliver(&self.far_end).await {
+                Event::Read(Ok(1..)) | Event::Room => match self.reader.deliver(&self.far_end) {
                     Ok(()) => {}
                     Err(Stop::HungUp) => return End::HungUp,
                     Err(Stop::Breach(why)) => return End::Breach(why),
@@ -152,8 +155,12 @@ impl Pump {
     /// An answer may still be in the pipe of a server that has ended.
     async fn read_leftovers(&mut self) {
         let rest = async {
+            // What was held when it ended comes first.
+            if self.reader.is_held() && self.reader.deliver_all(&self.far_end).await.is_err() {
+                return;
+            }
             while let Ok(1..) = self.reader.fill(&mut self.process.stdout).await {
-                if self.reader.deliver(&self.far_end).await.is_err() {
+                if self.reader.deliver_all(&self.far_end).await.is_err() {
                     return;
                 }
             }

@@ -70,6 +70,10 @@ impl Supervised {
         }
     }
 
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.server.as_ref().and_then(|(pid, _)| pid.as_raw_nonzero().get().try_into().ok())
+    }
+
     /// Waits until the server itself has ended, and tells how, if that is known.
     pub(super) async fn ended(&mut self) -> Option<Exit> {
         while self.exit.is_none() {

@@ -1,5 +1,11 @@
 //! The last of what a server wrote to its stderr.
 
+use super::Witness;
+use std::sync::Arc;
+
+/// The longest line that a witness is told whole.
+const LINE: usize = 4 << 10;
+
 /// How much is kept.
 const KEPT: usize = 64 << 10;
 
@@ -7,15 +13,37 @@ const KEPT: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
+    witness: Option<Arc<dyn Witness>>,
+    /// The beginning of a line that the witness has not been told.
+    line: Vec<u8>,
 }
 
 impl Tail {
+    pub(crate) fn watched_by(witness: Option<Arc<dyn Witness>>) -> Tail {
+        Tail { witness, ..Tail::default() }
+    }
+
     pub(crate) fn push(&mut self, chunk: &[u8]) {
+        self.tell(chunk);
         let chunk = &chunk[chunk.len().saturating_sub(KEPT)..];
         self.bytes.extend_from_slice(chunk);
         // Dropping in halves keeps the moving of bytes rare.
         if self.bytes.len() > 2 * KEPT {
             self.bytes.drain(..self.bytes.len() - KEPT);
+        }
+    }
+
+    /// Tells the witness every line that is whole.
+    fn tell(&mut self, chunk: &[u8]) {
+        let Some(witness) = &self.witness else { return };
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                let line = plain(&String::from_utf8_lossy(&self.line));
+                witness.wrote(line.trim_end());
+                self.line.clear();
+            }
         }
     }
 

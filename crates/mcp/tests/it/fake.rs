@@ -1,8 +1,8 @@
 //! A server at the far end of an in-memory pipe that follows a script. It knows no MCP library.
 //!
 //! A script is one rule per line, `METHOD: ACTION | ACTION`. `start` runs before anything is read. Actions:
-//! `result JSON`, `error CODE [DATA]`, `line TEXT` (with `$id`), `big BYTES`, `progress COUNT`, `wait MS`, `exit`, and
-//! `alone`, which keeps the rule for the first connection only.
+//! `result JSON`, `error CODE [DATA]`, `line TEXT` (with `$id`), `big BYTES`, `progress COUNT`, `ask COUNT`, `wait MS`,
+//! `exit`, and `alone`, which keeps the rule for the first connection only.
 
 use std::sync::{Arc, Mutex};
 use std::{collections::HashMap, time::Duration};
@@ -91,6 +91,7 @@ impl Fake {
                 "progress" => (1..=rest.parse().unwrap()).map(|step: u32| format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":{step}}}}}"#,
                 )).collect::<Vec<_>>().join("\n"),
+                "ask" => vec![r#"{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"}"#; rest.parse().unwrap()].join("\n"),
                 unknown => panic!("no action `{unknown}`"),
             };
             if out.write_all(format!("{line}\n").as_bytes()).await.is_err() {

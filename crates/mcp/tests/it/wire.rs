@@ -53,6 +53,8 @@ async fn every_answer_reaches_its_caller_at_once() {
         (r#"line {"jsonrpc":"2.0","id":999,"result":"stray"} | result "fine""#, fine.to_owned()),
         (r#"line {"jsonrpc":"2.0","id":"x","method":"ping"} | result "fine""#, fine.to_owned()),
         (r#"line {"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"} | result "fine""#, fine.to_owned()),
+        // More questions than wait anywhere, all at once.
+        (r#"ask 5000 | result "fine""#, fine.to_owned()),
         // Wrong, and clear whose answer it was.
         ("big 17000000", r#"Protocol Unknown: a message is longer than the limit; then "again"; 0 s"#.into()),
         (

@@ -273,6 +273,14 @@ impl Source {
 }
 
 impl Endpoint {
+    /// Whether it runs without us.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Endpoint::Builtin(_) | Endpoint::Stdio(_) => false,
+            Endpoint::Sse(_) | Endpoint::WebSocket(..) | Endpoint::Http { .. } => true,
+        }
+    }
+
     /// The name of the transport.
     pub fn transport(&self) -> &'static str {
         match self {

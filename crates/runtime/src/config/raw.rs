@@ -91,7 +91,17 @@ raw! {
 
 raw! {
     /// wharf.toml.
-    RawSettings, "the settings" { grants = "grants" }
+    RawSettings, "the settings" { grants = "grants", breaker = "breaker", calls = "calls" }
+}
+
+raw! {
+    /// `[breaker]` of wharf.toml.
+    RawBreaker, "[breaker]" { failure_threshold = "failure_threshold", recovery_timeout = "recovery_timeout" }
+}
+
+raw! {
+    /// `[calls]` of wharf.toml.
+    RawCalls, "[calls]" { repeatable = "repeatable", idle_stop = "idle_stop" }
 }
 
 raw! {

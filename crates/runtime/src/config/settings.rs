@@ -5,18 +5,27 @@ use super::{
     diagnostic::Diagnostics,
     grants::Grants,
     plan::Launcher,
-    raw::{Field, RawArguments, RawGrants, RawSettings},
+    raw::{Field, RawArguments, RawBreaker, RawCalls, RawGrants, RawSettings},
     read::Reader,
     toml,
 };
-use crate::glob::Glob;
-use std::path::{Path, PathBuf};
+use crate::{breaker::BreakerPolicy, glob::Glob};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// The settings of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Exceptions from the rules of agent.yaml.
     pub grants: Grants,
+    /// When a source rests.
+    pub breaker: BreakerPolicy,
+    /// The tools that may be run twice, as globs over `source:tool`.
+    pub repeatable: Vec<Glob>,
+    /// After how long without a call a server is stopped, if ever.
+    pub idle_stop: Option<Duration>,
 }
 
 /// Reads wharf.toml. Either there are settings or there are errors.
@@ -27,9 +36,12 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     };
     let source = diagnostics.source().to_owned();
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
-        let RawSettings { grants } = RawSettings::read(root, &mut diagnostics)?;
-        let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics))?;
-        Some(Settings { grants })
+        let RawSettings { grants, breaker, calls } = RawSettings::read(root, &mut diagnostics)?;
+        let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
+        let breaker = breaker.map_or(Some(BreakerPolicy::default()), |it| self::breaker(it, &mut diagnostics));
+        let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
+        let (repeatable, idle_stop) = calls?;
+        Some(Settings { grants: grants?, breaker: breaker?, repeatable, idle_stop })
     });
     diagnostics.settle();
     (settings.filter(|_| !diagnostics.has_errors()), diagnostics)
@@ -45,6 +57,24 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
         environment: globs("environment", environment, diagnostics),
         insecure_hosts: words("insecure_hosts", insecure_hosts, diagnostics),
     })
+}
+
+fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy> {
+    let RawBreaker { failure_threshold, recovery_timeout } = RawBreaker::read(field.node, diagnostics)?;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let usual = BreakerPolicy::default();
+    let threshold = reader.count("failure_threshold", failure_threshold, u64::from(u32::MAX));
+    Some(BreakerPolicy {
+        failure_threshold: threshold.and_then(|it| it.try_into().ok()).unwrap_or(usual.failure_threshold),
+        recovery_timeout: reader.seconds("recovery_timeout", recovery_timeout).unwrap_or(usual.recovery_timeout),
+    })
+}
+
+fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<(Vec<Glob>, Option<Duration>)> {
+    let RawCalls { repeatable, idle_stop } = RawCalls::read(field.node, diagnostics)?;
+    let repeatable = globs("repeatable", repeatable, diagnostics);
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    Some((repeatable, reader.seconds("idle_stop", idle_stop)))
 }
 
 fn commands(field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {

@@ -1,152 +1,168 @@
-//! What to do about it: a table of known causes, the most telling first.
+//! What to do about it: the first row of a table of known causes that fits a failure.
+//!
+//! The table is data (`table`); what this file knows is only how a row is compared with what happened. A row that
+//! nobody can make happen does not belong there: the tests of the program produce the cause of each.
+
+mod table;
 
 use crate::config::{Endpoint, Launcher, Program, Source};
-use wharf_mcp::{Class, Failure, Phase};
+use wharf_mcp::{Class, Exit, Failure, Phase};
 
-/// Where a clue is looked for.
-enum Clue {
-    /// In what the server wrote to stderr, in small letters.
-    Stderr(&'static str),
-    /// In the cause.
-    Cause(&'static str),
-    /// In the status of an HTTP answer.
-    Status(u16),
+/// How many of a server's last lines are looked at: more than are repeated, because package managers say first what
+/// happened, and then much else.
+const LINES: usize = 60;
+
+/// A known cause, and what to do about it.
+#[derive(Debug)]
+pub struct KnownCause {
+    /// What it is called where the table is spoken of.
+    pub name: &'static str,
+    /// What to do. `{name}` stands for the source.
+    pub hint: &'static str,
+    on: On,
+    clues: &'static [Clue],
 }
 
-/// Known causes. `{name}` is the source.
-const TABLE: &[(Clue, &str)] = &[
-    (
-        Clue::Cause("there is no `npx`"),
-        "install Node.js, which brings npx, or run the server with `command: docker`",
-    ),
-    (Clue::Cause("there is no `uvx`"), "install uv, which brings uvx: `pip install uv`, or see its own site"),
-    (
-        Clue::Cause("there is no `docker`"),
-        "install Docker or podman-docker, or run the server with npx or uvx",
-    ),
-    (
-        Clue::Stderr("need to install the following packages"),
-        "npx is asking whether to install; add `-y` to `args`",
-    ),
-    (Clue::Stderr("npm error code e404"), "npm does not know this package; check its name and version"),
-    (Clue::Stderr("npm error 404"), "npm does not know this package; check its name and version"),
-    (
-        Clue::Stderr("npm error code eacces"),
-        "npm may not write where it wants to; check the owner of its cache folder",
-    ),
-    (Clue::Stderr("npm error code enospc"), "the disk is full"),
-    (Clue::Stderr("npm error code etarget"), "npm has the package, but not this version"),
-    (
-        Clue::Stderr("npm error could not determine executable"),
-        "the package has no program to run; is it an MCP server?",
-    ),
-    (
-        Clue::Stderr("npm error network"),
-        "npm cannot reach its registry; check the network and the proxy settings",
-    ),
-    (
-        Clue::Stderr("econnrefused"),
-        "the server cannot reach something it needs; its own words above say what",
-    ),
-    (Clue::Stderr("enotfound"), "a name could not be resolved; check the network and the proxy settings"),
-    (Clue::Stderr("npm error"), "npm failed; its own words above say why"),
-    (
-        Clue::Stderr("was not found in the package registry"),
-        "PyPI does not know this package; check its name",
-    ),
-    (
-        Clue::Stderr("no solution found when resolving"),
-        "uv finds no versions that fit together; pin one, as in `package==1.2`",
-    ),
-    (
-        Clue::Stderr("an executable named"),
-        "the package has no such tool; add `--from PACKAGE` before the tool's name",
-    ),
-    (Clue::Stderr("cannot connect to the docker daemon"), "start Docker, then try again"),
-    (Clue::Stderr("pull access denied"), "there is no such image, or it needs `docker login`"),
-    (Clue::Stderr("manifest unknown"), "the image has no such tag"),
-    (Clue::Stderr("modulenotfounderror"), "the server misses a Python module; add it with `--with NAME`"),
-    (
-        Clue::Stderr("cannot find module"),
-        "the server misses a Node module; is the package whole, and its version right?",
-    ),
-    (Clue::Stderr("address already in use"), "another process has the port that the server wants"),
-    (
-        Clue::Stderr("permission denied"),
-        "the server may not do something it needs; its own words above say what",
-    ),
-    (Clue::Status(401), "run `wharf login {name}`, or add an `Authorization` header"),
-    (Clue::Status(403), "the server refuses these credentials; check the token and its scopes"),
-    (
-        Clue::Status(404),
-        "nothing is at this path; MCP servers often listen at /mcp, or at /sse with `transport: sse`",
-    ),
-    (Clue::Status(405), "this path does not take MCP's requests; try /mcp, or `transport: sse`"),
-    (Clue::Status(406), "the server does not speak streamable HTTP; try `transport: sse`"),
-    (Clue::Status(429), "the server has too much to do; try again later"),
-    (Clue::Status(502), "a proxy before the server cannot reach it"),
-    (Clue::Status(503), "the server is not ready; try again later"),
-    (
-        Clue::Cause("connection refused"),
-        "nothing listens there; is the server running, and is the port right?",
-    ),
-    (Clue::Cause("dns error"), "the host's name could not be resolved; check its spelling and the network"),
-    (
-        Clue::Cause("failed to lookup address"),
-        "the host's name could not be resolved; check its spelling and the network",
-    ),
-    (
-        Clue::Cause("certificate"),
-        "the server's certificate is not trusted; is the address right? SSL_CERT_FILE can name your own authority",
-    ),
-    (
-        Clue::Cause("another origin"),
-        "the server redirects elsewhere; put the address it redirects to into `url`",
-    ),
-    (Clue::Cause("not part of this version"), "leave the entry out until then"),
-];
+/// Which sources a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum On {
+    All,
+    /// A child process, whatever started it.
+    Process,
+    Npx,
+    /// Anything behind an address.
+    Remote,
+    Http,
+    Sse,
+    WebSocket,
+}
+
+/// One way in which a cause shows. All words are in small letters.
+#[derive(Clone, Copy, Debug)]
+enum Clue {
+    /// Words on the server's stderr.
+    Said(&'static str),
+    /// Words in the cause.
+    Cause(&'static str),
+    /// The status of an HTTP answer.
+    Status(u16),
+    /// The same, at a path that ends like this.
+    StatusAt(u16, &'static str),
+    /// The server ended by itself, by one of these signals; by any, if there are none.
+    Signal(&'static [i32]),
+    /// The server wrote to stdout what is no message, and never became ready.
+    Noise,
+    /// It took too long, while one of these was done.
+    Late(&'static [Phase]),
+    /// It went away, while one of these was done.
+    Gone(&'static [Phase]),
+    /// The same, and it had said something.
+    GoneTalking(&'static [Phase]),
+}
+
+/// Every known cause, the most telling first.
+pub fn known_causes() -> &'static [KnownCause] {
+    table::TABLE
+}
 
 /// What to do about a failure of this source.
-pub(super) fn hint(source: &Source, failure: &Failure, stderr: &str) -> Option<String> {
-    let (stderr, cause) = (stderr.to_lowercase(), failure.what.to_lowercase());
-    let known = TABLE.iter().find(|(clue, _)| match clue {
-        Clue::Stderr(words) => stderr.contains(words),
-        Clue::Cause(words) => cause.contains(words),
-        Clue::Status(status) => failure.status == Some(*status),
-    });
-    let general = || match (failure.class, failure.phase) {
-        (Class::Timeout, Phase::Open | Phase::Handshake) => Some(slow_start(source)),
-        (Class::Timeout, _) => Some(
-            "raise `request_timeout`, or `--timeout` of a call, if the work really takes that long"
-                .to_owned(),
-        ),
-        (Class::Closed, Phase::Handshake) if !stderr.is_empty() => {
-            Some("the server ended before it was ready; its own words above say why".to_owned())
-        }
-        (Class::Closed, Phase::Handshake) => Some(by_hand(source)),
-        _ => None,
-    };
-    known.map(|(_, hint)| hint.replace("{name}", source.name.shown())).or_else(general)
+pub(super) fn hint(source: &Source, failure: &Failure) -> Option<String> {
+    let happened = Happened::of(source, failure);
+    let known = table::TABLE.iter().find(|it| happened.fits(it));
+    known.map(|it| it.hint.replace("{name}", source.name.shown()))
 }
 
-fn slow_start(source: &Source) -> String {
-    match &source.endpoint {
-        Endpoint::Stdio(launch) if launch.program == Program::Launcher(Launcher::Npx) => {
-            "the first start downloads the package; raise `connect_timeout`, or run the command once by hand"
-                .to_owned()
+/// A failure, as the rows of the table see it.
+struct Happened<'a> {
+    source: &'a Source,
+    failure: &'a Failure,
+    said: String,
+    cause: String,
+}
+
+impl<'a> Happened<'a> {
+    fn of(source: &'a Source, failure: &'a Failure) -> Happened<'a> {
+        let stderr = failure.goodbye.as_ref().map(|it| it.stderr.as_str()).unwrap_or_default();
+        let lines: Vec<&str> = stderr.lines().collect();
+        let said = lines[lines.len().saturating_sub(LINES)..].join("\n").to_lowercase();
+        Happened { source, failure, said, cause: failure.what.to_lowercase() }
+    }
+
+    fn fits(&self, known: &KnownCause) -> bool {
+        known.on.covers(&self.source.endpoint) && known.clues.iter().any(|it| self.shows(*it))
+    }
+
+    fn shows(&self, clue: Clue) -> bool {
+        let (class, phase) = (self.failure.class, self.failure.phase);
+        match clue {
+            Clue::Said(words) => self.said.contains(words),
+            Clue::Cause(words) => self.cause.contains(words),
+            Clue::Status(status) => self.failure.status == Some(status),
+            Clue::StatusAt(status, end) => {
+                self.failure.status == Some(status) && self.path().is_some_and(|it| it.ends_with(end))
+            }
+            // What ends after we gave up on it was ended by us.
+            Clue::Signal(signals) => class == Class::Closed && self.ended_by(signals),
+            Clue::Noise => {
+                let before_ready = matches!(phase, Phase::Open | Phase::Handshake);
+                before_ready && self.failure.goodbye.as_ref().is_some_and(|it| it.noise > 0)
+            }
+            Clue::Late(phases) => class == Class::Timeout && phases.contains(&phase),
+            Clue::Gone(phases) => class == Class::Closed && phases.contains(&phase),
+            Clue::GoneTalking(phases) => {
+                class == Class::Closed && phases.contains(&phase) && !self.said.trim().is_empty()
+            }
         }
-        Endpoint::Stdio(_) => {
-            "raise `connect_timeout`, or run the command by hand to see what it waits for".to_owned()
+    }
+
+    fn ended_by(&self, signals: &[i32]) -> bool {
+        match self.failure.goodbye.as_ref().and_then(|it| it.exit) {
+            Some(Exit::Signal(signal)) => signals.is_empty() || signals.contains(&signal),
+            Some(Exit::Code(_)) | None => false,
         }
-        _ => "is this the address of an MCP server? raise `connect_timeout` if it is only slow".to_owned(),
+    }
+
+    fn path(&self) -> Option<&str> {
+        match &self.source.endpoint {
+            Endpoint::Http { remote, .. } | Endpoint::Sse(remote) => {
+                Some(remote.url.path().trim_end_matches('/'))
+            }
+            Endpoint::WebSocket(url, _) => Some(url.path().trim_end_matches('/')),
+            Endpoint::Builtin(_) | Endpoint::Stdio(_) => None,
+        }
     }
 }
 
-fn by_hand(source: &Source) -> String {
-    match &source.endpoint {
-        Endpoint::Stdio(_) => {
-            "the server ended without a word; run the command by hand to see why".to_owned()
+impl On {
+    fn covers(self, endpoint: &Endpoint) -> bool {
+        match (self, endpoint) {
+            (On::All, _)
+            | (On::Process, Endpoint::Stdio(_))
+            | (On::Remote | On::Http, Endpoint::Http { .. })
+            | (On::Remote | On::Sse, Endpoint::Sse(_))
+            | (On::Remote | On::WebSocket, Endpoint::WebSocket(..)) => true,
+            (On::Npx, Endpoint::Stdio(launch)) => launch.program == Program::Launcher(Launcher::Npx),
+            _ => false,
         }
-        _ => "the server hung up; is this the address of an MCP server?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_their_own_and_words_in_small_letters() {
+        let mut names: Vec<&str> = known_causes().iter().map(|it| it.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        for KnownCause { name, clues, hint, .. } in known_causes() {
+            assert!(!clues.is_empty() && !hint.is_empty(), "{name}");
+            for clue in *clues {
+                if let Clue::Said(words) | Clue::Cause(words) = clue {
+                    assert_eq!(words.to_lowercase(), *words, "{name}");
+                }
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! A server in a container, which ends only when somebody ends it: the `docker` that was started merely watches it.
 //!
-//! So every container has a name of its own, by which it is removed when nothing is left of that `docker`.
+//! So every container has a name of its own, by which it is removed when nothing is left of that `docker`. And the server
+//! is not the first process in there, because the first one hears no signal that it does not ask for, and has to collect
+//! the dead of all others: an init is. Where the operator grants `--init=false`, that comes later, and so it counts.
 
 use crate::config::{Launch, Launcher, Program};
 use std::{
@@ -30,7 +32,7 @@ impl Container {
         let mut command = self.command.clone();
         command.last = vec![command.program.clone().into(), "rm".into(), "--force".into(), name.clone()];
         // Behind `run`, before the flags that were written.
-        command.args.splice(1..1, ["--name".into(), name]);
+        command.args.splice(1..1, ["--name".into(), name, "--init".into()]);
         command
     }
 }

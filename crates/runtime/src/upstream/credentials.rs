@@ -46,7 +46,7 @@ impl Upstream {
     /// Knocks without credentials, to hear what the server wants.
     async fn challenge(&self) -> Result<(), Failure> {
         let ground = Ground { credentials: None, ..self.ground.clone() };
-        let (opener, _workplace) = opener::open(&self.source, &ground)?;
+        let (opener, _workplace) = opener::open(&self.source, &ground, None)?;
         let connected = Session::connect(&*opener, &self.options(Arc::new(Declines))).await?;
         drop(connected.session);
         connected.task.join().await;

@@ -1,27 +1,31 @@
 //! The one place that looks at an endpoint: how each kind of server is opened.
 
-use super::{Ground, container, credentials, program};
+use super::{Ground, container, credentials, program, workplace::Workplace};
 use crate::{
     Text,
     config::{Endpoint, Launch, Remote, Source},
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::{ffi::OsString, fs, time::Duration};
+use std::{ffi::OsString, sync::Arc, time::Duration};
 use wharf_mcp::{Failure, Opener, http as streamable, sse, stdio, ws};
 
 /// What opens the source's server, and its working directory if it has one.
 pub(super) fn open(
     source: &Source,
     ground: &Ground,
-) -> Result<(Box<dyn Opener>, Option<tempfile::TempDir>), Failure> {
+    witness: Option<Arc<dyn stdio::Witness>>,
+) -> Result<(Box<dyn Opener>, Option<Workplace>), Failure> {
     match &source.endpoint {
         Endpoint::Builtin(builtin) => {
-            Err(Failure::connect(format!("`{}` is not part of this version yet", builtin.as_str())))
+            let missing = || Failure::connect(format!("`{}` is not part of this program", builtin.as_str()));
+            let builtins = ground.builtins.as_ref().ok_or_else(missing)?;
+            Ok((builtins.opener(*builtin), None))
         }
         Endpoint::Stdio(launch) => {
-            let workplace = workplace(ground)?;
+            let workplace = Workplace::new(ground)?;
             let mut command = command(launch, &workplace)?;
             command.supervisor.clone_from(&ground.supervisor);
+            command.witness = witness;
             Ok((container::opener(launch, command), Some(workplace)))
         }
         Endpoint::Sse(remote) => {
@@ -43,24 +47,7 @@ pub(super) fn open(
     }
 }
 
-/// A private, empty directory: nothing a launcher would read by itself lies in it.
-fn workplace(ground: &Ground) -> Result<tempfile::TempDir, Failure> {
-    let mut builder = tempfile::Builder::new();
-    let mut folders = fs::DirBuilder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-        builder.permissions(fs::Permissions::from_mode(0o700));
-        folders.mode(0o700);
-    }
-    let made = folders.recursive(true).create(&ground.scratch);
-    made.and_then(|()| builder.prefix("wharf-").tempdir_in(&ground.scratch)).map_err(|error| {
-        let scratch = ground.scratch.display();
-        Failure::connect(format!("could not make a working directory in `{scratch}`: {error}"))
-    })
-}
-
-fn command(launch: &Launch, workplace: &tempfile::TempDir) -> Result<stdio::Command, Failure> {
+fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Failure> {
     let os = |text: &Text| OsString::from(text.expose());
     let mut command = stdio::Command::new(program::find(launch)?, workplace.path());
     command.args = launch.args.iter().map(|it| os(&it.value)).collect();

@@ -5,7 +5,7 @@ use crate::{cli::Common, exit::Exit, output::Output, surroundings::Surroundings}
 use serde_json::json;
 
 pub(super) fn run(common: &Common, strict: bool, around: &Surroundings, output: Output) -> Exit {
-    let (plan, mut diagnostics) = load_agent(common, around);
+    let (loaded, mut diagnostics) = load_agent(common, around);
     if strict {
         diagnostics.raise_missing_descriptions();
     }
@@ -16,7 +16,7 @@ pub(super) fn run(common: &Common, strict: bool, around: &Surroundings, output: 
         if !(diagnostics.items().is_empty() || ok && output.quiet) {
             output.diagnostics(&diagnostics);
         }
-        if let Some(plan) = plan.filter(|_| ok) {
+        if let Some((plan, _)) = loaded.filter(|_| ok) {
             let count = plan.sources.len();
             output.say(&format!(
                 "{}: fine, {count} server{}",

@@ -3,7 +3,7 @@
 use super::list::source_json;
 use crate::{
     content::printable,
-    dock::{Dock, Docked, hang_up},
+    dock::{Dock, Docked, DockedSource},
     exit::Exit,
 };
 use serde_json::{Value, json};
@@ -12,37 +12,34 @@ use wharf_mcp::session::List;
 pub(super) async fn run(dock: Dock) -> Exit {
     let docked = dock.connect(|_| true, &[List::Tools, List::Prompts, List::Resources]).await;
     let output = dock.output;
+    let well = docked.sources.iter().all(DockedSource::is_well);
     if output.json {
-        let sources: Vec<Value> = docked.iter().map(source_json).collect();
-        output.json(&json!({ "ok": docked.iter().all(|it| it.state.is_ok()), "sources": sources }));
+        let sources: Vec<Value> = docked.sources.iter().map(|it| source_json(it, &docked)).collect();
+        output.json(&json!({ "ok": well, "sources": sources }));
     } else {
-        let width = docked
-            .iter()
-            .map(|it| it.upstream.source().name.shown().chars().count())
-            .max()
-            .unwrap_or_default();
-        let rows: String = docked.iter().map(|it| row(it, width)).collect();
+        let names = docked.sources.iter().map(|it| it.source.name.shown().chars().count());
+        let width = names.max().unwrap_or_default();
+        let rows: String = docked.sources.iter().map(|it| row(it, &docked, width)).collect();
         output.data(&rows);
     }
-    let well = docked.iter().all(|it| it.state.is_ok());
-    hang_up(docked).await;
+    docked.leave().await;
     if well { Exit::Fine } else { Exit::Unavailable }
 }
 
 /// One line for a server that is well; for another, the line, the cause, its last words and what to do.
-fn row(docked: &Docked, width: usize) -> String {
-    let source = docked.upstream.source();
-    let (name, transport) = (source.name.shown(), source.endpoint.transport());
-    match &docked.state {
-        Ok((live, offer)) => format!(
+fn row(it: &DockedSource, docked: &Docked, width: usize) -> String {
+    let (name, transport) = (it.source.name.shown(), it.source.endpoint.transport());
+    let catalog = &docked.catalog;
+    match &it.fault {
+        None => format!(
             "ok    {name:<width$}  {transport:<9}  {}  {}, {}, {}  ready after {:.1} s\n",
-            live.session.terms().version,
-            count(offer.tools.len(), "tool"),
-            count(offer.prompts.len(), "prompt"),
-            count(offer.resources.len(), "resource"),
-            live.took.as_secs_f64(),
+            it.standing.version.as_deref().unwrap_or_default(),
+            count(catalog.tools.iter().filter(|tool| it.has(&tool.source)).count(), "tool"),
+            count(catalog.prompts.iter().filter(|prompt| it.has(&prompt.source)).count(), "prompt"),
+            count(catalog.resources.iter().filter(|resource| it.has(&resource.source)).count(), "resource"),
+            it.standing.took.unwrap_or_default().as_secs_f64(),
         ),
-        Err(fault) => {
+        Some(fault) => {
             let said = fault.stderr.lines().map(|it| format!("        | {}\n", printable(it)));
             let help = fault.hint.iter().map(|it| format!("      help: {it}\n"));
             let details: String = said.chain(help).collect();

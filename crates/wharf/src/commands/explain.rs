@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use wharf_runtime::config::{Plan, Source};
 
 pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, output: Output) -> Exit {
-    let (plan, diagnostics) = load_agent(common, around);
-    let Some(plan) = plan else {
+    let (loaded, diagnostics) = load_agent(common, around);
+    let Some((plan, _)) = loaded else {
         output.diagnostics(&diagnostics);
         return Exit::Usage;
     };

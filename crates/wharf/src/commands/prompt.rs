@@ -1,18 +1,19 @@
 //! `wharf prompt`: one prompt, filled in.
 
-use super::list::{fault_text, offers};
+use super::list::fault_text;
 use crate::{
     arguments, content,
-    dock::{Dock, Docked, hang_up},
+    dock::{Dock, Docked},
     exit::Exit,
     output::Output,
 };
 use serde_json::{Value, json};
 use wharf_mcp::{
-    Raw, Request,
-    model::{Item, Prompt, PromptResult},
+    Raw,
+    model::{Item, PromptResult},
     session::List,
 };
+use wharf_runtime::project;
 
 pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     let output = dock.output;
@@ -24,47 +25,22 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
         }
     };
     let docked = dock.connect(|_| true, &[List::Prompts]).await;
-    let exit = match find(&docked, &name) {
-        Some((place, wire_name)) => get(&docked[place], &wire_name, &arguments, output).await,
+    let exit = match docked.catalog.prompt(&name) {
+        Some(_) => get(&docked, &name, &arguments, output).await,
         None => {
-            docked
-                .iter()
-                .filter_map(|it| it.state.as_ref().err())
-                .for_each(|it| output.complain(&fault_text(it)));
+            docked.faults().for_each(|it| output.complain(&fault_text(it)));
             output.complain(&not_found(&docked, &name));
             Exit::NotFound
         }
     };
-    hang_up(docked).await;
+    docked.leave().await;
     exit
 }
 
-/// The server that has the prompt, and its name there: by `server:name`, or by a name that only one has.
-fn find(docked: &[Docked], wanted: &str) -> Option<(usize, String)> {
-    let all = || {
-        offers(docked).flat_map(|(source, offer)| {
-            let place = docked.iter().position(|it| std::ptr::eq(it.upstream.source(), source));
-            offer.prompts.iter().filter_map(move |it| match it {
-                Item::Good(prompt) => Some((place?, source.name.expose(), prompt.name.as_str())),
-                Item::Odd(..) => None,
-            })
-        })
-    };
-    let named = all().find(|(_, source, name)| {
-        wanted.strip_prefix(source).and_then(|it| it.strip_prefix(':')) == Some(name)
-    });
-    let bare: Vec<_> = all().filter(|(_, _, name)| *name == wanted).collect();
-    let found = named.or_else(|| if let [only] = bare[..] { Some(only) } else { None });
-    found.map(|(place, _, name)| (place, name.to_owned()))
-}
-
 /// None has it, or several have.
-fn not_found(docked: &[Docked], wanted: &str) -> String {
-    let has = |it: &Item<Prompt>| matches!(it, Item::Good(prompt) if prompt.name == wanted);
-    let owners: Vec<String> = offers(docked)
-        .filter(|(_, offer)| offer.prompts.iter().any(has))
-        .map(|(source, _)| format!("{}:{wanted}", source.name.shown()))
-        .collect();
+fn not_found(docked: &Docked, wanted: &str) -> String {
+    let owners = docked.catalog.prompts.iter().filter(|it| it.prompt.name == wanted);
+    let owners: Vec<String> = owners.map(|it| format!("{}:{wanted}", it.source)).collect();
     match owners[..] {
         [] => format!("error: there is no prompt '{wanted}'\nhelp: `wharf prompts` lists what there is\n"),
         _ => format!(
@@ -75,8 +51,7 @@ fn not_found(docked: &[Docked], wanted: &str) -> String {
 }
 
 async fn get(docked: &Docked, name: &str, arguments: &Raw, output: Output) -> Exit {
-    let Ok((live, _)) = &docked.state else { return Exit::Unavailable };
-    match live.session.request(Request::get_prompt(name, Some(arguments))).await {
+    match docked.handle.prompt(name, Some(arguments)).await {
         Ok(raw) if output.json => {
             output.json(&content::value(&raw));
             Exit::Fine
@@ -85,10 +60,9 @@ async fn get(docked: &Docked, name: &str, arguments: &Raw, output: Output) -> Ex
             output.data(&to_text(&PromptResult::read(&raw)));
             Exit::Fine
         }
-        Err(failure) => {
-            let fault = docked.upstream.fault(&failure);
+        Err(fault) => {
             if output.json {
-                output.json(&json!({ "error": super::list::fault_json(&fault) }));
+                output.json(&json!({ "error": project::error(&fault) }));
             } else {
                 output.complain(&fault_text(&fault));
             }

@@ -1,57 +1,49 @@
 //! `wharf read`: one resource.
 
-use super::list::{fault_json, fault_text, offers};
+use super::list::fault_text;
 use crate::{
     content,
-    dock::{Dock, Docked, hang_up},
+    dock::{Dock, Docked, DockedSource},
     exit::Exit,
     output::Output,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wharf_mcp::{
-    Class, Request,
+    RpcError,
     model::{Item, ReadResult},
     session::List,
 };
+use wharf_runtime::project::{self, contents_block};
 
 pub(super) async fn run(dock: Dock, uri: String, save: Option<PathBuf>) -> Exit {
     let output = dock.output;
     let docked = dock.connect(|_| true, &[List::Resources]).await;
     let exit = read(&docked, &uri, save.as_deref(), output).await;
-    hang_up(docked).await;
+    docked.leave().await;
     exit
 }
 
-/// Asks the server that lists the resource; if none does, those that have resources, one after the other.
-async fn read(docked: &[Docked], uri: &str, save: Option<&Path>, output: Output) -> Exit {
-    let lists = |it: &&Docked| {
-        let offer = offers(std::slice::from_ref(*it)).next();
-        offer.is_some_and(|(_, offer)| {
-            offer.resources.iter().any(|it| matches!(it, Item::Good(it) if it.uri == uri))
-        })
+/// Asks the server that lists the resource; if none does, all of them, one after the other.
+async fn read(docked: &Docked, uri: &str, save: Option<&Path>, output: Output) -> Exit {
+    let lists = |it: &&DockedSource| {
+        docked.catalog.resources.iter().any(|resource| it.has(&resource.source) && resource.item.uri == uri)
     };
-    let owner: Vec<&Docked> = docked.iter().filter(lists).collect();
-    let has_resources = |it: &&Docked| {
-        it.state.as_ref().is_ok_and(|(live, _)| live.session.terms().offers("resources", None))
-    };
-    let asked: Vec<&Docked> =
-        if owner.is_empty() { docked.iter().filter(has_resources).collect() } else { owner };
+    let owner: Vec<&DockedSource> = docked.sources.iter().filter(lists).collect();
+    let everyone = || docked.sources.iter().filter(|it| it.is_well()).collect();
     let mut refused = None;
-    for it in asked {
-        let Ok((live, _)) = &it.state else { continue };
-        match live.session.request(Request::read_resource(uri)).await {
+    for it in if owner.is_empty() { everyone() } else { owner } {
+        match docked.handle.read(it.source.name.expose(), uri).await {
             Ok(raw) => return say(&ReadResult::read(&raw), save, output),
-            Err(failure) => refused = Some((failure.class, it.upstream.fault(&failure))),
+            // A server without resources says nothing about this one.
+            Err(fault) if fault.rpc.as_ref().is_some_and(|it| it.code == RpcError::METHOD_NOT_FOUND) => {}
+            Err(fault) => refused = Some(fault),
         }
     }
-    let (fault, exit) = match refused {
-        Some((Class::Rpc, fault)) => (fault, Exit::NotFound),
-        Some((_, fault)) => (fault.clone(), fault.kind.into()),
-        None => return nobody(docked, uri, output),
-    };
+    let Some(fault) = refused else { return nobody(docked, uri, output) };
+    let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
     if output.json {
-        output.json(&json!({ "error": fault_json(&fault) }));
+        output.json(&json!({ "error": project::error(&fault) }));
     } else {
         output.complain(&fault_text(&fault));
     }
@@ -64,7 +56,7 @@ fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
             .contents
             .iter()
             .map(|it| match it {
-                Item::Good(it) => content::contents_json(it),
+                Item::Good(it) => contents_block(it),
                 Item::Odd(raw, why) => {
                     json!({ "type": "unknown", "reason": why, "raw": content::value(raw) })
                 }
@@ -83,11 +75,11 @@ fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
     Exit::Fine
 }
 
-fn nobody(docked: &[Docked], uri: &str, output: Output) -> Exit {
-    let faults: Vec<_> = docked.iter().filter_map(|it| it.state.as_ref().err()).collect();
-    faults.iter().for_each(|it| output.complain(&fault_text(it)));
+fn nobody(docked: &Docked, uri: &str, output: Output) -> Exit {
+    docked.faults().for_each(|it| output.complain(&fault_text(it)));
     output.complain(&format!(
         "error: no server has a resource '{uri}'\nhelp: `wharf resources` lists what there is\n"
     ));
-    if faults.len() == docked.len() && !docked.is_empty() { Exit::Unavailable } else { Exit::NotFound }
+    let hopeless = !docked.sources.is_empty() && !docked.sources.iter().any(DockedSource::is_well);
+    if hopeless { Exit::Unavailable } else { Exit::NotFound }
 }

@@ -1,10 +1,14 @@
 //! The integration tests of the program: one binary, one module for each subject.
 
+#[cfg(unix)]
+mod bypass;
 mod cli;
 mod config;
 #[cfg(unix)]
 mod doctor;
 mod editor;
+#[cfg(target_os = "linux")]
+mod hints;
 mod import;
 mod login;
 #[cfg(target_os = "linux")]
@@ -12,3 +16,5 @@ mod orphans;
 #[cfg(unix)]
 mod servers;
 mod tidy;
+#[cfg(unix)]
+mod todo;

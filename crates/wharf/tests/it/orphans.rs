@@ -1,26 +1,16 @@
 //! Whatever a server starts, and however the program ends: nothing is left running.
 //!
 //! Servers are shell scripts that start what real ones do. Each process of a server carries a mark in its environment, by
-//! which it is found in /proc, wherever it went.
+//! which it is found in /proc, wherever it went. How a host ends by a panic is tried in `tests/host`, which is a host itself.
 
 mod apart;
 mod berth;
+mod shapes;
 
 use berth::Berth;
 use rustix::process::Signal;
+use shapes::SHAPES;
 use tokio::task::JoinSet;
-
-/// What a server starts, and how many processes it then is, its supervisor included. The script knows the names.
-const SHAPES: &[(&str, usize)] = &[
-    ("direct", 2),
-    ("npx-tree", 4),
-    ("setsid", 3),
-    ("double-fork", 3),
-    ("ignores-term", 3),
-    ("setsid-ignores-term", 3),
-    ("holds-stdout", 3),
-    ("64-forks", 66),
-];
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@
 
 pub(crate) mod background;
 #[cfg(target_os = "linux")]
-mod docker;
+pub(crate) mod docker;
 mod everything;
 mod npx;
 pub(crate) mod place;

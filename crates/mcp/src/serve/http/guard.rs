@@ -17,7 +17,7 @@ pub struct Guard {
 
 impl Guard {
     /// Lets a request in, or says why not.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), String> {
+    pub fn admit(&self, headers: &HeaderMap) -> Result<(), String> {
         let text = |name| headers.get(name).map(|value: &::http::HeaderValue| value.to_str().unwrap_or("?"));
         if let Some(host) = text(HOST)
             && !self.knows_host(host)

@@ -84,3 +84,21 @@ async fn a_container_is_removed_by_its_name() {
         assert_eq!(gone[..], ["rm", "--force", run[2]]);
     }
 }
+
+/// What a killed host leaves in its folder goes at the next start, and what another host uses stays.
+#[tokio::test]
+async fn the_folders_of_a_killed_host_are_swept() {
+    let berth = Berth::new("direct");
+    let mut other = berth.start("call silence");
+    berth.until_running(2).await;
+    let used = berth.folders();
+    let mut killed = berth.start("call silence");
+    berth.until_running(4).await;
+    killed.end(Signal::KILL).await;
+    berth.until_running_only(2).await;
+    assert_eq!((used.len(), berth.folders().len()), (1, 2));
+    berth.wharf("call answer").await.check("ahoy");
+    assert_eq!(berth.folders(), used);
+    other.end(Signal::TERM).await;
+    berth.until_deserted().await;
+}

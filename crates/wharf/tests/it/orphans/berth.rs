@@ -83,7 +83,12 @@ impl Berth {
     }
 
     pub(super) fn start(&self, typed: &str) -> Running {
-        let mut command = self.command(&format!("exec '{WHARF}' {typed}"));
+        self.start_program(WHARF, typed)
+    }
+
+    /// The same with another program.
+    pub(super) fn start_program(&self, program: &str, typed: &str) -> Running {
+        let mut command = self.command(&format!("exec '{program}' {typed}"));
         Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("wharf runs"))
     }
 
@@ -141,12 +146,23 @@ impl Berth {
         }
     }
 
+    /// The working directories that there are.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("state/scratch")).expect("a folder").flatten();
+        entries.map(|it| it.path()).filter(|it| it.is_dir()).collect()
+    }
+
     /// Nothing is left, or soon will not be.
     pub(super) async fn until_deserted(&self) {
+        self.until_running_only(0).await;
+    }
+
+    /// No more than these are left, or soon will not be.
+    pub(super) async fn until_running_only(&self, count: usize) {
         let since = Instant::now();
         loop {
             let left = self.running();
-            if left.is_empty() {
+            if left.len() <= count {
                 return;
             }
             assert!(since.elapsed() < SOON, "left running: {left:#?}");
@@ -156,11 +172,11 @@ impl Berth {
 }
 
 impl Running {
-    /// Sends a signal and waits for the end.
-    pub(super) async fn end(&mut self, signal: Signal) {
+    /// Sends a signal, waits for the end, and tells the exit code, if it has one.
+    pub(super) async fn end(&mut self, signal: Signal) -> Option<i32> {
         let pid = self.0.id().and_then(|it| Pid::from_raw(it.try_into().ok()?)).expect("it runs");
         kill_process(pid, signal).expect("it runs");
-        self.ended().await;
+        self.ended().await
     }
 
     /// Waits for the end, and tells the exit code.

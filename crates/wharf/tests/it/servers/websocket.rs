@@ -21,7 +21,10 @@ async fn the_python_sdk() {
     let place = Place::with(&agent_file(&format!("ws://127.0.0.1:{port}/ws")));
     place.wharf("tools").await.check(0, "far (1)\n  far__shout  Says it louder\n");
     place.wharf("call shout text=ahoy").await.check(0, "AHOY\n");
-    place.wharf("call shout").await.check(1, "required property");
+    place.wharf("call shout").await.check(2, "`arguments.text` is missing");
+    place.wharf("call shout text=").await.check(1, "there is nothing to say");
+    let refused = place.wharf("call shout text= --json").await.json();
+    assert_eq!((&refused["success"], &refused["error"]["type"]), (&false.into(), &"ToolError".into()));
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wharf-store", &[]),
     ("wharf", &["wharf-agent", "wharf-mcp", "wharf-runtime", "wharf-store"]),
     ("conformance", &["wharf-mcp"]),
+    ("hostile", &["wharf-mcp", "wharf-runtime"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,318 @@
+//! Where a source lies while the runtime runs: its keeper, its gate, its board.
+
+use crate::{
+    Fault, FaultKind, Redactor,
+    board::Board,
+    breaker::{Breaker, Gate, GateState, Permit, Verdict},
+    call::{Call, Deadline, OnProgress},
+    catalog::ToolEntry,
+    config::Source,
+    events::{Bus, Happening},
+    fault::Stage,
+    glob::Glob,
+    keeper::{Keep, Keeper},
+    stale::Stale,
+    standing::{ConnectionState, Standing},
+    tuning::Tuning,
+    upstream::{Ground, Upstream},
+};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, Session, session::Progress};
+
+/// One source, alive.
+#[derive(Debug)]
+pub(crate) struct Berth {
+    upstream: Upstream,
+    keeper: Keeper,
+    gate: Arc<Gate>,
+    board: Arc<Board>,
+    stale: Arc<Stale>,
+    repeatable: Vec<Glob>,
+    stop: watch::Sender<bool>,
+}
+
+/// How a source is doing, as a whole.
+#[derive(Clone, Debug)]
+pub struct SourceState {
+    /// What it is.
+    pub source: Arc<Source>,
+    /// Its session and health.
+    pub standing: Standing,
+    /// Its connection.
+    pub connection: ConnectionState,
+    /// Its breaker.
+    pub gate: GateState,
+    /// How many requests its present session has not had an answer to.
+    pub unanswered: usize,
+}
+
+impl Berth {
+    /// A berth and the task that keeps it.
+    pub(crate) fn new(
+        source: Arc<Source>,
+        ground: &Ground,
+        tuning: &Tuning,
+        bus: Bus,
+        curator: Arc<Notify>,
+    ) -> (Arc<Berth>, impl Future<Output = ()> + Send + 'static) {
+        let name: Arc<str> = source.name.expose().into();
+        let board = Arc::new(Board::new(name, bus, ground.redactor.clone()));
+        let (told, nudged) = (board.clone(), curator.clone());
+        let gate = Gate::new(tuning.breaker, move |breaker| {
+            told.broke(breaker);
+            // What was not read while it rested may be read again.
+            nudged.notify_one();
+        });
+        let stale = Arc::new(Stale::new(curator));
+        let upstream = Upstream::new(source, ground.clone());
+        let (stop, stopped) = watch::channel(false);
+        let keep = Keep {
+            upstream: upstream.clone(),
+            board: board.clone(),
+            stale: stale.clone(),
+            consent: tuning.consent.clone(),
+            idle_stop: tuning.idle_stop,
+        };
+        let (keeper, task) = Keeper::new(keep, stopped);
+        let repeatable = tuning.repeatable.clone();
+        (Arc::new(Berth { upstream, keeper, gate, board, stale, repeatable, stop }), task)
+    }
+
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        self.upstream.shared_source()
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.board.name()
+    }
+
+    pub(crate) fn redactor(&self) -> &Arc<Redactor> {
+        self.upstream.redactor()
+    }
+
+    /// A failure of this source, in the user's words.
+    pub(crate) fn fault(&self, failure: &Failure) -> Arc<Fault> {
+        Arc::new(self.upstream.fault(failure))
+    }
+
+    pub(crate) fn stale(&self) -> &Stale {
+        &self.stale
+    }
+
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    pub(crate) fn tell(&self, what: Happening) {
+        self.board.tell(what);
+    }
+
+    pub(crate) fn state(&self) -> SourceState {
+        let (standing, connection) = self.board.standing();
+        let (source, gate) = (self.source().clone(), self.gate.state());
+        SourceState { source, standing, connection, gate, unanswered: self.keeper.unanswered() }
+    }
+
+    /// Ends its server, and refuses to start another.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Lets the present server go and forgets its failures; the next call starts another.
+    pub(crate) fn restart(&self) {
+        self.keeper.retire(None);
+        self.gate.reset();
+    }
+
+    /// Leave to ask this source something.
+    pub(crate) fn admit(&self) -> Result<Permit, Arc<Fault>> {
+        self.gate.admit().map_err(|wait| Arc::new(self.resting(wait)))
+    }
+
+    /// A session that stands.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, Arc<Fault>> {
+        self.keeper.session().await
+    }
+
+    /// Asks, under the rules of this source: its breaker, its timeouts, one more try where nothing was sent.
+    pub(crate) async fn ask(&self, permit: Permit, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {
+        let mut asked = None;
+        let mut answer = self.ask_once(&ask, &mut asked).await;
+        if let Err(fault) = &answer
+            && self.may_repeat(fault, &ask)
+        {
+            answer = self.ask_once(&ask, &mut asked).await;
+        }
+        self.settle(permit, answer.as_ref().err(), asked);
+        answer
+    }
+
+    /// Says what an answer, or its absence, has shown about the source.
+    pub(crate) fn settle(&self, permit: Permit, fault: Option<&Arc<Fault>>, asked: Option<Arc<Session>>) {
+        let verdict = verdict(fault);
+        self.board.called(verdict);
+        permit.settle(verdict);
+        // A server that fails every call is not asked again: the probe starts another.
+        let rests = !matches!(self.gate.state().breaker, Breaker::Closed { .. });
+        if verdict == Verdict::Failed && rests && asked.is_some() {
+            self.keeper.retire(asked);
+        }
+    }
+
+    /// The same of a list that was read. That a server lists its tools does not show that they work: it ends no run of
+    /// failed calls.
+    pub(crate) fn settle_listing(
+        &self,
+        permit: Permit,
+        fault: Option<&Arc<Fault>>,
+        asked: Option<Arc<Session>>,
+    ) {
+        match fault {
+            Some(fault) => self.settle(permit, Some(fault), asked),
+            None => self.board.seen(),
+        }
+    }
+
+    /// Asks, and leaves behind whom it asked.
+    async fn ask_once(&self, ask: &Ask<'_>, asked: &mut Option<Arc<Session>>) -> Result<Raw, Arc<Fault>> {
+        *asked = None;
+        let late = || Err(Arc::new(Fault::before(self.source(), Fault::too_late())));
+        let session = ask.by.wait(self.session()).await.unwrap_or_else(late)?;
+        let session = asked.insert(session);
+        let request = self.timed(ask.request(), ask.by);
+        session.request(request).await.and_then(object).map_err(|failure| self.fault(&failure))
+    }
+
+    /// What the caller allows is a limit; what the source allows is moved by progress.
+    fn timed(&self, request: Request, by: Deadline) -> Request {
+        let timeouts = self.source().timeouts;
+        match by.instant() {
+            Some(by) => request.by(by),
+            None => request.by(Instant::now() + timeouts.total).quiet_for(timeouts.request),
+        }
+    }
+
+    fn may_repeat(&self, fault: &Fault, ask: &Ask<'_>) -> bool {
+        let lost = fault.kind == FaultKind::Connection && fault.phase == Stage::Call && fault.status.is_none();
+        lost && (fault.sent == Sent::No || ask.tool.is_some_and(|it| self.is_repeatable(it)))
+    }
+
+    fn is_repeatable(&self, tool: &ToolEntry) -> bool {
+        let id = tool.id();
+        self.repeatable.iter().any(|it| it.matches(&id))
+    }
+
+    fn resting(&self, wait: Duration) -> Fault {
+        let source = self.source();
+        let name = source.name.shown();
+        let cause = match wait.is_zero() {
+            true => format!("`{name}` is resting after repeated failures; one call is trying whether it is back"),
+            false => format!(
+                "`{name}` is resting after repeated failures; it is tried again in {:.0} s",
+                wait.as_secs_f64().ceil()
+            ),
+        };
+        let last = self.board.standing().0.fault;
+        let hint = last.as_ref().and_then(|it| it.hint.clone());
+        let hint = hint.unwrap_or_else(|| format!("`wharf doctor` says what is wrong with `{name}`"));
+        let fault = Fault::ours(FaultKind::Resting, Stage::Admit, cause, Some(hint));
+        let retry_after = Some(wait.max(Duration::from_secs(1)));
+        Fault::before(source, Fault { retry_after, ..fault })
+    }
+}
+
+/// Something to be asked, more than once if need be.
+pub(crate) struct Ask<'a> {
+    /// What is asked.
+    pub(crate) method: Method<'a>,
+    /// When it is too late, where the caller says so.
+    pub(crate) by: Deadline,
+    /// The tool, if it is one.
+    pub(crate) tool: Option<&'a ToolEntry>,
+    /// Told how far it has got.
+    pub(crate) on_progress: Option<Arc<Mutex<OnProgress>>>,
+}
+
+/// What can be asked.
+pub(crate) enum Method<'a> {
+    /// A tool by its name on the wire.
+    Tool(&'a str, Option<&'a Raw>),
+    /// A prompt by its name on the wire.
+    Prompt(&'a str, Option<&'a Raw>),
+    /// A resource.
+    Resource(&'a str),
+    /// Anything else, passed on as it is.
+    Other(&'a str, Option<&'a Raw>),
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn new(method: Method<'a>) -> Ask<'a> {
+        Ask { method, by: Deadline::default(), tool: None, on_progress: None }
+    }
+
+    /// A call of this tool.
+    pub(crate) fn tool(tool: &'a ToolEntry, call: &'a mut Call, by: Deadline) -> Ask<'a> {
+        let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
+        let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
+        Ask { method, by, tool: Some(tool), on_progress }
+    }
+
+    fn request(&self) -> Request {
+        let request = match &self.method {
+            Method::Tool(name, arguments) => {
+                let headers = self.tool.map(|it| it.header_params(*arguments)).unwrap_or_default();
+                Request::call_tool(name, *arguments).header_params(headers)
+            }
+            Method::Prompt(name, arguments) => Request::get_prompt(name, *arguments),
+            Method::Resource(uri) => Request::read_resource(uri),
+            Method::Other(method, params) => {
+                let request = Request::new((*method).to_owned());
+                params.map_or(Request::new((*method).to_owned()), |it| request.params(it.clone()))
+            }
+        };
+        match &self.on_progress {
+            Some(told) => request.on_progress(shared(told)),
+            None => request,
+        }
+    }
+}
+
+/// Every result of this protocol is an object, whatever else is in it.
+fn object(result: Raw) -> Result<Raw, Failure> {
+    if result.is_object() { Ok(result) } else { Err(Failure::protocol("the result is not an object")) }
+}
+
+/// The teller of one try among others, of which only one is under way at a time.
+fn shared(told: &Arc<Mutex<OnProgress>>) -> impl FnMut(Progress) + Send + 'static {
+    let told = told.clone();
+    move |at| told.lock().unwrap_or_else(PoisonError::into_inner)(&at)
+}
+
+/// Only the source's own failures count against it. One that answers with an error is there, and speaks.
+fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
+    let Some(fault) = fault else { return Verdict::Healthy };
+    match fault.kind {
+        FaultKind::Connection if matches!(fault.status, Some(401 | 403)) => Verdict::Unknown,
+        FaultKind::Protocol if fault.rpc.as_ref().is_some_and(|it| it.code != RpcError::INTERNAL) => {
+            Verdict::Healthy
+        }
+        FaultKind::Protocol if fault.rpc.is_some() => Verdict::Unknown,
+        // A caller who had no time for it has learnt nothing about it.
+        FaultKind::Timeout if fault.phase == Stage::Admit => Verdict::Unknown,
+        FaultKind::Connection | FaultKind::Timeout | FaultKind::Protocol => Verdict::Failed,
+        FaultKind::ToolNotFound => Verdict::Healthy,
+        FaultKind::Quarantined
+        | FaultKind::Arguments
+        | FaultKind::Resting
+        | FaultKind::Closing
+        | FaultKind::Abandoned => Verdict::Unknown,
+    }
+}

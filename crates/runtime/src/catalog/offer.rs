@@ -1,0 +1,200 @@
+//! What one server offers, as it lists it.
+
+use crate::schema::Schema;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::{collections::HashMap, sync::Arc};
+use wharf_mcp::{
+    Failure, Raw, Session,
+    model::{Item, Prompt, Resource, Template, Tool},
+    session::{List, Listing},
+};
+
+/// The longest description that is shown.
+const LONGEST_DESCRIPTION: usize = 16 * 1024;
+
+/// What one server offers.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// Its tools.
+    pub tools: Vec<Arc<OfferedTool>>,
+    /// Its prompts.
+    pub prompts: Vec<Item<Prompt>>,
+    /// Its resources.
+    pub resources: Vec<Item<Resource>>,
+    /// Its resource templates.
+    pub templates: Vec<Item<Template>>,
+}
+
+/// A tool, before it has a name of ours.
+#[derive(Debug)]
+pub struct OfferedTool {
+    /// The name on the wire.
+    pub wire_name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// The tool, unless it is quarantined.
+    pub tool: Option<Tool>,
+    /// Its whole definition, as the server sent it.
+    pub raw: Raw,
+    /// SHA-256 over the canonical JSON of its definition.
+    pub definition_hash: String,
+    /// Why it cannot be called.
+    pub quarantined: Option<String>,
+    pub(crate) schema: Option<Schema>,
+}
+
+impl Offer {
+    /// Reads some lists of a server, all at once.
+    pub async fn read(session: &Session, lists: &[List]) -> Result<Offer, Failure> {
+        let mut offer = Offer::default();
+        offer.renew(session, lists).await?;
+        Ok(offer)
+    }
+
+    /// Reads some lists again. If one cannot be read, all stay as they were.
+    pub(crate) async fn renew(&mut self, session: &Session, lists: &[List]) -> Result<(), Failure> {
+        let wanted = async |list: List| match lists.contains(&list) {
+            true => session.list(list).await.map(Some),
+            false => Ok(None),
+        };
+        let (tools, prompts, resources, templates) = tokio::try_join!(
+            wanted(List::Tools),
+            wanted(List::Prompts),
+            wanted(List::Resources),
+            wanted(List::Templates)
+        )?;
+        if let Some(listing) = tools {
+            self.tools = self.read_tools(&listing);
+        }
+        self.prompts = prompts.map_or_else(|| std::mem::take(&mut self.prompts), |it| it.read());
+        self.resources = resources.map_or_else(|| std::mem::take(&mut self.resources), |it| it.read());
+        self.templates = templates.map_or_else(|| std::mem::take(&mut self.templates), |it| it.read());
+        Ok(())
+    }
+
+    /// The tools of a listing. What has not changed is not worked out again.
+    fn read_tools(&self, listing: &Listing) -> Vec<Arc<OfferedTool>> {
+        let known: HashMap<&[u8], &Arc<OfferedTool>> =
+            self.tools.iter().filter(|it| !it.is_double()).map(|it| (it.raw.as_bytes(), it)).collect();
+        let tools = listing.items.iter().map(|raw| match known.get(raw.as_bytes()) {
+            Some(tool) => Arc::clone(tool),
+            None => Arc::new(OfferedTool::read(raw)),
+        });
+        told_apart(tools.collect())
+    }
+}
+
+const DOUBLE: &str = "the server lists several tools of this name, and they differ";
+
+impl OfferedTool {
+    fn read(raw: &Raw) -> OfferedTool {
+        let raw = raw.detached();
+        let read = match Item::<Tool>::read(&raw) {
+            Item::Odd(_, why) => Err(why),
+            Item::Good(tool) => match tool.header_flaw() {
+                Some(flaw) => Err(flaw.to_owned()),
+                None => Schema::compile(&tool.input_schema).map(|schema| (tool, schema)),
+            },
+        };
+        let (tool, schema, quarantined) = match read {
+            Ok((tool, schema)) => (Some(tool), Some(schema), None),
+            Err(why) => (None, None, Some(why)),
+        };
+        let text = |key: &str| raw.member(key).and_then(|it| it.decode::<String>().ok());
+        OfferedTool {
+            wire_name: text("name").filter(|it| !it.is_empty()).unwrap_or_else(|| "unnamed".to_owned()),
+            description: text("description").map(cut),
+            definition_hash: definition_hash(&raw),
+            tool,
+            schema,
+            quarantined,
+            raw,
+        }
+    }
+
+    fn is_double(&self) -> bool {
+        self.quarantined.as_deref() == Some(DOUBLE)
+    }
+
+    /// The same tool, which nobody can call because it has a double.
+    fn doubled(&self) -> OfferedTool {
+        OfferedTool {
+            wire_name: self.wire_name.clone(),
+            description: self.description.clone(),
+            tool: None,
+            raw: self.raw.clone(),
+            definition_hash: self.definition_hash.clone(),
+            quarantined: Some(DOUBLE.to_owned()),
+            schema: None,
+        }
+    }
+}
+
+/// A tool that is listed twice is one tool; two tools of one name cannot be told apart on the wire, so neither is called.
+fn told_apart(tools: Vec<Arc<OfferedTool>>) -> Vec<Arc<OfferedTool>> {
+    let mut hashes: HashMap<String, Vec<String>> = HashMap::new();
+    let mut kept = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let known = hashes.entry(tool.wire_name.clone()).or_default();
+        if !known.contains(&tool.definition_hash) {
+            known.push(tool.definition_hash.clone());
+            kept.push(tool);
+        }
+    }
+    let doubled = |it: Arc<OfferedTool>| match hashes[&it.wire_name].len() {
+        1 => it,
+        _ => Arc::new(it.doubled()),
+    };
+    kept.into_iter().map(doubled).collect()
+}
+
+fn cut(mut description: String) -> String {
+    description.truncate(description.floor_char_boundary(LONGEST_DESCRIPTION));
+    description
+}
+
+/// The same for the same definition, however its JSON is written.
+fn definition_hash(raw: &Raw) -> String {
+    let value: Value = raw.decode_or_default();
+    // What canonical JSON cannot say (a number beyond double) is hashed as it came.
+    let canonical = serde_json_canonicalizer::to_vec(&value).unwrap_or_else(|_| raw.as_bytes().to_vec());
+    Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).expect("JSON")
+    }
+
+    #[test]
+    fn the_hash_is_of_the_meaning() {
+        let hash = |text: &str| definition_hash(&raw(text));
+        assert_eq!(
+            hash(r#"{"name":"a","inputSchema":{}}"#),
+            hash(r#"{ "inputSchema": {}, "name": "\u0061" }"#)
+        );
+        assert_ne!(hash(r#"{"name":"a"}"#), hash(r#"{"name":"b"}"#));
+    }
+
+    #[test]
+    fn doubles_are_one_or_none() {
+        let listing = Listing {
+            items: vec![
+                raw(r#"{"name":"same","inputSchema":{}}"#),
+                raw(r#"{"inputSchema":{},"name":"same"}"#),
+                raw(r#"{"name":"other","inputSchema":{}}"#),
+                raw(r#"{"name":"other","inputSchema":{"type":"object"}}"#),
+                raw(r#"{"name":"","inputSchema":{}}"#),
+            ],
+            ..Listing::default()
+        };
+        let tools = Offer::default().read_tools(&listing);
+        let told: Vec<(&str, bool)> =
+            tools.iter().map(|it| (it.wire_name.as_str(), it.quarantined.is_some())).collect();
+        assert_eq!(told, [("same", false), ("other", true), ("other", true), ("unnamed", true)]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Cuts a result that is too long for whoever reads it: the beginning and the end of its texts stay, and where something
+//! is missing it says how much.
+//!
+//! What comes out is a result like any other, with the same `isError`. The whole is not kept here; that is the call
+//! record's business.
+
+mod block;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use text::{bytes, note, short};
+use wharf_mcp::Raw;
+
+/// A member of an object, its value left raw.
+type Member<'a> = (Cow<'a, str>, &'a RawValue);
+
+/// Below this, a cut result is nothing but a marker.
+pub const SMALLEST: usize = 512;
+
+/// What content needs to say anything at all, in bytes.
+const SCRAP: usize = 200;
+/// Members that are needed to read a result at all, and are kept even when nothing else is.
+const VITAL: [&str; 2] = ["isError", "resultType"];
+const CONTENT: &str = "content";
+const STRUCTURED: &str = "structuredContent";
+
+/// The same result in at most `limit` bytes of JSON; `None` if it fits as it is. For less than [`SMALLEST`] bytes it is a
+/// bare marker, which may be longer than a very small limit.
+pub fn result(raw: &Raw, limit: usize) -> Option<Raw> {
+    let length = raw.as_bytes().len();
+    if length <= limit {
+        return None;
+    }
+    let members = raw.members();
+    let cut = if limit < SMALLEST || members.0.is_empty() { None } else { shortened(&members.0, limit) };
+    let text = cut.unwrap_or_else(|| bare(&members.0, length));
+    Raw::parse(text).ok()
+}
+
+/// A result that says nothing but that it is not shown.
+fn bare(members: &[Member<'_>], length: usize) -> String {
+    let content = format!("[{}]", note(&bytes(length)));
+    let is_small = |name: &str, value: &RawValue| VITAL.contains(&name) && value.get().len() <= 20;
+    let kept = members.iter().filter(|(name, value)| is_small(name, value));
+    assembled(&content, kept.map(|(name, value)| member(name, value)))
+}
+
+/// With as much of everything as there is room for, if there is room for something.
+fn shortened(members: &[Member<'_>], limit: usize) -> Option<String> {
+    let mut room = Room { left: limit - r#"{"content":[]}"#.len(), kept: Vec::new(), dropped: Vec::new() };
+    let (structured, others): (Vec<_>, Vec<_>) =
+        members.iter().filter(|(name, _)| name != CONTENT).partition(|(name, _)| name == STRUCTURED);
+    others.into_iter().for_each(|it| room.take(it, limit / 8, 3 * limit / 4));
+    structured.into_iter().for_each(|it| room.take(it, limit / 2, 2 * SCRAP));
+    let Room { left, kept, dropped } = room;
+    let missing = (!dropped.is_empty()).then(|| note(&listed(&dropped)));
+    let left = left.checked_sub(missing.as_ref().map_or(0, |it| it.len() + 1))?;
+    let mut content = block::fitted(&blocks(members), left)?;
+    content.extend(missing);
+    let text = assembled(&format!("[{}]", content.join(",")), kept.into_iter());
+    (text.len() <= limit).then_some(text)
+}
+
+/// What is left of the limit, and what became of the members beside the content.
+struct Room<'a> {
+    left: usize,
+    kept: Vec<String>,
+    dropped: Vec<(&'a str, usize)>,
+}
+
+impl<'a> Room<'a> {
+    /// Keeps a member that takes no more than its share and leaves enough for the others.
+    fn take(&mut self, (name, value): &'a Member<'_>, share: usize, enough: usize) {
+        let length = value.get().len();
+        // The written name may be longer than the name, and nobody writes out what is far too long anyway.
+        let text = (name.len() + length < share).then(|| member(name, value));
+        match text.filter(|it| it.len() < share && self.left > it.len() + enough) {
+            Some(text) => {
+                self.left -= text.len() + 1;
+                self.kept.push(text);
+            }
+            None => self.dropped.push((name, length)),
+        }
+    }
+}
+
+fn member(name: &str, value: &RawValue) -> String {
+    format!("{}:{}", serde_json::Value::from(name), value.get())
+}
+
+fn assembled(content: &str, others: impl Iterator<Item = String>) -> String {
+    let mut text = format!("{{\"content\":{content}");
+    for other in others {
+        text.push(',');
+        text.push_str(&other);
+    }
+    text.push('}');
+    text
+}
+
+/// The blocks of the content; one that is no list is a block that nobody knows.
+fn blocks<'a>(members: &[Member<'a>]) -> Vec<&'a RawValue> {
+    // As JSON libraries have it, the last of several counts.
+    let Some((_, content)) = members.iter().rev().find(|(name, _)| name == CONTENT) else {
+        return Vec::new();
+    };
+    serde_json::from_str(content.get()).unwrap_or_else(|_| vec![*content])
+}
+
+/// `structuredContent` and `_meta`, 1,234 bytes.
+fn listed(dropped: &[(&str, usize)]) -> String {
+    let total: usize = dropped.iter().map(|(_, length)| length).sum();
+    let names: Vec<Cow<'_, str>> = dropped.iter().rev().take(3).map(|(name, _)| short(name)).collect();
+    let more = dropped.len().saturating_sub(3);
+    let names = names.join("`, `");
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("`{names}`{more}, {},", bytes(total))
+}

@@ -1,0 +1,139 @@
+//! What happens, told to whoever listens. Nobody waits for a listener: a slow one misses the oldest.
+
+use crate::{
+    breaker::Breaker,
+    call::CallRecord,
+    standing::{ConnectionState, Health, SessionState},
+};
+use std::{sync::Arc, time::SystemTime};
+use tokio::sync::broadcast::{self, error::RecvError};
+use wharf_mcp::{Raw, session::Progress};
+
+/// How many events wait for a slow listener.
+const KEPT: usize = 1_024;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When.
+    pub at: SystemTime,
+    /// To which source; empty where it concerns none.
+    pub source: Arc<str>,
+    /// What.
+    pub what: Happening,
+}
+
+/// What can happen.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Happening {
+    /// The session is in another state.
+    Session(SessionState),
+    /// The connection is in another state.
+    Connection(ConnectionState),
+    /// Calls have shown something new about the source.
+    Health(Health),
+    /// The breaker is in another state.
+    Breaker(Breaker),
+    /// What the source offers has been read anew.
+    Listed {
+        /// How many tools it has now.
+        tools: usize,
+    },
+    /// A resource has changed.
+    ResourceUpdated(String),
+    /// The server logs.
+    Log {
+        /// As the server calls it: debug to emergency.
+        level: String,
+        /// Which part of the server.
+        logger: Option<String>,
+        /// What it says, of any shape.
+        data: Raw,
+    },
+    /// The server wrote a line to stderr.
+    Stderr(String),
+    /// A call gets on.
+    Progress {
+        /// Which call.
+        request_id: Arc<str>,
+        /// How far.
+        progress: Progress,
+    },
+    /// The server broke the protocol, or ended badly: how.
+    Exception(String),
+    /// A call is over.
+    Called(Arc<CallRecord>),
+    /// This listener was too slow for so many events.
+    Missed(u64),
+}
+
+/// Hears what happens. Called from a task of its own, one event after the other.
+pub trait Observer: Send + Sync {
+    /// Something has happened.
+    fn heard(&self, event: &Event);
+}
+
+/// The listener's end of the stream of events.
+#[derive(Debug)]
+pub struct Events(broadcast::Receiver<Event>);
+
+/// The teller's end.
+#[derive(Clone, Debug)]
+pub(crate) struct Bus(broadcast::Sender<Event>);
+
+impl Default for Bus {
+    fn default() -> Bus {
+        Bus(broadcast::Sender::new(KEPT))
+    }
+}
+
+impl Bus {
+    pub(crate) fn tell(&self, source: &Arc<str>, what: Happening) {
+        if self.has_listeners() {
+            // The last listener may leave in between.
+            let _ = self.0.send(Event { at: SystemTime::now(), source: source.clone(), what });
+        }
+    }
+
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
+    pub(crate) fn listen(&self) -> Events {
+        Events(self.0.subscribe())
+    }
+}
+
+impl Events {
+    /// The next event; `None` when the runtime is gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        match self.0.recv().await {
+            Ok(event) => Some(event),
+            Err(RecvError::Closed) => None,
+            Err(RecvError::Lagged(missed)) => {
+                Some(Event { at: SystemTime::now(), source: "".into(), what: Happening::Missed(missed) })
+            }
+        }
+    }
+}
+
+impl Happening {
+    /// Its name in streams and logs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Happening::Session(_) => "session",
+            Happening::Connection(_) => "connection",
+            Happening::Health(_) => "health",
+            Happening::Breaker(_) => "breaker",
+            Happening::Listed { .. } => "listed",
+            Happening::ResourceUpdated(_) => "resource_updated",
+            Happening::Log { .. } => "log",
+            Happening::Stderr(_) => "stderr",
+            Happening::Progress { .. } => "progress",
+            Happening::Exception(_) => "exception",
+            Happening::Called(_) => "call",
+            Happening::Missed(_) => "missed",
+        }
+    }
+}

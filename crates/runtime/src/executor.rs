@@ -1,0 +1,215 @@
+//! Runs one call: resolve, check, admit, ask, settle, record.
+
+mod draft;
+mod resolve;
+
+use crate::{
+    Fault, FaultKind,
+    berth::{Ask, Berth},
+    breaker::Permit,
+    call::{Call, CallRecord, Deadline, Outcome},
+    catalog::{Catalog, ToolEntry},
+    curator::Fleet,
+    events::Bus,
+    fault::Stage,
+    schema::Check,
+};
+use draft::Draft;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use tokio::sync::{Notify, watch};
+use wharf_mcp::{Raw, RpcError};
+
+/// How far closing has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// Not begun.
+    Open,
+    /// No new calls.
+    Draining,
+    /// Calls that are still out are given up.
+    Over,
+    /// There is nothing left that could happen.
+    Gone,
+}
+
+/// What calls are run with.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
+    /// The sources, which the catalog may not know of yet.
+    pub(crate) fleet: watch::Receiver<Fleet>,
+    pub(crate) closing: watch::Receiver<Closing>,
+    pub(crate) bus: Bus,
+    pub(crate) in_flight: InFlight,
+}
+
+/// How many calls are out.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    count: AtomicUsize,
+    none: Notify,
+}
+
+impl Executor {
+    /// Runs a call. Whatever happens, there is a record of it, even if the caller does not wait for it.
+    pub(crate) async fn execute(&self, mut call: Call) -> Arc<CallRecord> {
+        let mut draft = Draft::new(self.bus.clone(), &call);
+        let result = self.until_over(self.attempt(&mut call, &mut draft)).await;
+        draft.finish(result.map_or_else(Outcome::Failed, Outcome::of))
+    }
+
+    /// Does something for a caller, unless it is too late for that, or gets too late for it to be finished.
+    pub(crate) async fn until_over<T>(
+        &self,
+        work: impl Future<Output = Result<T, Arc<Fault>>>,
+    ) -> Result<T, Arc<Fault>> {
+        let _out = self.in_flight.enter();
+        if *self.closing.borrow() != Closing::Open {
+            return Err(Arc::new(Fault::closing()));
+        }
+        tokio::select! {
+            biased;
+            () = self.over() => Err(Arc::new(Fault::cut_off())),
+            result = work => result,
+        }
+    }
+
+    async fn attempt(&self, call: &mut Call, draft: &mut Draft) -> Result<Raw, Arc<Fault>> {
+        let by = Deadline::after(call.timeout);
+        let resolved = by.wait(self.resolve(&call.tool)).await;
+        let tool = resolved.unwrap_or_else(|| Err(Arc::new(Fault::too_late())))?;
+        draft.is_of(&tool);
+        draft.unchecked(check(&tool, call.arguments.as_ref())?);
+        let permit = tool.berth().admit()?;
+        let answer = self.ask(&tool, permit, call, by, draft).await;
+        match answer {
+            Err(fault) if is_unknown_tool(&fault) => Err(self.refreshed(&tool, fault, by).await),
+            answer => answer,
+        }
+    }
+
+    async fn ask(
+        &self,
+        tool: &ToolEntry,
+        permit: Permit,
+        call: &mut Call,
+        by: Deadline,
+        draft: &Draft,
+    ) -> Result<Raw, Arc<Fault>> {
+        draft.watch_progress(call);
+        let ask = Ask::tool(tool, call, by);
+        tool.berth().ask(permit, ask).await
+    }
+
+    /// A server that does not know a tool that it listed: either the list is old, or the server is odd.
+    async fn refreshed(&self, tool: &ToolEntry, fault: Arc<Fault>, by: Deadline) -> Arc<Fault> {
+        let _ = by.wait(self.refresh(tool.berth())).await;
+        let catalog = self.catalog.borrow().clone();
+        match catalog.tool(&tool.id()) {
+            Some(_) => fault,
+            None => {
+                let hint = Some("the server has taken the tool away; `wharf tools` lists what there is".to_owned());
+                Arc::new(Fault { kind: FaultKind::ToolNotFound, hint, ..(*fault).clone() })
+            }
+        }
+    }
+
+    /// Has a source's lists read, and waits until they are.
+    pub(crate) async fn refresh(&self, berth: &Arc<Berth>) {
+        let mut catalog = self.catalog.clone();
+        let page = |it: &Catalog| it.pages.iter().find(|it| Arc::ptr_eq(&it.berth, berth)).map(|it| it.reads);
+        let reads = |it: &Arc<Catalog>| page(it);
+        let before = reads(&catalog.borrow_and_update());
+        berth.stale().ask();
+        // A curator that is gone reads nothing any more.
+        let _ = catalog.wait_for(|it| reads(it) > before || reads(it).is_none()).await;
+    }
+
+    /// The catalog, as soon as it knows of every source that there is and is as it is wanted.
+    pub(crate) async fn catalog_when(&self, wanted: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+        let edition = self.fleet.borrow().edition;
+        let mut catalog = self.catalog.clone();
+        match catalog.wait_for(|it| it.edition >= edition && wanted(it)).await {
+            Ok(catalog) => catalog.clone(),
+            // The curator is gone: what it knew last is all there is.
+            Err(_) => self.catalog.borrow().clone(),
+        }
+    }
+
+    async fn over(&self) {
+        let mut closing = self.closing.clone();
+        // The runtime that is gone has closed too.
+        let _ = closing.wait_for(|it| matches!(it, Closing::Over | Closing::Gone)).await;
+    }
+}
+
+/// Why the arguments were not checked, if they were not; or what is wrong with them.
+fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static str>, Arc<Fault>> {
+    let Some(schema) = &tool.schema else { return Err(Arc::new(quarantined(tool))) };
+    let empty = Raw::empty_object();
+    let arguments = arguments.unwrap_or(&empty);
+    match schema.check(arguments) {
+        Check::Fine => Ok(None),
+        Check::Skipped(why) => Ok(Some(why)),
+        Check::Wrong(problems) => {
+            let all: Vec<String> = problems.iter().map(|it| format!("`{}` {}", it.path, it.message)).collect();
+            let cause = format!("the arguments do not fit `{}`: {}", tool.name, all.join("; "));
+            let hint = Some(format!("`wharf tools {} --json` shows what it takes", tool.source));
+            let fault = Fault::ours(FaultKind::Arguments, Stage::Check, cause, hint);
+            Err(Arc::new(Fault::before(tool.berth().source(), fault)))
+        }
+    }
+}
+
+fn quarantined(tool: &ToolEntry) -> Fault {
+    let why = tool.quarantined.as_deref().unwrap_or("it cannot be read");
+    let cause = format!("the tool `{}` is quarantined: {why}", tool.name);
+    let hint = Some("its server must mend it".to_owned());
+    Fault::before(tool.berth().source(), Fault::ours(FaultKind::Quarantined, Stage::Resolve, cause, hint))
+}
+
+fn is_unknown_tool(fault: &Fault) -> bool {
+    let unknown = |it: &RpcError| {
+        let message = it.message.to_ascii_lowercase();
+        matches!(it.code, RpcError::INVALID_PARAMS | RpcError::METHOD_NOT_FOUND)
+            && message.contains("tool")
+            && ["unknown", "not found", "no such", "does not exist"].iter().any(|word| message.contains(word))
+    };
+    fault.rpc.as_ref().is_some_and(unknown)
+}
+
+impl InFlight {
+    fn enter(&self) -> Out<'_> {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Out(self)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Waits until no call is out.
+    pub(crate) async fn none(&self) {
+        loop {
+            let none = self.none.notified();
+            if self.count() == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+}
+
+/// One call that is out.
+struct Out<'a>(&'a InFlight);
+
+impl Drop for Out<'_> {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none.notify_waiters();
+        }
+    }
+}

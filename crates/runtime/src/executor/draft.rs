@@ -1,0 +1,120 @@
+//! The record of a call that is not over yet. Dropped unfinished, it says that the caller went away.
+
+use crate::{
+    Fault, FaultKind, Redactor,
+    call::{Call, CallRecord, Outcome, Status},
+    catalog::ToolEntry,
+    events::{Bus, Happening},
+    fault::Stage,
+};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+use uuid::Uuid;
+use wharf_mcp::{Sent, session::Progress};
+
+pub(super) struct Draft {
+    bus: Bus,
+    begun: Instant,
+    /// Until it is finished.
+    record: Option<CallRecord>,
+}
+
+impl Draft {
+    pub(super) fn new(bus: Bus, call: &Call) -> Draft {
+        let request_id = match &call.request_id {
+            Some(id) => id.as_str().into(),
+            None => Uuid::now_v7().hyphenated().encode_lower(&mut Uuid::encode_buffer()).into(),
+        };
+        let record = CallRecord {
+            request_id,
+            thread_id: call.thread_id.clone(),
+            tool: call.tool.clone(),
+            wire_name: None,
+            source: None,
+            arguments: call.arguments.clone(),
+            started: SystemTime::now(),
+            took: std::time::Duration::ZERO,
+            outcome: Outcome::Failed(Arc::new(abandoned())),
+            unchecked: None,
+            limit: None,
+            redactor: Arc::new(Redactor::default()),
+        };
+        Draft { bus, begun: Instant::now(), record: Some(record) }
+    }
+
+    /// The tool is known.
+    pub(super) fn is_of(&mut self, tool: &ToolEntry) {
+        if let Some(record) = &mut self.record {
+            record.tool.clone_from(&tool.name);
+            record.wire_name = Some(tool.wire_name.clone());
+            record.source = Some(tool.berth().name().clone());
+            record.limit = tool.berth().source().max_result_bytes.and_then(|it| it.try_into().ok());
+            record.redactor = tool.berth().redactor().clone();
+        }
+    }
+
+    pub(super) fn unchecked(&mut self, why: Option<&'static str>) {
+        if let Some(record) = &mut self.record {
+            record.unchecked = why;
+        }
+    }
+
+    /// Has the call's progress told to listeners too, if there are any.
+    pub(super) fn watch_progress(&self, call: &mut Call) {
+        let Some(record) = self.record.as_ref().filter(|_| self.bus.has_listeners()) else { return };
+        let (bus, request_id) = (self.bus.clone(), record.request_id.clone());
+        let source = record.source.clone().unwrap_or_default();
+        let mut told = call.on_progress.take();
+        call.on_progress = Some(Box::new(move |progress: &Progress| {
+            let (request_id, progress_now) = (request_id.clone(), progress.clone());
+            bus.tell(&source, Happening::Progress { request_id, progress: progress_now });
+            if let Some(told) = &mut told {
+                told(progress);
+            }
+        }));
+    }
+
+    pub(super) fn finish(mut self, outcome: Outcome) -> Arc<CallRecord> {
+        let mut record = self.record.take().unwrap_or_else(|| unreachable!("a draft is finished once"));
+        record.outcome = outcome;
+        self.file(record)
+    }
+
+    /// Logs and tells what came of the call. Nobody waits for whoever listens.
+    fn file(&self, mut record: CallRecord) -> Arc<CallRecord> {
+        record.took = self.begun.elapsed();
+        let status = record.status();
+        let (request_id, tool_name) = (&*record.request_id, record.tool.as_str());
+        let (duration, status_word) = (record.took.as_secs_f64(), status.as_str());
+        match status {
+            Status::Success => tracing::info!(
+                target: "wharf::call", request_id, tool_name, duration, status = status_word,
+                "MCP tool call completed"
+            ),
+            Status::Failure | Status::Timeout => tracing::warn!(
+                target: "wharf::call", request_id, tool_name, duration, status = status_word,
+                error = record.error_text(), "MCP tool call completed"
+            ),
+        }
+        let record = Arc::new(record);
+        let source = record.source.clone().unwrap_or_default();
+        self.bus.tell(&source, Happening::Called(record.clone()));
+        record
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            self.file(record);
+        }
+    }
+}
+
+fn abandoned() -> Fault {
+    let cause = "the caller went away before there was an answer";
+    let fault = Fault::ours(FaultKind::Abandoned, Stage::Call, cause, None);
+    Fault { sent: Sent::Unknown, ..fault }
+}

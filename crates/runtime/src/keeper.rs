@@ -1,0 +1,282 @@
+//! Keeps one session per source, or opens one per call.
+//!
+//! A connect attempt outlives the call that asked for it (`npx` may spend a minute downloading), so it belongs to this
+//! task and not to any caller; and however many ask, there is one. A session that stands is handed out without asking
+//! the task at all.
+
+mod attempt;
+mod news;
+mod used;
+
+use crate::{
+    Fault,
+    board::Board,
+    config::Lifecycle,
+    stale::Stale,
+    upstream::{Consent, Live, Upstream, Wake},
+};
+use attempt::Attempt;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+    time::{self, Instant},
+};
+use used::Used;
+use wharf_mcp::{News, Session, session::NewsFeed};
+
+type Waiter = oneshot::Sender<Result<Arc<Session>, Arc<Fault>>>;
+
+/// The callers' end.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// Unbounded, but nobody has more than one wish in it at a time; and a wish is small.
+    wants: mpsc::UnboundedSender<Want>,
+    current: Arc<watch::Sender<Option<Arc<Session>>>>,
+    used: Used,
+}
+
+/// What the task works with.
+pub(crate) struct Keep {
+    pub(crate) upstream: Upstream,
+    pub(crate) board: Arc<Board>,
+    pub(crate) stale: Arc<Stale>,
+    pub(crate) consent: Arc<dyn Consent>,
+    /// After how long without a call the server is stopped, if ever.
+    pub(crate) idle_stop: Option<Duration>,
+}
+
+enum Want {
+    Session(Waiter),
+    /// Let the present session go: what comes next is served by another.
+    Retire(Option<Arc<Session>>),
+}
+
+/// What the source is doing.
+enum State {
+    Idle,
+    Connecting { attempt: Attempt, waiting: Vec<Waiter> },
+    Ready(Ready),
+}
+
+struct Ready {
+    session: Arc<Session>,
+    news: NewsFeed,
+    wake: Wake,
+}
+
+enum Event {
+    Wanted(Want),
+    Connected(Result<Live, Arc<Fault>>),
+    Heard(News),
+    Lost,
+    Idled,
+}
+
+struct Task {
+    keep: Keep,
+    current: Arc<watch::Sender<Option<Arc<Session>>>>,
+    used: Used,
+    /// Sessions on their way out, and transient ones.
+    leaving: JoinSet<()>,
+}
+
+impl Keeper {
+    /// A keeper, and its task: it ends when the keeper is dropped or `stop` says so, and takes the server with it.
+    pub(crate) fn new(
+        keep: Keep,
+        stop: watch::Receiver<bool>,
+    ) -> (Keeper, impl Future<Output = ()> + Send + 'static) {
+        let (wants, wanted) = mpsc::unbounded_channel();
+        let current = Arc::new(watch::Sender::new(None));
+        let used = Used::now();
+        let task = Task { keep, current: current.clone(), used: used.clone(), leaving: JoinSet::new() };
+        (Keeper { wants, current, used }, task.run(wanted, stop))
+    }
+
+    /// A session that stands: the kept one, or one of the caller's own.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, Arc<Fault>> {
+        if let Some(session) = self.current.borrow().as_ref().filter(|it| !it.is_over()) {
+            self.used.touch();
+            return Ok(session.clone());
+        }
+        let (waiter, session) = oneshot::channel();
+        self.wants.send(Want::Session(waiter)).map_err(|_| closing())?;
+        session.await.map_err(|_| closing())?
+    }
+
+    /// How many requests the kept session has not had an answer to.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.current.borrow().as_ref().map_or(0, |it| it.unanswered())
+    }
+
+    /// Lets a session go, or whichever there is. Calls that use it end on it; the next one gets another.
+    pub(crate) fn retire(&self, session: Option<Arc<Session>>) {
+        // Whoever comes after this has to ask the task, which by then has been told.
+        self.current.send_if_modified(|it| {
+            let meant = it.as_ref().is_some_and(|kept| session.as_ref().is_none_or(|it| Arc::ptr_eq(it, kept)));
+            meant && it.take().is_some()
+        });
+        // A task that is gone keeps no session.
+        let _ = self.wants.send(Want::Retire(session));
+    }
+}
+
+impl Task {
+    async fn run(mut self, mut wanted: mpsc::UnboundedReceiver<Want>, mut stop: watch::Receiver<bool>) {
+        let mut state = State::Idle;
+        loop {
+            let idle = self.keep.idle_stop.map(|it| self.used.and(it));
+            let event = tokio::select! {
+                want = wanted.recv() => match want {
+                    Some(want) => Event::Wanted(want),
+                    None => break,
+                },
+                event = state.next(idle) => event,
+                _ = stop.wait_for(|stop| *stop) => break,
+                Some(_) = self.leaving.join_next() => continue,
+            };
+            state = self.step(state, event);
+        }
+        drop(wanted);
+        if let State::Ready(ready) = state {
+            self.let_go(ready);
+        }
+        while self.leaving.join_next().await.is_some() {}
+    }
+
+    /// The whole life of a connection, one line per transition.
+    fn step(&mut self, state: State, event: Event) -> State {
+        match (state, event) {
+            (State::Idle, Event::Wanted(Want::Session(waiter))) if self.is_transient() => {
+                self.lend(waiter);
+                State::Idle
+            }
+            (State::Idle, Event::Wanted(Want::Session(waiter))) => {
+                State::Connecting { attempt: self.keep.attempt(), waiting: vec![waiter] }
+            }
+            (State::Connecting { attempt, mut waiting }, Event::Wanted(Want::Session(waiter))) => {
+                waiting.push(waiter);
+                State::Connecting { attempt, waiting }
+            }
+            (State::Connecting { waiting, .. }, Event::Connected(Ok(live))) => self.moor(live, waiting),
+            (State::Connecting { waiting, .. }, Event::Connected(Err(fault))) => {
+                waiting.into_iter().for_each(|it| _ = it.send(Err(fault.clone())));
+                State::Idle
+            }
+            (State::Ready(ready), Event::Wanted(Want::Session(waiter))) if ready.session.is_over() => {
+                self.let_go(ready);
+                State::Connecting { attempt: self.keep.attempt(), waiting: vec![waiter] }
+            }
+            (State::Ready(ready), Event::Wanted(Want::Session(waiter))) => {
+                let _ = waiter.send(Ok(ready.session.clone()));
+                State::Ready(ready)
+            }
+            (State::Ready(ready), Event::Wanted(Want::Retire(which))) if ready.is(which.as_ref()) => {
+                self.let_go(ready);
+                State::Idle
+            }
+            (State::Ready(ready), Event::Lost) => {
+                self.let_go(ready);
+                State::Idle
+            }
+            (State::Ready(ready), Event::Idled) if self.is_idle(&ready) => {
+                self.let_go(ready);
+                State::Idle
+            }
+            (state, Event::Heard(news)) => {
+                news::hear(&self.keep.board, &self.keep.stale, news);
+                state
+            }
+            (state, Event::Wanted(Want::Retire(_)) | Event::Idled | Event::Lost | Event::Connected(_)) => state,
+        }
+    }
+
+    fn is_transient(&self) -> bool {
+        self.keep.upstream.source().lifecycle == Lifecycle::Transient
+    }
+
+    /// Whether nobody uses the session, and nobody has for long enough.
+    fn is_idle(&self, ready: &Ready) -> bool {
+        if !ready.is_unused() {
+            // A call that takes long is use, too.
+            self.used.touch();
+        }
+        self.keep.idle_stop.is_some_and(|it| self.used.and(it) <= Instant::now())
+    }
+
+    fn moor(&mut self, live: Live, waiting: Vec<Waiter>) -> State {
+        let (session, news, wake) = live.split();
+        let session = Arc::new(session);
+        self.used.touch();
+        waiting.into_iter().for_each(|it| _ = it.send(Ok(session.clone())));
+        self.current.send_replace(Some(session.clone()));
+        State::Ready(Ready { session, news, wake })
+    }
+
+    /// A session is over, or is to be once its last caller is done.
+    fn let_go(&mut self, ready: Ready) {
+        self.current.send_replace(None);
+        self.keep.board.ended();
+        let Ready { session, news, wake } = ready;
+        drop((session, news));
+        let board = self.keep.board.clone();
+        self.leaving.spawn(async move { board.gone(&*wake.gone().await) });
+    }
+
+    /// One session for one caller, which ends when the caller lets go of it.
+    fn lend(&mut self, waiter: Waiter) {
+        let (attempt, board, stale) =
+            (self.keep.attempt(), self.keep.board.clone(), self.keep.stale.clone());
+        self.leaving.spawn(async move {
+            let live = match attempt.await {
+                Ok(live) => live,
+                Err(fault) => {
+                    let _ = waiter.send(Err(fault));
+                    return;
+                }
+            };
+            let (session, mut news, wake) = live.split();
+            // A caller who left meanwhile gets the session back dropped, which ends it.
+            let _ = waiter.send(Ok(Arc::new(session)));
+            while let Some(news) = news.next().await {
+                news::hear(&board, &stale, news);
+            }
+            board.ended();
+            board.gone(&*wake.gone().await);
+        });
+    }
+}
+
+impl State {
+    /// The next thing this state is waiting for. Cancel-safe: it only polls.
+    async fn next(&mut self, idle: Option<Instant>) -> Event {
+        match self {
+            State::Idle => std::future::pending().await,
+            State::Connecting { attempt, .. } => Event::Connected(attempt.await),
+            State::Ready(ready) => match idle {
+                None => ready.news().await,
+                Some(by) => time::timeout_at(by, ready.news()).await.unwrap_or(Event::Idled),
+            },
+        }
+    }
+}
+
+impl Ready {
+    async fn news(&mut self) -> Event {
+        self.news.next().await.map_or(Event::Lost, Event::Heard)
+    }
+
+    fn is(&self, which: Option<&Arc<Session>>) -> bool {
+        which.is_none_or(|it| Arc::ptr_eq(it, &self.session))
+    }
+
+    /// Whether nobody but us and the board by the door holds it.
+    fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.session) <= 2
+    }
+}
+
+fn closing() -> Arc<Fault> {
+    Arc::new(Fault::closing())
+}

@@ -1,0 +1,38 @@
+//! Blocks of content, as programs read them.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use wharf_mcp::model::{Block, Contents, Item};
+
+/// Content in the shapes that programs know: text, image, audio, binary, and what is none of them as it came.
+pub fn content_blocks(blocks: &[Item<Block>]) -> Value {
+    blocks
+        .iter()
+        .map(|block| match block {
+            Item::Good(Block::Text(text)) => json!({ "type": "text", "text": text }),
+            Item::Good(Block::Image { data, mime_type }) => {
+                json!({ "type": "image", "data": data, "mime_type": mime_type })
+            }
+            Item::Good(Block::Audio { data, mime_type }) => {
+                json!({ "type": "audio", "data": data, "mime_type": mime_type })
+            }
+            Item::Good(Block::Resource(contents)) => contents_block(contents),
+            Item::Good(Block::Link { uri, mime_type, .. }) => {
+                json!({ "type": "binary", "data": "", "mime_type": mime_type, "uri": uri })
+            }
+            Item::Odd(raw, why) => json!({ "type": "unknown", "reason": why, "raw": raw.decode_or_default::<Value>() }),
+        })
+        .collect()
+}
+
+/// The contents of a resource: base64, and its text too where it has one.
+pub fn contents_block(contents: &Contents) -> Value {
+    let Contents { uri, mime_type, text, blob, .. } = contents;
+    let data =
+        blob.clone().or_else(|| text.as_ref().map(|it| BASE64_STANDARD.encode(it))).unwrap_or_default();
+    let mut block = json!({ "type": "binary", "data": data, "mime_type": mime_type, "uri": uri });
+    if let Some(text) = text {
+        block["text"] = json!(text);
+    }
+    block
+}

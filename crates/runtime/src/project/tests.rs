@@ -1,0 +1,220 @@
+//! The shapes that the outside knows, field by field.
+
+use super::*;
+use crate::{
+    FaultKind, Redactor,
+    breaker::{Breaker, BreakerPolicy},
+    config::{Env, load},
+    fault::Stage,
+    standing::{ConnectionState, Health, SessionState, Standing},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use wharf_mcp::Sent;
+
+/// 2025-12-31T10:30:15Z
+fn then() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_767_177_015)
+}
+
+fn record(outcome: Outcome) -> CallRecord {
+    let arguments = json!({ "title": "Buy groceries", "priority": 2, "tags": ["shopping", "errands"] });
+    CallRecord {
+        request_id: "req_abc123".into(),
+        thread_id: Some("thread_xyz789".to_owned()),
+        tool: "todo__create_todo".to_owned(),
+        wire_name: Some("create_todo".to_owned()),
+        source: Some("todo".into()),
+        arguments: Some(arguments.into()),
+        started: then(),
+        took: Duration::from_millis(345),
+        outcome,
+        unchecked: None,
+        limit: None,
+        redactor: Arc::new(Redactor::default()),
+    }
+}
+
+fn todo() -> Value {
+    json!({ "id": 42, "title": "Buy groceries", "status": "active", "created_at": "2025-12-31T10:30:15Z" })
+}
+
+fn answered() -> CallRecord {
+    let content = json!([{ "type": "text", "text": todo().to_string() }]);
+    record(Outcome::Answered(json!({ "content": content, "structuredContent": todo() }).into()))
+}
+
+fn refused() -> CallRecord {
+    let content = json!([{ "type": "text", "text": "no todo has the id 7" }]);
+    record(Outcome::Refused(json!({ "content": content, "isError": true }).into()))
+}
+
+fn failed(kind: FaultKind) -> CallRecord {
+    let fault = Fault::ours(kind, Stage::Call, "no answer in time", None);
+    record(Outcome::Failed(Arc::new(Fault { sent: Sent::Unknown, ..fault })))
+}
+
+#[test]
+fn the_context_of_a_call() {
+    let expected = json!({
+        "request_id": "req_abc123",
+        "thread_id": "thread_xyz789",
+        "tool_name": "create_todo",
+        "parameters": { "title": "Buy groceries", "priority": 2, "tags": ["shopping", "errands"] },
+        "execution_start": "2025-12-31T10:30:15Z",
+        "execution_duration": 0.345,
+        "result": todo(),
+        "status": "success"
+    });
+    assert_eq!(format!("{:#}", context(&answered())), format!("{expected:#}"));
+}
+
+/// `result` and `error` exclude each other, and the status says which it is.
+#[test]
+fn a_context_has_a_result_or_an_error() {
+    for (record, status, error) in [
+        (refused(), "failure", "no todo has the id 7"),
+        (failed(FaultKind::Connection), "failure", "MCPConnectionError: no answer in time"),
+        (failed(FaultKind::Timeout), "timeout", "MCPTimeoutError: no answer in time"),
+    ] {
+        let context = context(&record);
+        assert_eq!((&context["status"], &context["error"]), (&json!(status), &json!(error)));
+        assert!(context.get("result").is_none(), "{context:#}");
+    }
+}
+
+#[test]
+fn a_context_without_a_thread_does_not_speak_of_one() {
+    let record = CallRecord { thread_id: None, ..answered() };
+    assert!(context(&record).get("thread_id").is_none());
+}
+
+#[test]
+fn a_result_that_is_text_is_told_as_what_it_means() {
+    let with = |content: Value| {
+        let record = record(Outcome::Answered(json!({ "content": content }).into()));
+        context(&record)["result"].clone()
+    };
+    assert_eq!(with(json!([{ "type": "text", "text": "{\"id\": 1}" }])), json!({ "id": 1 }));
+    assert_eq!(with(json!([{ "type": "text", "text": "done" }])), json!("done"));
+    assert_eq!(with(json!([])), json!([]));
+    let two = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+    assert_eq!(with(two.clone()), two);
+}
+
+#[test]
+fn secrets_do_not_reach_a_context() {
+    let text = "tools:\n  - {name: a, description: b, type: mcp, server: x, transport: http, url: https://h/, headers: {A: 'Bearer \"hunter2\"'}}\n";
+    let (plan, _) = load(text, &Env::bare());
+    let redactor = Arc::new(Redactor::of(&plan.expect("a plan")));
+    let said = "Bearer \"hunter2\" it was";
+    let arguments = Some(json!({ "said": said }).into());
+    let outcome = Outcome::Answered(json!({ "content": [{ "type": "text", "text": said }] }).into());
+    let record = CallRecord { redactor, arguments, ..record(outcome) };
+    let text = context(&record).to_string();
+    assert!(!text.contains("hunter2"), "{text}");
+    assert_eq!(context(&record)["parameters"]["said"], "*** it was");
+}
+
+#[test]
+fn the_result_of_an_execution() {
+    let expected = json!({
+        "success": true,
+        "content": [{ "type": "text", "text": todo().to_string() }],
+        "is_error": false,
+        "error": null,
+        "execution_time_ms": 345.0,
+        "metadata": { "request_id": "req_abc123", "tool_name": "create_todo", "source": "todo" }
+    });
+    assert_eq!(format!("{:#}", execution(&answered())), format!("{expected:#}"));
+    assert_eq!(get_text(&answered()), todo().to_string());
+    let refusal = execution(&refused());
+    assert_eq!((&refusal["success"], &refusal["is_error"]), (&json!(false), &json!(true)));
+    assert_eq!(refusal["error"], "no todo has the id 7");
+    assert_eq!(get_text(&failed(FaultKind::Timeout)), "");
+}
+
+#[test]
+fn the_result_of_a_tool() {
+    let result = tool_result(&answered());
+    let expected = json!({
+        "success": true,
+        "content": [{ "type": "text", "text": todo().to_string() }],
+        "error": null,
+        "metadata": {
+            "request_id": "req_abc123",
+            "tool": "todo__create_todo",
+            "wire_name": "create_todo",
+            "source": "todo",
+            "duration_ms": 345.0,
+            "structured_content": todo(),
+        },
+    });
+    assert_eq!(format!("{result:#}"), format!("{expected:#}"));
+    let refusal = tool_result(&refused());
+    assert_eq!(refusal["error"]["type"], "ToolError");
+    assert_eq!(refusal["error"]["message"], "no todo has the id 7");
+    let failure = &tool_result(&failed(FaultKind::Timeout))["error"];
+    assert_eq!((&failure["type"], &failure["phase"], &failure["sent"]), (&json!("MCPTimeoutError"), &json!("call"), &json!("unknown")));
+}
+
+#[test]
+fn a_breaker() {
+    let at = UNIX_EPOCH + Duration::from_secs(1_767_177_000);
+    let open = Breaker::Open { until: tokio::time::Instant::now() };
+    let gate = GateState {
+        breaker: open,
+        failures: 5,
+        policy: BreakerPolicy::default(),
+        last_failure: Some(at),
+        last_change: at,
+    };
+    let expected = json!({
+        "service_name": "mcp",
+        "state": "OPEN",
+        "failure_count": 5,
+        "failure_threshold": 5,
+        "last_failure_time": "2025-12-31T10:30:00Z",
+        "recovery_timeout": "PT30S",
+        "last_state_change": "2025-12-31T10:30:00Z"
+    });
+    assert_eq!(format!("{:#}", breaker("mcp", &gate)), format!("{expected:#}"));
+    assert_eq!(breaker("mcp", &GateState { breaker: Breaker::HalfOpen, ..gate })["state"], "HALF-OPEN");
+}
+
+#[test]
+fn a_connection() {
+    let text = "tools:\n  - {name: TodoDatabaseServer, description: b, type: mcp, server: builtin:todo}\n";
+    let (plan, _) = load(text, &Env::bare());
+    let source = Arc::new(plan.expect("a plan").sources.remove(0));
+    let standing = Standing {
+        session: SessionState::Connected,
+        health: Health::Healthy,
+        pid: Some(4_711),
+        last_seen: Some(UNIX_EPOCH + Duration::from_secs(1_767_177_000)),
+        took: Some(Duration::from_millis(1_230)),
+        ..Standing::default()
+    };
+    let gate = GateState {
+        breaker: Breaker::Closed { failures: 0 },
+        failures: 0,
+        policy: BreakerPolicy::default(),
+        last_failure: None,
+        last_change: then(),
+    };
+    let state = SourceState { source, standing, connection: ConnectionState::Connected, gate, unanswered: 0 };
+    let expected = json!({
+        "transport_type": "builtin",
+        "server_name": "TodoDatabaseServer",
+        "process": { "pid": 4711, "returncode": null },
+        "connection_state": "connected",
+        "session_state": "connected",
+        "health": "healthy",
+        "last_health_check": "2025-12-31T10:30:00Z",
+        "discovered_tools": [],
+        "initialization_time": 1.23,
+    });
+    assert_eq!(format!("{:#}", connection(&state, std::iter::empty())), format!("{expected:#}"));
+}

@@ -1,0 +1,225 @@
+//! Where the parts of a schema are: what `$ref` may refer to, all of it within the one document.
+
+use super::say;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use url::Url;
+
+/// The address of a document that says none.
+const NOWHERE: &str = "schema:///";
+
+/// The longest `$id`, in bytes, and as many as one schema may have.
+const LONGEST_ID: usize = 1024;
+const DOCUMENTS: usize = 1000;
+
+/// Keywords whose value is a schema, a list of schemas, or schemas by name.
+const SINGLE: [&str; 12] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+const MAPS: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+
+/// The language a schema is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Not said: 2020-12, with the spellings of draft-07.
+    Unsaid,
+    /// Draft-07, or one before it.
+    Seven,
+    Nineteen,
+    Twenty,
+    /// None that is known here.
+    Foreign,
+}
+
+impl Dialect {
+    pub(super) fn of(schema: &Value) -> Dialect {
+        let Some(said) = schema.get("$schema").and_then(Value::as_str) else { return Dialect::Unsaid };
+        let is = |names: &[&str]| names.iter().any(|name| said.contains(name));
+        match () {
+            () if !said.contains("json-schema.org/") => Dialect::Foreign,
+            () if is(&["draft-04", "draft-05", "draft-06", "draft-07"]) => Dialect::Seven,
+            () if is(&["2019-09"]) => Dialect::Nineteen,
+            () if is(&["2020-12", "json-schema.org/schema"]) => Dialect::Twenty,
+            () => Dialect::Foreign,
+        }
+    }
+}
+
+/// A schema, and the document within the document that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot<'v> {
+    pub(super) value: &'v Value,
+    document: usize,
+}
+
+/// Everything that can be referred to.
+#[derive(Debug)]
+pub(super) struct Places<'v> {
+    pub(super) dialect: Dialect,
+    documents: Vec<(Url, &'v Value)>,
+    by_address: HashMap<String, usize>,
+    /// Which values begin a document of their own.
+    begins: HashMap<*const Value, usize>,
+    anchors: HashMap<(usize, String), &'v Value>,
+}
+
+impl<'v> Places<'v> {
+    /// Finds them all; fails if something outside is referred to.
+    pub(super) fn of(root: &'v Value) -> Result<Places<'v>, String> {
+        let nowhere = Url::parse(NOWHERE).map_err(|error| error.to_string())?;
+        let mut places = Places {
+            dialect: Dialect::of(root),
+            documents: vec![(nowhere.clone(), root)],
+            by_address: HashMap::from([(nowhere.into(), 0)]),
+            begins: HashMap::new(),
+            anchors: HashMap::new(),
+        };
+        let mut left = vec![places.root()];
+        let mut references = Vec::new();
+        while let Some(Spot { value, document }) = left.pop() {
+            let Value::Object(schema) = value else { continue };
+            let document = places.enter(value, schema, document)?;
+            if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+                references.push((reference, document));
+            }
+            left.extend(children(schema).map(|value| Spot { value, document }));
+        }
+        for (reference, document) in references {
+            places.resolve(reference, Spot { value: root, document })?;
+        }
+        Ok(places)
+    }
+
+    pub(super) fn root(&self) -> Spot<'v> {
+        self.settle(Spot { value: self.documents[0].1, document: 0 })
+    }
+
+    /// A schema that stands in another one.
+    pub(super) fn within(&self, spot: Spot<'v>, value: &'v Value) -> Spot<'v> {
+        self.settle(Spot { value, ..spot })
+    }
+
+    /// What a reference means; `Ok(None)` if it leads to nothing, an error if it leads out.
+    pub(super) fn resolve(&self, reference: &str, from: Spot<'v>) -> Result<Option<Spot<'v>>, String> {
+        let (document, fragment) = match reference.strip_prefix('#') {
+            Some(fragment) => (from.document, fragment.to_owned()),
+            None => {
+                let Ok(mut address) = self.documents[from.document].0.join(reference) else {
+                    return Ok(None);
+                };
+                let fragment = address.fragment().unwrap_or_default().to_owned();
+                address.set_fragment(None);
+                let known = self.by_address.get(address.as_str());
+                (*known.ok_or_else(|| leads_out(reference))?, fragment)
+            }
+        };
+        let root = Spot { value: self.documents[document].1, document };
+        let Some(fragment) = unescaped(&fragment) else { return Ok(None) };
+        if fragment.is_empty() {
+            return Ok(Some(root));
+        }
+        Ok(match fragment.strip_prefix('/') {
+            Some(pointer) => pointer.split('/').try_fold(root, |spot, step| self.step(spot, step)),
+            None => {
+                self.anchors.get(&(document, fragment)).map(|value| self.settle(Spot { value, document }))
+            }
+        })
+    }
+
+    fn step(&self, spot: Spot<'v>, step: &str) -> Option<Spot<'v>> {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let value = match spot.value {
+            Value::Object(members) => members.get(&step)?,
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+        Some(self.within(spot, value))
+    }
+
+    /// A value that begins a document belongs to that.
+    fn settle(&self, spot: Spot<'v>) -> Spot<'v> {
+        let document = self.begins.get(&std::ptr::from_ref(spot.value)).copied().unwrap_or(spot.document);
+        Spot { document, ..spot }
+    }
+
+    /// Takes down the names a schema gives itself; says to which document what is in it belongs.
+    fn enter(
+        &mut self,
+        value: &'v Value,
+        schema: &'v Map<String, Value>,
+        document: usize,
+    ) -> Result<usize, String> {
+        let is_old = matches!(self.dialect, Dialect::Seven | Dialect::Unsaid);
+        let mut document = document;
+        // Before 2019, nothing beside a reference counts.
+        if !(self.dialect == Dialect::Seven && schema.contains_key("$ref")) {
+            match schema.get("$id").and_then(Value::as_str) {
+                Some(id) if is_old && id.len() > 1 && id.starts_with('#') => {
+                    self.anchors.insert((document, id[1..].to_owned()), value);
+                }
+                Some(id) => document = self.begin(value, id, document)?,
+                None => {}
+            }
+        }
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(name) = schema.get(keyword).and_then(Value::as_str) {
+                self.anchors.insert((document, name.to_owned()), value);
+            }
+        }
+        Ok(document)
+    }
+
+    fn begin(&mut self, value: &'v Value, id: &str, document: usize) -> Result<usize, String> {
+        // Each keeps its whole address, so that many long ones would add up.
+        if id.len() > LONGEST_ID || self.documents.len() > DOCUMENTS {
+            return Err("the schema is too large: it has too many, or too long, values of `$id`".to_owned());
+        }
+        let Ok(mut address) = self.documents[document].0.join(id) else { return Ok(document) };
+        address.set_fragment(None);
+        let number = self.documents.len();
+        self.by_address.insert(address.to_string(), number);
+        self.documents.push((address, value));
+        self.begins.insert(std::ptr::from_ref(value), number);
+        Ok(number)
+    }
+}
+
+fn children(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let single = SINGLE.iter().filter_map(|name| schema.get(*name));
+    let lists = LISTS.iter().filter_map(|name| schema.get(*name)?.as_array()).flatten();
+    let maps = MAPS.iter().filter_map(|name| schema.get(*name)?.as_object()).flat_map(Map::values);
+    single.chain(lists).chain(maps)
+}
+
+fn leads_out(reference: &str) -> String {
+    format!("the schema refers to `{}`, which is not part of it and is not fetched", say::cut(reference))
+}
+
+/// Without the escapes of addresses.
+fn unescaped(fragment: &str) -> Option<String> {
+    let mut bytes = fragment.bytes();
+    let mut plain = Vec::with_capacity(fragment.len());
+    while let Some(byte) = bytes.next() {
+        plain.push(match byte {
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+                digit(bytes.next()?)? << 4 | digit(bytes.next()?)?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(plain).ok()
+}

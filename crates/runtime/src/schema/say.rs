@@ -1,0 +1,222 @@
+//! How it is said what is wrong: where, and in which words. No value is shown at length.
+
+use super::{
+    Wrong,
+    node::{Bound, Types},
+};
+use serde_json::Value;
+use std::fmt::{self, Display};
+
+/// As much of a value or a name as is shown, in characters.
+const SHOWN: usize = 60;
+/// As many values as are listed.
+const LISTED: usize = 6;
+/// The last steps of a path, if there are more.
+const STEPS: usize = 12;
+
+/// Where a value stands within the arguments: a chain that lives on the stack, and costs nothing until it is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path<'a> {
+    up: Option<(&'a Path<'a>, Step<'a>)>,
+    pub(super) depth: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Member(&'a str),
+    Item(usize),
+}
+
+impl<'a> Path<'a> {
+    pub(super) const ROOT: Path<'static> = Path { up: None, depth: 0 };
+
+    pub(super) fn member(&'a self, name: &'a str) -> Path<'a> {
+        Path { up: Some((self, Step::Member(name))), depth: self.depth + 1 }
+    }
+
+    pub(super) fn item(&'a self, at: usize) -> Path<'a> {
+        Path { up: Some((self, Step::Item(at))), depth: self.depth + 1 }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, left: usize) -> fmt::Result {
+        let Some((up, step)) = self.up else { return f.write_str("arguments") };
+        if left == 0 {
+            return f.write_str("arguments…");
+        }
+        up.write(f, left - 1)?;
+        match step {
+            Step::Item(at) => write!(f, "[{at}]"),
+            Step::Member(name) if is_plain(name) => write!(f, ".{name}"),
+            Step::Member(name) => write!(f, "[{}]", quoted(name)),
+        }
+    }
+}
+
+impl Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, STEPS)
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$');
+    !name.is_empty() && name.len() <= SHOWN && name.chars().all(is_letter)
+}
+
+/// One thing that is wrong, with what it takes to compare it with others.
+#[derive(Debug)]
+pub(super) struct Flaw {
+    path: String,
+    depth: usize,
+    kind: Kind,
+    message: String,
+}
+
+/// How far off a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is of another type than these.
+    Type(Types),
+    /// It is another one.
+    Value,
+    /// Anything else.
+    Other,
+}
+
+impl Flaw {
+    pub(super) fn new(at: &Path<'_>, kind: Kind, message: String) -> Flaw {
+        Flaw { path: at.to_string(), depth: at.depth, kind, message }
+    }
+
+    /// How much it speaks against the alternative it was found in, which stands at `depth`. Of another type: it was not
+    /// meant. With another word in a member: most likely not, because that is how alternatives are told apart.
+    pub(super) fn weight(&self, depth: usize) -> usize {
+        match self.kind {
+            Kind::Type(_) if self.depth == depth => 1000,
+            Kind::Type(_) | Kind::Value if self.depth <= depth + 1 => 10,
+            _ => 1,
+        }
+    }
+
+    /// The types that were expected at `depth`.
+    pub(super) fn expected(&self, depth: usize) -> Option<Types> {
+        match self.kind {
+            Kind::Type(types) if self.depth == depth => Some(types),
+            _ => None,
+        }
+    }
+
+    /// The same about a member's name.
+    pub(super) fn about_name(self) -> Flaw {
+        Flaw { message: format!("has a name that {}", self.message), kind: Kind::Other, ..self }
+    }
+
+    pub(super) fn into_wrong(self) -> Wrong {
+        Wrong { path: self.path, message: self.message }
+    }
+}
+
+/// `is a string, but an integer is expected`.
+pub(super) fn wrong_type(value: &Value, expected: Types) -> String {
+    format!("is {}, but {} is expected", kind(value), expected.in_words())
+}
+
+/// `is "red", but one of "blue", "green" is expected`.
+pub(super) fn not_among(value: &Value, all: &[Value]) -> String {
+    let listed: Vec<String> = all.iter().take(LISTED).map(shown).collect();
+    let more = all.len().saturating_sub(LISTED);
+    let (listed, value) = (listed.join(", "), shown(value));
+    match (all.len(), more) {
+        (1, _) => format!("is {value}, but {listed} is expected"),
+        (_, 0) => format!("is {value}, but one of {listed} is expected"),
+        _ => format!("is {value}, but one of {listed} and {more} more is expected"),
+    }
+}
+
+/// `is 7, but at most 5 is allowed`.
+pub(super) fn out_of_bounds(value: &Value, bound: Bound, limit: impl Display) -> String {
+    let limit = match bound {
+        Bound::AtLeast => format!("at least {limit} is required"),
+        Bound::AtMost => format!("at most {limit} is allowed"),
+        Bound::MoreThan => format!("more than {limit} is required"),
+        Bound::LessThan => format!("less than {limit} is required"),
+    };
+    format!("is {}, but {limit}", shown(value))
+}
+
+/// `has 1 item, but at least 2 are required`.
+pub(super) fn too_few(count: usize, what: [&str; 2], limit: u64) -> String {
+    format!("has {}, but at least {limit} {} required", counted(count, what), is_or_are(limit))
+}
+
+/// `has 3 items, but at most 2 are allowed`.
+pub(super) fn too_many(count: usize, what: [&str; 2], limit: u64) -> String {
+    format!("has {}, but at most {limit} {} allowed", counted(count, what), is_or_are(limit))
+}
+
+fn counted(count: usize, [one, many]: [&str; 2]) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn is_or_are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+/// What a value is: numbers are named by themselves, because `1.5` is the shortest way to say why it is no integer.
+fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "a boolean".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(_) => "a string".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// A value, as far as it is shown.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Bool(it) => it.to_string(),
+        other => kind(other),
+    }
+}
+
+/// A text in quotes, cut.
+pub(super) fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(SHOWN + 1).collect();
+    cut(&Value::from(short).to_string())
+}
+
+/// A text without quotes, cut.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(SHOWN - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let items = Path::ROOT.member("items");
+        let third = items.item(2);
+        assert_eq!(third.member("due_date").to_string(), "arguments.items[2].due_date");
+        assert_eq!(third.member("a b").to_string(), r#"arguments.items[2]["a b"]"#);
+        assert_eq!(Path::ROOT.member("").to_string(), r#"arguments[""]"#);
+        let long = "x".repeat(1000);
+        assert!(Path::ROOT.member(&long).to_string().chars().count() <= 9 + 2 + SHOWN);
+    }
+
+    #[test]
+    fn values_are_cut() {
+        let long = shown(&Value::from("\u{1}".repeat(500)));
+        assert_eq!(long.chars().count(), SHOWN);
+        assert!(long.ends_with('…'), "{long}");
+        assert_eq!(shown(&Value::from("short")), "\"short\"");
+    }
+}

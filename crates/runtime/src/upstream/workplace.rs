@@ -1,0 +1,186 @@
+//! A server's working directory: private, empty, and gone with the server.
+//!
+//! A host that was killed leaves its directories behind, so the next one sweeps them away. Whose host still lives is told
+//! by a lock on the directory itself, which the kernel takes back however a host ends; nothing lies in the directory
+//! that a server could find.
+
+use super::Ground;
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use wharf_mcp::Failure;
+
+const PREFIX: &str = "wharf-";
+
+/// How many directories are looked at in one sweep, and how long it may take. What is left waits for the next one.
+const SWEEP: usize = 256;
+const SWEEP_TIME: Duration = Duration::from_secs(1);
+
+/// How often a directory is made anew because somebody swept it away before it was locked.
+const TRIES: usize = 8;
+
+/// One directory, while a server works there.
+#[derive(Debug)]
+pub(crate) struct Workplace {
+    folder: TempDir,
+    /// Let go of after the folder is gone.
+    _held: Option<File>,
+}
+
+impl Workplace {
+    /// Makes one. Nothing a launcher would read by itself lies in it.
+    pub(super) fn new(ground: &Ground) -> Result<Workplace, Failure> {
+        let made = make_scratch(&ground.scratch).and_then(|()| Workplace::in_folder(&ground.scratch));
+        made.map_err(|error| {
+            let scratch = ground.scratch.display();
+            Failure::connect(format!("could not make a working directory in `{scratch}`: {error}"))
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn in_folder(scratch: &Path) -> io::Result<Workplace> {
+        for _ in 0..TRIES {
+            let mut builder = tempfile::Builder::new();
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                builder.permissions(fs::Permissions::from_mode(0o700));
+            }
+            let folder = builder.prefix(PREFIX).tempdir_in(scratch)?;
+            // Where directories cannot be locked, nobody sweeps them either.
+            let held = lock::open(folder.path()).and_then(|it| it.lock_shared().map(|()| it)).ok();
+            if folder.path().is_dir() {
+                return Ok(Workplace { folder, _held: held });
+            }
+        }
+        Err(io::Error::other("it is swept away each time"))
+    }
+}
+
+fn make_scratch(scratch: &Path) -> io::Result<()> {
+    let mut folders = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+    folders.recursive(true).create(scratch)?;
+    // A folder with a manifest is a project: npm looks for settings and packages of none above it.
+    match File::create_new(scratch.join("package.json")) {
+        Ok(mut manifest) => manifest.write_all(b"{ \"private\": true }\n"),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes what hosts left in `scratch` that were killed. Never what a living host uses, never through a link, and only
+/// in a folder that nobody else may write to. How many went.
+pub fn sweep(scratch: &Path) -> usize {
+    if !lock::is_private(scratch) {
+        return 0;
+    }
+    let until = Instant::now() + SWEEP_TIME;
+    let entries = fs::read_dir(scratch).into_iter().flatten().flatten();
+    let ours = entries.filter(|it| {
+        it.file_name().to_string_lossy().starts_with(PREFIX) && it.file_type().is_ok_and(|it| it.is_dir())
+    });
+    ours.take(SWEEP).take_while(|_| Instant::now() < until).filter(|it| remove_if_left(&it.path())).count()
+}
+
+/// Holds the lock until the folder is gone, so that whoever has just made it notices.
+fn remove_if_left(folder: &Path) -> bool {
+    let held = lock::open(folder).ok().filter(|it| it.try_lock().is_ok());
+    held.is_some() && fs::remove_dir_all(folder).is_ok()
+}
+
+/// Folders as files that can be locked.
+#[cfg(unix)]
+mod lock {
+    use rustix::{
+        fs::{Mode, OFlags},
+        process::geteuid,
+    };
+    use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
+
+    pub(super) fn open(folder: &Path) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::open(folder, flags, Mode::empty())?))
+    }
+
+    pub(super) fn is_private(folder: &Path) -> bool {
+        folder
+            .symlink_metadata()
+            .is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw() && it.mode() & 0o022 == 0)
+    }
+}
+
+#[cfg(not(unix))]
+mod lock {
+    use std::{fs::File, io, path::Path};
+
+    pub(super) fn open(_folder: &Path) -> io::Result<File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn is_private(_folder: &Path) -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn scratch() -> TempDir {
+        let scratch = TempDir::new().unwrap();
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        scratch
+    }
+
+    #[test]
+    fn only_what_nobody_holds_is_swept() {
+        let scratch = scratch();
+        let used = Workplace::in_folder(scratch.path()).unwrap();
+        let elsewhere = TempDir::new().unwrap();
+        fs::write(elsewhere.path().join("kept"), "").unwrap();
+        let left = scratch.path().join("wharf-left01");
+        fs::create_dir_all(left.join("deep/down")).unwrap();
+        symlink(elsewhere.path(), left.join("deep/link")).unwrap();
+        symlink(elsewhere.path(), scratch.path().join("wharf-link01")).unwrap();
+        fs::create_dir(scratch.path().join("other")).unwrap();
+        fs::write(scratch.path().join("wharf-file01"), "").unwrap();
+
+        assert_eq!(sweep(scratch.path()), 1);
+        assert!(used.path().is_dir() && !left.exists());
+        assert!(elsewhere.path().join("kept").exists());
+        assert!(["wharf-link01", "other", "wharf-file01"].iter().all(|it| scratch.path().join(it).exists()));
+
+        let path = used.path().to_owned();
+        drop(used);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_left_alone() {
+        let scratch = scratch();
+        fs::create_dir(scratch.path().join("wharf-left01")).unwrap();
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(sweep(scratch.path()), 0);
+        assert_eq!(sweep(&scratch.path().join("nowhere")), 0);
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        let scratch = scratch();
+        for number in 0..SWEEP + 1 {
+            fs::create_dir(scratch.path().join(format!("wharf-{number:06}"))).unwrap();
+        }
+        assert!(sweep(scratch.path()) <= SWEEP);
+        assert!(fs::read_dir(scratch.path()).unwrap().count() >= 1);
+    }
+}

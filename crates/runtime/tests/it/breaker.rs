@@ -1,0 +1,279 @@
+//! The breaker: against a naive model of what it is meant to do, among many callers at once, and as JSON.
+
+use proptest::{collection::vec, prelude::*, sample::Index};
+use serde_json::json;
+use std::{
+    sync::{Arc, Barrier, Mutex},
+    thread,
+    time::Duration,
+};
+use wharf_runtime::{Breaker, BreakerPolicy, Gate, Permit, Verdict, project};
+
+const POLICY: BreakerPolicy =
+    BreakerPolicy { failure_threshold: 3, recovery_timeout: Duration::from_secs(30) };
+const CALLERS: usize = 10_000;
+
+/// What may happen to a gate.
+#[derive(Clone, Debug)]
+enum Step {
+    Admit,
+    Settle(Index, Verdict),
+    /// The caller goes away with its permit.
+    Leave(Index),
+    Wait(u64),
+    Reset,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let verdict =
+        prop_oneof![2 => Just(Verdict::Failed), 1 => Just(Verdict::Healthy), 1 => Just(Verdict::Unknown)];
+    prop_oneof![
+        8 => Just(Step::Admit),
+        8 => (any::<Index>(), verdict).prop_map(|(which, verdict)| Step::Settle(which, verdict)),
+        2 => any::<Index>().prop_map(Step::Leave),
+        3 => prop_oneof![Just(30), Just(29), 1u64..40].prop_map(Step::Wait),
+        1 => Just(Step::Reset),
+    ]
+}
+
+/// What a gate is meant to do, told by its history: the seconds that passed, and the days between changes of state. A
+/// call says something about the day it was let in on, and nothing about any other.
+#[derive(Debug, Default)]
+struct Model {
+    now: u64,
+    day: usize,
+    failures: u32,
+    /// Until when it rests, if it rests; `probing` if somebody is out to try.
+    rests_until: Option<u64>,
+    probing: bool,
+    changes: Vec<&'static str>,
+}
+
+impl Model {
+    fn name(&self) -> &'static str {
+        match (self.probing, self.rests_until) {
+            (true, _) => "HALF-OPEN",
+            (false, Some(_)) => "OPEN",
+            (false, None) => "CLOSED",
+        }
+    }
+
+    fn change(&mut self, probing: bool, rests_until: Option<u64>) {
+        let before = self.name();
+        (self.probing, self.rests_until) = (probing, rests_until);
+        if self.name() != before {
+            self.day += 1;
+            self.changes.push(self.name());
+        }
+    }
+
+    /// The day a call is let in on, or the seconds to wait.
+    fn admit(&mut self) -> Result<usize, u64> {
+        match self.rests_until {
+            _ if self.probing => Err(0),
+            Some(until) if until > self.now => Err(until - self.now),
+            Some(_) => {
+                self.change(true, None);
+                Ok(self.day)
+            }
+            None => Ok(self.day),
+        }
+    }
+
+    fn settle(&mut self, day: usize, verdict: Verdict) {
+        let rest = Some(self.now + POLICY.recovery_timeout.as_secs());
+        match verdict {
+            _ if day != self.day => {}
+            Verdict::Healthy => {
+                self.failures = 0;
+                self.change(false, None);
+            }
+            Verdict::Failed => {
+                self.failures += 1;
+                if self.probing || self.failures >= POLICY.failure_threshold {
+                    self.change(false, rest);
+                }
+            }
+            Verdict::Unknown if self.probing => self.change(false, Some(self.now)),
+            Verdict::Unknown => {}
+        }
+    }
+
+    fn reset(&mut self) {
+        self.failures = 0;
+        self.change(false, None);
+        self.day += 1;
+    }
+}
+
+/// A gate and its model, side by side.
+struct Pair {
+    gate: Arc<Gate>,
+    told: Arc<Mutex<Vec<&'static str>>>,
+    model: Model,
+    out: Vec<(Permit, usize)>,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ear = told.clone();
+        let gate = Gate::new(POLICY, move |breaker| ear.lock().expect("an ear").push(breaker.as_str()));
+        Pair { gate, told, model: Model::default(), out: Vec::new() }
+    }
+
+    async fn step(&mut self, step: &Step) {
+        match step {
+            Step::Admit => match (self.gate.admit(), self.model.admit()) {
+                (Ok(permit), Ok(day)) => self.out.push((permit, day)),
+                (Err(wait), Err(expected)) => assert_eq!(wait, Duration::from_secs(expected)),
+                (found, expected) => panic!("{found:?} instead of {expected:?}"),
+            },
+            Step::Settle(which, verdict) => {
+                if let Some((permit, day)) = self.take(which) {
+                    permit.settle(*verdict);
+                    self.model.settle(day, *verdict);
+                }
+            }
+            Step::Leave(which) => {
+                if let Some((permit, day)) = self.take(which) {
+                    drop(permit);
+                    self.model.settle(day, Verdict::Unknown);
+                }
+            }
+            Step::Wait(seconds) => {
+                tokio::time::advance(Duration::from_secs(*seconds)).await;
+                self.model.now += seconds;
+            }
+            Step::Reset => {
+                self.gate.reset();
+                self.model.reset();
+            }
+        }
+    }
+
+    fn take(&mut self, which: &Index) -> Option<(Permit, usize)> {
+        (!self.out.is_empty()).then(|| self.out.swap_remove(which.index(self.out.len())))
+    }
+
+    fn compare(&self) {
+        let state = self.gate.state();
+        assert_eq!(state.breaker.as_str(), self.model.name());
+        assert_eq!(state.failures, self.model.failures);
+        assert_eq!(*self.told.lock().expect("an ear"), self.model.changes);
+        let probes = self.out.iter().filter(|(_, day)| self.model.probing && *day == self.model.day).count();
+        assert_eq!(
+            probes,
+            usize::from(self.model.probing),
+            "half-open means that one call is out, and only one"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_gate_does_what_its_model_does(steps in vec(step(), 1..80)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(async {
+            let mut pair = Pair::new();
+            for step in &steps {
+                pair.step(step).await;
+                pair.compare();
+            }
+        });
+    }
+}
+
+/// A gate whose rest is over.
+fn rested() -> Arc<Gate> {
+    let gate = Gate::new(BreakerPolicy { recovery_timeout: Duration::ZERO, ..POLICY }, |_| {});
+    for _ in 0..POLICY.failure_threshold {
+        gate.admit().expect("a closed gate").settle(Verdict::Failed);
+    }
+    assert!(matches!(gate.state().breaker, Breaker::Open { .. }));
+    gate
+}
+
+/// All callers at the same moment; nobody gives a permit back before all have asked.
+fn crowd(gate: &Arc<Gate>) -> Vec<Permit> {
+    let threads = 8;
+    let (start, end) = (Barrier::new(threads), Barrier::new(threads));
+    thread::scope(|scope| {
+        let ask = || {
+            start.wait();
+            let permits: Vec<Permit> = (0..CALLERS / threads).filter_map(|_| gate.admit().ok()).collect();
+            end.wait();
+            permits
+        };
+        let asking: Vec<_> = (0..threads).map(|_| scope.spawn(ask)).collect();
+        asking.into_iter().flat_map(|it| it.join().expect("a caller")).collect()
+    })
+}
+
+#[test]
+fn of_ten_thousand_callers_one_is_the_probe() {
+    let gate = rested();
+    for round in 0..20 {
+        let permits = crowd(&gate);
+        assert_eq!(permits.len(), 1, "round {round}");
+        assert_eq!(gate.state().breaker, Breaker::HalfOpen);
+        // Dropped, not settled: the next crowd finds the probe again.
+    }
+    let probe = crowd(&gate).pop().expect("one probe");
+    probe.settle(Verdict::Healthy);
+    assert_eq!(gate.state().breaker, Breaker::Closed { failures: 0 });
+    assert_eq!(crowd(&gate).len(), CALLERS);
+}
+
+#[test]
+fn a_crowd_that_gives_its_permits_back_never_has_two_probes() {
+    let gate = rested();
+    let probes = Mutex::new(0);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..CALLERS / 8 {
+                    let Ok(permit) = gate.admit() else { continue };
+                    let mut others = probes.try_lock().expect("another probe is out");
+                    *others += 1;
+                    drop(others);
+                    drop(permit);
+                }
+            });
+        }
+    });
+    assert!(*probes.lock().expect("a count") > 0, "nobody got through");
+    assert!(gate.admit().is_ok(), "the last probe was given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn json() {
+    let gate = Gate::new(BreakerPolicy::default(), |_| {});
+    let mut seen = Vec::new();
+    seen.push(project::breaker("weather", &gate.state()));
+    for _ in 0..5 {
+        gate.admit().expect("a closed gate").settle(Verdict::Failed);
+    }
+    seen.push(project::breaker("weather", &gate.state()));
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let _probe = gate.admit().expect("a probe");
+    seen.push(project::breaker("weather", &gate.state()));
+    for (value, (state, failures)) in seen.iter().zip([("CLOSED", 0), ("OPEN", 5), ("HALF-OPEN", 5)]) {
+        let mut rest = value.clone();
+        for (name, is_set) in [("last_failure_time", failures > 0), ("last_state_change", true)] {
+            let time = rest[name].take();
+            assert_eq!(
+                time.as_str().is_some_and(|it| it.contains('T') && it.ends_with('Z')),
+                is_set,
+                "{name}: {time}"
+            );
+        }
+        let expected = json!({
+            "service_name": "weather", "state": state, "failure_count": failures, "failure_threshold": 5,
+            "last_failure_time": null, "recovery_timeout": "PT30S", "last_state_change": null,
+        });
+        assert_eq!(rest, expected);
+    }
+}

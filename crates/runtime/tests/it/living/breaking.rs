@@ -1,0 +1,95 @@
+//! The breaker around a source: when it rests, what it costs, how it comes back.
+
+use super::{
+    first_calls::at_once,
+    rig::Rig,
+};
+use serde_json::json;
+use std::{collections::BTreeMap, time::Duration};
+use tokio::time;
+use wharf_runtime::{Breaker, Call, ConnectionState, FaultKind, Tuning};
+
+const RECOVERY: Duration = Duration::from_secs(30);
+
+/// Five calls on which the server hangs up.
+async fn exhausted() -> Rig {
+    let rig = Rig::one("", Tuning::default());
+    rig.handle.settled().await;
+    for _ in 0..5 {
+        assert_eq!(rig.call("it__die", json!({})).await, "MCPConnectionError call unknown");
+    }
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_five_failures_a_source_rests_without_any_io() {
+    let rig = exhausted().await;
+    let before = (rig.puppet.opens(), rig.puppet.heard("tools/call").len());
+    for _ in 0..100 {
+        let record = rig.handle.call(Call::new("it__echo")).await;
+        let fault = record.fault().expect("it rests").clone();
+        assert_eq!((fault.kind, fault.retry_after), (FaultKind::Resting, Some(RECOVERY)));
+    }
+    assert_eq!((rig.puppet.opens(), rig.puppet.heard("tools/call").len()), before);
+    assert_eq!(rig.state().connection, ConnectionState::Degraded);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_its_rest_one_call_of_ten_thousand_tries() {
+    let rig = exhausted().await;
+    let before = rig.puppet.heard("tools/call").len();
+    time::sleep(RECOVERY).await;
+    // The one who tries takes a second; the others are told so at once.
+    let trying = {
+        let handle = rig.handle.clone();
+        async move { handle.call(Call::new("it__slow").arguments(json!({ "ms": 1_000, "nonce": "back" }))).await }
+    };
+    let others = async {
+        rig.puppet.hears("tools/call", before + 1).await;
+        at_once(&rig, "it__echo", 9_999).await
+    };
+    let (tried, others) = tokio::join!(trying, others);
+    assert_eq!(super::rig::told(&tried), "ok back");
+    assert_eq!(others, BTreeMap::from([("MCPConnectionError admit no".to_owned(), 9_999)]));
+    assert_eq!(rig.puppet.heard("tools/call").len(), before + 1);
+    assert_eq!(rig.state().gate.breaker, Breaker::Closed { failures: 0 });
+    assert_eq!(at_once(&rig, "it__echo", 100).await, BTreeMap::from([("ok".to_owned(), 100)]));
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_tries_and_leaves_gives_the_turn_back() {
+    let rig = exhausted().await;
+    time::sleep(RECOVERY).await;
+    let leaving = time::timeout(Duration::from_secs(1), rig.handle.call(Call::new("it__silent"))).await;
+    assert!(leaving.is_err(), "it is silent");
+    assert_eq!(rig.call("it__echo", json!({ "nonce": "next" })).await, "ok next");
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_says_no_is_no_failure_of_its_server() {
+    let rig = Rig::one("", Tuning::default());
+    for (tool, told) in [("it__refuse", "refused no"), ("it__error", "MCPProtocolError call yes")] {
+        for _ in 0..20 {
+            assert_eq!(rig.call(tool, json!({})).await, told);
+        }
+    }
+    let gate = rig.state().gate;
+    assert_eq!((gate.breaker, gate.failures), (Breaker::Closed { failures: 0 }, 0));
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_nothing_is_replaced_once_it_has_rested() {
+    let rig = Rig::one("request_timeout: 1", Tuning::default());
+    for _ in 0..5 {
+        assert_eq!(rig.call("it__silent", json!({})).await, "MCPTimeoutError call unknown");
+    }
+    assert_eq!(rig.puppet.opens(), 1);
+    time::sleep(RECOVERY).await;
+    assert_eq!(rig.call("it__echo", json!({ "nonce": "new" })).await, "ok new");
+    assert_eq!(rig.puppet.opens(), 2);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}

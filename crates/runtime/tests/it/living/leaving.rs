@@ -1,0 +1,120 @@
+//! Callers who go away, and a runtime that does.
+
+use super::rig::{Rig, plan, tasks, told};
+use super::{first_calls::LAZY, puppet::Puppet};
+use serde_json::json;
+use std::{collections::BTreeMap, time::Duration};
+use tokio::{task::JoinSet, time};
+use wharf_mcp::Raw;
+use wharf_runtime::{BreakerPolicy, Call, Tuning};
+
+/// Never rests: what is tried here fails often.
+fn tireless() -> Tuning {
+    let breaker = BreakerPolicy { failure_threshold: u32::MAX, ..BreakerPolicy::default() };
+    Tuning { breaker, ..Tuning::default() }
+}
+
+/// The clock runs: this is about a hundred real milliseconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_hears_at_once_that_a_caller_has_left() {
+    let rig = Rig::one("", Tuning::default());
+    rig.handle.settled().await;
+    for round in 1..=20 {
+        let handle = rig.handle.clone();
+        let mut calls = JoinSet::new();
+        calls.spawn(async move { handle.call(Call::new("it__silent")).await });
+        rig.puppet.hears("tools/call", round).await;
+        let left = time::Instant::now();
+        calls.shutdown().await;
+        rig.puppet.hears("notifications/cancelled", round).await;
+        let (heard, cancelled) = rig.puppet.heard("notifications/cancelled").pop().expect("it was heard");
+        assert!(heard - left < Duration::from_millis(100), "after {:?}", heard - left);
+        let (_, called) = rig.puppet.heard("tools/call").pop().expect("it was called");
+        assert_eq!(cancelled["params"]["requestId"], called["id"]);
+    }
+    assert_eq!(rig.state().unanswered, 0);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_ten_thousand_timeouts() {
+    let rig = Rig::one("request_timeout: 1", tireless());
+    rig.handle.settled().await;
+    let mut calls = JoinSet::new();
+    for _ in 0..10_000 {
+        let handle = rig.handle.clone();
+        calls.spawn(async move { told(&handle.call(Call::new("it__silent")).await) });
+    }
+    rig.puppet.hears("tools/call", 10_000).await;
+    assert_eq!(rig.state().unanswered, 10_000);
+    let all = calls.join_all().await;
+    assert!(all.iter().all(|it| it == "MCPTimeoutError call unknown"));
+    rig.puppet.hears("notifications/cancelled", 10_000).await;
+    assert_eq!((rig.state().unanswered, rig.handle.in_flight()), (0, 0));
+    assert_eq!(rig.call("it__echo", json!({ "nonce": "well" })).await, "ok well");
+    assert_eq!(rig.puppet.opens(), 1);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+/// What is told of a thousand calls that are out when the runtime is shut down, and how long that takes.
+async fn shut_down(tool: &str, ms: u64, grace: Duration) -> (BTreeMap<String, usize>, Duration) {
+    let before = tasks();
+    let rig = Rig::one("", Tuning::default());
+    rig.handle.settled().await;
+    let mut calls = JoinSet::new();
+    for number in 0..1_000 {
+        let (handle, tool) = (rig.handle.clone(), tool.to_owned());
+        let arguments: Raw = json!({ "ms": ms, "nonce": format!("n{number}") }).into();
+        calls.spawn(async move { told(&handle.call(Call::new(tool).arguments(arguments)).await) });
+    }
+    rig.puppet.hears("tools/call", 1_000).await;
+    let begun = time::Instant::now();
+    let handle = rig.handle.clone();
+    rig.runtime.shutdown(grace).await;
+    let took = begun.elapsed();
+    let mut tally = BTreeMap::new();
+    for told in calls.join_all().await {
+        let told = if told.starts_with("ok n") { "ok".to_owned() } else { told };
+        *tally.entry(told).or_default() += 1;
+    }
+    assert_eq!(told(&handle.call(Call::new("it__echo")).await), "MCPError admit no");
+    drop((handle, rig.handle, rig.puppet));
+    while tasks() > before {
+        time::sleep(Duration::from_millis(1)).await;
+        assert!(begun.elapsed() < took + Duration::from_secs(1), "{} tasks are left", tasks() - before);
+    }
+    (tally, took)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_calls_are_answered_while_there_is_grace() {
+    let (tally, took) = shut_down("it__slow", 2_000, Duration::from_secs(5)).await;
+    assert_eq!(tally, BTreeMap::from([("ok".to_owned(), 1_000)]));
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_calls_have_an_outcome_when_grace_is_over() {
+    let (tally, took) = shut_down("it__silent", 0, Duration::from_secs(5)).await;
+    assert_eq!(tally, BTreeMap::from([("MCPError call unknown".to_owned(), 1_000)]));
+    assert!((Duration::from_secs(5)..Duration::from_secs(6)).contains(&took), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_does_not_wait_for_a_server_that_is_starting() {
+    let before = tasks();
+    let puppet = Puppet::default();
+    puppet.start_slowly(Duration::from_secs(50));
+    let rig = Rig::start(&plan(&[("one", ""), ("two", LAZY)]), puppet, Tuning::default());
+    let handle = rig.handle.clone();
+    let mut calls = JoinSet::new();
+    calls.spawn(async move { told(&handle.call(Call::new("two__echo")).await) });
+    time::sleep(Duration::from_secs(1)).await;
+    let begun = time::Instant::now();
+    rig.runtime.shutdown(Duration::from_secs(2)).await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(calls.join_all().await, ["MCPError call unknown"]);
+    drop((rig.handle, rig.puppet));
+    time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(tasks(), before);
+}

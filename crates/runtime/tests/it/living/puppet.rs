@@ -1,0 +1,206 @@
+//! A server at the far end of an in-memory pipe, which does what it is asked for: the name of a tool says how it behaves.
+//!
+//! It knows no MCP library, counts its connections, and keeps what it was sent with the moment at which it came.
+
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{self, Instant},
+};
+use wharf_mcp::{Failure, Opener, Opening, link_over};
+use wharf_runtime::{config::Builtin, upstream::Builtins};
+
+/// Every way to behave, and in brackets what the tool's arguments say.
+pub(crate) const TOOLS: [&str; 8] = [
+    "echo",     // answers with `nonce`
+    "silent",   // never answers
+    "die",      // hangs up instead
+    "refuse",   // says that it did not work
+    "error",    // answers with a JSON-RPC error
+    "slow",     // answers after `ms`
+    "progress", // reports progress `times` times, every `ms`, then answers
+    "big",      // answers with `bytes` bytes
+];
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Puppet(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    opens: AtomicUsize,
+    refusing: AtomicBool,
+    list_fails: AtomicBool,
+    /// How long it takes to start.
+    start: Mutex<Duration>,
+    tools: Mutex<Option<Vec<Value>>>,
+    heard: watch::Sender<Vec<(Instant, Value)>>,
+    lines: Mutex<Vec<mpsc::UnboundedSender<String>>>,
+    connections: Mutex<JoinSet<()>>,
+}
+
+impl Puppet {
+    /// How often a connection was wanted.
+    pub(crate) fn opens(&self) -> usize {
+        self.0.opens.load(Relaxed)
+    }
+
+    /// From now on it cannot be reached, or can.
+    pub(crate) fn refuse(&self, refuse: bool) {
+        self.0.refusing.store(refuse, Relaxed);
+    }
+
+    pub(crate) fn fail_lists(&self, fail: bool) {
+        self.0.list_fails.store(fail, Relaxed);
+    }
+
+    pub(crate) fn start_slowly(&self, start: Duration) {
+        *locked(&self.0.start) = start;
+    }
+
+    /// What it lists, if not [`TOOLS`]; all but those echo.
+    pub(crate) fn offer(&self, names: &[&str]) {
+        *locked(&self.0.tools) = Some(names.iter().map(|it| tool(it)).collect());
+    }
+
+    /// Says something on every connection.
+    pub(crate) fn say(&self, method: &str, params: Value) {
+        let line = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
+        locked(&self.0.lines).retain(|it| it.send(line.clone()).is_ok());
+    }
+
+    /// Everything of this method that it was sent, and when.
+    pub(crate) fn heard(&self, method: &str) -> Vec<(Instant, Value)> {
+        self.0.heard.borrow().iter().filter(|(_, it)| it["method"] == method).cloned().collect()
+    }
+
+    /// Waits until it was sent so many of this method.
+    pub(crate) async fn hears(&self, method: &str, count: usize) {
+        let enough = |all: &Vec<(Instant, Value)>| all.iter().filter(|(_, it)| it["method"] == method).count() >= count;
+        self.0.heard.subscribe().wait_for(enough).await.expect("the puppet is there");
+    }
+
+    async fn serve(self, stream: DuplexStream) {
+        let (read, mut write) = tokio::io::split(stream);
+        let mut asked = BufReader::new(read).lines();
+        let (says, mut said) = mpsc::unbounded_channel();
+        locked(&self.0.lines).push(says.clone());
+        let mut later = JoinSet::new();
+        let started = Instant::now() + *locked(&self.0.start);
+        loop {
+            tokio::select! {
+                line = asked.next_line() => {
+                    let Ok(Some(line)) = line else { return };
+                    let message: Value = serde_json::from_str(&line).expect("JSON");
+                    self.0.heard.send_modify(|it| it.push((Instant::now(), message.clone())));
+                    if message["params"]["name"] == "die" {
+                        return;
+                    }
+                    for (wait, answer) in self.answers(&message) {
+                        let says = says.clone();
+                        later.spawn(async move {
+                            time::sleep_until(started.max(Instant::now()) + wait).await;
+                            let _ = says.send(answer.to_string());
+                        });
+                    }
+                }
+                Some(line) = said.recv() => {
+                    if write.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+                Some(_) = later.join_next() => {}
+            }
+        }
+    }
+
+    /// What it says, and how long after.
+    fn answers(&self, message: &Value) -> Vec<(Duration, Value)> {
+        let id = &message["id"];
+        let at_once = |it: Value| vec![(Duration::ZERO, it)];
+        let result = |it: Value| json!({ "jsonrpc": "2.0", "id": id, "result": it });
+        match message["method"].as_str().unwrap_or_default() {
+            "initialize" => at_once(result(json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": { "tools": { "listChanged": true }, "logging": {} },
+                "serverInfo": { "name": "puppet", "version": "1" },
+            }))),
+            "tools/list" if self.0.list_fails.load(Relaxed) => at_once(error(id, -32603)),
+            "tools/list" => {
+                let tools = locked(&self.0.tools).clone();
+                let tools = tools.unwrap_or_else(|| TOOLS.iter().map(|it| tool(it)).collect());
+                at_once(result(json!({ "tools": tools })))
+            }
+            "tools/call" => called(message),
+            _ if id.is_null() => Vec::new(),
+            _ => at_once(error(id, -32601)),
+        }
+    }
+}
+
+/// What a tool does.
+fn called(message: &Value) -> Vec<(Duration, Value)> {
+    let (id, params) = (&message["id"], &message["params"]);
+    let number = |key: &str| params["arguments"][key].as_u64().unwrap_or_default();
+    let pause = Duration::from_millis(number("ms"));
+    let result = |it: Value| json!({ "jsonrpc": "2.0", "id": id, "result": it });
+    let text = |it: &str| json!({ "content": [{ "type": "text", "text": it }] });
+    let echo = result(text(params["arguments"]["nonce"].as_str().unwrap_or_default()));
+    match params["name"].as_str().unwrap_or_default() {
+        "silent" => Vec::new(),
+        "error" => vec![(Duration::ZERO, error(id, -32000))],
+        "refuse" => vec![(Duration::ZERO, result(json!({ "content": text("no")["content"], "isError": true })))],
+        "slow" => vec![(pause, echo)],
+        "big" => vec![(Duration::ZERO, result(text(&"x".repeat(number("bytes") as usize))))],
+        "progress" => {
+            let times = number("times") as u32;
+            let step = |at: u32| {
+                let params = json!({ "progressToken": params["_meta"]["progressToken"], "progress": at });
+                (pause * at, json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }))
+            };
+            (1..=times).map(step).chain([(pause * (times + 1), echo)]).collect()
+        }
+        _ => vec![(Duration::ZERO, echo)],
+    }
+}
+
+fn tool(name: &str) -> Value {
+    json!({ "name": name, "inputSchema": { "type": "object", "properties": { "nonce": { "type": "string" } } } })
+}
+
+fn error(id: &Value, code: i64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "not today" } })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics with it")
+}
+
+impl Opener for Puppet {
+    fn open(&self) -> Opening<'_> {
+        self.0.opens.fetch_add(1, Relaxed);
+        if self.0.refusing.load(Relaxed) {
+            return Box::pin(async { Err(Failure::connect("nobody is there")) });
+        }
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let mut connections = locked(&self.0.connections);
+        while connections.try_join_next().is_some() {}
+        connections.spawn(self.clone().serve(theirs));
+        let (read, write) = tokio::io::split(ours);
+        Box::pin(async { Ok(link_over(read, write)) })
+    }
+}
+
+impl Builtins for Puppet {
+    fn opener(&self, _: Builtin) -> Box<dyn Opener> {
+        Box::new(self.clone())
+    }
+}

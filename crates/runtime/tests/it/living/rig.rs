@@ -1,0 +1,78 @@
+//! A runtime on puppets, and what came of a call in one line.
+
+use super::puppet::Puppet;
+use serde_json::Value;
+use std::{path::Path, sync::Arc};
+use tokio::runtime;
+use wharf_mcp::model::{Block, CallResult, Item};
+use wharf_runtime::{
+    Call, CallRecord, Ground, Handle, Outcome, Runtime, SourceState, Tuning,
+    config::{Env, Plan, load},
+    sent_word,
+};
+
+pub(crate) struct Rig {
+    pub(crate) runtime: Runtime,
+    pub(crate) handle: Handle,
+    pub(crate) puppet: Puppet,
+}
+
+impl Rig {
+    /// One source, `it`, with these keys more.
+    pub(crate) fn one(keys: &str, tuning: Tuning) -> Rig {
+        Rig::start(&plan(&[("it", keys)]), Puppet::default(), tuning)
+    }
+
+    pub(crate) fn start(plan: &Plan, puppet: Puppet, tuning: Tuning) -> Rig {
+        let runtime = Runtime::start(plan, &ground(&puppet), tuning);
+        Rig { handle: runtime.handle(), runtime, puppet }
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> String {
+        told(&self.handle.call(Call::new(tool).arguments(arguments)).await)
+    }
+
+    /// How the only source is doing.
+    pub(crate) fn state(&self) -> SourceState {
+        self.handle.sources().remove(0)
+    }
+}
+
+/// A plan of puppets: their names, and keys more.
+pub(crate) fn plan(entries: &[(&str, &str)]) -> Plan {
+    let entry = |(name, keys): &(&str, &str)| {
+        format!("  - {{name: {name}, description: d, type: mcp, server: \"builtin:todo\", {keys}}}\n")
+    };
+    let text = format!("tools:\n{}", entries.iter().map(entry).collect::<String>());
+    let (plan, diagnostics) = load(&text, &Env::bare());
+    plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)))
+}
+
+pub(crate) fn ground(puppet: &Puppet) -> Ground {
+    let ground = Ground::plain(Path::new("unused")).expect("an HTTP client");
+    Ground { builtins: Some(Arc::new(puppet.clone())), ..ground }
+}
+
+/// `ok TEXT`, `refused TEXT`, or the error's name, stage and whether the request was sent.
+pub(crate) fn told(record: &Arc<CallRecord>) -> String {
+    match &record.outcome {
+        Outcome::Answered(result) => format!("ok {}", text(&CallResult::read(result))),
+        Outcome::Refused(result) => format!("refused {}", text(&CallResult::read(result))),
+        Outcome::Failed(fault) => {
+            format!("{} {} {}", fault.kind.as_str(), fault.phase.as_str(), sent_word(fault.sent))
+        }
+    }
+}
+
+fn text(result: &CallResult) -> String {
+    let words = result.content.iter().map(|it| match it {
+        Item::Good(Block::Text(text)) => text.as_str(),
+        _ => "?",
+    });
+    words.collect()
+}
+
+/// How many tasks there are besides this one.
+pub(crate) fn tasks() -> usize {
+    runtime::Handle::current().metrics().num_alive_tasks()
+}

@@ -1,0 +1,60 @@
+//! How long a call may take: by its source, by its caller, by its progress; and how much it may answer.
+
+use super::{
+    first_calls::LAZY,
+    rig::{Rig, told},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+use wharf_runtime::{Breaker, Call, Outcome, Tuning};
+
+/// A call with two seconds of patience for silence and seven in all: what is told, and after how many seconds.
+#[tokio::test(start_paused = true)]
+async fn progress_moves_the_end_of_a_call_but_not_for_ever() {
+    let rig = Rig::one("request_timeout: 2, max_total_timeout: 7", Tuning::default());
+    rig.handle.settled().await;
+    let steps: [(&str, Value, Option<u64>, &str, u64); 6] = [
+        ("it__slow", json!({ "ms": 1_900, "nonce": "a" }), None, "ok a", 1),
+        ("it__slow", json!({ "ms": 2_100, "nonce": "b" }), None, "MCPTimeoutError call unknown", 2),
+        ("it__progress", json!({ "ms": 1_500, "times": 3, "nonce": "c" }), None, "ok c", 6),
+        ("it__progress", json!({ "ms": 1_500, "times": 9, "nonce": "d" }), None, "MCPTimeoutError call unknown", 7),
+        ("it__slow", json!({ "ms": 9_000, "nonce": "e" }), Some(10), "ok e", 9),
+        ("it__progress", json!({ "ms": 500, "times": 9, "nonce": "f" }), Some(3), "MCPTimeoutError call unknown", 3),
+    ];
+    for (tool, arguments, within, expected, seconds) in steps {
+        let begun = Instant::now();
+        let mut call = Call::new(tool).arguments(arguments);
+        call.timeout = within.map(Duration::from_secs);
+        assert_eq!(told(&rig.handle.call(call).await), expected);
+        assert_eq!(begun.elapsed().as_secs(), seconds, "{expected}");
+    }
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+/// A caller's time also runs while a server starts, which then goes on starting and is blamed for nothing.
+#[tokio::test(start_paused = true)]
+async fn a_caller_waits_no_longer_for_a_start_than_for_an_answer() {
+    for keys in ["", LAZY] {
+        let rig = Rig::one(keys, Tuning::default());
+        rig.puppet.start_slowly(Duration::from_secs(20));
+        let begun = Instant::now();
+        let call = Call::new("it__echo").arguments(json!({ "nonce": "early" })).within(Duration::from_secs(3));
+        assert_eq!(told(&rig.handle.call(call).await), "MCPTimeoutError admit no", "{keys}");
+        assert_eq!(begun.elapsed(), Duration::from_secs(3), "{keys}");
+        assert_eq!(rig.call("it__echo", json!({ "nonce": "late" })).await, "ok late", "{keys}");
+        assert_eq!(rig.puppet.opens(), 1, "{keys}");
+        assert_eq!(rig.state().gate.breaker, Breaker::Closed { failures: 0 }, "{keys}");
+        rig.runtime.shutdown(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_long_is_cut_for_the_reader_and_kept_whole_in_the_record() {
+    let rig = Rig::one("max_result_bytes: 1024", Tuning::default());
+    let record = rig.handle.call(Call::new("it__big").arguments(json!({ "bytes": 100_000 }))).await;
+    let Outcome::Answered(whole) = &record.outcome else { panic!("{record:?}") };
+    assert!(whole.as_bytes().len() > 100_000);
+    assert!(record.result().is_some_and(|it| it.as_bytes().len() <= 1_024));
+    rig.runtime.shutdown(Duration::ZERO).await;
+}

@@ -1,0 +1,220 @@
+//! The table of calls: written in batches, read newest first.
+
+use crate::{
+    Store, StoreError,
+    rows::{Touched, plain_row},
+    statement::{Statement, Value},
+};
+
+const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
+    execution_duration_ms, status, result, error, error_type, door";
+
+/// The most rows in one statement. With twelve values each they stay far below what either engine can bind.
+const CHUNK: usize = 256;
+
+/// One call, as it is kept. Whoever records it has redacted and bounded what it holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallRow {
+    /// What the call is known by.
+    pub request_id: String,
+    /// The conversation it belongs to.
+    pub thread_id: Option<String>,
+    /// The source that was called.
+    pub source: String,
+    /// The tool.
+    pub tool_name: String,
+    /// What it was called with, as JSON.
+    pub parameters: String,
+    /// When it began, in microseconds since 1970.
+    pub execution_start: i64,
+    /// How long it took.
+    pub execution_duration_ms: f64,
+    /// `success`, `failure` or `timeout`.
+    pub status: String,
+    /// What came of it, as JSON.
+    pub result: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The name of the error.
+    pub error_type: Option<String>,
+    /// Where the call came in: `rest`, `mcp`, `cli`, `agent`.
+    pub door: Option<String>,
+}
+
+plain_row!(CallRow {
+    request_id,
+    thread_id,
+    source,
+    tool_name,
+    parameters,
+    execution_start,
+    execution_duration_ms,
+    status,
+    result,
+    error,
+    error_type,
+    door,
+});
+
+/// Which calls are wanted. All that is given must be met.
+#[derive(Clone, Debug, Default)]
+pub struct CallFilter {
+    /// Of this source.
+    pub source: Option<String>,
+    /// Of this tool.
+    pub tool_name: Option<String>,
+    /// Of this conversation.
+    pub thread_id: Option<String>,
+    /// Of this status.
+    pub status: Option<String>,
+    /// Begun at this time or later, in microseconds since 1970.
+    pub since: Option<i64>,
+    /// Begun before this time.
+    pub until: Option<i64>,
+}
+
+/// Where a page ends: the last call on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallCursor {
+    /// When that call began.
+    pub execution_start: i64,
+    /// What it is known by.
+    pub request_id: String,
+}
+
+/// Some calls, the newest first.
+#[derive(Clone, Debug, Default)]
+pub struct CallPage {
+    /// The calls.
+    pub calls: Vec<CallRow>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<CallCursor>,
+}
+
+impl Store {
+    /// Keeps calls, all or none, with one sync of the disk for all of them. A call that is kept already stays as it is,
+    /// so a batch whose fate is unknown can be given again.
+    pub async fn record_calls(&self, calls: &[CallRow]) -> Result<(), StoreError> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let _: Vec<Touched> = self.write(chunks(calls).map(insert).collect()).await?;
+        Ok(())
+    }
+
+    /// One call.
+    pub async fn call(&self, request_id: &str) -> Result<Option<CallRow>, StoreError> {
+        let rows: Vec<CallRow> = self.read(select().and("request_id = ", Some(request_id))).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// The calls that meet a filter, from after the cursor, the newest first.
+    pub async fn list_calls(
+        &self,
+        filter: &CallFilter,
+        after: Option<&CallCursor>,
+        limit: usize,
+    ) -> Result<CallPage, StoreError> {
+        let statement = filter.narrow(select());
+        let statement = match after {
+            Some(CallCursor { execution_start, request_id }) => {
+                let statement =
+                    statement.sql(" AND (execution_start, request_id) < (").value(*execution_start);
+                statement.sql(", ").value(request_id.as_str()).sql(")")
+            }
+            None => statement,
+        };
+        let statement = statement.sql(" ORDER BY execution_start DESC, request_id DESC LIMIT ");
+        let mut calls: Vec<CallRow> = self.read(statement.value(limit as i64 + 1)).await?;
+        let more = calls.len() > limit;
+        calls.truncate(limit);
+        let next = calls
+            .last()
+            .filter(|_| more)
+            .map(|it| CallCursor { execution_start: it.execution_start, request_id: it.request_id.clone() });
+        Ok(CallPage { calls, next })
+    }
+
+    /// Forgets the calls that began before this time, in microseconds since 1970.
+    pub async fn forget_calls(&self, before: i64) -> Result<(), StoreError> {
+        let statement = Statement::new("DELETE FROM calls WHERE execution_start < ").value(before);
+        let _: Vec<Touched> = self.write_one(statement).await?;
+        Ok(())
+    }
+}
+
+impl CallFilter {
+    fn narrow(&self, statement: Statement) -> Statement {
+        let CallFilter { source, tool_name, thread_id, status, since, until } = self;
+        let statement = statement
+            .and("source = ", source.as_deref())
+            .and("tool_name = ", tool_name.as_deref())
+            .and("thread_id = ", thread_id.as_deref());
+        // Said twice, so that the engines see that the index of troubles will do.
+        let statement = match status.as_deref() {
+            Some(status) if status != "success" => statement.sql(" AND status <> 'success'"),
+            _ => statement,
+        };
+        let statement = statement.and("status = ", status.as_deref());
+        statement.and("execution_start >= ", *since).and("execution_start < ", *until)
+    }
+}
+
+fn select() -> Statement {
+    Statement::new("SELECT ").sql(COLUMNS).sql(" FROM calls WHERE 1 = 1")
+}
+
+/// Pieces whose lengths are powers of two, so that there are few different statements and the engines know them all.
+fn chunks(mut calls: &[CallRow]) -> impl Iterator<Item = &[CallRow]> {
+    std::iter::from_fn(move || {
+        let length = calls.len().min(CHUNK);
+        let length = if length == 0 { return None } else { 1 << length.ilog2() };
+        let (chunk, rest) = calls.split_at(length);
+        calls = rest;
+        Some(chunk)
+    })
+}
+
+fn insert(calls: &[CallRow]) -> Statement {
+    let mut statement = Statement::new("INSERT INTO calls (").sql(COLUMNS).sql(") VALUES ");
+    for (place, call) in calls.iter().enumerate() {
+        statement = statement.sql(if place == 0 { "(" } else { ", (" }).values(call.values()).sql(")");
+    }
+    statement.sql(" ON CONFLICT (request_id) DO NOTHING")
+}
+
+impl CallRow {
+    fn values(&self) -> [Value; 12] {
+        let CallRow { request_id, thread_id, source, tool_name, parameters, status, .. } = self;
+        [
+            request_id.as_str().into(),
+            thread_id.as_deref().into(),
+            source.as_str().into(),
+            tool_name.as_str().into(),
+            parameters.as_str().into(),
+            self.execution_start.into(),
+            self.execution_duration_ms.into(),
+            status.as_str().into(),
+            self.result.as_deref().into(),
+            self.error.as_deref().into(),
+            self.error_type.as_deref().into(),
+            self.door.as_deref().into(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_cut_into_few_lengths() {
+        for (count, expected) in
+            [(0, &[][..]), (1, &[1]), (7, &[4, 2, 1]), (256, &[256]), (600, &[256, 256, 64, 16, 8])]
+        {
+            let calls = vec![CallRow::default(); count];
+            let lengths: Vec<usize> = chunks(&calls).map(<[CallRow]>::len).collect();
+            assert_eq!(lengths, expected);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Brings the tables up to date: each step once, in order, by whichever process comes first, and never back.
+
+use crate::StoreError;
+use sqlx::{
+    ConnectOptions, Connection, Executor, PgConnection, SqliteConnection, postgres::PgConnectOptions,
+    sqlite::SqliteConnectOptions,
+};
+
+/// The steps. A step that has been released is never changed; what comes later is added.
+const STEPS: &[&str] = &[
+    include_str!("../migrations/0001_todos.sql"),
+    include_str!("../migrations/0002_sources.sql"),
+    include_str!("../migrations/0003_calls.sql"),
+];
+
+const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";
+const FOUND: &str = "SELECT coalesce(max(version), 0) FROM wharf_schema";
+const REACHED: &str = "INSERT INTO wharf_schema (version) VALUES ($1)";
+
+/// Any number will do that nobody else takes: it is `wharf` in ASCII.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(512970878566)";
+
+pub(crate) enum Trouble {
+    Engine(sqlx::Error),
+    Newer(StoreError),
+}
+
+/// The same on both engines, once they are inside a transaction that nobody else can be in.
+macro_rules! catch_up {
+    ($transaction:expr) => {{
+        $transaction.execute(VERSIONS).await?;
+        let found: i64 = sqlx::query_scalar(FOUND).fetch_one(&mut *$transaction).await?;
+        for (version, step) in steps_after(found)? {
+            sqlx::raw_sql(step).execute(&mut *$transaction).await?;
+            sqlx::query(REACHED).bind(version).execute(&mut *$transaction).await?;
+        }
+        $transaction.commit().await?;
+    }};
+}
+
+pub(crate) async fn sqlite(options: &SqliteConnectOptions) -> Result<(), Trouble> {
+    let mut connection: SqliteConnection = options.connect().await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    catch_up!(transaction);
+    Ok(connection.close().await?)
+}
+
+pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Trouble> {
+    let mut connection: PgConnection = options.connect().await?;
+    let mut transaction = connection.begin().await?;
+    transaction.execute(LOCK).await?;
+    catch_up!(transaction);
+    Ok(connection.close().await?)
+}
+
+fn steps_after(found: i64) -> Result<impl Iterator<Item = (i64, &'static str)>, Trouble> {
+    let known = STEPS.len() as i64;
+    if found > known {
+        return Err(Trouble::Newer(StoreError::Newer { found, known }));
+    }
+    Ok((1..).zip(STEPS.iter().copied()).skip_while(move |(version, _)| *version <= found))
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> StoreError {
+        match trouble {
+            Trouble::Engine(error) => StoreError::opening(&error),
+            Trouble::Newer(newer) => newer,
+        }
+    }
+}
+
+impl From<sqlx::Error> for Trouble {
+    fn from(error: sqlx::Error) -> Trouble {
+        Trouble::Engine(error)
+    }
+}

@@ -1,0 +1,44 @@
+//! How rows become values: by the names of their columns, alike on both engines.
+
+/// Reads a struct of plain columns, each field from the column of its name.
+macro_rules! plain_row {
+    ($name:ident { $($field:ident),* $(,)? }) => {
+        crate::rows::plain_row!(@of sqlx::sqlite::SqliteRow, $name { $($field),* });
+        crate::rows::plain_row!(@of sqlx::postgres::PgRow, $name { $($field),* });
+    };
+    (@of $row:ty, $name:ident { $($field:ident),* }) => {
+        impl sqlx::FromRow<'_, $row> for $name {
+            fn from_row(row: &$row) -> sqlx::Result<$name> {
+                Ok($name { $($field: sqlx::Row::try_get(row, stringify!($field))?),* })
+            }
+        }
+    };
+}
+
+pub(crate) use plain_row;
+
+/// What both engines can read.
+pub(crate) trait PlainRow:
+    for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow>
+    + for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow>
+    + Send
+    + Unpin
+{
+}
+
+impl<T> PlainRow for T where
+    T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow>
+        + for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow>
+        + Send
+        + Unpin
+{
+}
+
+/// A row of which only its being there counts.
+pub(crate) struct Touched;
+
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for Touched {
+    fn from_row(_: &'r R) -> sqlx::Result<Touched> {
+        Ok(Touched)
+    }
+}

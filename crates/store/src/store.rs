@@ -1,0 +1,165 @@
+//! The open database: two pools behind one set of functions.
+//!
+//! SQLite has one connection that writes and a few that read, because it lets one writer in at a time: waiting in our
+//! queue is fair and cheap, waiting for its lock is neither. Other processes are waited for all the same.
+
+use crate::{
+    Location, StoreError, migrate,
+    rows::PlainRow,
+    sqlite::Files,
+    statement::{Statement, Value},
+};
+use futures_util::TryStreamExt;
+use sqlx::{
+    AssertSqlSafe, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use std::{str::FromStr, time::Duration};
+use tokio::time::timeout;
+
+/// How many connections one process may have with PostgreSQL.
+const CONNECTIONS: u32 = 8;
+
+/// How long a connection may take to become free, or to be made.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// An open database; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) pools: Pools,
+}
+
+/// The engines.
+#[derive(Clone, Debug)]
+pub(crate) enum Pools {
+    Sqlite(Files),
+    Postgres(PgPool),
+}
+
+macro_rules! bound {
+    ($query:expr, $values:expr) => {
+        $values.into_iter().fold($query, |query, value| match value {
+            Value::Int(it) => query.bind(it),
+            Value::Real(it) => query.bind(it),
+            Value::Text(it) => query.bind(it),
+            Value::Bool(it) => query.bind(it),
+            Value::Bytes(it) => query.bind(it),
+        })
+    };
+}
+
+/// Runs all statements but the last for their effect, and the last for its rows.
+macro_rules! in_order {
+    ($statements:expr, $transaction:expr) => {{
+        let mut rows = Vec::new();
+        for Statement { sql, values } in $statements {
+            rows = bound!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch_all(&mut *$transaction).await?;
+        }
+        $transaction.commit().await?;
+        Ok(rows)
+    }};
+}
+
+impl Store {
+    /// Opens the database, makes it if it is a file that does not exist, and brings its tables up to date.
+    pub async fn open(location: &Location) -> Result<Store, StoreError> {
+        match location {
+            Location::Sqlite(path) => {
+                let files = Files::open(path).await?;
+                Ok(Store { pools: Pools::Sqlite(files) })
+            }
+            Location::Postgres(address) => {
+                let options = PgConnectOptions::from_str(address).map_err(|it| StoreError::opening(&it))?;
+                // One connection by itself says why it cannot be made; a pool would only wait.
+                let reached = timeout(PATIENCE, migrate::postgres(&options)).await;
+                reached.map_err(|_| StoreError::Open("the server does not answer".to_owned()))??;
+                let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
+                let pool = pool.connect_lazy_with(options);
+                Ok(Store { pools: Pools::Postgres(pool) })
+            }
+        }
+    }
+
+    /// Ends all connections. What was acknowledged is safe without it.
+    pub async fn close(&self) {
+        match &self.pools {
+            Pools::Sqlite(files) => files.close().await,
+            Pools::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    /// The name of the engine.
+    pub fn engine(&self) -> &'static str {
+        match &self.pools {
+            Pools::Sqlite(_) => "SQLite",
+            Pools::Postgres(_) => "PostgreSQL",
+        }
+    }
+
+    /// The function that finds one string in another and says where, or 0.
+    pub(crate) fn position(&self) -> &'static str {
+        match &self.pools {
+            Pools::Sqlite(_) => "instr(",
+            Pools::Postgres(_) => "strpos(",
+        }
+    }
+
+    /// All rows of a query.
+    pub(crate) async fn read<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.read_while(statement, |row| {
+            all.push(row);
+            true
+        })
+        .await?;
+        Ok(all)
+    }
+
+    /// The rows of a query, one by one, until `more` says that it has enough.
+    pub(crate) async fn read_while<T: PlainRow>(
+        &self,
+        statement: Statement,
+        mut more: impl FnMut(T) -> bool,
+    ) -> Result<(), StoreError> {
+        macro_rules! each {
+            ($pool:expr) => {{
+                let Statement { sql, values } = statement;
+                let mut rows = bound!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch($pool);
+                while let Some(row) = rows.try_next().await? {
+                    if !more(row) {
+                        break;
+                    }
+                }
+                Ok(())
+            }};
+        }
+        match &self.pools {
+            Pools::Sqlite(files) => each!(&files.readers),
+            Pools::Postgres(pool) => each!(pool),
+        }
+    }
+
+    /// Runs statements that change something, all or none, and gives the rows of the last.
+    pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
+        match &self.pools {
+            Pools::Sqlite(files) => {
+                let mut transaction = files.begin().await?;
+                in_order!(statements, transaction)
+            }
+            Pools::Postgres(pool) => {
+                let mut transaction = pool.begin().await?;
+                in_order!(statements, transaction)
+            }
+        }
+    }
+
+    /// Runs one statement that changes something, and gives its rows. It needs no transaction around it.
+    pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
+        let Statement { sql, values } = statement;
+        let sql = AssertSqlSafe(sql);
+        Ok(match &self.pools {
+            Pools::Sqlite(files) => bound!(sqlx::query_as(sql), values).fetch_all(&files.writer).await?,
+            Pools::Postgres(pool) => bound!(sqlx::query_as(sql), values).fetch_all(pool).await?,
+        })
+    }
+}

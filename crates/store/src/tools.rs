@@ -1,0 +1,156 @@
+//! The table of tools: what each source offered when it was listed last, and which of it an operator has switched off.
+
+use crate::{
+    Store, StoreError, clock,
+    rows::{Touched, plain_row},
+    statement::Statement,
+};
+use std::collections::HashMap;
+
+const COLUMNS: &str =
+    "source, wire_name, definition, definition_hash, status, enabled, reason, first_seen, last_seen";
+
+/// One tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRow {
+    /// The name of the source it is of.
+    pub source: String,
+    /// Its name on the wire.
+    pub wire_name: String,
+    /// Everything its source says of it, as JSON.
+    pub definition: String,
+    /// A hash of that.
+    pub definition_hash: String,
+    /// `active`, or `deprecated` once its source no longer lists it.
+    pub status: String,
+    /// Whether it may be called.
+    pub enabled: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// When it was first listed, in microseconds since 1970.
+    pub first_seen: i64,
+    /// When it was listed last.
+    pub last_seen: i64,
+}
+
+plain_row!(ToolRow {
+    source,
+    wire_name,
+    definition,
+    definition_hash,
+    status,
+    enabled,
+    reason,
+    first_seen,
+    last_seen,
+});
+
+/// A tool as its source lists it.
+#[derive(Clone, Debug)]
+pub struct ListedTool {
+    /// Its name on the wire.
+    pub wire_name: String,
+    /// Everything its source says of it, as JSON.
+    pub definition: String,
+    /// A hash of that.
+    pub definition_hash: String,
+}
+
+/// What a listing changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InventoryChange {
+    /// Tools that were not known.
+    pub created: usize,
+    /// Tools that are defined otherwise than before, or came back.
+    pub updated: usize,
+    /// Tools that are no longer listed.
+    pub deprecated: usize,
+}
+
+impl Store {
+    /// The tools of a source, by name, the deprecated ones among them.
+    pub async fn tools(&self, source: &str) -> Result<Vec<ToolRow>, StoreError> {
+        let mut all: Vec<ToolRow> = self.read(select().and("source = ", Some(source))).await?;
+        all.sort_by(|one, other| one.wire_name.cmp(&other.wire_name));
+        Ok(all)
+    }
+
+    /// All tools that an operator has switched off.
+    pub async fn disabled_tools(&self) -> Result<Vec<ToolRow>, StoreError> {
+        self.read(select().and("enabled = ", Some(false))).await
+    }
+
+    /// Notes what a source lists now, all or none. What it no longer lists stays, as deprecated.
+    pub async fn replace_tools(
+        &self,
+        source: &str,
+        listed: &[ListedTool],
+    ) -> Result<InventoryChange, StoreError> {
+        let before = self.tools(source).await?;
+        let now = clock::now();
+        let mut statements: Vec<Statement> =
+            vec![Statement::new("UPDATE tools SET status = 'deprecated' WHERE source = ").value(source)];
+        statements.extend(listed.iter().map(|tool| upsert(source, tool, now)));
+        let _: Vec<Touched> = self.write(statements).await?;
+        Ok(compare(&before, listed))
+    }
+
+    /// Switches a tool on or off. Says whether there is such a tool.
+    pub async fn enable_tool(
+        &self,
+        source: &str,
+        wire_name: &str,
+        enabled: bool,
+        reason: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let statement = Statement::new("UPDATE tools SET enabled = ").value(enabled);
+        let statement = statement.sql(", reason = ").value(reason).sql(" WHERE source = ").value(source);
+        let statement = statement.and("wire_name = ", Some(wire_name)).sql(" RETURNING last_seen");
+        let changed: Vec<Touched> = self.write_one(statement).await?;
+        Ok(!changed.is_empty())
+    }
+}
+
+fn select() -> Statement {
+    Statement::new("SELECT ").sql(COLUMNS).sql(" FROM tools WHERE 1 = 1")
+}
+
+fn upsert(source: &str, tool: &ListedTool, now: i64) -> Statement {
+    let ListedTool { wire_name, definition, definition_hash } = tool;
+    let statement = Statement::new("INSERT INTO tools (").sql(COLUMNS).sql(") VALUES (");
+    let statement = statement.values([
+        source.into(),
+        wire_name.as_str().into(),
+        definition.as_str().into(),
+        definition_hash.as_str().into(),
+        "active".into(),
+        true.into(),
+        None::<&str>.into(),
+        now.into(),
+        now.into(),
+    ]);
+    statement.sql(
+        ") ON CONFLICT (source, wire_name) DO UPDATE SET definition = excluded.definition, \
+         definition_hash = excluded.definition_hash, status = 'active', last_seen = excluded.last_seen",
+    )
+}
+
+fn compare(before: &[ToolRow], listed: &[ListedTool]) -> InventoryChange {
+    let known: HashMap<&str, &ToolRow> = before.iter().map(|it| (it.wire_name.as_str(), it)).collect();
+    let mut change = InventoryChange::default();
+    let mut still = 0;
+    for tool in listed {
+        match known.get(tool.wire_name.as_str()) {
+            None => change.created += 1,
+            Some(row) => {
+                let was_active = row.status == "active";
+                still += usize::from(was_active);
+                let same = was_active && row.definition_hash == tool.definition_hash;
+                change.updated += usize::from(!same);
+            }
+        }
+    }
+    let active = before.iter().filter(|it| it.status == "active").count();
+    change.deprecated = active.saturating_sub(still);
+    change
+}

@@ -1,0 +1,10 @@
+//! The tables, on both engines: every check runs on a SQLite file and on a PostgreSQL server of its own.
+
+#![cfg(unix)]
+
+mod calls;
+mod engines;
+mod opening;
+mod postgres;
+mod sources;
+mod todos;

@@ -1,0 +1,71 @@
+//! Opening: once, again, by many at the same time, and by a program that is too old.
+
+use crate::engines::Database;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use wharf_store::{Location, NewTodo, Store, StoreError};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_opened_by_many_at_once() {
+    let folder = TempDir::new().expect("a folder");
+    opened_by_many_at_once(Location::Sqlite(folder.path().join("wharf.db"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_opened_by_many_at_once() {
+    let database = Database::make().await;
+    opened_by_many_at_once(database.location.clone()).await;
+}
+
+/// The tables are made once, whoever comes first, and every opener can use them.
+async fn opened_by_many_at_once(location: Location) {
+    let mut openers = JoinSet::new();
+    for number in 0..12 {
+        let location = location.clone();
+        openers.spawn(async move {
+            let store = Store::open(&location).await.expect("the database opens");
+            let new = NewTodo { title: format!("todo {number}"), ..NewTodo::default() };
+            let id = store.create_todo(&new).await.expect("a todo").id;
+            store.close().await;
+            id
+        });
+    }
+    let mut ids = openers.join_all().await;
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=12).collect::<Vec<i64>>());
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("wharf.db");
+    let location = Location::Sqlite(path.clone());
+    Store::open(&location).await.expect("the database opens").close().await;
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut connection = sqlx::ConnectOptions::connect(&options).await.expect("a connection");
+    let sql = "INSERT INTO wharf_schema (version) VALUES (99)";
+    sqlx::query(sql).execute(&mut connection).await.expect("it can be written");
+    sqlx::Connection::close(connection).await.expect("it closes");
+    let error = Store::open(&location).await.expect_err("it is too new");
+    assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+    let said = error.to_string();
+    assert!(said.starts_with("the database is newer than this program"), "{said}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_says_why_and_no_password() {
+    let folder = TempDir::new().expect("a folder");
+    let text = folder.path().join("text");
+    std::fs::write(&text, "this is a text, and quite a long one at that; no database begins like it")
+        .expect("a file");
+    for (address, expected) in [
+        (format!("sqlite:{}", folder.path().display()), "the database cannot be opened: "),
+        (format!("sqlite:{}", text.display()), "file is not a database"),
+        (format!("sqlite:{}/below", text.display()), "its folder cannot be made"),
+        ("postgres://me:hunter2@127.0.0.1:1/x".to_owned(), "Connection refused"),
+    ] {
+        let location = Location::parse(&address).expect("an address");
+        let error = Store::open(&location).await.expect_err(&address).to_string();
+        assert!(error.contains(expected) && !error.contains("hunter2"), "{address}: {error}");
+    }
+}

@@ -1,0 +1,128 @@
+//! A PostgreSQL server of a test's own, on a free port, with its data in a folder that goes with it.
+//!
+//! It ends with the test, however the test ends: a shell waits beside it for its own input to close, and that is held
+//! by nobody but this process.
+
+#![expect(clippy::disallowed_methods, reason = "tests find their tools where the environment says")]
+
+use std::{
+    env, fs, io,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    thread::{self, JoinHandle},
+};
+use tempfile::TempDir;
+
+/// PostgreSQL does not run as root; this user is on every system and has nothing.
+const NOBODY: u32 = 65534;
+
+const READY: &str = "database system is ready to accept connections";
+
+/// The port may be taken between looking and listening.
+const TRIES: usize = 5;
+
+const BESIDE: &str = r#""$@" <&- & server=$!; read -r _; kill -s INT "$server"; wait "$server""#;
+
+pub(crate) struct Postgres {
+    shell: Child,
+    lifeline: Option<ChildStdin>,
+    drained: Option<JoinHandle<()>>,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Postgres {
+    /// Makes a new database cluster and serves it. `fsync` is on, as it is for everybody.
+    pub(crate) fn start() -> Postgres {
+        let programs = programs();
+        let folder = TempDir::new().expect("a folder");
+        let is_root = fs::metadata(folder.path()).expect("a folder").uid() == 0;
+        if is_root {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("the folder can be given away");
+        }
+        let run = |program: &Path| {
+            let mut command = Command::new(program);
+            command.current_dir(folder.path()).env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
+            if is_root {
+                command.uid(NOBODY).gid(NOBODY);
+            }
+            command
+        };
+        let data = folder.path().join("data");
+        fs::write(folder.path().join("password"), "pass word").expect("a file");
+        let made = run(&programs.join("initdb"))
+            .args(["--username=wharf", "--auth=scram-sha-256", "--pwfile=password", "--no-sync"])
+            .args(["--encoding=UTF8", "--locale=C", "--pgdata"])
+            .arg(&data)
+            .output()
+            .expect("initdb starts");
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let mut trouble = String::new();
+        for _ in 0..TRIES {
+            let port = free_port();
+            let mut shell = run(Path::new("/bin/sh"));
+            shell.args(["-c", BESIDE, "sh"]).arg(programs.join("postgres")).arg("-D").arg(&data);
+            shell.args(["-p", &port.to_string(), "-c", "unix_socket_directories="]);
+            shell.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=100"]);
+            match serve(&mut shell) {
+                Ok((shell, lifeline, drained)) => {
+                    let (lifeline, drained) = (Some(lifeline), Some(drained));
+                    return Postgres { shell, lifeline, drained, port, _folder: folder };
+                }
+                Err(said) => trouble = said,
+            }
+        }
+        panic!("PostgreSQL does not start on any of {TRIES} ports: {trouble}");
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("postgres://wharf:pass%20word@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        _ = self.shell.wait();
+        _ = self.drained.take().map(JoinHandle::join);
+    }
+}
+
+/// Starts it, and comes back when it is ready, or with its words if it gave up.
+fn serve(shell: &mut Command) -> Result<(Child, ChildStdin, JoinHandle<()>), String> {
+    let shell = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut shell = shell.spawn().expect("a shell starts");
+    let lifeline = shell.stdin.take().expect("a pipe");
+    let mut log = BufReader::new(shell.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains(READY) {
+        // Whoever gives up says so before it ends; the shell beside it would wait for ever.
+        if said.contains("FATAL") || log.read_line(&mut said).unwrap_or(0) == 0 {
+            drop(lifeline);
+            _ = shell.wait();
+            return Err(said);
+        }
+    }
+    let drained = thread::spawn(move || _ = io::copy(&mut log, &mut io::sink()));
+    Ok((shell, lifeline, drained))
+}
+
+/// Where its programs are.
+fn programs() -> PathBuf {
+    let remedy = "run `cargo xtask provision`, which sets up what the tests need";
+    let tools = env::var_os("WHARF_TOOLS").unwrap_or_else(|| panic!("WHARF_TOOLS is not set: {remedy}"));
+    let programs = Path::new(&tools).join("postgres/bin");
+    // They look for their other files beside where they really are.
+    programs.canonicalize().unwrap_or_else(|error| panic!("`{}`: {error}: {remedy}", programs.display()))
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}

@@ -1,0 +1,92 @@
+//! `wharf todo`: the Todo server, as a process of its own.
+
+use crate::{
+    cli::{TodoArgs, TodoTransport},
+    dock::interrupted,
+    exit::Exit,
+    output::Output,
+    surroundings::Surroundings,
+    todo::{
+        self,
+        door::{self, Speech},
+    },
+};
+use std::{io, time::Duration};
+use tokio::{net::TcpListener, runtime};
+use wharf_store::{Location, Store};
+
+/// How long what cannot be cancelled is waited for in the end: a read of stdin never is.
+const LEAVING: Duration = Duration::from_millis(200);
+
+pub(super) fn run(args: &TodoArgs, around: &Surroundings, output: Output) -> Exit {
+    let location = match location(args, around) {
+        Ok(location) => location,
+        Err(complaint) => {
+            output.complain(&format!("error: {complaint}\n"));
+            return Exit::Usage;
+        }
+    };
+    let runtime = match runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output.complain(&format!("error: {error}\n"));
+            return Exit::OurBug;
+        }
+    };
+    let served = runtime.block_on(serve(args, &location, output));
+    runtime.shutdown_timeout(LEAVING);
+    served.unwrap_or_else(|complaint| {
+        output.complain(&format!("error: {complaint}\n"));
+        Exit::Unavailable
+    })
+}
+
+/// Opens the database, then the door: who can come in finds everything in its place.
+async fn serve(args: &TodoArgs, location: &Location, output: Output) -> Result<Exit, String> {
+    let store = Store::open(location).await.map_err(|error| error.to_string())?;
+    let (service, announcing) = todo::service(store.clone());
+    let serving = async {
+        let speech = match args.transport {
+            TodoTransport::Stdio => {
+                return Ok(tokio::select! {
+                    exit = door::stdio(service) => exit,
+                    exit = interrupted() => exit,
+                });
+            }
+            TodoTransport::Http => Speech::Http,
+            TodoTransport::Sse => Speech::Sse,
+            TodoTransport::Websocket => Speech::WebSocket,
+        };
+        let listener = TcpListener::bind(&args.listen).await.map_err(|error| unusable(args, &error))?;
+        let url = speech.url(&listener).map_err(|error| unusable(args, &error))?;
+        warn_strangers(&listener, output);
+        output.data(&format!("{url}\n"));
+        Ok(door::port(service, speech, listener, interrupted()).await)
+    };
+    let exit = tokio::select! {
+        exit = serving => exit,
+        () = announcing => Ok(Exit::Fine),
+    };
+    store.close().await;
+    exit
+}
+
+fn location(args: &TodoArgs, around: &Surroundings) -> Result<Location, String> {
+    match &args.database {
+        Some(address) => Location::parse(address).map_err(|error| error.to_string()),
+        None => around.database().ok_or_else(|| {
+            "there is no folder to keep todos in\nhelp: set WHARF_HOME, or give --database".to_owned()
+        }),
+    }
+}
+
+/// The Todo server asks nobody who they are.
+fn warn_strangers(listener: &TcpListener, output: Output) {
+    if let Some(address) = listener.local_addr().ok().filter(|it| !it.ip().is_loopback()) {
+        output.say(&format!("warning: whoever can reach {address} can read and change these todos"));
+    }
+}
+
+fn unusable(args: &TodoArgs, error: &io::Error) -> String {
+    format!("cannot listen on `{}`: {error}\nhelp: `--listen 127.0.0.1:0` takes any free port", args.listen)
+}

@@ -1,0 +1,35 @@
+//! Logs go to stderr, as text for people or as one JSON document per line for programs.
+
+use crate::cli::{Common, LogFormat};
+use std::io;
+use tracing::Level;
+use tracing_subscriber::{
+    Layer,
+    filter::Targets,
+    fmt::{self, format::FmtSpan},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+/// Begins to log. Commands that people type log only what they ask for; a server logs what it does.
+pub(crate) fn begin(common: &Common, serving: bool) {
+    let usual = if serving { 1 } else { 0 };
+    let level = match (common.quiet, usual + common.verbose) {
+        (true, _) | (false, 0) => Level::ERROR,
+        (false, 1) => Level::INFO,
+        (false, 2) => Level::DEBUG,
+        (false, _) => Level::TRACE,
+    };
+    // What the libraries below us have to say is rarely for our users.
+    let ours = Targets::new().with_target("wharf", level).with_default(Level::ERROR);
+    let layer = fmt::layer().with_writer(io::stderr).with_span_events(FmtSpan::NONE);
+    let layer = match common.log_format {
+        LogFormat::Text => {
+            let colour = common.color.wanted(io::IsTerminal::is_terminal(&io::stderr()));
+            layer.with_ansi(colour).boxed()
+        }
+        LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
+    };
+    // Only the first of a process counts, and there is only one.
+    let _ = tracing_subscriber::registry().with(layer.with_filter(ours)).try_init();
+}

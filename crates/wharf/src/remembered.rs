@@ -1,0 +1,55 @@
+//! The last good list of tools of an agent file, kept on disk: it answers when nothing is to be started.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+use wharf_runtime::{
+    config::{FileTrouble, read_regular},
+    stamp::rfc3339,
+};
+
+/// The longest list that is read back.
+const LONGEST: u64 = 256 << 20;
+
+/// Where the list of one agent file is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Remembered(PathBuf);
+
+impl Remembered {
+    /// In this folder, under a name that only this agent file has.
+    pub(crate) fn new(folder: &Path, agent_file: &Path) -> Remembered {
+        let hash = Sha256::digest(agent_file.as_os_str().as_encoded_bytes());
+        let name: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        Remembered(folder.join(format!("{name}.json")))
+    }
+
+    /// The list, if there is one that can be read.
+    pub(crate) fn recall(&self) -> Result<Value, String> {
+        match read_regular(&self.0, LONGEST) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| "it cannot be read".to_owned()),
+            Err(FileTrouble::Missing) => Err("there is none yet".to_owned()),
+            Err(trouble) => Err(format!("it {trouble}")),
+        }
+    }
+
+    /// Keeps a list. What a source that failed this time offered the last time stays.
+    pub(crate) fn keep(&self, tools: &[Value], sources: &[Value]) -> io::Result<()> {
+        let before = self.recall().unwrap_or_default();
+        let failed = |name: &Value| sources.iter().any(|it| it["name"] == *name && !it["error"].is_null());
+        let old = before["tools"].as_array().into_iter().flatten();
+        let stays: Vec<&Value> = old.filter(|it| failed(&it["source"])).collect();
+        let all: Vec<&Value> = tools.iter().chain(stays).collect();
+        let list = json!({ "at": rfc3339(SystemTime::now()), "tools": all, "sources": sources });
+        let folder = self.0.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        // Whole or not at all: another wharf may be reading it.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        io::Write::write_all(&mut file, list.to_string().as_bytes())?;
+        file.persist(&self.0)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! The Todo server: todos in a database, as five tools, a prompt and resources.
+//!
+//! The handler reads arguments, asks the store and writes answers; it does not know how clients come in. The [`door`]
+//! serves it to other processes, and [`builtin`] to this one.
+
+pub(crate) mod builtin;
+mod calls;
+mod definitions;
+pub(crate) mod door;
+mod fields;
+mod news;
+mod prompts;
+mod resources;
+mod view;
+
+use crate::surroundings;
+use news::NewsDesk;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wharf_mcp::{
+    Raw, RpcError,
+    model::{Read, Tool},
+    serve::{About, Client, Handler, Incoming, Service, Serving},
+};
+use wharf_store::Store;
+
+const USE: &str = "Keeps a list of todos. Dates are YYYY-MM-DD, priority 1 is the most urgent. \
+    Find a todo's id with list_todos or search_todos before you update or delete it.";
+
+/// What answers requests.
+pub(crate) struct TodoServer {
+    desk: Arc<Desk>,
+}
+
+/// What answering may need.
+struct Desk {
+    store: Store,
+    tools: Vec<Value>,
+    news: NewsDesk,
+}
+
+/// A server on this database, and what tells its clients of changes while it is polled.
+pub(crate) fn service(store: Store) -> (Service<TodoServer>, impl Future<Output = ()> + Send + 'static) {
+    let news = NewsDesk::default();
+    let desk = Desk { store: store.clone(), tools: definitions::tools(), news: news.clone() };
+    let service = Service::new(TodoServer { desk: Arc::new(desk) });
+    (service.clone(), news.tell(store, service))
+}
+
+impl Handler for TodoServer {
+    fn about(&self) -> About {
+        let capabilities = json!({
+            "tools": {},
+            "prompts": {},
+            "resources": { "listChanged": true, "subscribe": true },
+        });
+        let about = About::new("wharf-todo", env!("CARGO_PKG_VERSION"), capabilities.into());
+        About { instructions: Some(USE.to_owned()), ..about }
+    }
+
+    fn handle(&self, request: Incoming, _: Client) -> Serving {
+        let desk = self.desk.clone();
+        Box::pin(async move { desk.answer(request).await })
+    }
+
+    fn tool(&self, name: &str) -> Option<Tool> {
+        let tool = self.desk.tools.iter().find(|tool| tool["name"] == name)?;
+        Tool::read(&tool.clone().into()).ok()
+    }
+}
+
+impl Desk {
+    async fn answer(&self, request: Incoming) -> Result<Raw, RpcError> {
+        let params: Value = request.params.map(|params| params.decode_or_default()).unwrap_or_default();
+        match request.method.as_str() {
+            "tools/list" => Ok(json!({ "tools": self.tools }).into()),
+            "tools/call" => calls::call(self, params).await,
+            "prompts/list" => Ok(prompts::list()),
+            "prompts/get" => prompts::get(self, &params).await,
+            "resources/list" => resources::list(self).await,
+            "resources/templates/list" => Ok(resources::templates()),
+            "resources/read" => resources::read(self, &params).await,
+            "resources/subscribe" | "resources/unsubscribe" => Ok(Raw::empty_object()),
+            other => Err(RpcError::method_not_found(other)),
+        }
+    }
+
+    fn today(&self) -> String {
+        surroundings::today()
+    }
+}

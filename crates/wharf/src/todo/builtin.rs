@@ -1,0 +1,95 @@
+//! The Todo server inside this process: `server: builtin:todo`.
+//!
+//! A session with it is a session like any other, over a pipe in memory. The database is opened with the first one and
+//! shared by all.
+
+use super::TodoServer;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::{
+    io::{duplex, split},
+    sync::OnceCell,
+    task::JoinSet,
+};
+use wharf_mcp::{
+    Failure, Link, Opener, Opening, link_over,
+    serve::{Service, over_streams},
+};
+use wharf_runtime::{config::Builtin, upstream::Builtins};
+use wharf_store::{Location, Store};
+
+/// How much may be in the pipe, in either direction.
+const PIPE: usize = 64 * 1024;
+
+/// The servers that are part of this program.
+pub(crate) struct InProcess {
+    todo: Arc<Todo>,
+}
+
+struct Todo {
+    /// Where the todos are; there may be no place for them.
+    location: Option<Location>,
+    service: OnceCell<Service<TodoServer>>,
+    /// The servers' sides of all sessions, and what tells them of changes. They end with this.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+struct TodoOpener(Arc<Todo>);
+
+impl InProcess {
+    pub(crate) fn new(location: Option<Location>) -> InProcess {
+        let (service, tasks) = (OnceCell::new(), Mutex::default());
+        InProcess { todo: Arc::new(Todo { location, service, tasks }) }
+    }
+}
+
+impl Builtins for InProcess {
+    fn opener(&self, builtin: Builtin) -> Box<dyn Opener> {
+        match builtin {
+            Builtin::Todo => Box::new(TodoOpener(self.todo.clone())),
+        }
+    }
+}
+
+impl Opener for TodoOpener {
+    fn open(&self) -> Opening<'_> {
+        Box::pin(async { self.0.link().await })
+    }
+}
+
+impl Todo {
+    async fn link(&self) -> Result<Link, Failure> {
+        let service = self.service.get_or_try_init(|| self.start()).await?.clone();
+        let (ours, theirs) = duplex(PIPE);
+        let (source, sink) = split(theirs);
+        self.keep(async move {
+            // It ends when our side of the pipe is dropped; how is of no interest.
+            let _ = over_streams(service, source, sink).await;
+        });
+        let (source, sink) = split(ours);
+        Ok(link_over(source, sink))
+    }
+
+    async fn start(&self) -> Result<Service<TodoServer>, Failure> {
+        let nowhere = || Failure::connect("there is no folder to keep todos in: set `WHARF_HOME`");
+        let location = self.location.as_ref().ok_or_else(nowhere)?;
+        let store = Store::open(location).await.map_err(|error| Failure::connect(error.to_string()))?;
+        let (service, announcing) = super::service(store);
+        self.keep(announcing);
+        Ok(service)
+    }
+
+    fn keep(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+}
+
+impl fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcess").field("location", &self.todo.location).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,42 @@
+//! What the tools are called, take and give: two files of JSON, put together once.
+
+use serde_json::{Map, Value};
+
+const TOOLS: &str = include_str!("tools.json");
+const RESULTS: &str = include_str!("results.json");
+
+/// The tools, as `tools/list` shows them.
+pub(super) fn tools() -> Vec<Value> {
+    let results: Map<String, Value> = serde_json::from_str(RESULTS).unwrap_or_default();
+    let mut tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap_or_default();
+    tools.iter_mut().for_each(|tool| fill_in(&mut tool["outputSchema"], &results));
+    tools
+}
+
+/// Puts the schema where its name stands. Schemas are written out, because not every client follows references.
+fn fill_in(place: &mut Value, results: &Map<String, Value>) {
+    if let Some(schema) = place.as_str().and_then(|name| results.get(name)) {
+        *place = schema.clone();
+    }
+    if let Some(items) = place.pointer_mut("/properties/todos/items") {
+        fill_in(items, results);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_mcp::model::{Read, Tool};
+
+    #[test]
+    fn every_tool_is_whole() {
+        let tools = tools();
+        assert_eq!(tools.len(), 5);
+        for tool in tools {
+            let tool = Tool::read(&tool.into()).expect("a tool");
+            let output: Value = tool.output_schema.expect("a schema").decode().expect("JSON");
+            assert!(output["required"].is_array(), "{}", tool.name);
+            assert_ne!(output.pointer("/properties/todos/items"), Some(&"todo".into()));
+        }
+    }
+}

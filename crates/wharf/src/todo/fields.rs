@@ -1,0 +1,297 @@
+//! Arguments of a tool, taken one by one. What is wrong is collected, and every complaint names the field, so that a
+//! caller can mend all of it at once.
+//!
+//! `null` is the same as an absent field: callers that fill in every parameter mean nothing by it.
+
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+use wharf_store::Status;
+
+/// The longest title or query, in characters.
+const TITLE: usize = 1_000;
+/// The longest description.
+const DESCRIPTION: usize = 65_536;
+/// The longest tag, and the most tags.
+const TAG: usize = 100;
+
+/// Arguments that have not been looked at yet, and what was wrong with those that have.
+pub(super) struct Fields {
+    left: Map<String, Value>,
+    complaints: Vec<String>,
+}
+
+impl Fields {
+    pub(super) fn of(arguments: Option<Value>) -> Fields {
+        let (left, complaints) = match arguments {
+            Some(Value::Object(left)) => (left, Vec::new()),
+            None | Some(Value::Null) => (Map::new(), Vec::new()),
+            Some(_) => (Map::new(), vec!["the arguments must be an object".to_owned()]),
+        };
+        Fields { left, complaints }
+    }
+
+    /// Reads one field under another name too.
+    pub(super) fn also_known_as(mut self, name: &str, alias: &str) -> Fields {
+        if let Some(value) = self.left.remove(alias).filter(|it| !it.is_null()) {
+            match self.left.get(name) {
+                Some(known) if !known.is_null() && *known != value => {
+                    self.complain(format!("`{alias}` is another name for `{name}`, and the two differ"));
+                }
+                _ => _ = self.left.insert(name.to_owned(), value),
+            }
+        }
+        self
+    }
+
+    /// A text that must be there and say something.
+    pub(super) fn title(&mut self, name: &str) -> String {
+        let given = self.left.contains_key(name);
+        let title = self.new_title(name);
+        if title.is_none() && !given {
+            self.complain(format!("`{name}` is missing"));
+        }
+        title.unwrap_or_default()
+    }
+
+    /// A text that says something, if it is there.
+    pub(super) fn new_title(&mut self, name: &str) -> Option<String> {
+        let text = self.text(name, TITLE)?;
+        if text.trim().is_empty() {
+            self.complain(format!("`{name}` must not be empty"));
+        }
+        Some(text)
+    }
+
+    /// A longer text; an empty one is `Some(None)`.
+    pub(super) fn description(&mut self) -> Option<Option<String>> {
+        let text = self.text("description", DESCRIPTION)?;
+        Some(Some(text).filter(|it| !it.is_empty()))
+    }
+
+    pub(super) fn id(&mut self) -> i64 {
+        let Some(value) = self.take("todo_id") else {
+            self.complain("`todo_id` is missing".to_owned());
+            return 0;
+        };
+        whole(&value).filter(|it| *it >= 1).unwrap_or_else(|| {
+            self.complain(format!("`todo_id` must be a whole number from 1, and is {}", shown(&value)));
+            0
+        })
+    }
+
+    pub(super) fn priority(&mut self) -> Option<i64> {
+        let value = self.take("priority")?;
+        let priority = whole(&value).filter(|it| (1..=5).contains(it));
+        if priority.is_none() {
+            self.complain(format!("`priority` must be a whole number from 1 to 5, and is {}", shown(&value)));
+        }
+        priority
+    }
+
+    pub(super) fn status(&mut self) -> Option<Status> {
+        let value = self.take("status")?;
+        let status = value.as_str().and_then(Status::named);
+        if status.is_none() {
+            let names = Status::ALL.map(Status::as_str).join(", ");
+            self.complain(format!("`status` must be one of {names}, and is {}", shown(&value)));
+        }
+        status
+    }
+
+    pub(super) fn tags(&mut self) -> Option<Vec<String>> {
+        let value = self.take("tags")?;
+        let Value::Array(values) = &value else {
+            self.complain(format!("`tags` must be a list of texts, and is {}", shown(&value)));
+            return None;
+        };
+        if values.len() > TAG {
+            self.complain(format!("`tags` must be at most {TAG}, and are {}", values.len()));
+            return None;
+        }
+        let mut tags: Vec<String> = Vec::new();
+        for (place, value) in values.iter().enumerate() {
+            match tag(value) {
+                Ok(tag) if tags.contains(&tag) => {}
+                Ok(tag) => tags.push(tag),
+                Err(why) => self.complain(format!("`tags[{place}]` {why}")),
+            }
+        }
+        Some(tags)
+    }
+
+    /// A day. Written as text, because that sorts as days do.
+    pub(super) fn date(&mut self, name: &str) -> Option<String> {
+        let value = self.take(name)?;
+        let date = value.as_str().and_then(date);
+        if date.is_none() {
+            let shown = shown(&value);
+            self.complain(format!("`{name}` must be a date that exists, as YYYY-MM-DD, and is {shown}"));
+        }
+        date
+    }
+
+    /// A day; an empty text is `Some(None)`.
+    pub(super) fn new_date(&mut self, name: &str) -> Option<Option<String>> {
+        if self.left.get(name).and_then(Value::as_str) == Some("") {
+            self.left.remove(name);
+            return Some(None);
+        }
+        self.date(name).map(Some)
+    }
+
+    /// All complaints at once, also about fields that nobody asked for.
+    pub(super) fn finish(mut self, tool: &str) -> Result<(), String> {
+        let unknown: Vec<String> = self.left.keys().map(|it| format!("`{tool}` has no `{it}`")).collect();
+        self.complaints.extend(unknown);
+        if self.complaints.is_empty() { Ok(()) } else { Err(self.complaints.join("; ")) }
+    }
+
+    fn text(&mut self, name: &str, longest: usize) -> Option<String> {
+        let value = self.take(name)?;
+        let Value::String(text) = value else {
+            self.complain(format!("`{name}` must be a text, and is {}", shown(&value)));
+            return None;
+        };
+        let length = text.chars().count();
+        if length > longest {
+            self.complain(format!("`{name}` must have at most {longest} characters, and has {length}"));
+        }
+        if text.chars().any(is_odd) {
+            self.complain(format!("`{name}` must not have control characters other than tabs and line ends"));
+        }
+        Some(text)
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.left.remove(name).filter(|it| !it.is_null())
+    }
+
+    fn complain(&mut self, complaint: String) {
+        self.complaints.push(complaint);
+    }
+}
+
+/// A day that exists, in the one form that is accepted.
+pub(super) fn date(text: &str) -> Option<String> {
+    let form = |(place, byte): (usize, u8)| match place {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    let fits = text.len() == 10 && text.bytes().enumerate().all(form);
+    (fits && text.parse::<Date>().is_ok()).then(|| text.to_owned())
+}
+
+fn tag(value: &Value) -> Result<String, String> {
+    let tag = value.as_str().ok_or_else(|| format!("must be a text, and is {}", shown(value)))?;
+    match tag.trim() {
+        "" => Err("must not be empty".to_owned()),
+        tag if tag.chars().count() > TAG => Err(format!("must have at most {TAG} characters")),
+        tag if tag.chars().any(char::is_control) => Err("must not have control characters".to_owned()),
+        tag => Ok(tag.to_owned()),
+    }
+}
+
+/// A number without a fraction, however it is written.
+fn whole(value: &Value) -> Option<i64> {
+    let from_float = |it: f64| (it.fract() == 0.0 && it.abs() < 9e15).then_some(it as i64);
+    value.as_i64().or_else(|| value.as_f64().and_then(from_float))
+}
+
+fn is_odd(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+}
+
+/// The value, short enough for a sentence.
+fn shown(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn complaints_name_the_field() {
+        for (arguments, expected) in [
+            (json!({}), "`title` is missing"),
+            (json!({"title": null}), "`title` is missing"),
+            (json!({"title": " \n"}), "`title` must not be empty"),
+            (json!({"title": 5}), "`title` must be a text, and is 5"),
+            (
+                json!({"title": "a\u{0}b"}),
+                "`title` must not have control characters other than tabs and line ends",
+            ),
+            (json!({"title": "x".repeat(1001)}), "`title` must have at most 1000 characters, and has 1001"),
+            (json!({"title": "x", "priority": 0}), "`priority` must be a whole number from 1 to 5, and is 0"),
+            (
+                json!({"title": "x", "priority": 2.5}),
+                "`priority` must be a whole number from 1 to 5, and is 2.5",
+            ),
+            (
+                json!({"title": "x", "priority": "high"}),
+                "`priority` must be a whole number from 1 to 5, and is \"high\"",
+            ),
+            (json!({"title": "x", "tags": "a"}), "`tags` must be a list of texts, and is \"a\""),
+            (json!({"title": "x", "tags": ["a", 1]}), "`tags[1]` must be a text, and is 1"),
+            (json!({"title": "x", "tags": [" "]}), "`tags[0]` must not be empty"),
+            (
+                json!({"title": "x", "due_date": "2026-02-29"}),
+                "`due_date` must be a date that exists, as YYYY-MM-DD, and is \"2026-02-29\"",
+            ),
+            (
+                json!({"title": "x", "due_date": "tomorrow"}),
+                "`due_date` must be a date that exists, as YYYY-MM-DD, and is \"tomorrow\"",
+            ),
+            (json!({"title": "x", "urgency": 1}), "`create_todo` has no `urgency`"),
+            (json!([]), "the arguments must be an object; `title` is missing"),
+        ] {
+            let mut fields = Fields::of(Some(arguments.clone()));
+            _ = (fields.title("title"), fields.priority(), fields.tags(), fields.date("due_date"));
+            assert_eq!(fields.finish("create_todo"), Err(expected.to_owned()), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn fields_are_read() {
+        let given = json!({"id": 3.0, "priority": null, "tags": [" a ", "a", "b"], "due_date": "", "description": ""});
+        let mut fields = Fields::of(Some(given)).also_known_as("todo_id", "id");
+        assert_eq!((fields.id(), fields.priority()), (3, None));
+        assert_eq!(fields.tags(), Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!((fields.new_date("due_date"), fields.description()), (Some(None), Some(None)));
+        assert_eq!(fields.finish("update_todo"), Ok(()));
+    }
+
+    #[test]
+    fn an_alias_must_agree() {
+        for (given, agrees) in
+            [(json!({"id": 3, "todo_id": 3}), true), (json!({"id": 3, "todo_id": 4}), false)]
+        {
+            let mut fields = Fields::of(Some(given)).also_known_as("todo_id", "id");
+            fields.id();
+            assert_eq!(fields.finish("delete_todo").is_ok(), agrees);
+        }
+    }
+
+    #[test]
+    fn only_days_that_exist_are_dates() {
+        for (text, exists) in [
+            ("2024-02-29", true),
+            ("0001-01-01", true),
+            ("2026-02-29", false),
+            ("2026-13-01", false),
+            ("2026-1-1", false),
+            ("20260101", false),
+            ("2026-01-01T00:00", false),
+            ("+002026-01", false),
+            ("２０２６-01-01", false),
+        ] {
+            assert_eq!(date(text).is_some(), exists, "{text}");
+        }
+    }
+}

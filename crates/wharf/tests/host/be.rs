@@ -1,0 +1,113 @@
+//! The host: reaches every server of some agent files, says so, and then ends as it was told, or waits.
+
+#![expect(clippy::disallowed_methods, reason = "a program reads its own environment")]
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    future::pending,
+    io::{self, Read},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    runtime,
+    task::{JoinSet, spawn_blocking},
+};
+use wharf_mcp::http::Client;
+use wharf_runtime::{
+    Ground, Live, Redactor, Upstream,
+    config::{Env, Folder, load, load_settings},
+    upstream::Declines,
+};
+
+/// Panics while it is being unwound, which no process survives.
+struct Twice;
+
+impl Drop for Twice {
+    fn drop(&mut self) {
+        panic!("and once more");
+    }
+}
+
+/// `leash` is `supervised`, or anything else for process groups alone.
+pub(super) fn host(ending: &str, leash: &str, files: &[&str]) {
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let lives = reach(leash == "supervised", files).await;
+        println!("ready");
+        match ending {
+            "panics" => panic!("as it was told"),
+            "panics-twice" => {
+                let _second = Twice;
+                panic!("as it was told");
+            }
+            "task-panics" => {
+                let mut task = JoinSet::new();
+                task.spawn(async move {
+                    let _owned = lives;
+                    panic!("as it was told");
+                });
+                assert!(task.join_next().await.is_some_and(|it| it.is_err()), "it panics");
+                fs::write("panicked", "").expect("a file");
+                pending().await
+            }
+            "waits" => pending().await,
+            _ => {
+                hear_the_end().await;
+                let closing: JoinSet<()> =
+                    lives.into_iter().map(|it| async { _ = it.close().await }).collect();
+                closing.join_all().await;
+            }
+        }
+    });
+}
+
+/// Until nobody holds the other end of stdin.
+async fn hear_the_end() {
+    _ = spawn_blocking(|| io::stdin().read(&mut [0; 1])).await;
+}
+
+async fn reach(supervised: bool, files: &[&str]) -> Vec<Live> {
+    let http = Client::new(Duration::from_secs(30)).expect("a client");
+    let mut reaching = JoinSet::new();
+    for file in files {
+        let (plan, _) = load(fs::read(file).expect("an agent file"), &surroundings(file));
+        let plan = plan.expect("a plan");
+        let ground = ground(supervised, http.clone(), Arc::new(Redactor::of(&plan)));
+        for source in plan.sources {
+            let upstream = Upstream::new(Arc::new(source), ground.clone());
+            reaching.spawn(async move { upstream.connect(Arc::new(Declines)).await.expect("it answers") });
+        }
+    }
+    reaching.join_all().await
+}
+
+fn ground(supervised: bool, http: Client, redactor: Arc<Redactor>) -> Ground {
+    Ground {
+        scratch: env::current_dir().expect("a folder").join("state/scratch"),
+        http,
+        credentials: None,
+        redactor,
+        supervisor: supervised.then(|| env!("CARGO_BIN_EXE_wharf").into()),
+        builtins: None,
+    }
+}
+
+fn surroundings(file: &str) -> Env {
+    let folder = env::current_dir().expect("a folder");
+    let settings = fs::read("state/wharf.toml").or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(Vec::new()),
+        _ => Err(error),
+    });
+    let (settings, _) = load_settings(settings.expect("settings"), "wharf.toml");
+    Env {
+        file: file.to_owned(),
+        files: Box::new(Folder::new(Path::new(&folder))),
+        folder,
+        home: env::home_dir(),
+        variables: env::vars().collect::<BTreeMap<_, _>>(),
+        grants: settings.expect("settings").grants,
+    }
+}

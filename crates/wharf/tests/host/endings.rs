@@ -1,0 +1,100 @@
+//! How a host ends by its own fault, and what is then left of its servers. And that a server is left where no supervisor
+//! holds it, so that finding nothing elsewhere means something.
+
+use crate::{berth::Berth, shapes::SHAPES};
+use rustix::process::{Signal, kill_process};
+use std::time::Duration;
+use tokio::{
+    runtime,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use wharf_mcp::stdio::Patience;
+
+/// How the host ends, and what the shell is told; nothing where it is ended by a signal.
+const ENDINGS: &[(&str, Option<i32>)] = &[("panics", Some(101)), ("panics-twice", None)];
+
+/// How long a process has to be there to count as left.
+const LONG: Duration = Duration::from_secs(2);
+
+/// How long a session takes at most, from its start to its end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn panics() {
+    block_on(async {
+        for (ending, code) in ENDINGS {
+            check_all(|shape| check_panic(shape, ending, *code)).await;
+        }
+    });
+}
+
+/// Every process of a server is there before the server answers, and the host only panics then.
+async fn check_panic(shape: &str, ending: &str, code: Option<i32>) {
+    let berth = Berth::new(shape);
+    let mut host = berth.start_program(&itself(), &format!("be {ending} supervised agent.yaml"));
+    assert_eq!(host.ended().await, code, "{shape} {ending}");
+    berth.until_deserted().await;
+}
+
+pub(super) fn panics_of_a_task() {
+    block_on(check_all(check_task));
+}
+
+/// The host itself goes on, without the servers that the task had.
+async fn check_task(shape: &str) {
+    let berth = Berth::new(shape);
+    let mut host = berth.start_program(&itself(), "be task-panics supervised agent.yaml");
+    until(PATIENCE, || berth.path("panicked").exists()).await;
+    // The host is still there to climb the whole ladder.
+    until(Patience::default().total() + LONG, || berth.running().is_empty()).await;
+    assert_eq!(host.end(Signal::TERM).await, None, "{shape}: the host has ended by itself");
+}
+
+async fn check_all<F>(check: impl Fn(&'static str) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for _ in 0..cycles() {
+        let trials: JoinSet<()> = SHAPES.iter().map(|(shape, _)| check(shape)).collect();
+        trials.join_all().await;
+    }
+}
+
+pub(super) fn without_a_supervisor() {
+    block_on(async {
+        let berth = Berth::new("setsid");
+        let mut host = berth.start_program(&itself(), "be waits alone agent.yaml");
+        berth.until_running(2).await;
+        host.end(Signal::KILL).await;
+        sleep(LONG).await;
+        let left = berth.running();
+        for (pid, _) in &left {
+            // It may have ended just now.
+            _ = kill_process(*pid, Signal::KILL);
+        }
+        assert!(left.iter().any(|(_, line)| line.contains("sleep 985")), "nothing was left: {left:?}");
+        berth.until_deserted().await;
+    });
+}
+
+async fn until(patience: Duration, happened: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !happened() {
+        assert!(since.elapsed() < patience, "it does not happen within {patience:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn block_on(future: impl Future<Output = ()>) {
+    runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future);
+}
+
+#[expect(clippy::disallowed_methods, reason = "it starts itself")]
+fn itself() -> String {
+    std::env::current_exe().expect("a path").display().to_string()
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says how long they have")]
+fn cycles() -> usize {
+    std::env::var("WHARF_CYCLES").ok().and_then(|it| it.parse().ok()).unwrap_or(1)
+}

@@ -1,0 +1,58 @@
+//! A program that uses the library as others would, and the tests that start it to see how it ends and how it waits.
+//!
+//! It has no test harness, because it is both: with `be` as its first word it is a host, with `idle SECONDS` it measures
+//! one, and otherwise it runs its tests, or those whose names contain one of the words.
+
+#[cfg(target_os = "linux")]
+mod be;
+#[cfg(target_os = "linux")]
+#[path = "../it/orphans/berth.rs"]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod berth;
+#[cfg(target_os = "linux")]
+mod endings;
+#[cfg(target_os = "linux")]
+mod idle;
+#[cfg(target_os = "linux")]
+mod servers;
+#[cfg(target_os = "linux")]
+#[path = "../it/orphans/shapes.rs"]
+mod shapes;
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["be", ending, leash, ref files @ ..] => be::host(ending, leash, files),
+        ["idle", seconds] => run("idle", || idle::check(seconds.parse().expect("a number of seconds"))),
+        _ => test(&words),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn test(words: &[&str]) {
+    let wanted: Vec<&&str> = words.iter().filter(|it| !it.starts_with('-')).collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|it| name.contains(**it));
+    let run = |name: &str, check: fn()| {
+        if wants(name) {
+            run(name, check)
+        }
+    };
+    run("nothing_is_left_after_a_panic", endings::panics);
+    run("nothing_is_left_after_a_task_panics", endings::panics_of_a_task);
+    run("something_is_left_without_a_supervisor", endings::without_a_supervisor);
+    run("waiting_costs_nothing", || idle::check(10));
+}
+
+/// A test that fails panics, and the others are not run.
+#[cfg(target_os = "linux")]
+fn run(name: &str, check: impl FnOnce()) {
+    println!("test {name} ...");
+    check();
+    println!("test {name} ... ok");
+}

@@ -1,0 +1,7 @@
+//! How other tests start the servers of others.
+
+#[path = "../it/servers/background.rs"]
+pub(super) mod background;
+#[path = "../it/servers/place.rs"]
+#[expect(dead_code, reason = "other tests need more of it")]
+pub(super) mod place;

@@ -1,0 +1,114 @@
+//! For every known cause of a failure, the cause itself, made to happen, and the hint that the program gives for it.
+//!
+//! The cases are data: which row of the table is meant, words of the cause, and an entry of an agent file. Those that
+//! need the same surroundings are one agent file, asked about once. Nothing reaches further than loopback: registries of
+//! packages and of images are servers of the test, but npm, uv and podman are the real ones.
+
+mod calls;
+mod containers;
+mod far;
+mod npm;
+mod processes;
+mod remote;
+mod uv;
+
+use crate::servers::place::{Place, Said};
+use serde_json::Value;
+use std::{collections::BTreeSet, fs};
+use wharf_runtime::known_causes;
+
+/// One way to make a known cause happen.
+struct Case {
+    /// The row of the table.
+    row: &'static str,
+    /// Words of the cause, as the user reads it.
+    cause: &'static str,
+    /// What stands behind the name in the agent file. Words in braces are filled in.
+    entry: &'static str,
+}
+
+/// Rows whose cause is no single server's doing, and who makes it happen: a source rests only where sources live on.
+const ELSEWHERE: &[(&str, &str)] = &[("breaker-open", "the tests of the runtime")];
+
+#[test]
+fn every_row_of_the_table_happens() {
+    let all = [
+        calls::CASES,
+        containers::CASES,
+        npm::CASES,
+        processes::CASES,
+        remote::CASES,
+        uv::CASES,
+        npm::UNREACHABLE,
+        uv::CACHED,
+        uv::UNREACHABLE,
+        containers::NO_DAEMON,
+        containers::NO_INIT,
+        processes::NOWHERE,
+        processes::NO_SCRATCH,
+    ];
+    let happen: BTreeSet<&str> = all.iter().flat_map(|cases| cases.iter().map(|it| it.row)).collect();
+    let elsewhere: BTreeSet<&str> = ELSEWHERE.iter().map(|(row, _)| *row).collect();
+    let known: BTreeSet<&str> = known_causes().iter().map(|it| it.name).collect();
+    let covered: BTreeSet<&str> = happen.union(&elsewhere).copied().collect();
+    assert_eq!(known, covered, "each row of the table needs a case, and each case a row");
+}
+
+/// An agent file with an entry for each case, whose name is that of the row and a number.
+fn agent_file(cases: &[Case], filled: &[(&str, String)]) -> String {
+    let entry = |(number, case): (usize, &Case)| {
+        let entry = filled
+            .iter()
+            .fold(case.entry.to_owned(), |entry, (word, value)| entry.replace(&format!("{{{word}}}"), value));
+        format!("  - {{name: {}, description: d, type: mcp, server: x, {entry}}}\n", name(number, case))
+    };
+    ["tools:\n".to_owned()].into_iter().chain(cases.iter().enumerate().map(entry)).collect()
+}
+
+fn name(number: usize, case: &Case) -> String {
+    format!("case-{number}-{}", case.row)
+}
+
+/// A place where these programs may be run.
+fn place(cases: &[Case], filled: &[(&str, String)], commands: &[&str]) -> Place {
+    let place = Place::with(&agent_file(cases, filled));
+    place.make_folder("state");
+    let settings = format!("[grants]\ncommands = {commands:?}\n");
+    fs::write(place.path("state/wharf.toml"), settings).expect("the file can be written");
+    place
+}
+
+/// Asks about all servers at once, and compares what is said of each.
+async fn check(place: &Place, cases: &[Case]) {
+    let said = place.wharf("doctor --json").await;
+    said.check(69, "");
+    let report = said.json();
+    let sources = report["sources"].as_array().expect("a list");
+    assert_eq!(sources.len(), cases.len(), "{report:#}");
+    let errors = sources.iter().map(|it| &it["error"]);
+    let wrong: Vec<String> = cases
+        .iter()
+        .enumerate()
+        .zip(errors)
+        .filter_map(|((number, case), it)| differs(number, case, it))
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+/// What is wrong with what was said about a case.
+fn differs(number: usize, case: &Case, error: &Value) -> Option<String> {
+    let known = known_causes().iter().find(|it| it.name == case.row).expect("a row of the table");
+    let hint = known.hint.replace("{name}", &name(number, case));
+    let message = error["message"].as_str().unwrap_or_default();
+    let stderr = error["stderr"].as_str().unwrap_or_default();
+    let told = message.contains(case.cause) || stderr.contains(case.cause);
+    (error["hint"] != hint.as_str() || !told)
+        .then(|| format!("{}: {hint:?} for {:?} was expected, not {error:#}", case.row, case.cause))
+}
+
+/// The same for the answer to one call.
+fn check_call(said: &Said, case: &Case) {
+    let error = &said.json()["error"];
+    let wrong = differs(0, case, error);
+    assert!(wrong.is_none(), "{wrong:?}");
+}

@@ -1,0 +1,47 @@
+//! What goes wrong in the middle of a call.
+
+use super::{Case, check_call, place};
+
+const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hints/odd.sh");
+
+const ENTRY: &str = "command: /bin/sh, args: ['{odd}', well], env: {TOKEN: '${TOKEN}'}";
+
+pub(super) const CASES: &[Case] = &[
+    Case { row: "slow-request", cause: "no answer in time", entry: ENTRY },
+    Case { row: "gone-at-work", cause: "the server ended (exit code 3)", entry: ENTRY },
+    Case { row: "too-long", cause: "longer than the limit", entry: ENTRY },
+];
+
+/// What is typed for each case, how the program ends, and whether the call may have happened.
+const TYPED: &[(&str, i32, &str)] = &[
+    ("call silence --timeout 1 --json", 124, "unknown"),
+    ("call death --json", 69, "unknown"),
+    ("call flood --json", 76, "unknown"),
+];
+
+#[tokio::test]
+async fn calls() {
+    for (case, (typed, code, sent)) in CASES.iter().zip(TYPED) {
+        let only = std::slice::from_ref(case);
+        let place = place(only, &[("odd", ODD.to_owned())], &["/bin/sh"]).set("TOKEN", "ahoy-4711-secret");
+        let said = place.wharf(typed).await;
+        said.check(*code, "");
+        check_call(&said, case);
+        let error = &said.json()["error"];
+        assert_eq!((&error["phase"], &error["sent"]), (&"call".into(), &(*sent).into()), "{error:#}");
+        place.is_deserted();
+    }
+}
+
+/// What a server says last is repeated without colours and without what it was told in confidence.
+#[tokio::test]
+async fn last_words_are_plain_and_keep_secrets() {
+    let place =
+        place(&CASES[1..2], &[("odd", ODD.to_owned())], &["/bin/sh"]).set("TOKEN", "ahoy-4711-secret");
+    let said = place.wharf("call death --json").await;
+    let error = &said.json()["error"];
+    let stderr = error["stderr"].as_str().unwrap_or_default();
+    assert!(stderr.starts_with("the token is ") && !stderr.contains('\u{1b}'), "{error:#}");
+    assert!(!said.stdout.contains("4711") && !said.stderr.contains("4711"), "{}{}", said.stdout, said.stderr);
+    assert_eq!((&error["exit_code"], &error["signal"]), (&3.into(), &serde_json::Value::Null), "{error:#}");
+}

@@ -1,0 +1,99 @@
+//! Far servers that are not what somebody hoped for: each answers with the same bytes whatever it is asked, or with none.
+
+use std::{io, sync::Arc};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig,
+        crypto::aws_lc_rs,
+        pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    },
+};
+
+/// Servers on ports of their own. They end with it.
+#[derive(Default)]
+pub(super) struct Far(JoinSet<()>);
+
+/// What is answered to whoever asks for a path that begins so. Nothing at all for ever, if the answer is empty.
+pub(super) type Routes = Vec<(String, Vec<u8>)>;
+
+impl Far {
+    /// Answers by these routes, and otherwise that nothing is there.
+    pub(super) async fn answering(&mut self, routes: Routes) -> u16 {
+        let routes = Arc::new(routes);
+        self.serving(move |stream| answer(stream, routes.clone())).await
+    }
+
+    /// Hangs up on everybody.
+    pub(super) async fn hanging_up(&mut self) -> u16 {
+        self.serving(|stream| async {
+            drop(stream);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Speaks TLS, and has a certificate that nobody has vouched for.
+    pub(super) async fn self_signed(&mut self) -> u16 {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|it| it.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key));
+        let acceptor = TlsAcceptor::from(Arc::new(config.expect("a configuration")));
+        self.serving(move |stream| {
+            let acceptor = acceptor.clone();
+            async move { acceptor.accept(stream).await.map(drop) }
+        })
+        .await
+    }
+
+    async fn serving<F>(&mut self, serve: impl Fn(TcpStream) -> F + Send + 'static) -> u16
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        self.0.spawn(async move {
+            let mut guests = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                // What becomes of a guest that has left is nobody's concern.
+                guests.spawn(serve(stream));
+            }
+        });
+        port
+    }
+}
+
+async fn answer(mut stream: TcpStream, routes: Arc<Routes>) -> io::Result<()> {
+    let mut request = vec![0; 64 << 10];
+    let count = stream.read(&mut request).await?;
+    let line = String::from_utf8_lossy(&request[..count]).into_owned();
+    let path = line.split(' ').nth(1).unwrap_or_default();
+    let known = routes.iter().find(|(route, _)| path.starts_with(route.as_str()));
+    match known {
+        Some((_, silence)) if silence.is_empty() => std::future::pending().await,
+        Some((_, answer)) => stream.write_all(answer).await?,
+        None => stream.write_all(&response("404 Not Found", "", b"{}")).await?,
+    }
+    stream.shutdown().await?;
+    // What is left unread would break the connection before the answer arrives.
+    while stream.read(&mut request).await? > 0 {}
+    Ok(())
+}
+
+/// An answer with this status, these headers and this body.
+pub(super) fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+pub(super) fn json(body: &str) -> Vec<u8> {
+    response("200 OK", "Content-Type: application/json\r\n", body.as_bytes())
+}

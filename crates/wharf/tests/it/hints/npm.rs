@@ -1,0 +1,143 @@
+//! What npm says when it cannot run a package.
+
+use super::{
+    Case, check,
+    far::{Far, Routes, json, response},
+    place,
+};
+use crate::servers::{
+    background::free_port,
+    place::{Place, program},
+};
+use std::{fs, process::Command};
+use tempfile::TempDir;
+
+/// Where the registry is a server of ours. It knows a package with no program in it, and one with.
+pub(super) const CASES: &[Case] = &[
+    Case {
+        row: "npm-unknown-package",
+        cause: "npm error code E404",
+        entry: "command: npx, args: [nothing-here]",
+    },
+    Case {
+        row: "npm-unknown-version",
+        cause: "npm error code ETARGET",
+        entry: "command: npx, args: ['harbour@99']",
+    },
+    Case {
+        row: "npm-credentials",
+        cause: "npm error code E401",
+        entry: "command: npx, args: ['@closed/harbour']",
+    },
+    Case {
+        row: "npm-no-tool",
+        cause: "could not determine executable",
+        entry: "command: npx, args: [harbour]",
+    },
+    Case { row: "npm-failed", cause: "npm error code E500", entry: "command: npx, args: [broken]" },
+    Case {
+        row: "slow-npx",
+        cause: "no answer in time",
+        entry: "command: npx, args: [never], connect_timeout: 2",
+    },
+    Case {
+        row: "npx-asks",
+        cause: "npx canceled due to missing packages",
+        entry: "command: /bin/sh, args: [-c, 'npm_config_registry={registry} npm_config_cache={own} exec npx --no lighthouse']",
+    },
+    Case {
+        row: "npm-cache",
+        cause: "npm error code EACCES",
+        entry: "command: /bin/sh, args: [-c, '{unprivileged} npm_config_registry={registry} npm_config_cache={locked} npx -y harbour']",
+    },
+];
+
+/// Where nobody is at the registry.
+pub(super) const UNREACHABLE: &[Case] =
+    &[Case { row: "npm-unreachable", cause: "npm error", entry: "command: npx, args: [harbour]" }];
+
+#[tokio::test]
+async fn packages() {
+    let mut far = Far::default();
+    let folder = TempDir::new().expect("a folder");
+    let locked = locked(&folder);
+    // The registry has to know its own address, because it names files of its own.
+    let shelf = far.answering(vec![("/harbour.tgz".to_owned(), tarball(&folder))]).await;
+    let registry = address(far.answering(routes(shelf)).await);
+    let filled = [
+        ("registry", registry.clone()),
+        ("own", folder.path().join("own").display().to_string()),
+        ("locked", locked),
+        ("unprivileged", unprivileged()),
+    ];
+    let place = with_registry(&registry, place(CASES, &filled, &["/bin/sh"]));
+    check(&place, CASES).await;
+    place.is_deserted();
+}
+
+#[tokio::test]
+async fn packages_from_nowhere() {
+    for registry in [address(free_port()), "http://registry.invalid/".to_owned()] {
+        let place = with_registry(&registry, place(UNREACHABLE, &[], &[]));
+        check(&place, UNREACHABLE).await;
+    }
+}
+
+fn with_registry(registry: &str, place: Place) -> Place {
+    let cache = place.path("npm").display().to_string();
+    place
+        .set("NPM_CONFIG_REGISTRY", registry)
+        .set("NPM_CONFIG_CACHE", &cache)
+        .set("NPM_CONFIG_FETCH_RETRIES", "0")
+        .set("NPM_CONFIG_PREFER_OFFLINE", "false")
+}
+
+fn address(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
+}
+
+fn routes(shelf: u16) -> Routes {
+    let dist = format!(r#"{{"tarball":"{}harbour.tgz"}}"#, address(shelf));
+    let harbour = format!(
+        r#"{{"name":"harbour","dist-tags":{{"latest":"1.0.0"}},"versions":{{"1.0.0":{{"name":"harbour","version":"1.0.0","dist":{dist}}}}}}}"#
+    );
+    let lighthouse = harbour
+        .replace("harbour", "lighthouse")
+        .replace(r#""dist":"#, r#""bin":{"lighthouse":"l.js"},"dist":"#);
+    vec![
+        ("/lighthouse".to_owned(), json(&lighthouse)),
+        ("/harbour".to_owned(), json(&harbour)),
+        ("/@closed".to_owned(), response("401 Unauthorized", "", b"{}")),
+        ("/broken".to_owned(), response("500 Oh No", "", b"{}")),
+        ("/never".to_owned(), Vec::new()),
+    ]
+}
+
+/// The package, as npm packs one.
+fn tarball(folder: &TempDir) -> Vec<u8> {
+    let package = folder.path().join("package");
+    fs::create_dir(&package).expect("a folder");
+    fs::write(package.join("package.json"), r#"{"name":"harbour","version":"1.0.0"}"#).expect("a file");
+    let packed = Command::new(program("tar")).args(["-cz", "-C"]).arg(folder.path()).arg("package").output();
+    let packed = packed.expect("tar runs");
+    assert!(packed.status.success(), "{packed:?}");
+    response("200 OK", "Content-Type: application/octet-stream\r\n", &packed.stdout)
+}
+
+/// A cache that its owner may not write to.
+fn locked(folder: &TempDir) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let locked = folder.path().join("locked");
+    fs::create_dir(&locked).expect("a folder");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o500)).expect("its mode");
+    locked.display().to_string()
+}
+
+/// What makes permissions count even for root.
+fn unprivileged() -> String {
+    if rustix::process::geteuid().is_root() {
+        "exec setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search env".to_owned()
+    } else {
+        "exec env".to_owned()
+    }
+}

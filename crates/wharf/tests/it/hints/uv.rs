@@ -1,0 +1,67 @@
+//! What uv says when it cannot run a tool.
+
+use super::{
+    Case, check,
+    far::{Far, response},
+    place,
+};
+use crate::servers::{background::free_port, place::Place};
+
+/// Where the index is a server of ours.
+pub(super) const CASES: &[Case] = &[
+    Case { row: "uv-unknown-package", cause: "nothing-here", entry: "command: uvx, args: [nothing-here]" },
+    Case { row: "uv-no-solution", cause: "harbour==99", entry: "command: uvx, args: [harbour==99]" },
+];
+
+/// Where everything comes from the cache.
+pub(super) const CACHED: &[Case] = &[
+    Case {
+        row: "uv-no-tool",
+        cause: "is not provided by package",
+        entry: "command: uvx, args: [--from, mcp-server-time, nothing]",
+    },
+    Case {
+        row: "uv-no-python",
+        cause: "No interpreter found for Python 3.99",
+        entry: "command: uvx, args: [--python, '3.99', mcp-server-time]",
+    },
+    Case {
+        row: "uv-unreachable",
+        cause: "network was disabled",
+        entry: "command: uvx, args: [nothing-here]",
+    },
+];
+
+/// Where nobody is at the index.
+pub(super) const UNREACHABLE: &[Case] =
+    &[Case { row: "uv-unreachable", cause: "Failed to fetch", entry: "command: uvx, args: [nothing-here]" }];
+
+const INDEX: &[u8] =
+    b"<!doctype html><a href='harbour-1.0-py3-none-any.whl'>harbour-1.0-py3-none-any.whl</a>";
+
+#[tokio::test]
+async fn packages() {
+    let mut far = Far::default();
+    let index = response("200 OK", "Content-Type: text/html\r\n", INDEX);
+    let port = far.answering(vec![("/simple/harbour/".to_owned(), index)]).await;
+    check(&with_index(port, place(CASES, &[], &[])), CASES).await;
+}
+
+#[tokio::test]
+async fn packages_from_the_cache() {
+    check(&place(CACHED, &[], &[]), CACHED).await;
+}
+
+#[tokio::test]
+async fn packages_from_nowhere() {
+    check(&with_index(free_port(), place(UNREACHABLE, &[], &[])), UNREACHABLE).await;
+}
+
+fn with_index(port: u16, place: Place) -> Place {
+    let cache = place.path("uv").display().to_string();
+    place
+        .set("UV_DEFAULT_INDEX", &format!("http://127.0.0.1:{port}/simple"))
+        .set("UV_CACHE_DIR", &cache)
+        .set("UV_OFFLINE", "0")
+        .set("UV_HTTP_RETRIES", "0")
+}

@@ -1,0 +1,136 @@
+//! The program as a Todo server, and a session of ours with it.
+
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use wharf_mcp::{
+    Opener, Raw, Request, Session,
+    model::{Block, CallResult, Item},
+    session::{ClientInfo, Connected, Era, EraHint, NewsFeed, Options},
+    {http, sse, stdio, ws},
+};
+
+const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+
+/// A server that listens on a port, ended with the test.
+pub(super) struct Listening {
+    child: Child,
+    pub(super) url: String,
+}
+
+/// A session with a server.
+pub(super) struct Todos {
+    pub(super) session: Session,
+    pub(super) news: NewsFeed,
+    task: wharf_mcp::SessionTask,
+}
+
+impl Listening {
+    pub(super) fn start(database: &str, transport: &str) -> Listening {
+        let child = Command::new(WHARF)
+            .args(["todo", "--database", database, "--transport", transport, "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("the server starts");
+        let mut url = String::new();
+        let stdout = child.stdout.take().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut url).expect("the server says where it is");
+        Listening { child, url: url.trim().to_owned() }
+    }
+
+    /// Asks it to end, and says how it did.
+    pub(super) fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl Todos {
+    /// A server of its own, over stdio.
+    pub(super) async fn start(database: &str) -> Todos {
+        Todos::meet(&process(database), Era::Modern).await
+    }
+
+    /// A session over whatever the URL says: `sse` and `http` look alike, so it is said.
+    pub(super) async fn reach(transport: &str, url: &str, era: Era) -> Todos {
+        let url = url.parse().expect("an address");
+        let client = || http::Client::new(Duration::from_secs(10)).expect("a client");
+        let opener: Box<dyn Opener> = match transport {
+            "http" => Box::new(http::Endpoint::new(url, client())),
+            "sse" => Box::new(sse::Endpoint::new(url, client())),
+            _ => Box::new(ws::Endpoint::new(url)),
+        };
+        Todos::meet(&*opener, era).await
+    }
+
+    pub(super) async fn meet(opener: &dyn Opener, era: Era) -> Todos {
+        let client = ClientInfo { name: "test".into(), version: "1".into() };
+        let options = Options { era: EraHint::Only(era), ..Options::new(client) };
+        let Connected { session, task, news } =
+            Session::connect(opener, &options).await.expect("the server answers");
+        Todos { session, news, task }
+    }
+
+    /// Calls a tool: its structured result, or its complaint.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
+        let request = Request::call_tool(tool, Some(&Raw::from(arguments)));
+        let raw = self.session.request(request).await.expect("an answer");
+        let result = CallResult::read(&raw);
+        let [Item::Good(Block::Text(text))] = &result.content[..] else { panic!("{raw:?}") };
+        if result.is_error {
+            return Err(text.clone());
+        }
+        let structured: Value = result.structured.expect("a structured result").decode().expect("JSON");
+        // What a model reads and what a program reads is the same.
+        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), structured);
+        Ok(structured)
+    }
+
+    pub(super) async fn create(&self, title: &str) -> Value {
+        self.call("create_todo", json!({ "title": title })).await.expect("a todo")
+    }
+
+    /// The titles of what a tool finds.
+    pub(super) async fn titles(&self, tool: &str, arguments: Value) -> Vec<String> {
+        let found = self.call(tool, arguments.clone()).await.expect("a list");
+        let todos = found["todos"].as_array().expect("a list");
+        assert_eq!(
+            (&found["count"], &found["truncated"]),
+            (&json!(todos.len()), &json!(false)),
+            "{arguments}"
+        );
+        todos.iter().map(|it| it["title"].as_str().expect("a title").to_owned()).collect()
+    }
+
+    /// Any other request.
+    pub(super) async fn ask(&self, method: &'static str, params: Value) -> Result<Value, String> {
+        let answer = self.session.request(Request::new(method).params(params.into())).await;
+        answer.map(|raw| raw.decode().expect("JSON")).map_err(|failure| {
+            let error = failure.rpc.clone().expect("an answer");
+            error.message.to_string()
+        })
+    }
+
+    pub(super) async fn close(self) {
+        drop(self.session);
+        self.task.join().await;
+    }
+}
+
+/// What starts a server over stdio.
+pub(super) fn process(database: &str) -> stdio::Command {
+    let mut command = stdio::Command::new(WHARF, "/");
+    command.args = ["todo", "--database", database].into_iter().map(Into::into).collect();
+    command
+}

@@ -1,0 +1,29 @@
+//! Reads arbitrary bytes as the schema of a tool, and what follows as arguments: the first line is the schema, the second
+//! the arguments. Whatever they are, the check ends within its budget, says something when something is wrong, and says
+//! it in few words.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wharf_mcp::Raw;
+use wharf_runtime::schema::{BUDGET, Check, Schema};
+
+fuzz_target!(|input: &[u8]| {
+    let mut lines = input.splitn(2, |byte| *byte == b'\n');
+    let mut raw = || Raw::parse(lines.next()?.to_vec()).ok();
+    let (Some(schema), Some(arguments)) = (raw(), raw()) else { return };
+    let Ok(schema) = Schema::compile(&schema).inspect_err(|why| assert!(why.len() < 1000, "{why}")) else {
+        return;
+    };
+
+    let (check, steps) = schema.check_counted(&arguments);
+
+    assert!(steps <= 2 * BUDGET, "{steps} steps");
+    if let Check::Wrong(wrong) = check {
+        assert!((1..=10).contains(&wrong.len()), "{wrong:?}");
+        for it in wrong {
+            assert!(it.path.starts_with("arguments") && !it.message.is_empty(), "{it:?}");
+            assert!(it.path.len() + it.message.len() < 8000, "{it:?}");
+        }
+    }
+});

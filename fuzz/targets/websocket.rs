@@ -1,0 +1,110 @@
+//! Hears an arbitrary stream as the frames of a WebSocket server. Whatever the chunks, the same is heard and the end is
+//! the same; nothing that is passed on is larger than the limit; and a stream that ends, ends the link, with a reason.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::{
+    cell::RefCell,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    runtime::{Builder, Runtime},
+};
+use wharf_fuzz::Arrival;
+use wharf_mcp::{Goodbye, Inbound, Message, Raw, ws::link_over};
+
+/// More than the longest input, so that only the limit of the link counts.
+const CHUNK: usize = 4 << 10;
+
+thread_local! {
+    static RUNTIME: RefCell<Runtime> =
+        RefCell::new(Builder::new_current_thread().enable_time().build().expect("a runtime"));
+}
+
+/// The server's side of the stream: what it says, and nobody who listens.
+struct Server {
+    chunks: std::vec::IntoIter<Vec<u8>>,
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some(arrival) = Arrival::of(input) else { return };
+    let heard = hear(arrival.limit, arrival.chunks());
+    let expected = hear(arrival.limit, arrival.stream.chunks(1));
+    assert_eq!(format!("{heard:?}"), format!("{expected:?}"), "chunks matter");
+
+    let (messages, goodbye) = heard;
+    assert!(!goodbye.cause.is_empty(), "it ended for no reason");
+    for message in &messages {
+        let size = size(message);
+        assert!(size <= arrival.limit, "a message of {size} bytes passed the limit of {}", arrival.limit);
+    }
+});
+
+/// What is heard until the server is gone.
+fn hear<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Inbound>, Goodbye) {
+    let server = Server { chunks: chunks.map(<[u8]>::to_vec).collect::<Vec<_>>().into_iter() };
+    RUNTIME.with_borrow(|runtime| {
+        runtime.block_on(async {
+            let mut link = link_over(server, limit).await;
+            let mut heard = Vec::new();
+            let goodbye = loop {
+                match link.inbound.recv().await.expect("the link says goodbye") {
+                    Inbound::Gone(goodbye) => break goodbye,
+                    inbound => heard.push(inbound),
+                }
+            };
+            let last = link.close(Duration::from_secs(1)).await;
+            assert_eq!(last.cause, goodbye.cause, "two reasons for one end");
+            (heard, goodbye)
+        })
+    })
+}
+
+fn size(inbound: &Inbound) -> usize {
+    let length = |raw: &Option<Raw>| raw.as_ref().map_or(0, |it| it.as_bytes().len());
+    match inbound {
+        Inbound::Message(
+            Message::Request { method, params, .. } | Message::Notification { method, params },
+        ) => method.len() + length(params),
+        Inbound::Message(Message::Answer { outcome: Ok(result), .. }) => result.as_bytes().len(),
+        Inbound::Message(Message::Answer { outcome: Err(error), .. }) => length(&error.data),
+        Inbound::Batch(items) => items.iter().map(size).sum(),
+        Inbound::Failed { .. } | Inbound::Gone(_) => 0,
+    }
+}
+
+impl AsyncRead for Server {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Some(mut chunk) = self.chunks.next() else { return Poll::Ready(Ok(())) };
+        let rest = chunk.split_off(chunk.len().min(buf.remaining()).min(CHUNK));
+        buf.put_slice(&chunk);
+        if !rest.is_empty() {
+            let left: Vec<Vec<u8>> = [rest].into_iter().chain(self.chunks.by_ref()).collect();
+            self.chunks = left.into_iter();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Server {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

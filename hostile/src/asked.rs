@@ -1,0 +1,134 @@
+//! One request, and what a good server would answer.
+
+use crate::orders::{Era, Orders};
+use serde_json::{Value, json};
+
+pub(crate) const MODERN: &str = "2026-07-28";
+const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// A message of the client's.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) orders: Orders,
+    pub(crate) message: Value,
+    /// The address at which the client reaches us, if it does by one.
+    pub(crate) host: String,
+}
+
+impl Asked {
+    pub(crate) fn read(orders: &Orders, host: &str, text: &[u8]) -> Option<Asked> {
+        let message: Value = serde_json::from_slice(text).ok()?;
+        message.is_object().then(|| Asked { orders: orders.clone(), message, host: host.to_owned() })
+    }
+
+    /// A message that nobody sent: for what is done before any.
+    pub(crate) fn nothing(orders: &Orders, host: &str) -> Asked {
+        Asked { orders: orders.clone(), message: Value::Null, host: host.to_owned() }
+    }
+
+    pub(crate) fn id(&self) -> &Value {
+        &self.message["id"]
+    }
+
+    pub(crate) fn wants_answer(&self) -> bool {
+        self.message.get("method").is_some() && self.message.get("id").is_some()
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        self.message["method"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn nonce(&self) -> &str {
+        self.message["params"]["arguments"]["nonce"].as_str().unwrap_or_default()
+    }
+
+    fn is_modern(&self) -> bool {
+        self.message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == MODERN
+    }
+
+    /// The text of an answer with this result.
+    pub(crate) fn result(&self, result: Value) -> String {
+        json!({ "jsonrpc": "2.0", "id": self.id(), "result": self.dressed(result) }).to_string()
+    }
+
+    pub(crate) fn error(&self, code: i64, message: &str) -> String {
+        json!({ "jsonrpc": "2.0", "id": self.id(), "error": { "code": code, "message": message } })
+            .to_string()
+    }
+
+    /// The text of an answer whose result is the nonce that came.
+    pub(crate) fn echo(&self) -> String {
+        self.result(text(self.nonce()))
+    }
+
+    /// What a good server answers.
+    pub(crate) fn answer(&self) -> String {
+        match self.method() {
+            "server/discover" => self.discovery(),
+            "initialize" => self.initialization(),
+            "tools/list" => self.result(json!({ "tools": [tool("echo")] })),
+            "tools/call" if self.message["params"]["name"] == "echo" => self.echo(),
+            "tools/call" => self.error(-32602, "unknown tool"),
+            "ping" => self.result(json!({})),
+            _ => self.error(-32601, "method not found"),
+        }
+    }
+
+    /// With what every result of the stateless era has to say.
+    fn dressed(&self, mut result: Value) -> Value {
+        if self.is_modern() && result.is_object() && result.get("resultType").is_none() {
+            result["resultType"] = json!("complete");
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
+        }
+        result
+    }
+
+    pub(crate) fn discovery(&self) -> String {
+        let versions = match self.orders.era {
+            Era::Legacy => return self.error(-32601, "method not found"),
+            Era::Modern => vec![MODERN],
+            Era::Dual => [MODERN].into_iter().chain(LEGACY).collect(),
+        };
+        self.result(json!({
+            "supportedVersions": versions,
+            "capabilities": { "tools": {} },
+            "_meta": { "io.modelcontextprotocol/serverInfo": server() },
+        }))
+    }
+
+    pub(crate) fn initialization(&self) -> String {
+        if self.orders.era == Era::Modern {
+            let data =
+                json!({ "supported": [MODERN], "requested": self.message["params"]["protocolVersion"] });
+            let error = json!({ "code": -32022, "message": "unsupported protocol version", "data": data });
+            return json!({ "jsonrpc": "2.0", "id": self.id(), "error": error }).to_string();
+        }
+        let wanted = self.message["params"]["protocolVersion"].as_str().unwrap_or_default();
+        let known = LEGACY.into_iter().find(|version| *version == wanted).unwrap_or(LEGACY[0]);
+        let version = self.orders.version.as_deref().unwrap_or(known);
+        self.result(json!({
+            "protocolVersion": version,
+            "capabilities": { "tools": { "listChanged": true } },
+            "serverInfo": server(),
+        }))
+    }
+}
+
+/// A result that is one text.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// A tool that is as it should be.
+pub(crate) fn tool(name: &str) -> Value {
+    json!({
+        "name": name,
+        "description": "says what it is told",
+        "inputSchema": { "type": "object", "properties": { "nonce": { "type": "string" } } },
+    })
+}
+
+fn server() -> Value {
+    json!({ "name": "hostile", "version": "1" })
+}

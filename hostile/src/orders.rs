@@ -1,0 +1,181 @@
+//! What the hostile server was told to be: its command line, understood.
+
+use crate::modes::{self, Mode, Stage};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// What a server was told to be.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// How it is spoken to.
+    pub transport: Transport,
+    /// Where it listens, unless it is spoken to over its own pipes.
+    pub listen: SocketAddr,
+    /// What it does wrong.
+    pub modes: Vec<&'static Mode>,
+    /// Which protocol it speaks while it behaves.
+    pub era: Era,
+    /// When it misbehaves, where that is not when the mode usually does.
+    pub at: Option<Stage>,
+    /// How many occasions it lets pass first.
+    pub after: u64,
+    /// How likely it then is to misbehave on each.
+    pub prob: f64,
+    /// What chance begins with.
+    pub seed: u64,
+    /// How large large things are.
+    pub size: u64,
+    /// How long slow things take.
+    pub delay: Duration,
+    /// Where it notes what it does, before it does it.
+    pub ledger: Option<PathBuf>,
+    /// Whether each note has to reach the disk first.
+    pub fsync: bool,
+    /// A file that it makes when it misbehaves; while it exists, the server behaves.
+    pub once: Option<PathBuf>,
+    /// The version that it insists on in `initialize`.
+    pub version: Option<String>,
+}
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transport {
+    /// Over its stdin and stdout.
+    Stdio,
+    /// By streamable HTTP.
+    Http,
+    /// By HTTP with one stream of events, as of 2024-11-05.
+    Sse,
+    /// By WebSocket.
+    Ws,
+}
+
+/// Which protocol a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Era {
+    /// With a handshake.
+    Legacy,
+    /// 2026-07-28.
+    Modern,
+    /// Both.
+    Dual,
+}
+
+impl Transport {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+            Transport::Sse => "sse",
+            Transport::Ws => "ws",
+        }
+    }
+}
+
+impl Era {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+            Era::Dual => "dual",
+        }
+    }
+}
+
+impl Default for Orders {
+    fn default() -> Orders {
+        Orders {
+            transport: Transport::Stdio,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            modes: Vec::new(),
+            era: Era::Dual,
+            at: None,
+            after: 0,
+            prob: 1.0,
+            seed: 1,
+            size: 1 << 30,
+            delay: Duration::from_millis(100),
+            ledger: None,
+            fsync: false,
+            once: None,
+            version: None,
+        }
+    }
+}
+
+impl Orders {
+    /// Reads a command line without the program's name.
+    pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Orders, String> {
+        let mut orders = Orders::default();
+        let mut words = words.into_iter();
+        while let Some(flag) = words.next() {
+            if flag == "--fsync" {
+                orders.fsync = true;
+                continue;
+            }
+            let value = words.next().ok_or_else(|| format!("`{flag}` needs a value"))?;
+            orders.set(&flag, &value)?;
+        }
+        Ok(orders)
+    }
+
+    fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        let unclear = || format!("`{flag} {value}` is not understood");
+        match flag {
+            "--transport" => self.transport = transport(value).ok_or_else(unclear)?,
+            "--listen" => self.listen = value.parse().map_err(|_| unclear())?,
+            "--mode" => {
+                let named = value.split(',').filter(|name| *name != "ok");
+                let found = named.map(|name| modes::find(name).ok_or_else(|| format!("no mode `{name}`")));
+                self.modes = found.collect::<Result<_, _>>()?;
+            }
+            "--era" => self.era = era(value).ok_or_else(unclear)?,
+            "--at" => self.at = Some(Stage::named(value).ok_or_else(unclear)?),
+            "--after" => self.after = value.parse().map_err(|_| unclear())?,
+            "--prob" => self.prob = value.parse().map_err(|_| unclear())?,
+            "--seed" => self.seed = value.parse().map_err(|_| unclear())?,
+            "--size" => self.size = value.parse().map_err(|_| unclear())?,
+            "--delay" => self.delay = Duration::from_millis(value.parse().map_err(|_| unclear())?),
+            "--ledger" => self.ledger = Some(value.into()),
+            "--once" => self.once = Some(value.into()),
+            "--version" => self.version = Some(value.to_owned()),
+            _ => return Err(format!("unexpected `{flag}`")),
+        }
+        Ok(())
+    }
+}
+
+fn transport(name: &str) -> Option<Transport> {
+    [Transport::Stdio, Transport::Http, Transport::Sse, Transport::Ws]
+        .into_iter()
+        .find(|transport| transport.as_str() == name)
+}
+
+fn era(name: &str) -> Option<Era> {
+    [Era::Legacy, Era::Modern, Era::Dual].into_iter().find(|era| era.as_str() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_understood() {
+        let check = |typed: &str, expected: Result<&str, &str>| {
+            let orders = Orders::parse(typed.split_whitespace().map(str::to_owned));
+            let said = orders.map(|it| {
+                let modes: Vec<&str> = it.modes.iter().map(|mode| mode.name).collect();
+                format!("{} {} {} {}", it.transport.as_str(), it.era.as_str(), modes.join("+"), it.after)
+            });
+            assert_eq!(said.as_deref().map_err(String::as_str), expected, "{typed}");
+        };
+        check("", Ok("stdio dual  0"));
+        check("--transport ws --era modern --mode ok", Ok("ws modern  0"));
+        check("--mode crlf,bom --after 3", Ok("stdio dual crlf+bom 3"));
+        check("--mode nonsense", Err("no mode `nonsense`"));
+        check("--transport mail", Err("`--transport mail` is not understood"));
+        check("--era", Err("`--era` needs a value"));
+        check("--loud yes", Err("unexpected `--loud`"));
+    }
+}

@@ -1,0 +1,182 @@
+//! Two sources, the one that is tried and its neighbour, reached as `wharf` reaches them.
+
+use hostile::{
+    matrix::{Class, Row},
+    orders::Transport,
+    probe::{Mark, Setting},
+};
+use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Duration};
+use tokio::time::{self, Instant};
+use wharf_mcp::{
+    http::Client,
+    model::{Block, CallResult, Item},
+};
+use wharf_runtime::{
+    Call, Fault, FaultKind, Ground, Handle, Redactor, Runtime, Tuning,
+    config::{Env, Grants, Plan, load},
+    sent_word,
+};
+
+/// How long calls that are out may take when everything ends.
+const GRACE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Crew {
+    runtime: Runtime,
+    handle: Handle,
+    plan: Plan,
+    ground: Ground,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) class: Class,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+    pub(crate) phase: String,
+    pub(crate) sent: String,
+    pub(crate) said: String,
+}
+
+impl Crew {
+    /// With the neighbour at work, and the one that is tried not started yet.
+    pub(crate) fn new(row: &Row, setting: &Setting, neighbour: &str) -> Result<Crew, String> {
+        let env = Env {
+            grants: Grants { commands: vec![setting.program.clone()], ..Grants::default() },
+            variables: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            ..Env::bare()
+        };
+        let (plan, diagnostics) = load(agent_file(row, setting, neighbour), &env);
+        let plan = plan.ok_or_else(|| format!("{diagnostics:?}"))?;
+        let http = Client::new(Duration::from_secs(row.connect_timeout())).map_err(|it| it.to_string())?;
+        let ground = Ground {
+            scratch: setting.folder.path().join("scratch"),
+            http,
+            credentials: None,
+            redactor: Arc::new(Redactor::of(&plan)),
+            supervisor: Some(PathBuf::from("/proc/self/exe")),
+            builtins: None,
+        };
+        let mut first = plan.clone();
+        first.sources.retain(|source| source.name.expose() == "neighbour");
+        let runtime = Runtime::start(&first, &ground, Tuning::default());
+        Ok(Crew { handle: runtime.handle(), runtime, plan, ground })
+    }
+
+    /// Starts the one that is tried.
+    pub(crate) fn begin(&self) {
+        self.runtime.apply(&self.plan, &self.ground);
+    }
+
+    pub(crate) async fn call(&self, nonce: &str) -> Outcome {
+        self.call_one("tried", nonce).await
+    }
+
+    pub(crate) async fn call_neighbour(&self, nonce: &str) -> Result<(), String> {
+        let outcome = self.call_one("neighbour", nonce).await;
+        if outcome.class == Class::Ok { Ok(()) } else { Err(format!("the neighbour: {}", outcome.message)) }
+    }
+
+    /// Calls the one that is tried, and its neighbour again and again meanwhile. The slowest call of the neighbour is
+    /// in milliseconds.
+    pub(crate) async fn call_both(&self, breath: Duration) -> (Outcome, (String, u64)) {
+        let (mut trouble, mut slowest) = ("OK".to_owned(), Duration::ZERO);
+        let beside = async {
+            loop {
+                let started = Instant::now();
+                if let Err(error) = self.call_neighbour("beside").await {
+                    trouble = error;
+                }
+                slowest = slowest.max(started.elapsed());
+                time::sleep(breath).await;
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = self.call("first") => outcome,
+            () = beside => unreachable!("the neighbour is called for ever"),
+        };
+        (outcome, (trouble, slowest.as_millis() as u64))
+    }
+
+    async fn call_one(&self, source: &str, nonce: &str) -> Outcome {
+        let call = Call::new(format!("{source}:echo")).arguments(serde_json::json!({ "nonce": nonce }));
+        let record = self.handle.call(call).await;
+        match (record.fault(), record.result()) {
+            (Some(fault), _) => Outcome::failed(fault),
+            (None, Some(result)) => Outcome::of(&CallResult::read(&result), nonce),
+            (None, None) => Outcome::new(Class::Protocol, String::new(), "neither a result nor a fault"),
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        self.runtime.shutdown(GRACE).await;
+    }
+}
+
+impl Outcome {
+    fn new(class: Class, said: String, message: &str) -> Outcome {
+        let (hint, phase, sent) = (String::new(), String::new(), String::new());
+        Outcome { class, message: message.to_owned(), hint, phase, sent, said }
+    }
+
+    fn of(result: &CallResult, nonce: &str) -> Outcome {
+        let said = text(result);
+        match result.is_error {
+            true => Outcome::new(Class::ToolError, said.clone(), &said),
+            false if said.contains("forged") => Outcome::new(Class::Protocol, said, "somebody else's answer"),
+            false => Outcome::new(Class::Ok, said, nonce),
+        }
+    }
+
+    fn failed(fault: &Fault) -> Outcome {
+        Outcome {
+            class: match fault.kind {
+                FaultKind::Connection => Class::Connection,
+                FaultKind::Timeout => Class::Timeout,
+                FaultKind::Protocol => Class::Protocol,
+                FaultKind::Resting => Class::Resting,
+                _ => Class::NotFound,
+            },
+            message: fault.message(),
+            hint: fault.hint.clone().unwrap_or_default(),
+            phase: fault.phase.as_str().to_owned(),
+            sent: sent_word(fault.sent).to_owned(),
+            said: String::new(),
+        }
+    }
+}
+
+fn text(result: &CallResult) -> String {
+    let blocks = result.content.iter().map(|block| match block {
+        Item::Good(Block::Text(text)) => text.clone(),
+        Item::Good(other) => format!("{other:?}"),
+        Item::Odd(_, why) => format!("[{why}]"),
+    });
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+fn agent_file(row: &Row, setting: &Setting, neighbour: &str) -> String {
+    let mut text = String::from("tools:\n  - {name: tried, description: d, type: mcp, server: x, ");
+    let _ = match row.transport {
+        Transport::Stdio => write!(
+            text,
+            "command: {:?}, args: {:?}, env: {{{}: {:?}}}",
+            setting.program.display().to_string(),
+            setting.args,
+            Mark::NAME,
+            setting.mark.value(),
+        ),
+        Transport::Http => write!(text, "transport: http, url: {:?}", setting.url),
+        Transport::Sse => write!(text, "transport: sse, url: {:?}", setting.url),
+        Transport::Ws => write!(text, "transport: websocket, url: {:?}", setting.url),
+    };
+    let (request, total, connect) = (row.request_timeout(), row.total_timeout(), row.connect_timeout());
+    let _ = writeln!(
+        text,
+        ", request_timeout: {request}, max_total_timeout: {total}, connect_timeout: {connect}}}"
+    );
+    let _ = writeln!(
+        text,
+        "  - {{name: neighbour, description: d, type: mcp, server: x, transport: http, url: {neighbour:?}}}"
+    );
+    text
+}

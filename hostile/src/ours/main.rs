@@ -1,0 +1,102 @@
+//! `ours ROW --hostile FILE --neighbour URL`: tries one row of the matrix with our own client, as a user would, and
+//! prints one line of JSON about it.
+//!
+//! It is also what holds the server's processes together, as `wharf` is for its own.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the line is what this program is for")]
+
+mod crew;
+
+use crew::{Crew, Outcome};
+use hostile::{
+    matrix::{self, Next, Row},
+    probe::{Report, Setting, grown_kib, peak_kib},
+};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+use tokio::time::Instant;
+
+/// How long the neighbour rests between two calls.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// How many failures a source is allowed before it has to rest, and some more.
+const REST: usize = 8;
+
+#[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    let first = words.next().unwrap_or_default();
+    if first == wharf_mcp::stdio::SUPERVISE {
+        return wharf_mcp::stdio::supervise(words);
+    }
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let [_, hostile, _, neighbour] = &words[..] else {
+        eprintln!("usage: ours ROW --hostile FILE --neighbour URL");
+        return ExitCode::from(2);
+    };
+    let tried =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map(|runtime| {
+            let report = runtime.block_on(try_row(&first.to_string_lossy(), hostile.into(), neighbour));
+            runtime.shutdown_timeout(Duration::from_millis(200));
+            report
+        });
+    match tried.map_err(|error| error.to_string()).and_then(|report| report) {
+        Ok(report) => {
+            println!("{}", serde_json::to_string(&report).unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn try_row(id: &str, hostile: PathBuf, neighbour: &str) -> Result<Report, String> {
+    let row = matrix::find(id).ok_or_else(|| format!("there is no row `{id}`"))?;
+    let setting = Setting::of(row, &hostile).await.map_err(|error| error.to_string())?;
+    let crew = Crew::new(row, &setting, neighbour)?;
+    for _ in 0..3 {
+        crew.call_neighbour("warm-up").await?;
+    }
+    let before = peak_kib();
+    let started = Instant::now();
+    crew.begin();
+    let (outcome, neighbour) = crew.call_both(BREATH).await;
+    let ms = started.elapsed().as_millis() as u64;
+    let next = call_again(&crew, row).await;
+    crew.close().await;
+    let leftovers = setting.mark.leftovers().await;
+    Ok(Report {
+        row: row.id(),
+        class: outcome.class.as_str().to_owned(),
+        message: outcome.message,
+        hint: outcome.hint,
+        phase: outcome.phase,
+        sent: outcome.sent,
+        ms,
+        grown_kib: grown_kib(before),
+        neighbour: neighbour.0,
+        neighbour_ms: neighbour.1,
+        next: next.class.as_str().to_owned(),
+        next_message: next.message,
+        leftovers,
+        executions: setting.executions("first"),
+        said: outcome.said.chars().take(2_000).collect(),
+    })
+}
+
+/// What comes after it, as the row has it.
+async fn call_again(crew: &Crew, row: &Row) -> Outcome {
+    let mut next = crew.call("second").await;
+    let tries = match row.next {
+        Next::Settles => 1,
+        Next::Rests => REST,
+        Next::Works | Next::Same => 0,
+    };
+    for _ in 0..tries {
+        if next.class == row.class {
+            next = crew.call("another").await;
+        }
+    }
+    next
+}

@@ -1,0 +1,148 @@
+//! The far end of a trial: the server of the row, or what is in its place.
+
+use super::Mark;
+use crate::{
+    matrix::{FarEnd, Row},
+    orders::Transport,
+};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+use std::{
+    fs, io,
+    net::{SocketAddr, TcpListener},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpStream,
+    process::{Child, Command},
+    time,
+};
+
+/// Where the server notes what it does.
+const LEDGER: &str = "ledger";
+
+/// What a client is pointed at.
+#[derive(Debug)]
+pub struct Setting {
+    /// The program, for a child process.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The address, for anything else.
+    pub url: String,
+    /// What its processes are found by.
+    pub mark: Mark,
+    /// A folder for whatever has to be written.
+    pub folder: TempDir,
+    _far: Option<Far>,
+}
+
+/// Something that is at an address for as long as this is kept.
+#[derive(Debug)]
+pub enum Far {
+    /// A process that ends with this.
+    Server(Child),
+    /// A port that takes no more connections, and those that fill it.
+    Full(OwnedFd, Vec<TcpStream>),
+}
+
+impl Setting {
+    /// Sets up what the row wants.
+    pub async fn of(row: &Row, hostile: &Path) -> io::Result<Setting> {
+        let folder = TempDir::new()?;
+        let mark = Mark::new(&folder.path().file_name().unwrap_or_default().to_string_lossy());
+        let args = arguments(row, folder.path());
+        let mut setting =
+            Setting { program: hostile.to_owned(), args, url: String::new(), mark, folder, _far: None };
+        if row.transport == Transport::Stdio {
+            if row.far_end == FarEnd::Nobody {
+                setting.program = setting.folder.path().join("no-such-program");
+            }
+            return Ok(setting);
+        }
+        let address = match row.far_end {
+            FarEnd::Hostile | FarEnd::Tls => {
+                let (server, address) = start(hostile, &setting.args).await?;
+                setting._far = Some(Far::Server(server));
+                address
+            }
+            FarEnd::Nobody | FarEnd::Unknown => vacant()?,
+            FarEnd::Full => {
+                let (far, address) = full().await?;
+                setting._far = Some(far);
+                address
+            }
+        };
+        setting.url = url(row, address);
+        Ok(setting)
+    }
+
+    /// How often the server did what it was asked with this nonce, whether or not it said so.
+    pub fn executions(&self, nonce: &str) -> usize {
+        let ledger = fs::read_to_string(self.folder.path().join(LEDGER)).unwrap_or_default();
+        let done = format!("exec {nonce} ");
+        ledger.lines().filter(|line| line.starts_with(&done)).count()
+    }
+}
+
+fn arguments(row: &Row, folder: &Path) -> Vec<String> {
+    let mut args: Vec<String> =
+        ["--transport", row.transport.as_str(), "--era", row.era.as_str()].map(str::to_owned).into();
+    if row.far_end == FarEnd::Hostile {
+        args.extend(["--mode".to_owned(), row.modes.to_owned()]);
+    }
+    args.extend(["--ledger".to_owned(), folder.join(LEDGER).display().to_string()]);
+    if row.once() {
+        args.extend(["--once".to_owned(), folder.join("once").display().to_string()]);
+    }
+    args.extend(row.orders.iter().map(|&it| it.to_owned()));
+    args
+}
+
+/// Starts a server, and reads its address from the first line on its stderr.
+pub(crate) async fn start(hostile: &Path, args: &[String]) -> io::Result<(Child, SocketAddr)> {
+    let mut command = Command::new(hostile);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut server = command.spawn()?;
+    let stderr = server.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let mut line = String::new();
+    BufReader::new(stderr).read_line(&mut line).await?;
+    let address = line.split_whitespace().nth(1).and_then(|it| it.parse().ok());
+    let address = address.ok_or_else(|| io::Error::other(format!("the server said: {line}")))?;
+    Ok((server, address))
+}
+
+/// A port that nobody listens at.
+fn vacant() -> io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
+
+/// A port whose queue is full, so that whoever comes next is not even refused.
+async fn full() -> io::Result<(Far, SocketAddr)> {
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    listen(&listener, 0)?;
+    let address = SocketAddr::try_from(getsockname(&listener)?)?;
+    let mut fillers = Vec::new();
+    while let Ok(filler) = time::timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+        fillers.push(filler?);
+    }
+    Ok((Far::Full(listener, fillers), address))
+}
+
+fn url(row: &Row, address: SocketAddr) -> String {
+    let scheme = match (row.transport, row.far_end) {
+        (Transport::Ws, FarEnd::Tls) => "wss",
+        (Transport::Ws, _) => "ws",
+        (_, FarEnd::Tls | FarEnd::Unknown) => "https",
+        _ => "http",
+    };
+    match row.far_end {
+        FarEnd::Unknown => format!("{scheme}://no-such-host.invalid/mcp"),
+        _ => format!("{scheme}://{address}/mcp"),
+    }
+}

@@ -1,0 +1,119 @@
+//! By streamable HTTP, written by hand: a request is read, and whatever the deeds are is the response.
+
+use super::Server;
+use crate::{
+    asked::Asked,
+    deed::Deed,
+    mouth::{Framing, Line, Mouth, Out},
+};
+use std::{io, sync::Arc};
+
+/// The head of a response that is a stream of events, until the connection is closed.
+pub(crate) const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-store\r\nconnection: close\r\n\r\n";
+
+pub(crate) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const NOT_ALLOWED: &[u8] = b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n";
+const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// The first byte of what comes from a client that expects TLS.
+const TLS: u8 = 0x16;
+
+/// The session that a good server gives.
+const SESSION: &str = "mcp-session-id: one\r\n";
+
+/// One request.
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// Everything before the body, in small letters.
+    pub(crate) head: String,
+    original: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    /// A header's value as it was written.
+    pub(crate) fn original(&self, name: &str) -> Option<&str> {
+        let at = self.head.lines().position(|line| line.starts_with(name))?;
+        self.original.lines().nth(at)?.split_once(':').map(|(_, value)| value.trim())
+    }
+}
+
+pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> io::Result<()> {
+    let out = Out::Line(line.clone());
+    let nobody = Asked::nothing(&server.orders, &host);
+    let greeting = server.greeting(&nobody);
+    if !greeting.is_empty() {
+        let mut mouth = Mouth { out, framing: Framing::Json(String::new()), post: None };
+        return server.perform(&mut mouth, greeting, &nobody).await;
+    }
+    let mut buffer = Vec::new();
+    while let Some(request) = read(&line, &mut buffer).await? {
+        match request.method.as_str() {
+            "POST" => {
+                let Some(asked) = Asked::read(&server.orders, &host, &request.body) else {
+                    line.write(BAD_REQUEST).await?;
+                    continue;
+                };
+                if !answer(&server, &line, &asked).await? {
+                    return Ok(());
+                }
+            }
+            "DELETE" => line.write(OK).await?,
+            _ => line.write(NOT_ALLOWED).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Answers one message. Whether the connection can be used for more.
+async fn answer(server: &Server, line: &Arc<Line>, asked: &Asked) -> io::Result<bool> {
+    let deeds = server.decide(asked);
+    if deeds.is_empty() {
+        line.write(ACCEPTED).await?;
+        return Ok(true);
+    }
+    let messages = deeds.iter().filter(|deed| deed.is_message()).count();
+    let quiet =
+        |deed: &Deed| deed.is_message() || matches!(deed, Deed::Note(_) | Deed::Wait(_) | Deed::Talk(..));
+    let plain = messages == 1 && deeds.iter().all(quiet);
+    let session = if asked.method() == "initialize" { SESSION } else { "" };
+    let framing = match plain {
+        true => Framing::Json(session.to_owned()),
+        false => Framing::Events(Some(EVENTS.to_owned())),
+    };
+    let mut mouth = Mouth { out: Out::Line(line.clone()), framing, post: None };
+    server.perform(&mut mouth, deeds, asked).await?;
+    Ok(plain)
+}
+
+/// Reads one request; `None` when there are no more.
+pub(crate) async fn read(line: &Line, buffer: &mut Vec<u8>) -> io::Result<Option<Request>> {
+    let end = loop {
+        if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if line.fill(buffer).await? == 0 {
+            return Ok(None);
+        }
+        if buffer[0] == TLS {
+            line.write(BAD_REQUEST).await?;
+            return Ok(None);
+        }
+    };
+    let original = String::from_utf8_lossy(&buffer[..end]).into_owned();
+    let head = original.to_lowercase();
+    let length = header(&head, "content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
+    line.fill_to(buffer, end + length).await?;
+    let body = buffer[end..end + length].to_vec();
+    buffer.drain(..end + length);
+    let mut words = original.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    Ok(Some(Request { method, path, head, original, body }))
+}
+
+/// A header of a head in small letters.
+pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
+}

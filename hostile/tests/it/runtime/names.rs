@@ -1,0 +1,39 @@
+//! Many tools, on several pages, with names that nobody would choose.
+
+use super::rig::{Entry, Rig};
+use std::{collections::BTreeMap, time::Duration};
+use wharf_runtime::Tuning;
+
+const MANY: &str = "--mode many_tools,any_tool";
+
+/// The shown names of all tools, by what they never lose: source and wire name.
+async fn named(sources: &[&str]) -> (Rig, BTreeMap<String, String>) {
+    let entries: Vec<Entry<'_>> = sources.iter().map(|it| Entry::Stdio(it, MANY, "prefix: p")).collect();
+    let rig = Rig::start(&entries, Tuning::default());
+    let catalog = rig.handle.settled().await;
+    let names = catalog.tools.iter().map(|it| (it.id(), it.name.clone())).collect();
+    (rig, names)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_of_250_tools_are_listed_and_can_be_called_whatever_their_order() {
+    let (rig, names) = named(&["one", "two"]).await;
+    let (other, turned) = named(&["two", "one"]).await;
+    assert_eq!(names.len(), 500);
+    assert_eq!(names, turned);
+    let mut shown: Vec<&String> = names.values().collect();
+    shown.sort_unstable();
+    shown.dedup();
+    assert_eq!(shown.len(), 500);
+    let allowed = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    assert!(shown.iter().all(|it| it.len() <= 64 && it.chars().all(allowed)), "{shown:?}");
+    for (id, name) in &names {
+        let (_, wire_name) = id.split_once(':').expect("a source and a tool");
+        assert_eq!(rig.call(name, "n").await, format!("ok {wire_name} n"));
+        assert_eq!(rig.call(id, "m").await, format!("ok {wire_name} m"));
+    }
+    for rig in [rig, other] {
+        rig.runtime.shutdown(Duration::ZERO).await;
+        assert_eq!(rig.mark.leftovers().await, 0);
+    }
+}

@@ -1,0 +1,86 @@
+//! A server that is dead, one that is killed, and one that has nothing to do with it.
+
+use super::rig::{Entry, Rig, call};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{collections::BTreeMap, time::Duration};
+use tokio::{task::JoinSet, time};
+use wharf_runtime::{Handle, Tuning};
+
+/// No step of this may take longer: nothing hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_dead_and_one_killed_harm_nobody_else() {
+    let rig = Rig::start(
+        &[
+            Entry::Stdio("good", "", ""),
+            Entry::Stdio("dead", "--mode exit_now", ""),
+            Entry::Stdio("victim", "", ""),
+        ],
+        Tuning::default(),
+    );
+    let mut calls = JoinSet::new();
+    for source in ["good", "victim"] {
+        for _ in 0..200 {
+            let handle = rig.handle.clone();
+            calls.spawn(async move { (source, call(&handle, &format!("{source}__echo"), "n").await) });
+        }
+        calls.spawn({
+            let handle = rig.handle.clone();
+            async move { ("dead", call(&handle, "dead__echo", "n").await) }
+        });
+    }
+    let before = time::timeout(PATIENCE, tally(calls)).await.expect("nothing hangs");
+    let expected = [("dead MCPConnectionError handshake no", 2), ("good ok n", 200), ("victim ok n", 200)];
+    assert_eq!(before, expected.map(|(told, count)| (told.to_owned(), count)).into());
+
+    kill(&rig.handle, "victim");
+    let after = time::timeout(PATIENCE, async {
+        let mut told = Vec::new();
+        for number in 0..100 {
+            let nonce = number.to_string();
+            assert_eq!(rig.call("good__echo", &nonce).await, format!("ok {nonce}"));
+            told.push(rig.call("victim__echo", &nonce).await == format!("ok {nonce}"));
+        }
+        told
+    });
+    let after = after.await.expect("nothing hangs");
+    // The first call may have been written into the pipe of a process that is no more; every later one works.
+    assert!(after[1..].iter().all(|it| *it), "{after:?}");
+    rig.runtime.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(rig.mark.leftovers().await, 0);
+}
+
+/// Whoever sees that the server is gone gets another one with the next call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_killed_twenty_times_between_calls() {
+    let rig = Rig::start(&[Entry::Stdio("it", "", "")], Tuning::default());
+    for round in 0..20 {
+        let nonce = round.to_string();
+        assert_eq!(rig.call("it__echo", &nonce).await, format!("ok {nonce}"));
+        let mut events = rig.handle.events();
+        kill(&rig.handle, "it");
+        while let Some(event) = events.next().await {
+            if event.what.as_str() == "session" {
+                break;
+            }
+        }
+    }
+    assert_eq!(rig.handle.sources()[0].standing.sessions, 20);
+    rig.runtime.shutdown(Duration::from_secs(1)).await;
+    assert_eq!(rig.mark.leftovers().await, 0);
+}
+
+fn kill(handle: &Handle, source: &str) {
+    let state = handle.sources().into_iter().find(|it| it.source.name.expose() == source).expect("a source");
+    let pid = state.standing.pid.and_then(|it| Pid::from_raw(it as i32)).expect("a process");
+    kill_process(pid, Signal::KILL).expect("it can be killed");
+}
+
+async fn tally(calls: JoinSet<(&'static str, String)>) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for (source, told) in calls.join_all().await {
+        *tally.entry(format!("{source} {told}")).or_default() += 1;
+    }
+    tally
+}

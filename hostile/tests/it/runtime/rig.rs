@@ -1,0 +1,103 @@
+//! A runtime whose sources are hostile servers, started as `wharf` starts servers.
+
+use crate::trial::{HOSTILE, OURS};
+use hostile::probe::Mark;
+use serde_json::json;
+use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc};
+use tempfile::TempDir;
+use wharf_mcp::{
+    Raw,
+    model::{Block, CallResult, Item},
+};
+use wharf_runtime::{
+    Call, CallRecord, Ground, Handle, Outcome, Runtime, Tuning,
+    config::{Env, Grants, Plan, load},
+    sent_word,
+};
+
+/// One source of a plan.
+pub(crate) enum Entry<'a> {
+    /// A process: its name, its command line, keys more.
+    Stdio(&'a str, &'a str, &'a str),
+    /// Something at an address: its name, its transport, its address.
+    Remote(&'a str, &'a str, &'a str),
+}
+
+pub(crate) struct Rig {
+    pub(crate) runtime: Runtime,
+    pub(crate) handle: Handle,
+    /// What every process of this rig is found by.
+    pub(crate) mark: Mark,
+    pub(crate) folder: TempDir,
+}
+
+impl Rig {
+    /// In command lines, `$FOLDER` is a folder of the rig's own.
+    pub(crate) fn start(entries: &[Entry<'_>], tuning: Tuning) -> Rig {
+        let folder = TempDir::new().expect("a folder");
+        let mark = Mark::new(&folder.path().file_name().expect("a name").to_string_lossy());
+        let plan = plan(entries, &folder, &mark);
+        let ground = Ground::plain(folder.path().join("scratch")).expect("an HTTP client");
+        let ground = Ground { supervisor: Some(PathBuf::from(OURS)), ..ground };
+        let runtime = Runtime::start(&plan, &ground, tuning);
+        Rig { handle: runtime.handle(), runtime, mark, folder }
+    }
+
+    pub(crate) async fn call(&self, tool: &str, nonce: &str) -> String {
+        call(&self.handle, tool, nonce).await
+    }
+}
+
+pub(crate) async fn call(handle: &Handle, tool: &str, nonce: &str) -> String {
+    let arguments: Raw = json!({ "nonce": nonce }).into();
+    told(&*handle.call(Call::new(tool).arguments(arguments)).await)
+}
+
+/// `ok TEXT`, `refused TEXT`, or the error's name, stage and whether the request was sent.
+pub(crate) fn told(record: &CallRecord) -> String {
+    match &record.outcome {
+        Outcome::Answered(result) => format!("ok {}", text(&CallResult::read(result))),
+        Outcome::Refused(result) => format!("refused {}", text(&CallResult::read(result))),
+        Outcome::Failed(fault) => {
+            format!("{} {} {}", fault.kind.as_str(), fault.phase.as_str(), sent_word(fault.sent))
+        }
+    }
+}
+
+fn text(result: &CallResult) -> String {
+    let words = result.content.iter().map(|it| match it {
+        Item::Good(Block::Text(text)) => text.as_str(),
+        _ => "?",
+    });
+    words.collect()
+}
+
+fn plan(entries: &[Entry<'_>], folder: &TempDir, mark: &Mark) -> Plan {
+    let mut text = String::from("tools:\n");
+    for entry in entries {
+        let head = |name: &str| format!("  - {{name: {name}, description: d, type: mcp, server: x, ");
+        let _ = match entry {
+            Entry::Stdio(name, line, keys) => {
+                let line = line.replace("$FOLDER", &folder.path().display().to_string());
+                let args: Vec<&str> = line.split_whitespace().collect();
+                let (head, mark) = (head(name), format!("{{{}: {:?}}}", Mark::NAME, mark.value()));
+                writeln!(text, "{head}command: {HOSTILE:?}, args: {args:?}, env: {mark}, {keys}}}")
+            }
+            Entry::Remote(name, transport, url) => {
+                writeln!(text, "{}transport: {transport}, url: {url:?}}}", head(name))
+            }
+        };
+    }
+    let env = Env {
+        grants: Grants { commands: vec![PathBuf::from(HOSTILE)], ..Grants::default() },
+        variables: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        ..Env::bare()
+    };
+    let (plan, diagnostics) = load(&text, &env);
+    plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)))
+}
+
+/// An observer that is asked questions later.
+pub(crate) fn observed_by(observer: Arc<dyn wharf_runtime::Observer>) -> Tuning {
+    Tuning { observers: vec![observer], ..Tuning::default() }
+}

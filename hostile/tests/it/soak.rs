@@ -1,0 +1,127 @@
+//! Calls without end over each transport, while the server is killed and its connections are reset at random moments.
+//!
+//! Every call has one outcome, in time; no answer reaches another caller; nothing is run twice; and what is said not to
+//! have been sent was not run. The server's own ledger is the witness. `cargo xtask soak` runs a hundred thousand calls
+//! over each transport, the tests a few thousand, always with the same seed.
+
+mod books;
+mod warden;
+
+use crate::runtime::rig::{Entry, Rig, told};
+use books::{Books, Seen};
+use hostile::orders::Transport;
+use serde_json::json;
+use std::{
+    sync::{Arc, atomic::{AtomicU64, Ordering}},
+    time::{Duration, Instant},
+};
+use tokio::task::JoinSet;
+use warden::Warden;
+use wharf_mcp::Raw;
+use wharf_runtime::{BreakerPolicy, Call, Handle, Tuning};
+
+/// How many calls are out at any time.
+const AT_ONCE: u64 = 16;
+
+/// How long a caller waits, and by how much that may be missed.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const LENIENCE: Duration = Duration::from_secs(1);
+
+/// One call in so many ends in a kill or a reset.
+const ONE_IN: u64 = 40;
+
+const SEED: u64 = 20_260_728;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stdio() {
+    soak(Transport::Stdio).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http() {
+    soak(Transport::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sse() {
+    soak(Transport::Sse).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ws() {
+    soak(Transport::Ws).await;
+}
+
+async fn soak(transport: Transport) {
+    let calls = calls();
+    let begun = Instant::now();
+    let (rig, warden) = moor(transport, calls).await;
+    assert_eq!(rig.handle.settled().await.tools.len(), 1, "the server is there");
+    let seen = run(&rig.handle, calls).await;
+    let sessions = rig.handle.sources()[0].standing.sessions;
+    rig.runtime.shutdown(Duration::from_secs(1)).await;
+    let (restarts, ledger, _folder) = match warden {
+        Some(warden) => warden.dismiss().await,
+        None => (sessions - 1, rig.folder.path().join("ledger"), rig.folder),
+    };
+    let books = Books::read(&ledger);
+    let ends = books.ends + if transport == Transport::Stdio { 0 } else { restarts };
+    println!("{}", books.line(transport, &seen, ends, restarts, begun.elapsed()));
+    let wrong = books.compare(&seen, TIMEOUT + LENIENCE);
+    assert!(wrong.is_empty(), "{} violations, of which the first: {:?}", wrong.len(), &wrong[..wrong.len().min(10)]);
+    assert_eq!(seen.len() as u64, calls);
+    assert!(ends * 50 >= calls, "{ends} kills and resets are too few");
+}
+
+/// The source, and who keeps its server running where we do not.
+async fn moor(transport: Transport, calls: u64) -> (Rig, Option<Warden>) {
+    let breaker = BreakerPolicy { failure_threshold: u32::MAX, ..BreakerPolicy::default() };
+    let tuning = Tuning { breaker, ..Tuning::default() };
+    let chance = format!("--prob {} --seed {SEED}", 1.0 / ONE_IN as f64);
+    if transport == Transport::Stdio {
+        let line = format!("--mode die_random --ledger $FOLDER/ledger {chance}");
+        return (Rig::start(&[Entry::Stdio("it", &line, "")], tuning), None);
+    }
+    // Beside the resets, the server is killed now and then: a hundred times in a hundred thousand calls.
+    let line = format!("--transport {} --mode rst_random {chance}", transport.as_str());
+    let warden = Warden::start(&line, (calls / 100).max(200)).await;
+    let (word, scheme) = match transport {
+        Transport::Ws => ("websocket", "ws"),
+        other => (other.as_str(), "http"),
+    };
+    let url = format!("{scheme}://{}/mcp", warden.address());
+    (Rig::start(&[Entry::Remote("it", word, &url)], tuning), Some(warden))
+}
+
+/// Makes all calls, a few at a time, each with a nonce of its own.
+async fn run(handle: &Handle, calls: u64) -> Vec<Seen> {
+    let next = Arc::new(AtomicU64::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (handle, next) = (handle.clone(), next.clone());
+        callers.spawn(async move {
+            let mut seen = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= calls {
+                    return seen;
+                }
+                seen.push(one(&handle, format!("n{number}")).await);
+            }
+        });
+    }
+    callers.join_all().await.into_iter().flatten().collect()
+}
+
+async fn one(handle: &Handle, nonce: String) -> Seen {
+    let arguments: Raw = json!({ "nonce": nonce }).into();
+    let begun = Instant::now();
+    let record = handle.call(Call::new("it__echo").arguments(arguments).within(TIMEOUT)).await;
+    Seen { told: told(&record), took: begun.elapsed(), nonce }
+}
+
+/// How many calls over each transport.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says how many they want to see")]
+fn calls() -> u64 {
+    std::env::var("HOSTILE_SOAK").ok().and_then(|it| it.parse().ok()).unwrap_or(2_000)
+}

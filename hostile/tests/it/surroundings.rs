@@ -1,0 +1,20 @@
+//! What a server sees of whoever started it: what it was given, and nothing else.
+
+use crate::trial::{OURS, try_all};
+use hostile::{matrix::find, probe::Mark};
+use serde_json::Value;
+
+#[tokio::test]
+async fn a_server_sees_only_what_it_is_given() {
+    let row = find("env_dump/stdio/legacy").expect("the row");
+    let tried = try_all(OURS, vec![row]).await;
+    let said = &tried[0].1.said;
+    let (_, seen) = said.split_once('\n').expect("the nonce, then what it sees");
+    let seen: Value = serde_json::from_str(seen).expect("JSON");
+    let names: Vec<&str> = seen["env"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    // The probe was started by cargo, whose variables are many and not for servers.
+    assert!(names.contains(&Mark::NAME) && !names.iter().any(|it| it.starts_with("CARGO")), "{names:?}");
+    assert_eq!(seen["files"], serde_json::json!([]), "files that somebody else has open");
+    let folder = seen["folder"].as_str().expect("a folder");
+    assert!(folder.contains("/scratch/wharf-"), "{folder}");
+}
