@@ -74,7 +74,7 @@ fn size(inbound: &Inbound) -> usize {
         Inbound::Message(Message::Answer { outcome: Ok(result), .. }) => result.as_bytes().len(),
         Inbound::Message(Message::Answer { outcome: Err(error), .. }) => length(&error.data),
         Inbound::Batch(items) => items.iter().map(size).sum(),
-        Inbound::Failed { .. } | Inbound::Gone(_) => 0,
+        Inbound::Failed { .. } | Inbound::Stirred | Inbound::Renewed | Inbound::Gone(_) => 0,
     }
 }
 

@@ -24,7 +24,7 @@ pub fn page(ours: &Reports, theirs: &Reports) -> String {
         let _ = write!(page, "\n## {title}\n\n{HEAD}");
         for row in rows().filter(|row| row.transport == transport) {
             let id = row.id();
-            let ours = ours.get(&id).map(|it| (took(it.ms), memory(it.grown_kib))).unwrap_or_default();
+            let ours = ours.get(&id).map(|it| (took(row, it.ms), memory(it.grown_kib))).unwrap_or_default();
             let theirs = theirs.get(&id).map_or_else(|| "–".to_owned(), outcome);
             let _ = writeln!(page, "{} {} | {} | {} | {theirs} |", stem(row), ours.0, ours.1, next(row));
         }
@@ -74,8 +74,9 @@ a next call that comes out as said, no process left two seconds after the end, a
 
 *server* is what the server speaks while it behaves: `legacy` has a handshake, `modern` is 2026-07-28, `dual` is both.
 The last column is `rmcp` with its default options and a timer of eight seconds around it: *hang* is no outcome within
-those, *n GiB* is the memory it took, *n left* the processes that outlived it by two seconds. It has neither of the last
-two transports.
+those, *n GiB* is the memory it took, *n left* the processes that outlived it by two seconds. Both clients were built
+without optimisation and ran four at a time, so that a *hang* with much memory may be one that only takes long. It has
+neither of the last two transports.
 ";
 
 fn summary(page: &mut String, theirs: &Reports) {
@@ -101,8 +102,9 @@ fn when(row: &Row) -> String {
     }
 }
 
-fn took(ms: u64) -> &'static str {
+fn took(row: &Row, ms: u64) -> &'static str {
     match ms {
+        _ if !when(row).is_empty() => "when due",
         0..100 => "< 0.1 s",
         100..1_000 => "< 1 s",
         1_000..3_000 => "< 3 s",

@@ -47,8 +47,17 @@ fn main() -> ExitCode {
     }
 }
 
-const BENCHMARKS: [&str; 7] =
-    ["bench", "--locked", "--package", "wharf", "--package", "wharf-mcp", "--benches"];
+const BENCHMARKS: [&str; 9] = [
+    "bench",
+    "--locked",
+    "--package",
+    "wharf",
+    "--package",
+    "wharf-mcp",
+    "--package",
+    "hostile",
+    "--benches",
+];
 
 fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
@@ -59,6 +68,7 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
         Chore::Generate => generate::all(&checkout, steps),
         Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
         Chore::Idle => idle(&checkout, steps),
+        Chore::Soak => steps.run("soak", || soak(&checkout)),
         Chore::Bench => {
             provision::all(checkout.tools(), steps)?;
             steps.run("benchmarks", || checkout.cargo(BENCHMARKS))
@@ -71,6 +81,14 @@ fn idle(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     const HOST: [&str; 7] = ["test", "--locked", "--release", "--package", "wharf", "--test", "host"];
     provision::all(checkout.tools(), steps)?;
     steps.run("idle", || checkout.cargo(HOST.iter().chain(&["--", "idle", "120"])))
+}
+
+/// A hundred thousand calls over each transport, one transport after the other.
+fn soak(checkout: &Checkout) -> Result<(), Failure> {
+    const SOAK: [&str; 7] = ["test", "--locked", "--release", "--package", "hostile", "--test", "it"];
+    let mut cargo = checkout.cargo_command();
+    cargo.env("HOSTILE_SOAK", "100000").args(SOAK);
+    checkout::run(cargo.args(["--", "soak::", "--nocapture", "--test-threads", "1"]))
 }
 
 /// Two runs of cargo, because `--all-targets` leaves the doc tests out.

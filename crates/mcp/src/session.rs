@@ -30,7 +30,7 @@ use std::{
 };
 pub(crate) use terms::{BATCHING, LEGACY};
 pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::watch, task::JoinSet, time::Instant};
 use until::Until;
 use wire::Wire;
 pub use wire::{OnProgress, Progress};
@@ -56,6 +56,9 @@ pub struct Options {
     pub lists: ListLimits,
     /// How long a closing link is waited for.
     pub close_grace: Duration,
+    /// Says when beginning is not worth it any more: it is then given up, and what was started is ended first. Dropping
+    /// [`Session::connect`] ends it too, but waits for nothing.
+    pub quit: Option<watch::Receiver<bool>>,
 }
 
 /// A handle to a conversation.
@@ -118,6 +121,18 @@ impl Options {
             max_rounds: 10,
             lists: ListLimits::default(),
             close_grace: Duration::from_secs(7),
+            quit: None,
+        }
+    }
+}
+
+impl Options {
+    /// Waits until it is not worth it any more.
+    async fn over(&self) {
+        match self.quit.clone() {
+            // Whoever could say so and is gone has said so.
+            Some(mut quit) => drop(quit.wait_for(|quit| *quit).await),
+            None => std::future::pending().await,
         }
     }
 }

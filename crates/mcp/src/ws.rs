@@ -222,6 +222,9 @@ fn broken(error: &Error) -> Goodbye {
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
         | Error::ConnectionClosed
         | Error::Io(_) => Goodbye::because("the connection broke"),
+        Error::Protocol(error) => {
+            Goodbye::breach(format!("the server broke the WebSocket protocol: {error}"))
+        }
         error => Goodbye::breach(format!("the server broke the WebSocket protocol: {error}")),
     }
 }

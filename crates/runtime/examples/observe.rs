@@ -1,7 +1,11 @@
 //! Starts the servers of an agent file and prints what happens to them for some seconds:
 //! `cargo run -p wharf-runtime --example observe -- agent.yaml 10`
 
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a program reads its arguments and prints")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a program reads its arguments and prints"
+)]
 
 use std::{env, error::Error, fs, sync::Arc, time::Duration};
 use wharf_runtime::{Event, Ground, Happening, Observer, Runtime, Tuning, config, config::Env};

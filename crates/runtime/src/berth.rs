@@ -80,8 +80,9 @@ impl Berth {
             stale: stale.clone(),
             consent: tuning.consent.clone(),
             idle_stop: tuning.idle_stop,
+            stop: stopped,
         };
-        let (keeper, task) = Keeper::new(keep, stopped);
+        let (keeper, task) = Keeper::new(keep);
         let repeatable = tuning.repeatable.clone();
         (Arc::new(Berth { upstream, keeper, gate, board, stale, repeatable, stop }), task)
     }
@@ -201,7 +202,8 @@ impl Berth {
     }
 
     fn may_repeat(&self, fault: &Fault, ask: &Ask<'_>) -> bool {
-        let lost = fault.kind == FaultKind::Connection && fault.phase == Stage::Call && fault.status.is_none();
+        let lost =
+            fault.kind == FaultKind::Connection && fault.phase == Stage::Call && fault.status.is_none();
         lost && (fault.sent == Sent::No || ask.tool.is_some_and(|it| self.is_repeatable(it)))
     }
 
@@ -214,7 +216,9 @@ impl Berth {
         let source = self.source();
         let name = source.name.shown();
         let cause = match wait.is_zero() {
-            true => format!("`{name}` is resting after repeated failures; one call is trying whether it is back"),
+            true => {
+                format!("`{name}` is resting after repeated failures; one call is trying whether it is back")
+            }
             false => format!(
                 "`{name}` is resting after repeated failures; it is tried again in {:.0} s",
                 wait.as_secs_f64().ceil()

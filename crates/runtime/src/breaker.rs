@@ -234,6 +234,9 @@ impl Drop for Permit {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("policy", &self.policy).field("chart", &*self.chart()).finish_non_exhaustive()
+        f.debug_struct("Gate")
+            .field("policy", &self.policy)
+            .field("chart", &*self.chart())
+            .finish_non_exhaustive()
     }
 }

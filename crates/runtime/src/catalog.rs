@@ -194,7 +194,8 @@ impl Deref for ToolEntry {
 }
 
 fn tools(sheets: &[Sheet]) -> Vec<Arc<ToolEntry>> {
-    let listed = || sheets.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.page.berth, tool)));
+    let listed =
+        || sheets.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.page.berth, tool)));
     let named = listed().map(|(berth, tool)| {
         let source = berth.source();
         (source.name.expose(), source.prefix.expose(), tool.wire_name.as_str())
@@ -220,8 +221,10 @@ fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
 }
 
 fn prompts(sheets: &[Sheet]) -> Vec<PromptEntry> {
-    let listed: Vec<(&Arc<Berth>, &Prompt)> =
-        sheets.iter().flat_map(|it| good(&it.offer.prompts).map(move |prompt| (&it.page.berth, prompt))).collect();
+    let listed: Vec<(&Arc<Berth>, &Prompt)> = sheets
+        .iter()
+        .flat_map(|it| good(&it.offer.prompts).map(move |prompt| (&it.page.berth, prompt)))
+        .collect();
     let named: Vec<(&str, &str, &str)> = listed
         .iter()
         .map(|(berth, it)| (berth.source().name.expose(), berth.source().prefix.expose(), it.name.as_str()))

@@ -111,7 +111,8 @@ impl Executor {
         match catalog.tool(&tool.id()) {
             Some(_) => fault,
             None => {
-                let hint = Some("the server has taken the tool away; `wharf tools` lists what there is".to_owned());
+                let hint =
+                    Some("the server has taken the tool away; `wharf tools` lists what there is".to_owned());
                 Arc::new(Fault { kind: FaultKind::ToolNotFound, hint, ..(*fault).clone() })
             }
         }
@@ -155,7 +156,8 @@ fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static st
         Check::Fine => Ok(None),
         Check::Skipped(why) => Ok(Some(why)),
         Check::Wrong(problems) => {
-            let all: Vec<String> = problems.iter().map(|it| format!("`{}` {}", it.path, it.message)).collect();
+            let all: Vec<String> =
+                problems.iter().map(|it| format!("`{}` {}", it.path, it.message)).collect();
             let cause = format!("the arguments do not fit `{}`: {}", tool.name, all.join("; "));
             let hint = Some(format!("`wharf tools {} --json` shows what it takes", tool.source));
             let fault = Fault::ours(FaultKind::Arguments, Stage::Check, cause, hint);

@@ -10,7 +10,7 @@ use crate::{
 pub use hint::{KnownCause, known_causes};
 pub use stage::{Stage, sent_word};
 use std::{fmt, time::Duration};
-use wharf_mcp::{Class, Exit, Failure, RpcError, Sent};
+use wharf_mcp::{Class, Exit, Failure, Phase, RpcError, Sent};
 
 /// How much of a server's last words is repeated.
 const TAIL_LINES: usize = 12;
@@ -82,7 +82,8 @@ impl Fault {
             hint: hint::hint(source, failure),
             stderr: redactor.redact(&stderr),
             phase: failure.phase.into(),
-            sent: failure.sent,
+            // What was sent to begin a session, or to list, is not what the caller wants to have sent.
+            sent: if failure.phase == Phase::Request { failure.sent } else { Sent::No },
             exit: failure.goodbye.as_ref().and_then(|it| it.exit),
             rpc: failure.rpc.clone(),
             status: failure.status,

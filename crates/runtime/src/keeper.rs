@@ -44,6 +44,8 @@ pub(crate) struct Keep {
     pub(crate) consent: Arc<dyn Consent>,
     /// After how long without a call the server is stopped, if ever.
     pub(crate) idle_stop: Option<Duration>,
+    /// Whether all this is to end.
+    pub(crate) stop: watch::Receiver<bool>,
 }
 
 enum Want {
@@ -83,15 +85,12 @@ struct Task {
 
 impl Keeper {
     /// A keeper, and its task: it ends when the keeper is dropped or `stop` says so, and takes the server with it.
-    pub(crate) fn new(
-        keep: Keep,
-        stop: watch::Receiver<bool>,
-    ) -> (Keeper, impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn new(keep: Keep) -> (Keeper, impl Future<Output = ()> + Send + 'static) {
         let (wants, wanted) = mpsc::unbounded_channel();
         let current = Arc::new(watch::Sender::new(None));
         let used = Used::now();
         let task = Task { keep, current: current.clone(), used: used.clone(), leaving: JoinSet::new() };
-        (Keeper { wants, current, used }, task.run(wanted, stop))
+        (Keeper { wants, current, used }, task.run(wanted))
     }
 
     /// A session that stands: the kept one, or one of the caller's own.
@@ -114,7 +113,8 @@ impl Keeper {
     pub(crate) fn retire(&self, session: Option<Arc<Session>>) {
         // Whoever comes after this has to ask the task, which by then has been told.
         self.current.send_if_modified(|it| {
-            let meant = it.as_ref().is_some_and(|kept| session.as_ref().is_none_or(|it| Arc::ptr_eq(it, kept)));
+            let meant =
+                it.as_ref().is_some_and(|kept| session.as_ref().is_none_or(|it| Arc::ptr_eq(it, kept)));
             meant && it.take().is_some()
         });
         // A task that is gone keeps no session.
@@ -123,7 +123,8 @@ impl Keeper {
 }
 
 impl Task {
-    async fn run(mut self, mut wanted: mpsc::UnboundedReceiver<Want>, mut stop: watch::Receiver<bool>) {
+    async fn run(mut self, mut wanted: mpsc::UnboundedReceiver<Want>) {
+        let mut stop = self.keep.stop.clone();
         let mut state = State::Idle;
         loop {
             let idle = self.keep.idle_stop.map(|it| self.used.and(it));
@@ -139,8 +140,10 @@ impl Task {
             state = self.step(state, event);
         }
         drop(wanted);
-        if let State::Ready(ready) = state {
-            self.let_go(ready);
+        match state {
+            State::Idle => {}
+            State::Connecting { attempt, waiting } => self.give_up(attempt, waiting),
+            State::Ready(ready) => self.let_go(ready),
         }
         while self.leaving.join_next().await.is_some() {}
     }
@@ -188,7 +191,9 @@ impl Task {
                 news::hear(&self.keep.board, &self.keep.stale, news);
                 state
             }
-            (state, Event::Wanted(Want::Retire(_)) | Event::Idled | Event::Lost | Event::Connected(_)) => state,
+            (state, Event::Wanted(Want::Retire(_)) | Event::Idled | Event::Lost | Event::Connected(_)) => {
+                state
+            }
         }
     }
 
@@ -224,10 +229,19 @@ impl Task {
         self.leaving.spawn(async move { board.gone(&*wake.gone().await) });
     }
 
+    /// An attempt that nobody waits for any more, which knows that, and ends what it has started.
+    fn give_up(&mut self, attempt: Attempt, waiting: Vec<Waiter>) {
+        drop(waiting);
+        self.leaving.spawn(async move {
+            if let Ok(live) = attempt.await {
+                live.close().await;
+            }
+        });
+    }
+
     /// One session for one caller, which ends when the caller lets go of it.
     fn lend(&mut self, waiter: Waiter) {
-        let (attempt, board, stale) =
-            (self.keep.attempt(), self.keep.board.clone(), self.keep.stale.clone());
+        let (attempt, board, stale) = (self.keep.attempt(), self.keep.board.clone(), self.keep.stale.clone());
         self.leaving.spawn(async move {
             let live = match attempt.await {
                 Ok(live) => live,

@@ -20,6 +20,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tokio::sync::watch;
 use wharf_mcp::{
     Failure, Goodbye, Opener, Session, SessionTask,
     http::Client,
@@ -93,6 +94,17 @@ pub struct Live {
     workplace: Option<Workplace>,
 }
 
+/// What is known about a connection that is about to be made.
+#[derive(Debug, Default)]
+pub(crate) struct Visit {
+    /// Who is told what the server's process does.
+    pub(crate) witness: Option<Arc<dyn Witness>>,
+    /// The era that the server spoke the last time.
+    pub(crate) era: Option<Era>,
+    /// Says when nobody wants the connection any more.
+    pub(crate) quit: Option<watch::Receiver<bool>>,
+}
+
 /// What a session leaves to be waited for.
 #[derive(Debug)]
 pub(crate) struct Wake {
@@ -121,20 +133,16 @@ impl Upstream {
 
     /// Starts or reaches the server and agrees with it on a protocol.
     pub async fn connect(&self, consent: Arc<dyn Consent>) -> Result<Live, Fault> {
-        self.visit(consent, None, None).await
+        self.visit(consent, Visit::default()).await
     }
 
-    /// The same, with a witness of what its process does, and the era that it spoke the last time.
-    pub(crate) async fn visit(
-        &self,
-        consent: Arc<dyn Consent>,
-        witness: Option<Arc<dyn Witness>>,
-        era: Option<Era>,
-    ) -> Result<Live, Fault> {
+    /// The same, with some knowledge of how it went before and of who is interested.
+    pub(crate) async fn visit(&self, consent: Arc<dyn Consent>, visit: Visit) -> Result<Live, Fault> {
+        let Visit { witness, era, quit } = visit;
         let started = Instant::now();
         let opened = opener::open(&self.source, &self.ground, witness);
         let (opener, workplace) = opened.map_err(|it| self.fault(&it))?;
-        let mut options = self.options(consent);
+        let mut options = Options { quit, ..self.options(consent) };
         if let (EraHint::Auto, Some(era)) = (options.era, era) {
             options.era = EraHint::Cached(era);
         }

@@ -3,6 +3,9 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+/// The agent file that is read if none is named.
+pub(crate) const USUAL_FILE: &str = "agent.yaml";
+
 /// MCP servers dock here, and agents pick up their tools.
 #[derive(Debug, Parser)]
 #[command(name = "wharf", version, propagate_version = true, arg_required_else_help = true)]
@@ -17,7 +20,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// The agent file
-    #[arg(short, long, global = true, value_name = "FILE", default_value = "agent.yaml")]
+    #[arg(short, long, global = true, value_name = "FILE", default_value = USUAL_FILE)]
     pub(crate) file: PathBuf,
     /// The operator's settings [default: wharf.toml in $WHARF_HOME]
     #[arg(long, global = true, value_name = "FILE")]
@@ -106,6 +109,10 @@ pub(crate) enum Command {
     },
     /// Serve the built-in Todo server to other programs
     Todo(TodoArgs),
+    /// Serve all tools on one port: MCP over every transport, and REST
+    Serve(ServeArgs),
+    /// Serve all tools as one MCP server on stdin and stdout, for desktop clients
+    Stdio,
     /// Print the JSON Schema of agent.yaml, for editors
     Schema,
     /// Print completions for a shell
@@ -131,6 +138,16 @@ pub(crate) struct CallArgs {
     /// Write pictures, sound and other binary content into this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7373")]
+    pub(crate) listen: String,
+    /// Let everybody in who can reach the port; on loopback only
+    #[arg(long)]
+    pub(crate) no_auth: bool,
 }
 
 #[derive(Debug, Args)]

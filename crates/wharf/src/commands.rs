@@ -11,23 +11,27 @@ mod login;
 mod prompt;
 mod read;
 mod schema;
+mod serve;
+mod stdio;
 mod todo;
 
 use crate::{
-    cli::{Cli, Command, Common},
+    cli::{Cli, Command, Common, USUAL_FILE},
     dock,
     exit::Exit,
     logs,
     output::Output,
     surroundings::{Surroundings, read_agent_file},
 };
+pub(crate) use serve::Token;
+use std::path::Path;
 use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
 
 /// Runs one command to its end.
 pub(crate) fn run(cli: Cli) -> Exit {
     let Cli { common, command } = cli;
     let output = Output { json: common.json, quiet: common.quiet, colour: common.color };
-    logs::begin(&common, matches!(command, Command::Todo(_)));
+    logs::begin(&common, matches!(command, Command::Todo(_) | Command::Serve(_)));
     let around = match Surroundings::look() {
         Ok(around) => around,
         Err(error) => {
@@ -61,12 +65,37 @@ pub(crate) fn run(cli: Cli) -> Exit {
             dock::run(&common, &around, output, |dock| Box::pin(read::run(dock, uri, save)))
         }
         Command::Login { name, logout } => {
-            dock::run(&common, &around, output, |dock| Box::pin(login::run(dock, name, logout)))
+            dock::run(&common, &around, output, move |dock| Box::pin(login::run(dock, name, logout)))
         }
         Command::Todo(args) => todo::run(&args, &around, output),
+        Command::Serve(args) => {
+            let token = around.token();
+            dock::serve(&common, &around, output, |dock| Box::pin(serve::run(dock, args, token)))
+        }
+        Command::Stdio => dock::serve(&common, &around, output, |dock| Box::pin(stdio::run(dock))),
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
     }
+}
+
+/// What is served where there is no agent file.
+const TODO: &str =
+    "tools:\n  - name: todo\n    description: A list of todos\n    type: mcp\n    server: builtin:todo\n";
+
+/// The same, but where the usual agent file is missing there is the built-in Todo server.
+pub(crate) fn load_agent_or_todo(
+    common: &Common,
+    around: &Surroundings,
+) -> (Option<(Plan, Settings)>, Diagnostics) {
+    if common.file != Path::new(USUAL_FILE) || common.file.exists() {
+        return load_agent(common, around);
+    }
+    let settings = around.settings(common.settings.as_deref());
+    let loaded = settings.map(|settings| {
+        let (plan, diagnostics) = load(TODO, &around.env_for(&common.file, settings.grants.clone()));
+        (plan.map(|it| (it, settings)), diagnostics)
+    });
+    loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
 }
 
 /// Reads and loads the agent file with the operator's settings. Everything that is wrong is in the diagnostics.

@@ -1,8 +1,14 @@
 //! Connects to the servers of an agent file, all at once, and hangs up on all of them in the end.
 
 use crate::{
-    cli::Common, commands::load_agent, exit::Exit, output::Output, progress::Progress,
-    surroundings::Surroundings, terminal::Terminal, todo::builtin::InProcess,
+    cli::Common,
+    commands::{load_agent, load_agent_or_todo},
+    exit::Exit,
+    output::Output,
+    progress::Progress,
+    surroundings::Surroundings,
+    terminal::Terminal,
+    todo::builtin::InProcess,
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::runtime;
@@ -10,7 +16,7 @@ use wharf_mcp::{http::Client, session::List};
 use wharf_runtime::{
     Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
     catalog::Discovery,
-    config::{Plan, Source},
+    config::{Diagnostics, Plan, Settings, Source},
     upstream::{Consent, Declines, sweep},
 };
 
@@ -51,9 +57,35 @@ pub(crate) fn run(
     common: &Common,
     around: &Surroundings,
     output: Output,
+    work: impl FnOnce(Dock) -> Work + 'static,
+) -> Exit {
+    run_loaded(load_agent(common, around), around, output, |dock| {
+        Box::pin(async {
+            tokio::select! {
+                exit = work(dock) => exit,
+                exit = interrupted() => exit,
+            }
+        })
+    })
+}
+
+/// The same for those who serve: without an agent file there is the built-in Todo server, and the work itself sees to it
+/// that it ends when it is told to.
+pub(crate) fn serve(
+    common: &Common,
+    around: &Surroundings,
+    output: Output,
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
-    let (loaded, diagnostics) = load_agent(common, around);
+    run_loaded(load_agent_or_todo(common, around), around, output, work)
+}
+
+fn run_loaded(
+    (loaded, diagnostics): (Option<(Plan, Settings)>, Diagnostics),
+    around: &Surroundings,
+    output: Output,
+    work: impl FnOnce(Dock) -> Work,
+) -> Exit {
     let Some((plan, settings)) = loaded else {
         output.diagnostics(&diagnostics);
         return Exit::Usage;
@@ -92,12 +124,7 @@ pub(crate) fn run(
         ..Tuning::default()
     };
     let dock = Dock { output, plan, ground, tuning };
-    let exit = runtime.block_on(async {
-        tokio::select! {
-            exit = work(dock) => exit,
-            exit = interrupted() => exit,
-        }
-    });
+    let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
     exit
@@ -112,6 +139,12 @@ impl Dock {
     pub(crate) fn upstream(&self, name: &str) -> Option<Upstream> {
         let source = self.plan.sources.iter().find(|it| it.name.expose() == name)?;
         Some(Upstream::new(Arc::new(source.clone()), self.ground.clone()))
+    }
+
+    /// Starts every source for others to use: nobody sits here to answer what servers ask.
+    pub(crate) fn start(&self) -> Runtime {
+        let tuning = Tuning { consent: Arc::new(Declines), ..self.tuning.clone() };
+        Runtime::start(&self.plan, &self.ground, tuning)
     }
 
     /// Connects to those sources that are wanted and asks each for some lists. One that fails does not stop the others.

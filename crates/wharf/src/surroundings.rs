@@ -4,7 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
-use crate::remembered::Remembered;
+use crate::{commands::Token, remembered::Remembered};
 use std::{
     collections::BTreeMap,
     env, io,
@@ -100,6 +100,12 @@ impl Surroundings {
     /// Where what is to be remembered of sources, calls and todos is, unless somebody says otherwise.
     pub(crate) fn database(&self) -> Option<Location> {
         self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")))
+    }
+
+    /// What opens the door of the gateway.
+    pub(crate) fn token(&self) -> Option<Token> {
+        let set = self.variables.get("WHARF_TOKEN").filter(|it| !it.is_empty()).cloned().map(Token::Set);
+        set.or_else(|| self.state().map(|it| Token::File(it.join("token"))))
     }
 
     /// Where the last good list of an agent file's tools is kept.

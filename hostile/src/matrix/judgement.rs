@@ -32,6 +32,8 @@ pub fn judge(row: &Row, report: &Report) -> Vec<String> {
     let allowed = if report.sent == "no" { 0 } else { 1 };
     complain(report.executions > allowed, format!("done {} times, sent: {}", report.executions, report.sent));
     let failed = !matches!(row.class, Class::Ok | Class::ToolError);
+    let late = row.class == Class::Timeout;
+    complain(late && report.hint.is_empty(), "it does not say what to do".to_owned());
     complain(failed && !is_explained(report), format!("nobody can tell why: {}", report.message));
     complaints
 }
@@ -63,6 +65,7 @@ mod tests {
         assert_eq!(judge(row, &good), [""; 0]);
         for (bad, said) in [
             (Report { class: "Proto".into(), ..good.clone() }, "Proto instead of Time"),
+            (Report { hint: String::new(), ..good.clone() }, "it does not say what to do"),
             (Report { ms: 20, ..good.clone() }, "20ms, not between"),
             (Report { ms: 9_000, ..good.clone() }, "9s, not between"),
             (Report { grown_kib: 1 << 20, ..good.clone() }, "1048576 KiB of memory"),
@@ -77,7 +80,7 @@ mod tests {
             ),
         ] {
             let complaints = judge(row, &bad);
-            assert!(complaints.len() == 1 && complaints[0].starts_with(said), "{complaints:?}");
+            assert!(complaints.iter().any(|it| it.starts_with(said)), "{said}: {complaints:?}");
         }
     }
 }

@@ -36,6 +36,8 @@ pub(super) const ROWS: &[Row] = &[
     // Responses.
     http(Legacy, "rst", Connection),
     http(Modern, "rst", Connection),
+    http(Legacy, "exec_then_rst", Connection),
+    http(Modern, "exec_then_rst", Connection),
     http(Legacy, "stall", Timeout).by(By::Request(1)),
     http(Modern, "stall", Timeout).by(By::Request(1)),
     http(Legacy, "silent", Timeout).by(By::Request(1)),

@@ -27,6 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     sse("sse_post_stall", Timeout).by(By::Request(1)),
     sse("sse_stream_eof", Connection),
     sse("rst", Connection),
+    sse("exec_then_rst", Connection),
     sse("sse_stream_event_1g", Protocol).by(By::Within(20)),
     sse("oversize_response", Protocol).with(&["--size", "17825792"]),
     sse("sse_stream_junk", Ok),

@@ -39,6 +39,8 @@ pub(super) const ROWS: &[Row] = &[
     ws(Modern, "ws_close_1011", Connection),
     ws(Legacy, "ws_eof", Connection),
     ws(Legacy, "rst", Connection),
+    ws(Legacy, "exec_then_rst", Connection),
+    ws(Modern, "exec_then_rst", Connection),
     ws(Legacy, "ws_binary_json", Ok),
     ws(Legacy, "oversize_response", Protocol).with(&["--size", "17825792"]),
     ws(Legacy, "silent", Timeout).by(By::Request(1)),

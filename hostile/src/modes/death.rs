@@ -19,6 +19,16 @@ pub(super) const MODES: &[Mode] = &[
     mode("exec_then_exit", Call, "does what it was asked, and ends before it says so", |_, _| {
         vec![Deed::Note("recv"), Deed::Note("exec"), Deed::Talk(b"out of memory\n".into(), 14), Deed::Exit(9)]
     }),
+    mode(
+        "exec_then_rst",
+        Call,
+        "does what it was asked, and breaks the connection before it says so",
+        |_, _| {
+            // Where a POST is only the way in, it is not even told that its message has arrived.
+            let posted = Deed::Reply(Vec::new());
+            vec![posted, Deed::Note("recv"), Deed::Note("exec"), Deed::wait(20), Deed::Reset]
+        },
+    ),
     mode("exit_idle", Call, "answers, and ends a little later", |asked, _| {
         vec![Deed::say(asked.echo()), Deed::wait(30), Deed::Exit(0)]
     }),

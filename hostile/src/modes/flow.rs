@@ -33,9 +33,12 @@ pub(super) const MODES: &[Mode] = &[
         vec![Deed::Wait(asked.orders.delay), Deed::say(asked.echo()), Deed::Hang]
     }),
     mode("silent", Call, "never answers", |_, _| vec![Deed::Hang]),
-    mode("reply_after_cancel", Cancel, "answers a request once it hears that nobody waits for it", |asked, _| {
-        vec![Deed::say(answer(&asked.message["params"]["requestId"], "too late"))]
-    }),
+    mode(
+        "reply_after_cancel",
+        Cancel,
+        "answers a request once it hears that nobody waits for it",
+        |asked, _| vec![Deed::say(answer(&asked.message["params"]["requestId"], "too late"))],
+    ),
     mode("progress_forever", Call, "reports progress and never comes to an end", |asked, _| {
         let token = asked.message["params"]["_meta"]["progressToken"].clone();
         let progress = json!({ "progressToken": token, "progress": 1, "total": 100 });

@@ -83,7 +83,9 @@ fn surroundings() -> String {
     let names: Vec<String> =
         std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
     let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let pipes = open.filter_map(|it| fs::read_link(it.path()).ok()).filter(|it| it.starts_with("/"));
+    let pipes = open
+        .filter_map(|it| fs::read_link(it.path()).ok())
+        .filter(|it| it.starts_with("/") && !it.starts_with("/proc"));
     let pipes: Vec<String> = pipes.map(|it| it.display().to_string()).collect();
     let folder = std::env::current_dir().map(|it| it.display().to_string()).unwrap_or_default();
     json!({ "env": names, "files": pipes, "folder": folder }).to_string()

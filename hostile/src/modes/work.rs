@@ -35,7 +35,8 @@ pub(super) const MODES: &[Mode] = &[
     }),
     mode("talkative", Call, "reports, logs and complains on stderr before it answers", |asked, _| {
         let token = &asked.message["params"]["_meta"]["progressToken"];
-        let progress = notification("notifications/progress", json!({ "progressToken": token, "progress": 1 }));
+        let progress =
+            notification("notifications/progress", json!({ "progressToken": token, "progress": 1 }));
         let log = notification("notifications/message", json!({ "level": "warning", "data": "careful" }));
         let words = b"a line on stderr\n";
         let talk = Deed::Talk(words.to_vec(), words.len() as u64);

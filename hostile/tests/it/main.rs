@@ -2,7 +2,7 @@
 
 mod matrix;
 mod proxy;
-mod surroundings;
 mod runtime;
 mod soak;
+mod surroundings;
 mod trial;

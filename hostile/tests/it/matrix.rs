@@ -49,7 +49,8 @@ fn the_page_is_of_this_matrix() {
 
 /// For whoever wants to look closer: one line of JSON for each row.
 fn keep(tried: &Tried) {
-    let lines: Vec<String> = tried.iter().filter_map(|(_, report)| serde_json::to_string(report).ok()).collect();
+    let lines: Vec<String> =
+        tried.iter().filter_map(|(_, report)| serde_json::to_string(report).ok()).collect();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.jsonl");
     fs::write(file, lines.join("\n")).expect("the reports are kept");
 }

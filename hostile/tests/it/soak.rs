@@ -12,7 +12,10 @@ use books::{Books, Seen};
 use hostile::orders::Transport;
 use serde_json::json;
 use std::{
-    sync::{Arc, atomic::{AtomicU64, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 use tokio::task::JoinSet;
@@ -68,7 +71,12 @@ async fn soak(transport: Transport) {
     let ends = books.ends + if transport == Transport::Stdio { 0 } else { restarts };
     println!("{}", books.line(transport, &seen, ends, restarts, begun.elapsed()));
     let wrong = books.compare(&seen, TIMEOUT + LENIENCE);
-    assert!(wrong.is_empty(), "{} violations, of which the first: {:?}", wrong.len(), &wrong[..wrong.len().min(10)]);
+    assert!(
+        wrong.is_empty(),
+        "{} violations, of which the first: {:?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(10)]
+    );
     assert_eq!(seen.len() as u64, calls);
     assert!(ends * 50 >= calls, "{ends} kills and resets are too few");
 }

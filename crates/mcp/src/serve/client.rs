@@ -150,6 +150,11 @@ impl Client {
         self.terms.capabilities.member(capability).is_some()
     }
 
+    /// Whether the client wants to know how far the request has got.
+    pub fn wants_progress(&self) -> bool {
+        self.progress_token.is_some()
+    }
+
     /// Tells how far the request has got, if the client wants to know.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.progress_token else { return };

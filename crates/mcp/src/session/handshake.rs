@@ -61,7 +61,11 @@ pub(super) async fn agree(opener: &dyn Opener, options: &Options) -> Result<Agre
     let mut attempt = Attempt::open(opener, options, deadline).await?;
     let mut hint = options.era;
     loop {
-        match attempt.settle(hint).await {
+        let settled = tokio::select! {
+            settled = attempt.settle(hint) => settled,
+            () = options.over() => Err(Failure::closed(Sent::No, Arc::new(Goodbye::because("we left")))),
+        };
+        match settled {
             Ok(Evidence::Modern(terms) | Evidence::Initialized(terms)) => {
                 return attempt.seal(terms).await;
             }

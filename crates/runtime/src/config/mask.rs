@@ -154,7 +154,10 @@ fn lines_that_tell(source: &str) -> impl Iterator<Item = Place> + '_ {
         let line_start = start;
         start += line.len();
         let (key, _) = line.split_once(':')?;
-        let tells = key.split(|c: char| !is_word(c)).any(|it| it.len() > 3 && sounds_secret(it));
+        // A header that has slipped out of `headers` is in no place that is known.
+        let tells = key
+            .split(|c: char| !is_word(c))
+            .any(|it| it.len() > 3 && (sounds_secret(it) || is_custom_header(it)));
         tells.then(|| Place::new(line_start + key.len() + 1, line_start + line.trim_end().len()))
     })
 }
@@ -295,10 +298,10 @@ mod tests {
 
     #[test]
     fn strikes_out_less_where_places_are_known() {
-        let source = "headers: {X: ${TOKEN:-y}}\nMY_TOKEN: abc\na: {token: x}";
+        let source = "headers: {X: ${TOKEN:-y}}\nMY_TOKEN: abc\nX-Slipped: abc\na: {token: x}";
         let mask = Mask::new(source, &[], false);
         let text = mask.quote(source, Place::new(0, source.len())).text;
-        assert_eq!(text, "headers: {X: ${TOKEN:-y}}\nMY_TOKEN: ***\na: {token: x}");
+        assert_eq!(text, "headers: {X: ${TOKEN:-y}}\nMY_TOKEN: ***\nX-Slipped: ***\na: {token: x}");
     }
 
     #[test]

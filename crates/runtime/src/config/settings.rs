@@ -38,7 +38,8 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
         let RawSettings { grants, breaker, calls } = RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
-        let breaker = breaker.map_or(Some(BreakerPolicy::default()), |it| self::breaker(it, &mut diagnostics));
+        let breaker =
+            breaker.map_or(Some(BreakerPolicy::default()), |it| self::breaker(it, &mut diagnostics));
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
         let (repeatable, idle_stop) = calls?;
         Some(Settings { grants: grants?, breaker: breaker?, repeatable, idle_stop })
@@ -66,7 +67,9 @@ fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy>
     let threshold = reader.count("failure_threshold", failure_threshold, u64::from(u32::MAX));
     Some(BreakerPolicy {
         failure_threshold: threshold.and_then(|it| it.try_into().ok()).unwrap_or(usual.failure_threshold),
-        recovery_timeout: reader.seconds("recovery_timeout", recovery_timeout).unwrap_or(usual.recovery_timeout),
+        recovery_timeout: reader
+            .seconds("recovery_timeout", recovery_timeout)
+            .unwrap_or(usual.recovery_timeout),
     })
 }
 

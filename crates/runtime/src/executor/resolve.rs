@@ -74,7 +74,10 @@ fn unknown(name: &str, catalog: &Catalog) -> Arc<Fault> {
     let everyone: Vec<&Page> = catalog.pages.iter().collect();
     let same: Vec<&str> = catalog.tools_called(name).map(|it| it.name.as_str()).collect();
     if !same.is_empty() {
-        return not_found(format!("several servers have a tool '{name}'"), format!("say which: {}", same.join(", ")));
+        return not_found(
+            format!("several servers have a tool '{name}'"),
+            format!("say which: {}", same.join(", ")),
+        );
     }
     if let Some(fault) = silent(if pointed.is_empty() { &everyone } else { &pointed }) {
         return fault;

@@ -4,7 +4,7 @@ use super::Keep;
 use crate::{
     Fault, FaultKind,
     config::Lifecycle,
-    upstream::{Live, Upstream},
+    upstream::{Live, Upstream, Visit},
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time;
@@ -21,13 +21,14 @@ impl Keep {
     /// Begins to connect.
     pub(super) fn attempt(&self) -> Attempt {
         let (upstream, board, consent) = (self.upstream.clone(), self.board.clone(), self.consent.clone());
-        let stale = self.stale.clone();
+        let (stale, stop) = (self.stale.clone(), self.stop.clone());
         board.wanted();
         Box::pin(async move {
-            let era = board.standing().0.era;
             let mut tried = 0;
             let fault = loop {
-                let fault = match upstream.visit(consent.clone(), Some(board.clone()), era).await {
+                let era = board.standing().0.era;
+                let visit = Visit { witness: Some(board.clone()), era, quit: Some(stop.clone()) };
+                let fault = match upstream.visit(consent.clone(), visit).await {
                     Ok(live) => {
                         let sessions = board.opened(live.session.terms(), live.took);
                         // A server that was started again may offer something else than before.
@@ -39,7 +40,7 @@ impl Keep {
                     Err(fault) => fault,
                 };
                 tried += 1;
-                if tried == TRIES || !may_pass(&upstream, &fault) {
+                if tried == TRIES || *stop.borrow() || !may_pass(&upstream, &fault) {
                     break Arc::new(fault);
                 }
                 time::sleep(pause(tried)).await;
@@ -53,7 +54,9 @@ impl Keep {
 
 /// Whether the same try may work a moment later.
 fn may_pass(upstream: &Upstream, fault: &Fault) -> bool {
-    upstream.source().endpoint.is_remote() && fault.kind == FaultKind::Connection && matches!(fault.status, None | Some(502..=504))
+    upstream.source().endpoint.is_remote()
+        && fault.kind == FaultKind::Connection
+        && matches!(fault.status, None | Some(502..=504))
 }
 
 /// Longer each time, and never the same for two who were cut off together.

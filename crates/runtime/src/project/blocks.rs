@@ -20,7 +20,9 @@ pub fn content_blocks(blocks: &[Item<Block>]) -> Value {
             Item::Good(Block::Link { uri, mime_type, .. }) => {
                 json!({ "type": "binary", "data": "", "mime_type": mime_type, "uri": uri })
             }
-            Item::Odd(raw, why) => json!({ "type": "unknown", "reason": why, "raw": raw.decode_or_default::<Value>() }),
+            Item::Odd(raw, why) => {
+                json!({ "type": "unknown", "reason": why, "raw": raw.decode_or_default::<Value>() })
+            }
         })
         .collect()
 }

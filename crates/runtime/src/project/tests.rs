@@ -157,7 +157,10 @@ fn the_result_of_a_tool() {
     assert_eq!(refusal["error"]["type"], "ToolError");
     assert_eq!(refusal["error"]["message"], "no todo has the id 7");
     let failure = &tool_result(&failed(FaultKind::Timeout))["error"];
-    assert_eq!((&failure["type"], &failure["phase"], &failure["sent"]), (&json!("MCPTimeoutError"), &json!("call"), &json!("unknown")));
+    assert_eq!(
+        (&failure["type"], &failure["phase"], &failure["sent"]),
+        (&json!("MCPTimeoutError"), &json!("call"), &json!("unknown"))
+    );
 }
 
 #[test]

@@ -137,8 +137,8 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn scratch() -> TempDir {
-        let scratch = TempDir::new().unwrap();
-        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let scratch = TempDir::new().expect("a folder");
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o700)).expect("it is ours");
         scratch
     }
 

@@ -3,6 +3,8 @@
 //! It has no test harness, because it is both: with `be` as its first word it is a host, with `idle SECONDS` it measures
 //! one, and otherwise it runs its tests, or those whose names contain one of the words.
 
+#![cfg_attr(target_os = "linux", expect(clippy::print_stdout, reason = "it talks to whoever started it"))]
+
 #[cfg(target_os = "linux")]
 mod be;
 #[cfg(target_os = "linux")]

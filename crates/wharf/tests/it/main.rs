@@ -14,6 +14,7 @@ mod login;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(unix)]
+mod serve;
 mod servers;
 mod tidy;
 #[cfg(unix)]

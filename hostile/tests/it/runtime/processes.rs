@@ -7,8 +7,12 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::{runtime, task::JoinSet, time::Instant};
-use wharf_runtime::{Event, Happening, Handle, Observer, Tuning};
+use tokio::{
+    runtime,
+    task::JoinSet,
+    time::{self, Instant},
+};
+use wharf_runtime::{Event, Handle, Happening, Observer, Tuning};
 
 /// A server notes what it does in the folder of its rig.
 const LEDGER: &str = "--ledger $FOLDER/ledger";
@@ -18,6 +22,21 @@ fn workers(rig: &Rig) -> BTreeSet<String> {
     let ledger = fs::read_to_string(rig.folder.path().join("ledger")).unwrap_or_default();
     let done = ledger.lines().filter(|it| it.starts_with("exec "));
     done.filter_map(|it| it.split(' ').nth(2)).map(str::to_owned).collect()
+}
+
+fn tasks() -> usize {
+    runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+/// How many tasks there are more than before. One that has just been joined is counted for a moment longer.
+async fn left_of(before: usize) -> usize {
+    for _ in 0..100 {
+        if tasks() == before {
+            break;
+        }
+        time::sleep(Duration::from_millis(10)).await;
+    }
+    tasks() - before
 }
 
 async fn at_once(handle: &Handle, tool: &'static str, count: usize) -> BTreeMap<String, usize> {
@@ -60,7 +79,6 @@ async fn a_transient_server_lives_for_one_call() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_when_a_runtime_is_shut_down_with_a_thousand_calls_out() {
-    let tasks = || runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     let line = format!("{LEDGER} --mode silent");
     let rig = Rig::start(&[Entry::Stdio("it", &line, ""), Entry::Stdio("other", "", "")], Tuning::default());
@@ -69,7 +87,7 @@ async fn nothing_is_left_when_a_runtime_is_shut_down_with_a_thousand_calls_out()
     let mut calls = JoinSet::new();
     calls.spawn(async move { at_once(&handle, "it__echo", 1_000).await });
     while rig.handle.sources()[0].unanswered < 1_000 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        time::sleep(Duration::from_millis(5)).await;
     }
     let begun = Instant::now();
     let grace = Duration::from_secs(1);
@@ -79,7 +97,27 @@ async fn nothing_is_left_when_a_runtime_is_shut_down_with_a_thousand_calls_out()
     let tally = calls.join_all().await.remove(0);
     assert_eq!(tally, BTreeMap::from([("MCPError call unknown".to_owned(), 1_000)]));
     assert_eq!(rig.mark.leftovers().await, 0);
-    assert_eq!(tasks(), before);
+    assert_eq!(left_of(before).await, 0);
+}
+
+/// Also of servers that are still starting: one that takes its time, one that never says anything, one for one call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_when_a_runtime_is_shut_down_while_servers_start() {
+    let before = tasks();
+    let rig = Rig::start(
+        &[
+            Entry::Stdio("slow", "--mode slow_start --delay 60000", ""),
+            Entry::Stdio("mute", "--mode init_silent --era legacy", ""),
+            Entry::Stdio("brief", "--mode init_silent --era legacy", "lifecycle: transient"),
+        ],
+        Tuning::default(),
+    );
+    while !rig.handle.sources().iter().all(|it| it.standing.pid.is_some()) {
+        time::sleep(Duration::from_millis(5)).await;
+    }
+    rig.runtime.shutdown(Duration::ZERO).await;
+    assert_eq!(left_of(before).await, 0);
+    assert_eq!(rig.mark.leftovers().await, 0);
 }
 
 #[derive(Default)]
@@ -110,7 +148,9 @@ async fn an_observer_hears_what_a_process_says_and_how_it_ends() {
     assert_eq!(rig.call("dies__echo", "n").await, "MCPConnectionError call unknown");
     rig.runtime.shutdown(Duration::ZERO).await;
     let heard = ear.0.lock().expect("nobody panics with it").clone();
-    let place = |said: &str| heard.iter().position(|it| it == said).unwrap_or_else(|| panic!("no `{said}` in {heard:?}"));
+    let place = |said: &str| {
+        heard.iter().position(|it| it == said).unwrap_or_else(|| panic!("no `{said}` in {heard:?}"))
+    };
     assert!(place("progress 1") < place("call success"));
     place("log warning \"careful\"");
     place("stderr a line on stderr");

@@ -55,7 +55,14 @@ impl Books {
     }
 
     /// One line of the table.
-    pub(super) fn line(&self, by: Transport, seen: &[Seen], ends: u64, restarts: u64, took: Duration) -> String {
+    pub(super) fn line(
+        &self,
+        by: Transport,
+        seen: &[Seen],
+        ends: u64,
+        restarts: u64,
+        took: Duration,
+    ) -> String {
         let mut tally: BTreeMap<&str, u64> = BTreeMap::new();
         for it in seen {
             let told = if it.told.starts_with("ok ") { "ok" } else { &it.told };

@@ -60,7 +60,13 @@ fn ledger(folder: &Path) -> PathBuf {
     folder.join("ledger")
 }
 
-async fn keep(line: String, mut server: Child, ledger: PathBuf, every: u64, mut over: watch::Receiver<bool>) -> u64 {
+async fn keep(
+    line: String,
+    mut server: Child,
+    ledger: PathBuf,
+    every: u64,
+    mut over: watch::Receiver<bool>,
+) -> u64 {
     let (mut restarts, mut next) = (0, every);
     loop {
         tokio::select! {

@@ -8,12 +8,7 @@ const WORKING: &[Phase] = &[Phase::Listing, Phase::Request];
 
 pub(super) const TABLE: &[KnownCause] = &[
     // Before anything is started.
-    row(
-        "breaker-open",
-        On::All,
-        &[Cause("is resting")],
-        "it failed several times in a row; `wharf doctor` asks it anew",
-    ),
+    row("breaker-open", On::All, &[Cause("is resting")], "`wharf doctor` says what is wrong with `{name}`"),
     row(
         "no-scratch",
         On::Process,

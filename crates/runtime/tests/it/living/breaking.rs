@@ -1,9 +1,6 @@
 //! The breaker around a source: when it rests, what it costs, how it comes back.
 
-use super::{
-    first_calls::at_once,
-    rig::Rig,
-};
+use super::{first_calls::at_once, rig::Rig};
 use serde_json::json;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time;

@@ -55,8 +55,9 @@ async fn what_has_not_changed_goes_on_and_so_do_calls_of_what_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn many_plans_at_once_leave_the_last() {
     let rig = Rig::start(&plan(&[("s0", "")]), Puppet::default(), Tuning::default());
+    let ground = ground(&rig.puppet);
     for number in 1..=100 {
-        rig.runtime.apply(&plan(&[(&format!("s{number}"), "")]), &ground(&rig.puppet));
+        rig.runtime.apply(&plan(&[(&format!("s{number}"), "")]), &ground);
     }
     let catalog = rig.handle.settled().await;
     assert!(catalog.tools.iter().all(|it| it.source == "s100"), "{:?}", catalog.tools);

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -42,7 +43,9 @@ struct State {
     /// How long it takes to start.
     start: Mutex<Duration>,
     tools: Mutex<Option<Vec<Value>>>,
-    heard: watch::Sender<Vec<(Instant, Value)>>,
+    heard: Mutex<Vec<(Instant, Value)>>,
+    /// How much of each method there is in `heard`.
+    counts: watch::Sender<HashMap<String, usize>>,
     lines: Mutex<Vec<mpsc::UnboundedSender<String>>>,
     connections: Mutex<JoinSet<()>>,
 }
@@ -79,13 +82,13 @@ impl Puppet {
 
     /// Everything of this method that it was sent, and when.
     pub(crate) fn heard(&self, method: &str) -> Vec<(Instant, Value)> {
-        self.0.heard.borrow().iter().filter(|(_, it)| it["method"] == method).cloned().collect()
+        locked(&self.0.heard).iter().filter(|(_, it)| it["method"] == method).cloned().collect()
     }
 
     /// Waits until it was sent so many of this method.
     pub(crate) async fn hears(&self, method: &str, count: usize) {
-        let enough = |all: &Vec<(Instant, Value)>| all.iter().filter(|(_, it)| it["method"] == method).count() >= count;
-        self.0.heard.subscribe().wait_for(enough).await.expect("the puppet is there");
+        let enough = |counts: &HashMap<String, usize>| counts.get(method).is_some_and(|it| *it >= count);
+        self.0.counts.subscribe().wait_for(enough).await.expect("the puppet is there");
     }
 
     async fn serve(self, stream: DuplexStream) {
@@ -100,7 +103,7 @@ impl Puppet {
                 line = asked.next_line() => {
                     let Ok(Some(line)) = line else { return };
                     let message: Value = serde_json::from_str(&line).expect("JSON");
-                    self.0.heard.send_modify(|it| it.push((Instant::now(), message.clone())));
+                    self.hear(&message);
                     if message["params"]["name"] == "die" {
                         return;
                     }
@@ -120,6 +123,12 @@ impl Puppet {
                 Some(_) = later.join_next() => {}
             }
         }
+    }
+
+    fn hear(&self, message: &Value) {
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        locked(&self.0.heard).push((Instant::now(), message.clone()));
+        self.0.counts.send_modify(|it| *it.entry(method).or_default() += 1);
     }
 
     /// What it says, and how long after.
@@ -157,14 +166,19 @@ fn called(message: &Value) -> Vec<(Duration, Value)> {
     match params["name"].as_str().unwrap_or_default() {
         "silent" => Vec::new(),
         "error" => vec![(Duration::ZERO, error(id, -32000))],
-        "refuse" => vec![(Duration::ZERO, result(json!({ "content": text("no")["content"], "isError": true })))],
+        "refuse" => {
+            vec![(Duration::ZERO, result(json!({ "content": text("no")["content"], "isError": true })))]
+        }
         "slow" => vec![(pause, echo)],
         "big" => vec![(Duration::ZERO, result(text(&"x".repeat(number("bytes") as usize))))],
         "progress" => {
             let times = number("times") as u32;
             let step = |at: u32| {
                 let params = json!({ "progressToken": params["_meta"]["progressToken"], "progress": at });
-                (pause * at, json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }))
+                (
+                    pause * at,
+                    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }),
+                )
             };
             (1..=times).map(step).chain([(pause * (times + 1), echo)]).collect()
         }

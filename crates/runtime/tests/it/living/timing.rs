@@ -18,9 +18,21 @@ async fn progress_moves_the_end_of_a_call_but_not_for_ever() {
         ("it__slow", json!({ "ms": 1_900, "nonce": "a" }), None, "ok a", 1),
         ("it__slow", json!({ "ms": 2_100, "nonce": "b" }), None, "MCPTimeoutError call unknown", 2),
         ("it__progress", json!({ "ms": 1_500, "times": 3, "nonce": "c" }), None, "ok c", 6),
-        ("it__progress", json!({ "ms": 1_500, "times": 9, "nonce": "d" }), None, "MCPTimeoutError call unknown", 7),
+        (
+            "it__progress",
+            json!({ "ms": 1_500, "times": 9, "nonce": "d" }),
+            None,
+            "MCPTimeoutError call unknown",
+            7,
+        ),
         ("it__slow", json!({ "ms": 9_000, "nonce": "e" }), Some(10), "ok e", 9),
-        ("it__progress", json!({ "ms": 500, "times": 9, "nonce": "f" }), Some(3), "MCPTimeoutError call unknown", 3),
+        (
+            "it__progress",
+            json!({ "ms": 500, "times": 9, "nonce": "f" }),
+            Some(3),
+            "MCPTimeoutError call unknown",
+            3,
+        ),
     ];
     for (tool, arguments, within, expected, seconds) in steps {
         let begun = Instant::now();
@@ -39,7 +51,8 @@ async fn a_caller_waits_no_longer_for_a_start_than_for_an_answer() {
         let rig = Rig::one(keys, Tuning::default());
         rig.puppet.start_slowly(Duration::from_secs(20));
         let begun = Instant::now();
-        let call = Call::new("it__echo").arguments(json!({ "nonce": "early" })).within(Duration::from_secs(3));
+        let call =
+            Call::new("it__echo").arguments(json!({ "nonce": "early" })).within(Duration::from_secs(3));
         assert_eq!(told(&rig.handle.call(call).await), "MCPTimeoutError admit no", "{keys}");
         assert_eq!(begun.elapsed(), Duration::from_secs(3), "{keys}");
         assert_eq!(rig.call("it__echo", json!({ "nonce": "late" })).await, "ok late", "{keys}");

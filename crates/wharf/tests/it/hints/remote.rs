@@ -46,7 +46,7 @@ pub(super) const CASES: &[Case] = &[
     case!("certificate", "certificate", "websocket", "wss://127.0.0.1:{tls}/ws"),
     case!("no-tls-there", "could not connect", "http", "https://127.0.0.1:{far}/400"),
     case!("no-tls-there", "could not connect", "websocket", "wss://127.0.0.1:{far}/400"),
-    case!("tls-there", "broke", "http", "http://127.0.0.1:{tls}/mcp"),
+    case!("tls-there", "invalid HTTP version", "http", "http://127.0.0.1:{tls}/mcp"),
     case!("slow-far-start", "in time", "http, connect_timeout: 1", "http://127.0.0.1:{far}/never"),
     case!("slow-far-start", "in time", "websocket, connect_timeout: 1", "ws://127.0.0.1:{far}/never"),
     case!("hung-up", "broke", "http", "http://127.0.0.1:{hangs}/mcp"),

@@ -1,0 +1,26 @@
+//! `wharf stdio`: every tool as one MCP server on our own stdin and stdout.
+
+use crate::{
+    dock::{Dock, interrupted},
+    exit::Exit,
+    gateway::{Gateway, announce},
+};
+use std::time::Duration;
+use wharf_mcp::serve::{Service, over_streams};
+
+/// How long calls that are out may take once the client has left: it will not hear their answers.
+const GRACE: Duration = Duration::from_millis(200);
+
+pub(super) async fn run(dock: Dock) -> Exit {
+    let runtime = dock.start();
+    let handle = runtime.handle();
+    let service = Service::new(Gateway::new(handle.clone()));
+    let exit = tokio::select! {
+        // A client that breaks off is nothing to report.
+        _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,
+        () = announce(service, handle) => Exit::OurBug,
+        exit = interrupted() => exit,
+    };
+    runtime.shutdown(GRACE).await;
+    exit
+}

@@ -1,0 +1,129 @@
+//! How clients come in over a port: connections are accepted, served, and on leaving given a moment to end.
+
+use crate::exit::Exit;
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use wharf_mcp::serve::http::{Body, Guard};
+
+/// How long requests under way may take once we are leaving.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How long a client may take to say what it wants.
+pub(crate) const HEADERS: Duration = Duration::from_secs(10);
+
+/// How long to wait when no more connections can be taken.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// How many connections there may be at once.
+const CONNECTIONS: usize = 10_000;
+
+/// Changes, or rather ends, when we are leaving.
+pub(crate) type Leaving = watch::Receiver<()>;
+
+/// What a connection goes on with when it is no longer HTTP.
+#[derive(Clone, Default)]
+pub(crate) struct Afterwards(Arc<Mutex<Option<Work>>>);
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Afterwards {
+    /// Has this done in place of HTTP.
+    pub(crate) fn go_on_with(&self, work: impl Future<Output = ()> + Send + 'static) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(work));
+    }
+
+    fn take(&self) -> Option<Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Serves everybody who comes to the port, until it is time to leave.
+pub(crate) async fn accept<F>(
+    listener: TcpListener,
+    leave: impl Future<Output = Exit>,
+    serve: impl Fn(TcpStream, Leaving) -> F,
+) -> Exit
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (tell, leaving) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut leave = pin!(leave);
+    let exit = loop {
+        tokio::select! {
+            exit = &mut leave => break exit,
+            accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    // Without it every answer would wait for a timer.
+                    let _ = stream.set_nodelay(true);
+                    connections.spawn(serve(stream, leaving.clone()));
+                }
+                // Too many are open, or one left before it was let in.
+                Err(_) => sleep(MOMENT).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    };
+    drop((listener, tell));
+    let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    connections.shutdown().await;
+    exit
+}
+
+/// Answers the requests of one connection, and goes on with what they leave to be done.
+pub(crate) async fn over_http<F>(
+    stream: TcpStream,
+    mut leaving: Leaving,
+    respond: impl Fn(Request<Incoming>) -> F + Send,
+) where
+    F: Future<Output = Response<Body>> + Send,
+{
+    let afterwards = Afterwards::default();
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(afterwards.clone());
+        let response = respond(request);
+        async { Ok::<_, Infallible>(response.await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    {
+        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        let mut connection = pin!(connection);
+        // A client that breaks off is nothing to report.
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            _ = leaving.changed() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        }
+    }
+    if let Some(work) = afterwards.take() {
+        tokio::select! {
+            () = work => {}
+            _ = leaving.changed() => {}
+        }
+    }
+}
+
+/// On loopback, a page of a stranger must not come in by a name of its own for this machine. Elsewhere the operator has
+/// opened the door, and the machine may have any name.
+pub(crate) fn guard(listener: &TcpListener) -> Guard {
+    let address: Option<IpAddr> = listener.local_addr().ok().map(|it| it.ip());
+    let is_open = address.is_some_and(|it| !it.is_loopback());
+    Guard { hosts: if is_open { vec!["*".to_owned()] } else { Vec::new() }, ..Guard::default() }
+}

@@ -1,0 +1,85 @@
+//! What goes wrong on the way, as a problem document (RFC 9457).
+
+use super::document;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::json;
+use std::time::Duration;
+use wharf_mcp::serve::http::Body;
+use wharf_runtime::{Fault, FaultKind};
+
+/// A request that cannot be answered.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    kind: &'static str,
+    detail: String,
+    hint: Option<String>,
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
+    allow: Option<&'static str>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        let (hint, request_id, retry_after, allow) = (None, None, None, None);
+        Problem { status, kind: "about:blank", detail: detail.into(), hint, request_id, retry_after, allow }
+    }
+
+    pub(super) fn unauthorized() -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, "this needs a token")
+            .hint("send `Authorization: Bearer TOKEN`; `wharf serve` says where its token is")
+    }
+
+    pub(super) fn not_allowed(allow: &'static str) -> Problem {
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("only {allow} is possible here"));
+        Problem { allow: Some(allow), ..problem }
+    }
+
+    /// The one place where a fault becomes a status of HTTP.
+    pub(super) fn of(fault: &Fault, request_id: Option<&str>) -> Problem {
+        let status = match fault.kind {
+            FaultKind::ToolNotFound | FaultKind::Quarantined => StatusCode::NOT_FOUND,
+            FaultKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
+            FaultKind::Resting | FaultKind::Closing => StatusCode::SERVICE_UNAVAILABLE,
+            FaultKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            FaultKind::Connection | FaultKind::Protocol | FaultKind::Abandoned => StatusCode::BAD_GATEWAY,
+        };
+        Problem {
+            kind: fault.kind.as_str(),
+            hint: fault.hint.clone(),
+            request_id: request_id.map(str::to_owned),
+            retry_after: fault.retry_after,
+            ..Problem::new(status, fault.message())
+        }
+    }
+
+    pub(super) fn hint(self, hint: impl Into<String>) -> Problem {
+        Problem { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<Problem> for Response<Body> {
+    fn from(problem: Problem) -> Response<Body> {
+        let Problem { status, kind, detail, hint, request_id, retry_after, allow } = problem;
+        let body = json!({
+            "type": kind,
+            "title": status.canonical_reason(),
+            "status": status.as_u16(),
+            "detail": detail,
+            "hint": hint,
+            "request_id": request_id,
+        });
+        let mut response = document(status, "application/problem+json", body.to_string());
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"wharf\""));
+        }
+        if let Some(wait) = retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
+        }
+        if let Some(allow) = allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        response
+    }
+}

@@ -1,0 +1,67 @@
+//! MCP over a WebSocket: the connection goes on as one once its request has been answered.
+
+use super::problem::Problem;
+use crate::{door::Afterwards, gateway::Gateway};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        handshake::derive_accept_key,
+        protocol::{Role, WebSocketConfig},
+    },
+};
+use wharf_mcp::serve::{Service, http::Body, over_websocket};
+
+/// The longest message that a client may send.
+const LONGEST: usize = 4 << 20;
+
+pub(super) fn upgrade(mut request: Request<Incoming>, service: Service<Gateway>) -> Response<Body> {
+    let Some(accept) = accept_key(request.headers()) else {
+        let problem = Problem::new(StatusCode::UPGRADE_REQUIRED, "this is the door for WebSockets");
+        return problem.hint("MCP over HTTP is at `/mcp`").into();
+    };
+    let Some(afterwards) = request.extensions().get::<Afterwards>().cloned() else {
+        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection cannot go on").into();
+    };
+    let wants_protocol = request.headers().contains_key(header::SEC_WEBSOCKET_PROTOCOL);
+    let upgraded = hyper::upgrade::on(&mut request);
+    let parts = Arc::new(request.into_parts().0);
+    afterwards.go_on_with(async move {
+        let Ok(upgraded) = upgraded.await else { return };
+        let config = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
+        let stream = TokioIo::new(upgraded);
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        over_websocket(service, Some(parts), socket).await;
+    });
+    switching(accept, wants_protocol)
+}
+
+fn switching(accept: HeaderValue, wants_protocol: bool) -> Response<Body> {
+    let mut response = Response::new(Empty::<Bytes>::new().boxed_unsync());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if wants_protocol {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("mcp"));
+    }
+    response
+}
+
+/// What shows the client that we mean it; nothing if it does not ask for a WebSocket.
+fn accept_key(headers: &HeaderMap) -> Option<HeaderValue> {
+    let is = |name, wanted: &str| {
+        let value = headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
+        value.is_some_and(|it| it.split(',').any(|it| it.trim().eq_ignore_ascii_case(wanted)))
+    };
+    let asks = is(header::UPGRADE, "websocket") && is(header::CONNECTION, "upgrade");
+    let key =
+        headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| asks && is(header::SEC_WEBSOCKET_VERSION, "13"))?;
+    derive_accept_key(key.as_bytes()).parse().ok()
+}

@@ -1,0 +1,41 @@
+//! The one place where a fault becomes an error of JSON-RPC.
+
+use serde_json::json;
+use wharf_mcp::RpcError;
+use wharf_runtime::{Fault, FaultKind, sent_word};
+
+/// What SDKs call a closed connection.
+const CONNECTION: i64 = -32000;
+
+/// What SDKs call a timeout.
+const TIMEOUT: i64 = -32001;
+
+/// There is no such resource.
+const NO_RESOURCE: i64 = -32002;
+
+/// A fault, for a client of ours. An error that the server itself answered with is passed on as it came.
+pub(super) fn rpc_error(fault: &Fault) -> RpcError {
+    if let Some(error) = &fault.rpc {
+        return error.clone();
+    }
+    let code = match fault.kind {
+        FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Arguments => RpcError::INVALID_PARAMS,
+        FaultKind::Connection | FaultKind::Resting | FaultKind::Closing => CONNECTION,
+        FaultKind::Timeout => TIMEOUT,
+        FaultKind::Protocol | FaultKind::Abandoned => RpcError::INTERNAL,
+    };
+    let data = json!({
+        "type": fault.kind.as_str(),
+        "source": fault.source,
+        "hint": fault.hint,
+        "phase": fault.phase.as_str(),
+        "sent": sent_word(fault.sent),
+        "retry_after": fault.retry_after.map(|it| it.as_secs_f64().ceil()),
+    });
+    RpcError { data: Some(data.into()), ..RpcError::new(code, fault.message()) }
+}
+
+pub(super) fn no_resource(uri: &str) -> RpcError {
+    let data = json!({ "uri": uri });
+    RpcError { data: Some(data.into()), ..RpcError::new(NO_RESOURCE, "no source has this resource") }
+}

@@ -1,0 +1,77 @@
+//! The lists of a catalog, as bytes: written once, sent as often as anybody asks.
+
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use wharf_mcp::Raw;
+use wharf_runtime::{Catalog, catalog::Sourced};
+
+/// The lists of the catalog that was asked for last.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    written: Mutex<Option<Arc<Written>>>,
+}
+
+#[derive(Debug)]
+struct Written {
+    revision: u64,
+    tools: Raw,
+    prompts: Raw,
+    resources: Raw,
+    templates: Raw,
+}
+
+impl Lists {
+    pub(super) fn tools(&self, catalog: &Catalog) -> Raw {
+        self.of(catalog).tools.clone()
+    }
+
+    pub(super) fn prompts(&self, catalog: &Catalog) -> Raw {
+        self.of(catalog).prompts.clone()
+    }
+
+    pub(super) fn resources(&self, catalog: &Catalog) -> Raw {
+        self.of(catalog).resources.clone()
+    }
+
+    pub(super) fn templates(&self, catalog: &Catalog) -> Raw {
+        self.of(catalog).templates.clone()
+    }
+
+    fn of(&self, catalog: &Catalog) -> Arc<Written> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*written {
+            Some(known) if known.revision == catalog.revision => known.clone(),
+            _ => written.insert(Arc::new(Written::of(catalog))).clone(),
+        }
+    }
+}
+
+impl Written {
+    fn of(catalog: &Catalog) -> Written {
+        let tools = catalog.tools.iter().filter(|it| it.quarantined.is_none());
+        let tools = tools.map(|it| renamed(&it.raw, &it.name)).collect();
+        let prompts = catalog.prompts.iter().map(|it| renamed(&it.prompt.raw, &it.name)).collect();
+        Written {
+            revision: catalog.revision,
+            tools: list("tools", tools),
+            prompts: list("prompts", prompts),
+            resources: list("resources", values(&catalog.resources, |it| &it.raw)),
+            templates: list("resourceTemplates", values(&catalog.templates, |it| &it.raw)),
+        }
+    }
+}
+
+/// A definition under its shown name, everything else as its server wrote it.
+fn renamed(raw: &Raw, name: &str) -> Value {
+    let mut definition: Map<String, Value> = raw.decode_or_default();
+    definition.insert("name".to_owned(), json!(name));
+    Value::Object(definition)
+}
+
+fn values<T>(items: &[Sourced<T>], raw: impl Fn(&T) -> &Raw) -> Vec<Value> {
+    items.iter().map(|it| raw(&it.item).decode_or_default()).collect()
+}
+
+fn list(key: &str, items: Vec<Value>) -> Raw {
+    json!({ key: items }).into()
+}

@@ -1,0 +1,230 @@
+//! The gateway, as a newcomer meets it: started without any file, it serves the built-in Todo server.
+
+#![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
+
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    process::{Child, Command, Stdio},
+};
+use tempfile::TempDir;
+use wharf_mcp::{
+    Raw, Request, Session,
+    http::{Client, Endpoint},
+    session::{ClientInfo, EraHint, Options},
+    ws,
+};
+
+/// A running gateway; ended when it is dropped.
+struct Server {
+    child: Child,
+    address: String,
+    token: String,
+    folder: TempDir,
+}
+
+impl Server {
+    /// Started in an empty folder, on a port that it chooses.
+    fn start(args: &[&str]) -> Server {
+        let folder = TempDir::new().expect("a folder");
+        let mut child = wharf(&folder)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut said = BufReader::new(child.stdout.take().expect("its stdout"));
+        let mut lines = || {
+            let mut line = String::new();
+            said.read_line(&mut line).expect("a line");
+            line
+        };
+        let (rest, mcp) = (lines(), lines());
+        let address = mcp.trim().strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp"));
+        let address = address.unwrap_or_else(|| panic!("no address in {rest:?} {mcp:?}")).to_owned();
+        let token = fs::read_to_string(folder.path().join("home/token")).unwrap_or_default();
+        Server { child, address, token, folder }
+    }
+
+    /// One request with the token, as raw as a stranger would send it: the status and the body.
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let token = format!("Authorization: Bearer {}", self.token);
+        self.ask_with(method, path, &[&token, "Content-Type: application/json"], body)
+    }
+
+    fn ask_with(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let host = if headers.iter().any(|it| it.starts_with("Host:")) {
+            String::new()
+        } else {
+            format!("Host: {}\r\n", self.address)
+        };
+        let headers: String = headers.iter().map(|it| format!("{it}\r\n")).collect();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{host}{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    fn terminate(mut self) -> Option<i32> {
+        let pid = self.child.id().cast_signed();
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wharf(folder: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+    command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
+    command
+}
+
+fn options() -> Options {
+    let client = ClientInfo { name: "a newcomer".into(), version: "1".into() };
+    Options { era: EraHint::Auto, ..Options::new(client) }
+}
+
+/// What an MCP client at `/mcp` gets.
+async fn through_mcp(server: &Server, request: Request) -> Value {
+    let url = format!("http://{}/mcp", server.address).parse().expect("a URL");
+    let http = Client::new(std::time::Duration::from_secs(10)).expect("a client");
+    let mut endpoint = Endpoint::new(url, http);
+    let token = format!("Bearer {}", server.token).parse().expect("a header");
+    endpoint.headers.insert("authorization", token);
+    let connected = Session::connect(&endpoint, &options()).await.expect("a session");
+    let answer = connected.session.request(request).await.expect("an answer");
+    drop(connected.session);
+    connected.task.join().await;
+    answer.decode().expect("JSON")
+}
+
+#[tokio::test]
+async fn the_first_five_minutes() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ask_with("GET", "/health", &[], None), (200, json!({ "status": "ok" })));
+    assert_eq!(server.ask_with("GET", "/ready", &[], None), (200, json!({ "status": "ready" })));
+
+    let body = json!({ "arguments": { "title": "Buy milk" }, "request_id": "first" });
+    let (status, created) = server.ask("POST", "/api/v1/tools/todo:create_todo/call", Some(&body));
+    assert_eq!((status, &created["success"], &created["request_id"]), (200, &json!(true), &json!("first")));
+    assert_eq!(created["structured_content"]["title"], "Buy milk");
+
+    let listed = through_mcp(&server, Request::call_tool("todo__list_todos", None)).await;
+    assert_eq!(listed["structuredContent"]["todos"][0]["title"], "Buy milk");
+    let tools = through_mcp(&server, Request::new("tools/list")).await;
+    let names: Vec<&Value> = tools["tools"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// Method, path, headers, body, status: what strangers and mistakes are answered with.
+#[tokio::test]
+async fn every_request_is_answered_for_what_it_is() {
+    let server = Server::start(&[]);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let lower = format!("Authorization: bearer {}", server.token);
+    let json_body = "Content-Type: application/json";
+    let call = "/api/v1/tools/todo:create_todo/call";
+    let with_token: &[&str] = &[&token, json_body];
+    let cases: &[(&str, &str, &[&str], Option<Value>, u16)] = &[
+        ("GET", "/api/v1/tools", &[], None, 401),
+        ("GET", "/api/v1/tools?token=x", &[], None, 401),
+        ("GET", "/api/v1/tools", &["Authorization: Bearer wrong"], None, 401),
+        ("GET", "/api/v1/tools", &["Authorization: Bearer "], None, 401),
+        ("GET", "/api/v1/tools", &[&lower], None, 401),
+        ("GET", "/api/v1/tools", &[&token, &token], None, 400),
+        ("POST", "/mcp", &[json_body], Some(json!({})), 401),
+        ("GET", "/ws", &[], None, 401),
+        ("GET", "/sse", &[], None, 401),
+        ("GET", "/api/v1/tools", &[&token, "Host: evil.com"], None, 403),
+        ("GET", "/api/v1/tools", &[&token, "Host: localhost.evil.com"], None, 403),
+        ("GET", "/api/v1/tools", &[&token, "Host: localhost", "Host: localhost"], None, 400),
+        ("GET", "/api/v1/tools", &[&token, "Origin: http://evil.com"], None, 403),
+        ("GET", "/api/v1/tools", &[&token, "Origin: null"], None, 403),
+        ("GET", "/health", &["Origin: http://evil.com"], None, 403),
+        ("GET", "/api/v1/tools/nope", with_token, None, 404),
+        ("GET", "/api/v1/nothing", with_token, None, 404),
+        ("GET", "/api/v1/../../etc/passwd", with_token, None, 404),
+        ("DELETE", "/api/v1/tools", with_token, None, 405),
+        ("GET", call, with_token, None, 405),
+        ("GET", "/ws", with_token, None, 426),
+        ("POST", "/api/v1/tools/nope/call", with_token, Some(json!({})), 404),
+        ("POST", call, &[&token, "Content-Type: text/plain"], Some(json!({})), 415),
+        ("POST", call, &[&token], Some(json!({})), 415),
+        ("POST", call, &[&token, json_body, "Content-Encoding: gzip"], Some(json!({})), 415),
+        ("POST", call, with_token, Some(json!([])), 400),
+        ("POST", call, with_token, Some(json!({ "arguments": [] })), 400),
+        ("POST", call, with_token, Some(json!({ "arguments": {} })), 422),
+        ("POST", call, with_token, Some(json!({ "arguments": { "title": 7 } })), 422),
+        ("POST", call, with_token, Some(json!({ "arguments": { "title": "x" }, "timeout": -1 })), 400),
+        ("POST", call, with_token, Some(json!({ "arguments": { "title": "x" }, "timeout": 1e300 })), 400),
+        ("POST", call, with_token, Some(json!({ "arguments": { "title": "x".repeat(5 << 20) } })), 413),
+        ("POST", "/api/v1/connections/nope/restart", with_token, Some(json!({})), 404),
+        ("POST", "/api/v1/breakers/todo/reset", with_token, Some(json!({})), 200),
+    ];
+    for (method, path, headers, body, expected) in cases {
+        let (status, answer) = server.ask_with(method, path, headers, body.as_ref());
+        assert_eq!(status, *expected, "{method} {path} {headers:?}: {answer}");
+        if status >= 400 && !path.starts_with("/mcp") {
+            assert!(answer["detail"].is_string(), "{method} {path}: {answer}");
+        }
+    }
+    let delete = json!({ "arguments": { "todo_id": 99 } });
+    let (status, refused) = server.ask("POST", "/api/v1/tools/todo:delete_todo/call", Some(&delete));
+    assert_eq!((status, &refused["success"], &refused["is_error"]), (200, &json!(false), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_websocket_is_a_door_too() {
+    let server = Server::start(&["--no-auth"]);
+    let url = format!("ws://{}/ws", server.address).parse().expect("a URL");
+    let connected = Session::connect(&ws::Endpoint::new(url), &options()).await.expect("a session");
+    let arguments = Raw::from(json!({ "title": "Over a socket" }));
+    let made = connected.session.request(Request::call_tool("todo:create_todo", Some(&arguments))).await;
+    let made: Value = made.expect("an answer").decode().expect("JSON");
+    assert_eq!(made["structuredContent"]["title"], "Over a socket");
+    drop(connected.session);
+    connected.task.join().await;
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn the_token_is_its_owners_alone() {
+    let server = Server::start(&[]);
+    let token = server.folder.path().join("home/token");
+    let mode = || fs::metadata(&token).expect("the token").permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).expect("a mode");
+    let again = wharf(&server.folder).args(["serve", "--listen", "127.0.0.1:0"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_eq!(again.status.code(), Some(2), "{said}");
+    assert!(said.contains("can be read by others"), "{said}");
+}
+
+#[test]
+fn nobody_is_let_in_without_a_token_from_elsewhere() {
+    let folder = TempDir::new().expect("a folder");
+    let refused =
+        wharf(&folder).args(["serve", "--listen", "0.0.0.0:0", "--no-auth"]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("`--no-auth` would let everybody in"));
+}

@@ -1,0 +1,87 @@
+//! How long it takes until twenty servers are usable that each need 250 ms to start, beside one such server.
+//!
+//! They start at the same time, so it should take hardly longer: the ratio is what counts, and up to 1.4 is well.
+//! `cargo xtask bench` runs it.
+
+#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+
+use hostile::probe::Mark;
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use wharf_runtime::{
+    Ground, Runtime, Tuning,
+    config::{Env, Grants, Plan, load},
+};
+
+const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
+const OURS: &str = env!("CARGO_BIN_EXE_ours");
+
+/// How often each number is tried.
+const ROUNDS: usize = 7;
+
+#[expect(clippy::disallowed_methods, reason = "cargo says whether this is a benchmark or a test")]
+fn main() {
+    // As a test it would only show how busy the machine is.
+    if !std::env::args().any(|it| it == "--bench") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let one = runtime.block_on(rounds(1));
+    println!("servers   fastest    median   ratio of medians to one server");
+    for count in [1, 5, 20] {
+        let times = if count == 1 { one.clone() } else { runtime.block_on(rounds(count)) };
+        let ratio = median(&times).as_secs_f64() / median(&one).as_secs_f64();
+        println!("{count:7} {:>9.1?} {:>9.1?}   {ratio:.2}", times[0], median(&times));
+    }
+}
+
+/// How long each round took, the fastest first.
+async fn rounds(count: usize) -> Vec<Duration> {
+    let folder = TempDir::new().expect("a folder");
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        times.push(usable(count, &folder).await);
+    }
+    times.sort_unstable();
+    times
+}
+
+fn median(times: &[Duration]) -> Duration {
+    times[times.len() / 2]
+}
+
+/// From nothing until the tools of every server are listed.
+async fn usable(count: usize, folder: &TempDir) -> Duration {
+    let ground = Ground::plain(folder.path()).expect("an HTTP client");
+    let ground = Ground { supervisor: Some(PathBuf::from(OURS)), ..ground };
+    let plan = plan(count);
+    let begun = Instant::now();
+    let runtime = Runtime::start(&plan, &ground, Tuning::default());
+    let catalog = runtime.handle().settled().await;
+    let took = begun.elapsed();
+    assert_eq!(catalog.tools.len(), count, "every server is usable");
+    runtime.shutdown(Duration::ZERO).await;
+    took
+}
+
+fn plan(count: usize) -> Plan {
+    let entry = |number: usize| {
+        format!(
+            "  - {{name: s{number}, description: d, type: mcp, server: x, command: {HOSTILE:?}, env: {{{}: bench}}, \
+             args: [--mode, slow_start, --delay, \"250\"]}}\n",
+            Mark::NAME,
+        )
+    };
+    let text = format!("tools:\n{}", (0..count).map(entry).collect::<String>());
+    let env = Env {
+        grants: Grants { commands: vec![PathBuf::from(HOSTILE)], ..Grants::default() },
+        variables: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        ..Env::bare()
+    };
+    let (plan, diagnostics) = load(&text, &env);
+    plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)))
+}
