@@ -162,7 +162,7 @@ pub fn definition(tool: &ToolEntry) -> Value {
 }
 
 /// What a result means to a program: its structure, else its text as JSON or as text.
-fn meaning(result: &Raw) -> Value {
+pub fn meaning(result: &Raw) -> Value {
     let result = CallResult::read(result);
     if let Some(structured) = &result.structured {
         return structured.decode_or_default();

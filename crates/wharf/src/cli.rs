@@ -145,6 +145,9 @@ pub(crate) struct ServeArgs {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7373")]
     pub(crate) listen: String,
+    /// Where calls and todos are kept: sqlite:PATH or postgres://… [default: wharf.db in $WHARF_HOME]
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
     /// Let everybody in who can reach the port; on loopback only
     #[arg(long)]
     pub(crate) no_auth: bool,

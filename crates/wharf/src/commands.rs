@@ -26,6 +26,7 @@ use crate::{
 pub(crate) use serve::Token;
 use std::path::Path;
 use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
+use wharf_store::Location;
 
 /// Runs one command to its end.
 pub(crate) fn run(cli: Cli) -> Exit {
@@ -69,12 +70,29 @@ pub(crate) fn run(cli: Cli) -> Exit {
         }
         Command::Todo(args) => todo::run(&args, &around, output),
         Command::Serve(args) => {
+            let database = match location(args.database.as_deref(), &around) {
+                Ok(database) => database,
+                Err(complaint) => {
+                    output.complain(&format!("error: {complaint}\n"));
+                    return Exit::Usage;
+                }
+            };
             let token = around.token();
-            dock::serve(&common, &around, output, |dock| Box::pin(serve::run(dock, args, token)))
+            dock::serve(&common, &around, database, output, |dock| Box::pin(serve::run(dock, args, token)))
         }
-        Command::Stdio => dock::serve(&common, &around, output, |dock| Box::pin(stdio::run(dock))),
+        Command::Stdio => {
+            dock::serve(&common, &around, around.database(), output, |dock| Box::pin(stdio::run(dock)))
+        }
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
+    }
+}
+
+/// The database that was named, or the usual one.
+fn location(named: Option<&str>, around: &Surroundings) -> Result<Option<Location>, String> {
+    match named {
+        Some(address) => Location::parse(address).map(Some).map_err(|error| error.to_string()),
+        None => Ok(around.database()),
     }
 }
 

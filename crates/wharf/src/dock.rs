@@ -19,6 +19,7 @@ use wharf_runtime::{
     config::{Diagnostics, Plan, Settings, Source},
     upstream::{Consent, Declines, sweep},
 };
+use wharf_store::Location;
 
 /// How long a connection may take to stand, where an entry does not say.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -32,6 +33,7 @@ pub(crate) struct Dock {
     plan: Plan,
     ground: Ground,
     tuning: Tuning,
+    database: Option<Location>,
 }
 
 /// The servers that a command works with, connected or not.
@@ -59,7 +61,7 @@ pub(crate) fn run(
     output: Output,
     work: impl FnOnce(Dock) -> Work + 'static,
 ) -> Exit {
-    run_loaded(load_agent(common, around), around, output, |dock| {
+    run_loaded(load_agent(common, around), around, around.database(), output, |dock| {
         Box::pin(async {
             tokio::select! {
                 exit = work(dock) => exit,
@@ -74,15 +76,17 @@ pub(crate) fn run(
 pub(crate) fn serve(
     common: &Common,
     around: &Surroundings,
+    database: Option<Location>,
     output: Output,
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
-    run_loaded(load_agent_or_todo(common, around), around, output, work)
+    run_loaded(load_agent_or_todo(common, around), around, database, output, work)
 }
 
 fn run_loaded(
     (loaded, diagnostics): (Option<(Plan, Settings)>, Diagnostics),
     around: &Surroundings,
+    database: Option<Location>,
     output: Output,
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
@@ -110,7 +114,7 @@ fn run_loaded(
         credentials: around.credentials(),
         redactor,
         supervisor: around.supervisor(),
-        builtins: Some(Arc::new(InProcess::new(around.database()))),
+        builtins: Some(Arc::new(InProcess::new(database.clone()))),
     };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),
@@ -123,7 +127,7 @@ fn run_loaded(
         idle_stop: settings.idle_stop,
         ..Tuning::default()
     };
-    let dock = Dock { output, plan, ground, tuning };
+    let dock = Dock { output, plan, ground, tuning, database };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -131,6 +135,11 @@ fn run_loaded(
 }
 
 impl Dock {
+    /// Where what is to be remembered is kept.
+    pub(crate) fn database(&self) -> Option<&Location> {
+        self.database.as_ref()
+    }
+
     pub(crate) fn sources(&self) -> &[Source] {
         &self.plan.sources
     }

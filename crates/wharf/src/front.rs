@@ -12,6 +12,7 @@ use crate::{
     door::{self, accept, over_http},
     exit::Exit,
     gateway::{Gateway, announce},
+    journal::Journal,
 };
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -36,6 +37,7 @@ pub(crate) struct Front {
 
 struct Shared {
     handle: Handle,
+    journal: Journal,
     service: Service<Gateway>,
     mcp: HttpService<Gateway>,
     sse: SseService<Gateway>,
@@ -49,21 +51,23 @@ impl Front {
     /// What is served at this listener.
     pub(crate) fn new(
         handle: Handle,
+        journal: Journal,
         listener: &TcpListener,
         key: Option<Key>,
         draining: watch::Receiver<bool>,
     ) -> Front {
-        let service = Service::new(Gateway::new(handle.clone()));
+        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
         let guard = door::guard(listener);
         let options = HttpOptions { guard: guard.clone(), ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
-        Front { shared: Arc::new(Shared { handle, service, mcp, sse, guard, key, draining }) }
+        Front { shared: Arc::new(Shared { handle, journal, service, mcp, sse, guard, key, draining }) }
     }
 
     /// Serves everybody who comes, until it is time to leave.
     pub(crate) async fn serve(self, listener: TcpListener, leave: impl Future<Output = Exit>) -> Exit {
         let announcing = announce(self.shared.service.clone(), self.shared.handle.clone());
+        let following = self.shared.journal.clone().follow(self.shared.handle.clone());
         let front = self.clone();
         let serving = accept(listener, leave, move |stream, leaving| {
             let front = front.clone();
@@ -72,6 +76,7 @@ impl Front {
         tokio::select! {
             exit = serving => exit,
             () = announcing => Exit::OurBug,
+            () = following => Exit::OurBug,
         }
     }
 
@@ -109,7 +114,9 @@ impl Front {
             (&Method::GET, "/ready") => self.ready(),
             (_, "/health" | "/ready" | "/ws") => Problem::not_allowed("GET").into(),
             (_, path) if path.starts_with("/api/v1/") => {
-                rest::respond(&self.shared.handle, request).await.unwrap_or_else(Response::from)
+                rest::respond(&self.shared.handle, &self.shared.journal, request)
+                    .await
+                    .unwrap_or_else(Response::from)
             }
             _ => Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at `{path}`")).into(),
         }

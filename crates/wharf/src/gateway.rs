@@ -8,6 +8,7 @@ mod error;
 mod lists;
 mod news;
 
+use crate::journal::Journal;
 use error::rpc_error;
 use lists::Lists;
 pub(crate) use news::announce;
@@ -32,12 +33,14 @@ const REPORTS: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Gateway {
     handle: Handle,
+    /// Where calls are written down, if they are.
+    journal: Option<Journal>,
     lists: Arc<Lists>,
 }
 
 impl Gateway {
-    pub(crate) fn new(handle: Handle) -> Gateway {
-        Gateway { handle, lists: Arc::default() }
+    pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
+        Gateway { handle, journal, lists: Arc::default() }
     }
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
@@ -76,6 +79,9 @@ impl Gateway {
         });
         let call = Call { tool, arguments, on_progress, ..Call::default() };
         let record = bridge::with_progress(self.handle.call(call), reports, &client).await;
+        if let Some(journal) = &self.journal {
+            journal.keep(&record, "mcp").await;
+        }
         match (&record.outcome, record.result()) {
             (Outcome::Failed(fault), _) => Err(rpc_error(fault)),
             (_, Some(result)) => Ok(result),

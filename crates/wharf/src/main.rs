@@ -12,6 +12,7 @@ mod exit;
 mod front;
 mod gateway;
 mod import;
+mod journal;
 mod logs;
 mod output;
 mod progress;

@@ -5,10 +5,12 @@ use crate::{
     dock::{Dock, interrupted},
     exit::Exit,
     front::{Front, Key, make_or_read},
+    journal::Journal,
     output::Output,
 };
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
+use wharf_store::Store;
 
 /// How long calls that are out may take once we are leaving.
 const GRACE: Duration = Duration::from_secs(10);
@@ -32,9 +34,17 @@ pub(super) async fn run(dock: Dock, args: ServeArgs, token: Option<Token>) -> Ex
             return Exit::Usage;
         }
     };
+    let store = match open_store(&dock).await {
+        Ok(store) => store,
+        Err(complaint) => {
+            output.complain(&format!("error: {complaint}\n"));
+            return Exit::Unavailable;
+        }
+    };
+    let (journal, writing) = Journal::new(store.clone());
     let runtime = dock.start();
     let (drain, draining) = watch::channel(false);
-    let front = Front::new(runtime.handle(), &listener, key, draining);
+    let front = Front::new(runtime.handle(), journal, &listener, key, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let leave = async {
         // To be told to leave is how a server ends well.
@@ -42,9 +52,21 @@ pub(super) async fn run(dock: Dock, args: ServeArgs, token: Option<Token>) -> Ex
         drain.send_replace(true);
         Exit::Fine
     };
-    let exit = front.serve(listener, leave).await;
-    runtime.shutdown(GRACE).await;
+    let serving = async {
+        let exit = front.serve(listener, leave).await;
+        runtime.shutdown(GRACE).await;
+        exit
+    };
+    // The journal is closed by whoever held it last, so it is written to the end.
+    let (exit, ()) = tokio::join!(serving, writing);
+    store.close().await;
     exit
+}
+
+async fn open_store(dock: &Dock) -> Result<Store, String> {
+    let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME, or give --database";
+    let location = dock.database().ok_or_else(|| nowhere.to_owned())?;
+    Store::open(location).await.map_err(|error| error.to_string())
 }
 
 /// The listener, and what opens the door.

@@ -14,7 +14,7 @@ const GRACE: Duration = Duration::from_millis(200);
 pub(super) async fn run(dock: Dock) -> Exit {
     let runtime = dock.start();
     let handle = runtime.handle();
-    let service = Service::new(Gateway::new(handle.clone()));
+    let service = Service::new(Gateway::new(handle.clone(), None));
     let exit = tokio::select! {
         // A client that breaks off is nothing to report.
         _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,

@@ -1,9 +1,11 @@
 //! REST: the same tools, for programs that speak plain HTTP.
 
 mod call;
+mod calls;
 mod tools;
 
 use super::{json_response, problem::Problem};
+use crate::journal::Journal;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
@@ -14,7 +16,7 @@ use wharf_runtime::{Handle, project};
 /// What a handler comes to.
 type Answer = Result<Response<Body>, Problem>;
 
-pub(super) async fn respond(handle: &Handle, request: Request<Incoming>) -> Answer {
+pub(super) async fn respond(handle: &Handle, journal: &Journal, request: Request<Incoming>) -> Answer {
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let words = words(&path)?;
@@ -22,14 +24,16 @@ pub(super) async fn respond(handle: &Handle, request: Request<Incoming>) -> Answ
     match (&method, &words[..]) {
         (&Method::GET, ["tools"]) => Ok(tools::list(handle, request.uri().query())),
         (&Method::GET, ["tools", id]) => tools::get(handle, id),
-        (&Method::POST, ["tools", id, "call"]) => call::run(handle, id, request).await,
+        (&Method::POST, ["tools", id, "call"]) => call::run(handle, journal, id, request).await,
+        (&Method::GET, ["calls"]) => calls::list(journal.store(), request.uri().query()).await,
+        (&Method::GET, ["calls", id]) => calls::get(journal.store(), id).await,
         (&Method::GET, ["connections"]) => Ok(connections(handle)),
         (&Method::POST, ["connections", name, "restart"]) => done(handle.restart(name)),
         (&Method::GET, ["breakers"]) => Ok(breakers(handle)),
         (&Method::POST, ["breakers", name, "reset"]) => done(handle.reset(name)),
         (&Method::GET, ["prompts"]) => Ok(prompts(handle)),
         (&Method::POST, ["prompts", name]) => prompt(handle, name, request).await,
-        (_, ["tools"] | ["tools", _] | ["connections"] | ["breakers"] | ["prompts"]) => {
+        (_, ["tools" | "connections" | "breakers" | "prompts" | "calls"] | ["tools" | "calls", _]) => {
             Err(Problem::not_allowed("GET"))
         }
         (

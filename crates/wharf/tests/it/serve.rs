@@ -29,7 +29,10 @@ struct Server {
 impl Server {
     /// Started in an empty folder, on a port that it chooses.
     fn start(args: &[&str]) -> Server {
-        let folder = TempDir::new().expect("a folder");
+        Server::start_in(TempDir::new().expect("a folder"), args)
+    }
+
+    fn start_in(folder: TempDir, args: &[&str]) -> Server {
         let mut child = wharf(&folder)
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
@@ -75,6 +78,30 @@ impl Server {
         let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
         let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
         (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    /// Whether a call was answered well; nothing if there is no whole answer.
+    fn try_call(&self, body: &str) -> Option<bool> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        let (address, token, length) = (&self.address, &self.token, body.len());
+        let head = "POST /api/v1/tools/todo:create_todo/call HTTP/1.1";
+        let request = format!(
+            "{head}\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        let body: Value = serde_json::from_str(body).ok()?;
+        Some(head.starts_with("HTTP/1.1 200") && body["success"] == true)
+    }
+
+    /// What is left of a server that was killed.
+    fn into_folder(mut self) -> TempDir {
+        let _ = self.child.wait();
+        let empty = TempDir::new().expect("a folder");
+        std::mem::replace(&mut self.folder, empty)
     }
 
     fn terminate(mut self) -> Option<i32> {
@@ -128,10 +155,19 @@ async fn the_first_five_minutes() {
     assert_eq!((status, &created["success"], &created["request_id"]), (200, &json!(true), &json!("first")));
     assert_eq!(created["structured_content"]["title"], "Buy milk");
 
+    let (status, call) = server.ask("GET", "/api/v1/calls/first", None);
+    assert_eq!((status, &call["status"], &call["door"]), (200, &json!("success"), &json!("rest")));
+    assert_eq!((&call["tool_name"], &call["source"]), (&json!("create_todo"), &json!("todo")));
+    assert_eq!(
+        (&call["parameters"]["title"], &call["result"]["title"]),
+        (&json!("Buy milk"), &json!("Buy milk"))
+    );
+
     let listed = through_mcp(&server, Request::call_tool("todo__list_todos", None)).await;
     assert_eq!(listed["structuredContent"]["todos"][0]["title"], "Buy milk");
     let tools = through_mcp(&server, Request::new("tools/list")).await;
-    let names: Vec<&Value> = tools["tools"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
+    let names: Vec<&Value> =
+        tools["tools"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
     assert_eq!(names.len(), 5, "{names:?}");
     assert_eq!(server.terminate(), Some(0));
 }
@@ -163,6 +199,12 @@ async fn every_request_is_answered_for_what_it_is() {
         ("GET", "/health", &["Origin: http://evil.com"], None, 403),
         ("GET", "/api/v1/tools/nope", with_token, None, 404),
         ("GET", "/api/v1/nothing", with_token, None, 404),
+        ("GET", "/api/v1/calls/nope", with_token, None, 404),
+        ("GET", "/api/v1/calls?limit=-1", with_token, None, 400),
+        ("GET", "/api/v1/calls?limit=1000000000", with_token, None, 400),
+        ("GET", "/api/v1/calls?cursor=%27%20OR%201=1--", with_token, None, 400),
+        ("GET", "/api/v1/calls?source=%27%20OR%201=1--", with_token, None, 200),
+        ("GET", "/api/v1/calls?status=%27%20OR%201=1--", with_token, None, 400),
         ("GET", "/api/v1/../../etc/passwd", with_token, None, 404),
         ("DELETE", "/api/v1/tools", with_token, None, 405),
         ("GET", call, with_token, None, 405),
@@ -227,4 +269,74 @@ fn nobody_is_let_in_without_a_token_from_elsewhere() {
         wharf(&folder).args(["serve", "--listen", "0.0.0.0:0", "--no-auth"]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("`--no-auth` would let everybody in"));
+}
+
+/// Pages of three, from the newest to the oldest, each call once.
+#[tokio::test]
+async fn calls_are_listed_page_by_page() {
+    let server = Server::start(&[]);
+    for number in 0..8 {
+        let body = json!({ "arguments": { "title": "x" }, "request_id": format!("call-{number}") });
+        assert_eq!(server.ask("POST", "/api/v1/tools/todo:create_todo/call", Some(&body)).0, 200);
+    }
+    let (mut seen, mut query) = (Vec::new(), "limit=3".to_owned());
+    loop {
+        let (status, page) = server.ask("GET", &format!("/api/v1/calls?{query}"), None);
+        assert_eq!(status, 200, "{page}");
+        let items = page["items"].as_array().expect("a list");
+        assert!(items.len() <= 3);
+        seen.extend(items.iter().map(|it| it["request_id"].as_str().unwrap_or_default().to_owned()));
+        match page["next_cursor"].as_str() {
+            Some(cursor) => query = format!("limit=3&cursor={cursor}"),
+            None => break,
+        }
+    }
+    let expected: Vec<String> = (0..8).rev().map(|it| format!("call-{it}")).collect();
+    assert_eq!(seen, expected);
+}
+
+/// Killed at random moments under load: whatever was acknowledged is in the journal when it is back.
+#[test]
+fn no_acknowledged_call_is_without_its_record() {
+    const KILLS: usize = 10;
+    let mut folder = TempDir::new().expect("a folder");
+    let mut acknowledged: Vec<String> = Vec::new();
+    for kill in 0..KILLS {
+        let server = std::sync::Arc::new(Server::start_in(folder, &[]));
+        let callers: Vec<_> = (0..4)
+            .map(|caller| {
+                let server = server.clone();
+                std::thread::spawn(move || call_until_it_is_gone(&server, kill, caller))
+            })
+            .collect();
+        // The moment is another one in each round, and the same in every run.
+        let moment = std::time::Duration::from_millis(40 + (kill as u64 * 37) % 150);
+        std::thread::sleep(moment);
+        let pid = rustix::process::Pid::from_child(&server.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+        acknowledged.extend(callers.into_iter().flat_map(|it| it.join().expect("a caller")));
+        let server = std::sync::Arc::into_inner(server).expect("nobody else has it");
+        folder = server.into_folder();
+    }
+    assert!(acknowledged.len() >= KILLS, "only {} calls were acknowledged", acknowledged.len());
+    let server = Server::start_in(folder, &[]);
+    for id in &acknowledged {
+        let (status, call) = server.ask("GET", &format!("/api/v1/calls/{id}"), None);
+        assert_eq!((status, &call["status"]), (200, &json!("success")), "{id} of {}", acknowledged.len());
+    }
+}
+
+/// Calls one after the other; the ids of those that were answered.
+fn call_until_it_is_gone(server: &Server, kill: usize, caller: usize) -> Vec<String> {
+    let mut answered = Vec::new();
+    for number in 0.. {
+        let id = format!("{kill}-{caller}-{number}");
+        let body = json!({ "arguments": { "title": &id }, "request_id": &id }).to_string();
+        match server.try_call(&body) {
+            Some(true) => answered.push(id),
+            Some(false) => {}
+            None => break,
+        }
+    }
+    answered
 }

@@ -1,7 +1,10 @@
 //! `POST /api/v1/tools/{tool_id}/call`.
 
 use super::Answer;
-use crate::front::{json_response, problem::Problem};
+use crate::{
+    front::{json_response, problem::Problem},
+    journal::Journal,
+};
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -20,10 +23,11 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 /// The longest time that a call may be given.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-pub(super) async fn run(handle: &Handle, id: &str, request: Request<Incoming>) -> Answer {
+pub(super) async fn run(handle: &Handle, journal: &Journal, id: &str, request: Request<Incoming>) -> Answer {
     let body = body(request).await?;
     let call = call(id, &body)?;
     let record = handle.call(call).await;
+    journal.keep(&record, "rest").await;
     match &record.outcome {
         Outcome::Failed(fault) => Err(Problem::of(fault, Some(&record.request_id))),
         Outcome::Answered(_) | Outcome::Refused(_) => Ok(json_response(StatusCode::OK, &report(&record))),
