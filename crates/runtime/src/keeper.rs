@@ -139,7 +139,9 @@ impl Task {
             };
             state = self.step(state, event);
         }
-        drop(wanted);
+        // Not only dropped: what is being put in at this very moment would lie there, and its asker would wait for ever.
+        wanted.close();
+        while wanted.recv().await.is_some() {}
         match state {
             State::Idle => {}
             State::Connecting { attempt, waiting } => self.give_up(attempt, waiting),

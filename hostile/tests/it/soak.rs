@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const LENIENCE: Duration = Duration::from_secs(1);
 
 /// One call in so many ends in a kill or a reset.
-const ONE_IN: u64 = 40;
+const ONE_IN: u64 = 30;
 
 const SEED: u64 = 20_260_728;
 
@@ -69,7 +69,7 @@ async fn soak(transport: Transport) {
     };
     let books = Books::read(&ledger);
     let ends = books.ends + if transport == Transport::Stdio { 0 } else { restarts };
-    println!("{}", books.line(transport, &seen, ends, restarts, begun.elapsed()));
+    say(&books.line(transport, &seen, ends, restarts, begun.elapsed()));
     let wrong = books.compare(&seen, TIMEOUT + LENIENCE);
     assert!(
         wrong.is_empty(),
@@ -78,7 +78,14 @@ async fn soak(transport: Transport) {
         &wrong[..wrong.len().min(10)]
     );
     assert_eq!(seen.len() as u64, calls);
-    assert!(ends * 50 >= calls, "{ends} kills and resets are too few");
+    // Of a few calls, chance may strike fewer; of a hundred thousand, two thousand at the least.
+    let least = if calls < 100_000 { calls / 100 } else { calls / 50 };
+    assert!(ends >= least, "{ends} kills and resets are too few");
+}
+
+#[expect(clippy::print_stdout, reason = "whoever runs the soak wants to see the table")]
+fn say(line: &str) {
+    println!("{line}");
 }
 
 /// The source, and who keeps its server running where we do not.

@@ -132,7 +132,9 @@ impl Conversation {
             self.pass_on();
             self.shared.unanswered.store(self.unanswered.len(), Ordering::Release);
         }
-        drop(asked);
+        // Not only dropped: what is being put in at this very moment would lie there, and its asker would wait for ever.
+        asked.close();
+        while asked.recv().await.is_some() {}
         self.take_leave();
         self.shared.unanswered.store(0, Ordering::Release);
         self.end(farewell).await;

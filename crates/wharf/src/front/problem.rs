@@ -9,7 +9,10 @@ use wharf_runtime::{Fault, FaultKind};
 
 /// A request that cannot be answered.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct Problem(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
     status: StatusCode,
     kind: &'static str,
     detail: String,
@@ -21,8 +24,9 @@ pub(super) struct Problem {
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        let (kind, detail) = ("about:blank", detail.into());
         let (hint, request_id, retry_after, allow) = (None, None, None, None);
-        Problem { status, kind: "about:blank", detail: detail.into(), hint, request_id, retry_after, allow }
+        Problem(Box::new(Details { status, kind, detail, hint, request_id, retry_after, allow }))
     }
 
     pub(super) fn unauthorized() -> Problem {
@@ -31,8 +35,10 @@ impl Problem {
     }
 
     pub(super) fn not_allowed(allow: &'static str) -> Problem {
-        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("only {allow} is possible here"));
-        Problem { allow: Some(allow), ..problem }
+        let mut problem =
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("only {allow} is possible here"));
+        problem.0.allow = Some(allow);
+        problem
     }
 
     /// The one place where a fault becomes a status of HTTP.
@@ -44,23 +50,23 @@ impl Problem {
             FaultKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
             FaultKind::Connection | FaultKind::Protocol | FaultKind::Abandoned => StatusCode::BAD_GATEWAY,
         };
-        Problem {
-            kind: fault.kind.as_str(),
-            hint: fault.hint.clone(),
-            request_id: request_id.map(str::to_owned),
-            retry_after: fault.retry_after,
-            ..Problem::new(status, fault.message())
-        }
+        let mut problem = Problem::new(status, fault.message());
+        problem.0.kind = fault.kind.as_str();
+        problem.0.hint.clone_from(&fault.hint);
+        problem.0.request_id = request_id.map(str::to_owned);
+        problem.0.retry_after = fault.retry_after;
+        problem
     }
 
-    pub(super) fn hint(self, hint: impl Into<String>) -> Problem {
-        Problem { hint: Some(hint.into()), ..self }
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.0.hint = Some(hint.into());
+        self
     }
 }
 
 impl From<Problem> for Response<Body> {
     fn from(problem: Problem) -> Response<Body> {
-        let Problem { status, kind, detail, hint, request_id, retry_after, allow } = problem;
+        let Details { status, kind, detail, hint, request_id, retry_after, allow } = *problem.0;
         let body = json!({
             "type": kind,
             "title": status.canonical_reason(),

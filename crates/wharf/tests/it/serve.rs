@@ -172,7 +172,10 @@ async fn the_first_five_minutes() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Method, path, headers, body, status: what strangers and mistakes are answered with.
+/// Method, path, headers, body, status.
+type Case<'a> = (&'a str, &'a str, &'a [&'a str], Option<Value>, u16);
+
+/// What strangers and mistakes are answered with.
 #[tokio::test]
 async fn every_request_is_answered_for_what_it_is() {
     let server = Server::start(&[]);
@@ -181,7 +184,7 @@ async fn every_request_is_answered_for_what_it_is() {
     let json_body = "Content-Type: application/json";
     let call = "/api/v1/tools/todo:create_todo/call";
     let with_token: &[&str] = &[&token, json_body];
-    let cases: &[(&str, &str, &[&str], Option<Value>, u16)] = &[
+    let cases: &[Case<'_>] = &[
         ("GET", "/api/v1/tools", &[], None, 401),
         ("GET", "/api/v1/tools?token=x", &[], None, 401),
         ("GET", "/api/v1/tools", &["Authorization: Bearer wrong"], None, 401),

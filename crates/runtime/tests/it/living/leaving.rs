@@ -3,7 +3,10 @@
 use super::rig::{Rig, plan, tasks, told};
 use super::{first_calls::LAZY, puppet::Puppet};
 use serde_json::json;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use tokio::{task::JoinSet, time};
 use wharf_mcp::Raw;
 use wharf_runtime::{BreakerPolicy, Call, Tuning};
@@ -53,6 +56,28 @@ async fn nothing_is_left_of_ten_thousand_timeouts() {
     assert_eq!((rig.state().unanswered, rig.handle.in_flight()), (0, 0));
     assert_eq!(rig.call("it__echo", json!({ "nonce": "well" })).await, "ok well");
     assert_eq!(rig.puppet.opens(), 1);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+/// What is asked at the very moment at which a conversation ends is not lost. The clock runs, because that is a race.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_forgotten_when_a_server_hangs_up() {
+    let rig = Rig::one("request_timeout: 20", tireless());
+    rig.handle.settled().await;
+    let mut callers = JoinSet::new();
+    for caller in 0..16 {
+        let handle = rig.handle.clone();
+        callers.spawn(async move {
+            let mut all = BTreeSet::new();
+            for round in 0..250 {
+                let tool = if (round + caller) % 5 == 0 { "it__die" } else { "it__echo" };
+                all.insert(told(&handle.call(Call::new(tool)).await));
+            }
+            all
+        });
+    }
+    let told: BTreeSet<String> = callers.join_all().await.into_iter().flatten().collect();
+    assert!(told.iter().all(|it| it == "ok " || it.starts_with("MCPConnectionError call")), "{told:?}");
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
