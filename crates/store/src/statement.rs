@@ -33,8 +33,22 @@ impl Statement {
     /// A value, where it stands.
     pub(crate) fn value(mut self, value: impl Into<Value>) -> Statement {
         self.values.push(value.into());
-        self.sql.push_str(&format!("${}", self.values.len()));
+        self.sql.push('?');
         self
+    }
+
+    /// The text for PostgreSQL, which numbers its values. SQLite could read numbers too, but looks each of them up in a
+    /// list, and a batch has thousands.
+    pub(crate) fn numbered(sql: &str) -> String {
+        let mut text = String::with_capacity(2 * sql.len());
+        for (number, piece) in sql.split('?').enumerate() {
+            if number > 0 {
+                text.push('$');
+                text.push_str(&number.to_string());
+            }
+            text.push_str(piece);
+        }
+        text
     }
 
     /// Values with commas between them.
@@ -100,5 +114,17 @@ impl From<Option<&str>> for Value {
 impl From<Option<Vec<u8>>> for Value {
     fn from(value: Option<Vec<u8>>) -> Value {
         Value::Bytes(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbered_in_order() {
+        let statement = Statement::new("SELECT ").values([1_i64.into(), "?".into()]).and("a = ", Some(2_i64));
+        assert_eq!(statement.sql, "SELECT ?, ? AND a = ?");
+        assert_eq!(Statement::numbered(&statement.sql), "SELECT $1, $2 AND a = $3");
     }
 }

@@ -104,6 +104,14 @@ impl Store {
         }
     }
 
+    /// The same statement, as the engine reads it.
+    fn written_for(&self, statement: Statement) -> Statement {
+        match &self.pools {
+            Pools::Sqlite(_) => statement,
+            Pools::Postgres(_) => Statement { sql: Statement::numbered(&statement.sql), ..statement },
+        }
+    }
+
     /// All rows of a query.
     pub(crate) async fn read<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
         let mut all = Vec::new();
@@ -121,9 +129,9 @@ impl Store {
         statement: Statement,
         mut more: impl FnMut(T) -> bool,
     ) -> Result<(), StoreError> {
+        let Statement { sql, values } = self.written_for(statement);
         macro_rules! each {
             ($pool:expr) => {{
-                let Statement { sql, values } = statement;
                 let mut rows = bound!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch($pool);
                 while let Some(row) = rows.try_next().await? {
                     if !more(row) {
@@ -141,6 +149,7 @@ impl Store {
 
     /// Runs statements that change something, all or none, and gives the rows of the last.
     pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
+        let statements = statements.into_iter().map(|it| self.written_for(it));
         match &self.pools {
             Pools::Sqlite(files) => {
                 let mut transaction = files.begin().await?;
@@ -155,7 +164,7 @@ impl Store {
 
     /// Runs one statement that changes something, and gives its rows. It needs no transaction around it.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
-        let Statement { sql, values } = statement;
+        let Statement { sql, values } = self.written_for(statement);
         let sql = AssertSqlSafe(sql);
         Ok(match &self.pools {
             Pools::Sqlite(files) => bound!(sqlx::query_as(sql), values).fetch_all(&files.writer).await?,

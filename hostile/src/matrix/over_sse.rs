@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     sse("duplicate_response", Ok),
     sse("null_id_error", Protocol),
     sse("silent", Timeout).by(By::Request(1)),
-    sse("late_after_timeout", Timeout).by(By::Request(1)).with(&["--delay", "1300"]),
+    sse("late_after_timeout", Timeout).by(By::Request(1)).with(&["--delay", "2500"]),
     sse("notif_flood_then_reply", Ok).by(By::Within(20)).with(&["--size", "20000"]),
     sse("cursor_same", Protocol).next(Next::Same),
     sse("list_50mb", Protocol).by(By::Within(20)),

@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Row] = &[
     stdio(Legacy, "id_as_string", Ok),
     stdio(Legacy, "presend_ids", Ok),
     stdio(Legacy, "null_id_error", Protocol),
-    stdio(Legacy, "late_after_timeout", Timeout).by(By::Request(1)).with(&["--delay", "1300"]),
+    stdio(Legacy, "late_after_timeout", Timeout).by(By::Request(1)).with(&["--delay", "2500"]),
     stdio(Legacy, "silent", Timeout).by(By::Request(1)),
     stdio(Modern, "silent", Timeout).by(By::Request(1)),
     stdio(Legacy, "silent,reply_after_cancel", Timeout).by(By::Request(1)),
