@@ -225,9 +225,9 @@ impl Berth {
             ),
         };
         let last = self.board.standing().0.fault;
-        let hint = last.as_ref().and_then(|it| it.hint.clone());
-        let hint = hint.unwrap_or_else(|| format!("`wharf doctor` says what is wrong with `{name}`"));
-        let fault = Fault::ours(FaultKind::Resting, Stage::Admit, cause, Some(hint));
+        let last = last.map(|it| format!("; the last failure was: {}", it.cause)).unwrap_or_default();
+        let hint = format!("`wharf doctor` says what is wrong with `{name}`");
+        let fault = Fault::ours(FaultKind::Resting, Stage::Admit, cause + &last, Some(hint));
         let retry_after = Some(wait.max(Duration::from_secs(1)));
         Fault::before(source, Fault { retry_after, ..fault })
     }

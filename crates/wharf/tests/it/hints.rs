@@ -28,7 +28,7 @@ struct Case {
 }
 
 /// Rows whose cause is no single server's doing, and who makes it happen: a source rests only where sources live on.
-const ELSEWHERE: &[(&str, &str)] = &[("breaker-open", "the tests of the runtime")];
+const ELSEWHERE: &[(&str, &str)] = &[("breaker-open", "serve::a_server_that_keeps_failing_rests")];
 
 #[test]
 fn every_row_of_the_table_happens() {

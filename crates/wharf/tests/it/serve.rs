@@ -9,6 +9,7 @@ use std::{
     net::TcpStream,
     os::unix::fs::PermissionsExt,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 use tempfile::TempDir;
 use wharf_mcp::{
@@ -274,6 +275,38 @@ fn nobody_is_let_in_without_a_token_from_elsewhere() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("`--no-auth` would let everybody in"));
 }
 
+#[test]
+fn a_server_that_keeps_failing_rests() {
+    let folder = TempDir::new().expect("a folder");
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
+    let agent_file = format!(
+        "tools:\n  - {{name: dead, description: d, type: mcp, server: x, transport: http, url: 'http://127.0.0.1:{port}/mcp'}}\n"
+    );
+    fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
+    let server = Server::start_in(folder, &[]);
+    let call = || server.ask("POST", "/api/v1/tools/dead:any/call", Some(&json!({})));
+    let mut answers: Vec<(u16, Value)> = (0..8).map(|_| call()).collect();
+    let (status, resting) = answers.pop().expect("an answer");
+    assert_eq!(answers[0].0, 502, "{answers:#?}");
+    assert_eq!((status, &resting["type"]), (503, &json!("MCPConnectionError")), "{resting:#}");
+    let known =
+        wharf_runtime::known_causes().iter().find(|it| it.name == "breaker-open").expect("a known cause");
+    assert_eq!(resting["hint"], known.hint.replace("{name}", "dead"));
+    let detail = resting["detail"].as_str().unwrap_or_default();
+    assert!(
+        detail.starts_with("`dead` is resting after repeated failures") && detail.contains("refused"),
+        "{detail}"
+    );
+    let (_, breakers) = server.ask("GET", "/api/v1/breakers", None);
+    assert_eq!(
+        (&breakers["items"][0]["state"], &breakers["items"][0]["failure_count"]),
+        (&json!("OPEN"), &json!(5))
+    );
+    assert_eq!(server.ask("POST", "/api/v1/breakers/dead/reset", Some(&json!({}))).0, 200);
+    assert_eq!(call().0, 502);
+}
+
 /// Pages of three, from the newest to the oldest, each call once.
 #[tokio::test]
 async fn calls_are_listed_page_by_page() {
@@ -306,15 +339,17 @@ fn no_acknowledged_call_is_without_its_record() {
     let mut acknowledged: Vec<String> = Vec::new();
     for kill in 0..KILLS {
         let server = std::sync::Arc::new(Server::start_in(folder, &[]));
+        let count = std::sync::Arc::<AtomicUsize>::default();
         let callers: Vec<_> = (0..4)
             .map(|caller| {
-                let server = server.clone();
-                std::thread::spawn(move || call_until_it_is_gone(&server, kill, caller))
+                let (server, count) = (server.clone(), count.clone());
+                std::thread::spawn(move || call_until_it_is_gone(&server, &count, kill, caller))
             })
             .collect();
-        // The moment is another one in each round, and the same in every run.
-        let moment = std::time::Duration::from_millis(40 + (kill as u64 * 37) % 150);
-        std::thread::sleep(moment);
+        // In the middle of something, after another number of answers in each round.
+        while count.load(Ordering::Relaxed) < 1 + kill * 7 % 20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         let pid = rustix::process::Pid::from_child(&server.child);
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
         acknowledged.extend(callers.into_iter().flat_map(|it| it.join().expect("a caller")));
@@ -330,13 +365,16 @@ fn no_acknowledged_call_is_without_its_record() {
 }
 
 /// Calls one after the other; the ids of those that were answered.
-fn call_until_it_is_gone(server: &Server, kill: usize, caller: usize) -> Vec<String> {
+fn call_until_it_is_gone(server: &Server, count: &AtomicUsize, kill: usize, caller: usize) -> Vec<String> {
     let mut answered = Vec::new();
     for number in 0.. {
         let id = format!("{kill}-{caller}-{number}");
         let body = json!({ "arguments": { "title": &id }, "request_id": &id }).to_string();
         match server.try_call(&body) {
-            Some(true) => answered.push(id),
+            Some(true) => {
+                answered.push(id);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
             Some(false) => {}
             None => break,
         }
