@@ -17,7 +17,7 @@ pub(crate) struct Cli {
 }
 
 /// What every command understands.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     /// The agent file
     #[arg(short, long, global = true, value_name = "FILE", default_value = USUAL_FILE)]

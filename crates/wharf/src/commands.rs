@@ -77,8 +77,10 @@ pub(crate) fn run(cli: Cli) -> Exit {
                     return Exit::Usage;
                 }
             };
-            let token = around.token();
-            dock::serve(&common, &around, database, output, |dock| Box::pin(serve::run(dock, args, token)))
+            let (token, followed) = (around.token(), (common.clone(), around.clone()));
+            dock::serve(&common, &around, database, output, |dock| {
+                Box::pin(serve::run(dock, args, token, followed))
+            })
         }
         Command::Stdio => {
             dock::serve(&common, &around, around.database(), output, |dock| Box::pin(stdio::run(dock)))

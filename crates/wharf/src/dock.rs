@@ -14,7 +14,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::runtime;
 use wharf_mcp::{http::Client, session::List};
 use wharf_runtime::{
-    Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
+    Applied, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
     catalog::Discovery,
     config::{Diagnostics, Plan, Settings, Source},
     upstream::{Consent, Declines, sweep},
@@ -154,6 +154,12 @@ impl Dock {
     pub(crate) fn start(&self) -> Runtime {
         let tuning = Tuning { consent: Arc::new(Declines), ..self.tuning.clone() };
         Runtime::start(&self.plan, &self.ground, tuning)
+    }
+
+    /// Goes over to another plan.
+    pub(crate) fn apply(&self, runtime: &Runtime, plan: &Plan) -> Applied {
+        let ground = Ground { redactor: Arc::new(Redactor::of(plan)), ..self.ground.clone() };
+        runtime.apply(plan, &ground)
     }
 
     /// Connects to those sources that are wanted and asks each for some lists. One that fails does not stop the others.

@@ -16,6 +16,7 @@ mod journal;
 mod logs;
 mod output;
 mod progress;
+mod reload;
 mod remembered;
 mod surroundings;
 mod terminal;

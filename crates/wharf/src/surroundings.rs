@@ -17,7 +17,7 @@ use wharf_runtime::upstream::find_program;
 use wharf_store::Location;
 
 /// What the process was started with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) folder: PathBuf,

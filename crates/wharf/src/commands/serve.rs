@@ -1,12 +1,14 @@
 //! `wharf serve`: every tool on one port.
 
 use crate::{
-    cli::ServeArgs,
+    cli::{Common, ServeArgs},
     dock::{Dock, interrupted},
     exit::Exit,
     front::{Front, Key, make_or_read},
     journal::Journal,
     output::Output,
+    reload,
+    surroundings::Surroundings,
 };
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
@@ -24,7 +26,12 @@ pub(crate) enum Token {
     File(PathBuf),
 }
 
-pub(super) async fn run(dock: Dock, args: ServeArgs, token: Option<Token>) -> Exit {
+pub(super) async fn run(
+    dock: Dock,
+    args: ServeArgs,
+    token: Option<Token>,
+    (common, around): (Common, Surroundings),
+) -> Exit {
     let output = dock.output;
     let opened = open(&args, token, output).await;
     let (listener, address, key) = match opened {
@@ -53,7 +60,10 @@ pub(super) async fn run(dock: Dock, args: ServeArgs, token: Option<Token>) -> Ex
         Exit::Fine
     };
     let serving = async {
-        let exit = front.serve(listener, leave).await;
+        let exit = tokio::select! {
+            exit = front.serve(listener, leave) => exit,
+            () = reload::follow(common, around, &dock, &runtime) => Exit::OurBug,
+        };
         runtime.shutdown(GRACE).await;
         exit
     };

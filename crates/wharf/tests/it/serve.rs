@@ -307,6 +307,42 @@ fn a_server_that_keeps_failing_rests() {
     assert_eq!(call().0, 502);
 }
 
+/// What a changed file names is served; what a broken one says is not.
+#[test]
+fn a_changed_agent_file_is_applied() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("agent.yaml");
+    let entry =
+        |name: &str| format!("  - {{name: {name}, description: d, type: mcp, server: 'builtin:todo'}}\n");
+    fs::write(&file, format!("tools:\n{}", entry("one"))).expect("the file can be written");
+    let server = Server::start_in(folder, &[]);
+    let sources = || {
+        let (_, page) = server.ask("GET", "/api/v1/connections", None);
+        let items = page["items"].as_array().cloned().unwrap_or_default();
+        let names = items.iter().map(|it| it["server_name"].as_str().unwrap_or_default().to_owned());
+        names.collect::<Vec<String>>()
+    };
+    let becomes = |expected: &[&str]| {
+        for _ in 0..300 {
+            if sources() == expected {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("{:?} instead of {expected:?}", sources());
+    };
+    becomes(&["one"]);
+    fs::write(&file, format!("tools:\n{}{}", entry("one"), entry("another")))
+        .expect("the file can be written");
+    becomes(&["one", "another"]);
+    fs::write(&file, "tools: [{name: broken}]\n").expect("the file can be written");
+    // Long enough for the change to be seen.
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    assert_eq!(sources(), ["one", "another"]);
+    fs::write(&file, format!("tools:\n{}", entry("another"))).expect("the file can be written");
+    becomes(&["another"]);
+}
+
 /// Pages of three, from the newest to the oldest, each call once.
 #[tokio::test]
 async fn calls_are_listed_page_by_page() {

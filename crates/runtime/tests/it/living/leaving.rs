@@ -69,7 +69,7 @@ async fn nobody_is_forgotten_when_a_server_hangs_up() {
         let handle = rig.handle.clone();
         callers.spawn(async move {
             let mut all = BTreeSet::new();
-            for round in 0..250 {
+            for round in 0..120 {
                 let tool = if (round + caller) % 5 == 0 { "it__die" } else { "it__echo" };
                 all.insert(told(&handle.call(Call::new(tool)).await));
             }

@@ -1,0 +1,50 @@
+//! A changed agent file is applied while everything runs. A broken one changes nothing and says why.
+
+use crate::{cli::Common, commands::load_agent_or_todo, dock::Dock, surroundings::Surroundings};
+use std::{fs, path::Path, time::Duration};
+use tokio::time;
+use wharf_runtime::{Applied, Runtime, config::Diagnostics};
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What tells one state of a file from another without reading it.
+#[derive(PartialEq, Eq)]
+struct Look(Option<(std::time::SystemTime, u64)>);
+
+/// Applies every change of the agent file, for as long as it is polled.
+pub(crate) async fn follow(common: Common, around: Surroundings, dock: &Dock, runtime: &Runtime) {
+    let mut seen = Look::at(&common.file);
+    loop {
+        time::sleep(LOOK).await;
+        let now = Look::at(&common.file);
+        if now != seen {
+            seen = now;
+            let (loaded, diagnostics) = load_agent_or_todo(&common, &around);
+            match loaded {
+                Some((plan, _)) => say(&common.file, &dock.apply(runtime, &plan)),
+                None => complain(&diagnostics),
+            }
+        }
+    }
+}
+
+impl Look {
+    fn at(path: &Path) -> Look {
+        let known = fs::metadata(path).ok();
+        Look(known.and_then(|it| Some((it.modified().ok()?, it.len()))))
+    }
+}
+
+fn say(file: &Path, applied: &Applied) {
+    let Applied { started, stopped, kept } = applied;
+    let kept = kept.len();
+    let names = |all: &[String]| all.join(", ");
+    let (file, started, stopped) = (file.display(), names(started), names(stopped));
+    tracing::info!(target: "wharf::reload", started, stopped, kept, "{file} has changed and is applied");
+}
+
+fn complain(diagnostics: &Diagnostics) {
+    let text = diagnostics.render(false);
+    tracing::error!(target: "wharf::reload", "the agent file has changed, but not for the better; nothing is changed:\n{text}");
+}
