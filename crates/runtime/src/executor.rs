@@ -152,7 +152,8 @@ fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static st
     let Some(schema) = &tool.schema else { return Err(Arc::new(quarantined(tool))) };
     let empty = Raw::empty_object();
     let arguments = arguments.unwrap_or(&empty);
-    match schema.check(arguments) {
+    let named = tool.truly_named(arguments);
+    match schema.check(named.as_ref().unwrap_or(arguments)) {
         Check::Fine => Ok(None),
         Check::Skipped(why) => Ok(Some(why)),
         Check::Wrong(problems) => {

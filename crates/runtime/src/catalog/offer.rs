@@ -1,9 +1,12 @@
 //! What one server offers, as it lists it.
 
 use crate::schema::Schema;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 use wharf_mcp::{
     Failure, Raw, Session,
     model::{Item, Prompt, Resource, Template, Tool},
@@ -12,6 +15,9 @@ use wharf_mcp::{
 
 /// The longest description that is shown.
 const LONGEST_DESCRIPTION: usize = 16 * 1024;
+
+/// The `_meta` key under which a tool names aliases of its arguments: `{"alias": "name"}`.
+const ALIASES: &str = "wharf/aliases";
 
 /// What one server offers.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +48,8 @@ pub struct OfferedTool {
     /// Why it cannot be called.
     pub quarantined: Option<String>,
     pub(crate) schema: Option<Schema>,
+    /// Other names under which it takes arguments, each with the true one.
+    aliases: BTreeMap<String, String>,
 }
 
 impl Offer {
@@ -109,6 +117,7 @@ impl OfferedTool {
             tool,
             schema,
             quarantined,
+            aliases: aliases(&raw),
             raw,
         }
     }
@@ -127,8 +136,26 @@ impl OfferedTool {
             definition_hash: self.definition_hash.clone(),
             quarantined: Some(DOUBLE.to_owned()),
             schema: None,
+            aliases: BTreeMap::new(),
         }
     }
+
+    /// The arguments under the names that the schema has for them.
+    pub(crate) fn truly_named(&self, arguments: &Raw) -> Option<Raw> {
+        let mut named: Map<String, Value> = arguments.decode().ok().filter(|_| !self.aliases.is_empty())?;
+        for (alias, name) in self.aliases.iter().filter(|(_, name)| arguments.member(name).is_none()) {
+            if let Some(value) = named.remove(alias) {
+                named.insert(name.clone(), value);
+            }
+        }
+        Some(Value::Object(named).into())
+    }
+}
+
+/// What a tool says in its `_meta` about other names of its arguments.
+fn aliases(raw: &Raw) -> BTreeMap<String, String> {
+    let declared = raw.member("_meta").and_then(|it| it.member(ALIASES));
+    declared.map(|it| it.decode_or_default()).unwrap_or_default()
 }
 
 /// A tool that is listed twice is one tool; two tools of one name cannot be told apart on the wire, so neither is called.

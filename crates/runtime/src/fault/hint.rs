@@ -52,6 +52,10 @@ enum Clue {
     Signal(&'static [i32]),
     /// The server wrote to stdout what is no message, and never became ready.
     Noise,
+    /// The server broke the protocol.
+    Breach,
+    /// The server answered with an error of its own.
+    Refused,
     /// It took too long, while one of these was done.
     Late(&'static [Phase]),
     /// It went away, while one of these was done.
@@ -107,6 +111,8 @@ impl<'a> Happened<'a> {
                 let before_ready = matches!(phase, Phase::Open | Phase::Handshake);
                 before_ready && self.failure.goodbye.as_ref().is_some_and(|it| it.noise > 0)
             }
+            Clue::Breach => class == Class::Protocol,
+            Clue::Refused => class == Class::Rpc,
             Clue::Late(phases) => class == Class::Timeout && phases.contains(&phase),
             Clue::Gone(phases) => class == Class::Closed && phases.contains(&phase),
             Clue::GoneTalking(phases) => {

@@ -381,6 +381,13 @@ pub(super) const TABLE: &[KnownCause] = &[
         &[Gone(WORKING)],
         "the server went away in the middle of its work; what was asked of it may have been done, or not",
     ),
+    row(
+        "breach",
+        On::All,
+        &[Breach],
+        "this is a mistake of the server; try another version of it, or tell its author",
+    ),
+    row("refused-by-the-server", On::All, &[Refused], "the server itself refused this; its words say why"),
 ];
 
 const fn row(name: &'static str, on: On, clues: &'static [super::Clue], hint: &'static str) -> KnownCause {

@@ -10,6 +10,8 @@ pub(super) const CASES: &[Case] = &[
     Case { row: "slow-request", cause: "no answer in time", entry: ENTRY },
     Case { row: "gone-at-work", cause: "the server ended (exit code 3)", entry: ENTRY },
     Case { row: "too-long", cause: "longer than the limit", entry: ENTRY },
+    Case { row: "breach", cause: "neither `result` nor `error`", entry: ENTRY },
+    Case { row: "refused-by-the-server", cause: "not on a Sunday", entry: ENTRY },
 ];
 
 /// What is typed for each case, how the program ends, and whether the call may have happened.
@@ -17,6 +19,8 @@ const TYPED: &[(&str, i32, &str)] = &[
     ("call silence --timeout 1 --json", 124, "unknown"),
     ("call death --json", 69, "unknown"),
     ("call flood --json", 76, "unknown"),
+    ("call nothing --json", 76, "unknown"),
+    ("call refusal --json", 76, "yes"),
 ];
 
 #[tokio::test]

@@ -19,8 +19,10 @@ while read -r line; do
     *\"initialize\"*)
         answer "\"result\":{\"protocolVersion\":\"$version\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"odd\",\"version\":\"1\"}}"
         ;;
-    *tools/list*) answer "\"result\":{\"tools\":[$(tool silence),$(tool death),$(tool flood)]}" ;;
+    *tools/list*) answer "\"result\":{\"tools\":[$(tool silence),$(tool death),$(tool flood),$(tool nothing),$(tool refusal)]}" ;;
     *\"silence\"*) ;;
+    *\"nothing\"*) answer '"outcome":{}' ;;
+    *\"refusal\"*) answer '"error":{"code":-32000,"message":"not on a Sunday"}' ;;
     *\"death\"*)
         printf '\033[31mthe token is %s\033[0m\n' "$TOKEN" >&2
         exit 3
