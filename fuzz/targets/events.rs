@@ -46,6 +46,7 @@ fn hear<'a>(limit: usize, mut chunks: impl Iterator<Item = &'a [u8]>) -> Heard {
         }
         Err(_) => true,
     });
+    let too_long = too_long || parser.is_broken();
     Heard { events, last_id: parser.last_id, retry: parser.retry, too_long }
 }
 

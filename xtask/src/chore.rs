@@ -213,6 +213,8 @@ mod tests {
         check("bench -h", "Run the benchmarks of the loader, of the wire and of the Todo server.");
         check("idle", "Idle");
         check("idle 5", "error: unexpected `5`");
+        check("soak", "Soak");
+        check("soak 5", "error: unexpected `5`");
         check("tset", "error: there is no chore `tset`");
         check("fuzz", "Fuzz { target: None, effort: Explore { runs: 10000 } }");
         check("fuzz load --runs 2_000", "Fuzz { target: Some(\"load\"), effort: Explore { runs: 2000 } }");

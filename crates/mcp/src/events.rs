@@ -54,7 +54,7 @@ impl Events {
         }
     }
 
-    /// Takes in a chunk and returns the events that it completes.
+    /// Takes in a chunk and returns the events that it completes. Whoever has dealt with those asks [`Events::is_broken`].
     pub fn push(&mut self, mut chunk: &[u8]) -> Result<Vec<Event>, TooLong> {
         if self.broken {
             return Err(TooLong);
@@ -79,6 +79,11 @@ impl Events {
             events.extend(self.end_line());
         }
         Ok(events)
+    }
+
+    /// Whether something was too long, so that nothing more will come.
+    pub fn is_broken(&self) -> bool {
+        self.broken
     }
 
     fn end_line(&mut self) -> Option<Event> {

@@ -90,6 +90,9 @@ impl Stream {
             if let Some(event) = self.waiting.pop_front() {
                 return Ok(event);
             }
+            if self.events.is_broken() {
+                return Err(Goodbye::breach("a message is longer than the limit"));
+            }
             let chunk = time::timeout(self.endpoint.read_timeout, self.response.chunk()).await;
             let chunk = chunk.map_err(|_| Goodbye::because("the server was silent for too long"))?;
             let Ok(Some(chunk)) = chunk else {

@@ -3,10 +3,14 @@
 use crate::{
     breaker::Breaker,
     call::CallRecord,
+    executor::Closing,
     standing::{ConnectionState, Health, SessionState},
 };
 use std::{sync::Arc, time::SystemTime};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
 use wharf_mcp::{Raw, session::Progress};
 
 /// How many events wait for a slow listener.
@@ -76,7 +80,10 @@ pub trait Observer: Send + Sync {
 
 /// The listener's end of the stream of events.
 #[derive(Debug)]
-pub struct Events(broadcast::Receiver<Event>);
+pub struct Events {
+    told: broadcast::Receiver<Event>,
+    closing: watch::Receiver<Closing>,
+}
 
 /// The teller's end.
 #[derive(Clone, Debug)]
@@ -100,15 +107,21 @@ impl Bus {
         self.0.receiver_count() > 0
     }
 
-    pub(crate) fn listen(&self) -> Events {
-        Events(self.0.subscribe())
+    /// Until the runtime is gone, even if somebody still holds a handle to it.
+    pub(crate) fn listen(&self, closing: watch::Receiver<Closing>) -> Events {
+        Events { told: self.0.subscribe(), closing }
     }
 }
 
 impl Events {
     /// The next event; `None` when the runtime is gone.
     pub async fn next(&mut self) -> Option<Event> {
-        match self.0.recv().await {
+        let told = tokio::select! {
+            biased;
+            told = self.told.recv() => told,
+            _ = self.closing.wait_for(|it| *it == Closing::Gone) => return None,
+        };
+        match told {
             Ok(event) => Some(event),
             Err(RecvError::Closed) => None,
             Err(RecvError::Lagged(missed)) => {

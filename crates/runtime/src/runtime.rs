@@ -225,7 +225,7 @@ impl Handle {
 
     /// What happens from now on.
     pub fn events(&self) -> Events {
-        self.executor.bus.listen()
+        self.executor.bus.listen(self.executor.closing.clone())
     }
 
     /// How many calls are out.
@@ -245,14 +245,10 @@ impl Handle {
 fn observe(tuning: &Tuning, bus: &Bus, closed: &watch::Receiver<Closing>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for observer in tuning.observers.clone() {
-        let (mut events, mut closed) = (bus.listen(), closed.clone());
+        let mut events = bus.listen(closed.clone());
         tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(event) = events.next() => observer.heard(&event),
-                    _ = closed.wait_for(|it| *it == Closing::Gone) => break,
-                }
+            while let Some(event) = events.next().await {
+                observer.heard(&event);
             }
         });
     }

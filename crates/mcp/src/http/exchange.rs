@@ -234,6 +234,9 @@ impl Context {
                     return Ok(true);
                 }
             }
+            if events.is_broken() {
+                return Err(too_long());
+            }
         }
         Ok(false)
     }

@@ -54,6 +54,16 @@ async fn an_observer_hears_everything_in_order() {
     assert_eq!(heard, HEARD.trim());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_listener_is_let_go_with_the_runtime_even_if_it_holds_a_handle() {
+    let rig = Rig::one("", Tuning::default());
+    let handle = rig.handle.clone();
+    let mut events = handle.events();
+    rig.runtime.shutdown(Duration::ZERO).await;
+    while events.next().await.is_some() {}
+    drop(handle);
+}
+
 const HEARD: &str = "
 session connecting
 connection connecting
