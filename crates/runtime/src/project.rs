@@ -148,6 +148,23 @@ pub fn connection<'a>(state: &SourceState, tools: impl Iterator<Item = &'a ToolE
     })
 }
 
+/// A tool of the catalog, with all that is known of it.
+pub fn tool(entry: &ToolEntry) -> Value {
+    let value = |raw: &Raw| raw.decode_or_default::<Value>();
+    let tool = entry.tool.as_ref();
+    json!({
+        "name": entry.name,
+        "wire_name": entry.wire_name,
+        "source": entry.source,
+        "description": entry.description,
+        "input_schema": tool.map(|it| value(&it.input_schema)),
+        "output_schema": tool.and_then(|it| it.output_schema.as_ref()).map(value),
+        "annotations": tool.and_then(|it| it.annotations.as_ref()).map(value),
+        "definition_hash": entry.definition_hash,
+        "quarantined": entry.quarantined,
+    })
+}
+
 /// A tool of the registry.
 pub fn definition(tool: &ToolEntry) -> Value {
     let meta = tool.raw.member("_meta");

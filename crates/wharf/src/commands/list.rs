@@ -14,7 +14,7 @@ use wharf_mcp::{
 };
 use wharf_runtime::{
     Fault,
-    catalog::{PromptEntry, Sourced, ToolEntry},
+    catalog::{PromptEntry, Sourced},
     project,
 };
 
@@ -25,7 +25,7 @@ pub(super) async fn tools(dock: Dock, name: Option<String>, remembered: Option<R
     let remembered = remembered.filter(|_| name.is_none());
     list(dock, name, &[List::Tools], "tools", |docked| {
         if let Some(remembered) = &remembered {
-            let tools: Vec<Value> = docked.catalog.tools.iter().map(|it| tool_json(it)).collect();
+            let tools: Vec<Value> = docked.catalog.tools.iter().map(|it| project::tool(it)).collect();
             let sources: Vec<Value> = docked.sources.iter().map(|it| source_json(it, docked)).collect();
             if let Err(error) = remembered.keep(&tools, &sources) {
                 tracing::warn!(target: "wharf", "the list of tools could not be kept for `--cached`: {error}");
@@ -38,7 +38,7 @@ pub(super) async fn tools(dock: Dock, name: Option<String>, remembered: Option<R
                 Some(why) => format!("(quarantined: {why})"),
                 None => it.description.clone().unwrap_or_default(),
             },
-            json: tool_json(it),
+            json: project::tool(it),
         });
         rows.collect()
     })
@@ -210,21 +210,6 @@ pub(super) fn unknown(dock: &Dock, name: &str) -> Option<String> {
     (!names.contains(&name)).then(|| {
         let shown: Vec<&str> = dock.sources().iter().map(|it| it.name.shown()).collect();
         format!("error: there is no server '{name}'\nhelp: the agent file has {}\n", shown.join(", "))
-    })
-}
-
-fn tool_json(entry: &ToolEntry) -> Value {
-    let tool = entry.tool.as_ref();
-    json!({
-        "name": entry.name,
-        "wire_name": entry.wire_name,
-        "source": entry.source,
-        "description": entry.description,
-        "input_schema": tool.map(|it| value(&it.input_schema)),
-        "output_schema": tool.and_then(|it| it.output_schema.as_ref()).map(value),
-        "annotations": tool.and_then(|it| it.annotations.as_ref()).map(value),
-        "definition_hash": entry.definition_hash,
-        "quarantined": entry.quarantined,
     })
 }
 

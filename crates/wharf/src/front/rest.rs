@@ -10,7 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
-use wharf_mcp::{Raw, serve::http::Body};
+use wharf_mcp::serve::http::Body;
 use wharf_runtime::{Handle, project};
 
 /// What a handler comes to.
@@ -93,9 +93,4 @@ async fn prompt(handle: &Handle, name: &str, request: Request<Incoming>) -> Answ
 fn done(result: Result<(), std::sync::Arc<wharf_runtime::Fault>>) -> Answer {
     result.map_err(|fault| Problem::of(&fault, None))?;
     Ok(json_response(StatusCode::OK, &json!({ "ok": true })))
-}
-
-/// Raw JSON as a value.
-fn value(raw: &Raw) -> Value {
-    raw.decode_or_default()
 }

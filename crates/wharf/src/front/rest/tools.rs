@@ -1,11 +1,11 @@
 //! The tools, as REST shows them.
 
-use super::{Answer, items, value};
+use super::{Answer, items};
 use crate::front::{json_response, problem::Problem};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use wharf_mcp::serve::http::Body;
-use wharf_runtime::{Handle, catalog::ToolEntry};
+use wharf_runtime::{Handle, catalog::ToolEntry, project};
 
 /// All tools, or those of one `source`, or those whose name or description has the words of `q`.
 pub(super) fn list(handle: &Handle, query: Option<&str>) -> Response<Body> {
@@ -32,18 +32,8 @@ pub(super) fn get(handle: &Handle, id: &str) -> Answer {
 }
 
 fn tool(entry: &ToolEntry) -> Value {
-    let tool = entry.tool.as_ref();
-    json!({
-        "tool_id": entry.id(),
-        "name": entry.name,
-        "wire_name": entry.wire_name,
-        "source": entry.source,
-        "description": entry.description,
-        "input_schema": tool.map(|it| value(&it.input_schema)),
-        "output_schema": tool.and_then(|it| it.output_schema.as_ref()).map(value),
-        "annotations": tool.and_then(|it| it.annotations.as_ref()).map(value),
-        "definition_hash": entry.definition_hash,
-        "quarantined": entry.quarantined,
-        "for_models": entry.for_models,
-    })
+    let mut tool = project::tool(entry);
+    tool["tool_id"] = json!(entry.id());
+    tool["for_models"] = json!(entry.for_models);
+    tool
 }
