@@ -4,6 +4,7 @@ use crate::{
     cli::Common,
     commands::{load_agent, load_agent_or_todo},
     exit::Exit,
+    gateway::Switchboard,
     output::Output,
     progress::Progress,
     surroundings::Surroundings,
@@ -150,9 +151,9 @@ impl Dock {
         Some(Upstream::new(Arc::new(source.clone()), self.ground.clone()))
     }
 
-    /// Starts every source for others to use: nobody sits here to answer what servers ask.
-    pub(crate) fn start(&self) -> Runtime {
-        let tuning = Tuning { consent: Arc::new(Declines), ..self.tuning.clone() };
+    /// Starts every source for others to use; whoever calls is asked what servers want to know.
+    pub(crate) fn start(&self, callers: Switchboard) -> Runtime {
+        let tuning = Tuning { consent: Arc::new(callers), ..self.tuning.clone() };
         Runtime::start(&self.plan, &self.ground, tuning)
     }
 

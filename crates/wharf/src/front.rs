@@ -11,7 +11,7 @@ mod websocket;
 use crate::{
     door::{self, accept, over_http},
     exit::Exit,
-    gateway::{Gateway, announce},
+    gateway::{Gateway, Switchboard, announce},
     journal::Journal,
 };
 use bytes::Bytes;
@@ -52,11 +52,12 @@ impl Front {
     pub(crate) fn new(
         handle: Handle,
         journal: Journal,
+        switchboard: Switchboard,
         listener: &TcpListener,
         key: Option<Key>,
         draining: watch::Receiver<bool>,
     ) -> Front {
-        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
+        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone()), switchboard));
         let guard = door::guard(listener);
         let options = HttpOptions { guard: guard.clone(), ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());
@@ -112,7 +113,11 @@ impl Front {
             (&Method::GET, "/ws") => websocket::upgrade(request, self.shared.service.clone()),
             (&Method::GET, "/health") => json_response(StatusCode::OK, &json!({ "status": "ok" })),
             (&Method::GET, "/ready") => self.ready(),
-            (_, "/health" | "/ready" | "/ws") => Problem::not_allowed("GET").into(),
+            (&Method::GET, "/metrics") => {
+                let text = self.shared.journal.metrics().text(&self.shared.handle);
+                document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+            }
+            (_, "/health" | "/ready" | "/ws" | "/metrics") => Problem::not_allowed("GET").into(),
             (_, path) if path.starts_with("/api/v1/") => {
                 rest::respond(&self.shared.handle, &self.shared.journal, request)
                     .await

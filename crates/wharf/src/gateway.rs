@@ -7,11 +7,15 @@ mod bridge;
 mod error;
 mod lists;
 mod news;
+mod parked;
+mod questions;
 
 use crate::journal::Journal;
 use error::rpc_error;
 use lists::Lists;
 pub(crate) use news::announce;
+use parked::Yard;
+pub(crate) use questions::Switchboard;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time};
@@ -19,7 +23,7 @@ use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
     serve::{About, Client, Handler, Incoming, Serving},
-    session::Progress,
+    session::{Era, Progress},
 };
 use wharf_runtime::{Call, Catalog, Handle, Outcome};
 
@@ -36,11 +40,15 @@ pub(crate) struct Gateway {
     /// Where calls are written down, if they are.
     journal: Option<Journal>,
     lists: Arc<Lists>,
+    switchboard: Switchboard,
+    /// Calls that wait for their client's answer.
+    yard: Arc<Yard>,
 }
 
 impl Gateway {
-    pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
-        Gateway { handle, journal, lists: Arc::default() }
+    /// Over what this handle reaches. The switchboard is who its servers' questions are asked of.
+    pub(crate) fn new(handle: Handle, journal: Option<Journal>, switchboard: Switchboard) -> Gateway {
+        Gateway { handle, journal, lists: Arc::default(), switchboard, yard: Arc::default() }
     }
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
@@ -64,21 +72,44 @@ impl Gateway {
     }
 
     async fn call(&self, params: &Raw, client: Client) -> Result<Raw, RpcError> {
-        let members = params.members();
         let tool = text(params, "name")?;
-        let arguments = members.get("arguments").filter(|it| it.get() != "null");
-        let arguments = match arguments.map(|it| Raw::parse(it.get().to_owned())) {
-            Some(Ok(arguments)) if arguments.is_object() => Some(arguments),
-            None => None,
-            Some(_) => return Err(invalid("`arguments` is no object")),
+        let call = match self.yard.resume(&tool, params)? {
+            Some(call) => call,
+            None => self.begin(&tool, params, &client)?,
         };
+        self.drive(&tool, call, client).await
+    }
+
+    /// A call, ready to be run: everything that it needs is its own, so that it can wait for its client.
+    fn begin(&self, tool: &str, params: &Raw, client: &Client) -> Result<parked::Call, RpcError> {
+        let arguments = params.member("arguments");
+        if arguments.as_ref().is_some_and(|it| !it.is_object()) {
+            return Err(invalid("`arguments` is no object"));
+        }
+        let (asks, asked) = mpsc::channel(1);
+        let source = self.handle.catalog().tool(tool).map(|it| it.source.clone());
+        let line = source.map(|source| self.switchboard.open(&source, asks.clone()));
         let (report, reports) = mpsc::channel(REPORTS);
         let on_progress = client.wants_progress().then(|| -> wharf_runtime::OnProgress {
             // Progress that nobody reads in time is no progress worth waiting for.
             Box::new(move |at: &Progress| _ = report.try_send(at.clone()))
         });
-        let call = Call { tool, arguments, on_progress, ..Call::default() };
-        let record = bridge::with_progress(self.handle.call(call), reports, &client).await;
+        let call = Call { tool: tool.to_owned(), arguments, on_progress, ..Call::default() };
+        let (gateway, client) = (self.clone(), client.clone());
+        let work = async move {
+            let _line = line;
+            gateway.run(call, reports, &client).await
+        };
+        Ok(parked::Call { work: Box::pin(questions::asking(asks, work)), asked })
+    }
+
+    async fn run(
+        &self,
+        call: Call,
+        reports: mpsc::Receiver<Progress>,
+        client: &Client,
+    ) -> Result<Raw, RpcError> {
+        let record = bridge::with_progress(self.handle.call(call), reports, client).await;
         if let Some(journal) = &self.journal {
             journal.keep(&record, "mcp").await;
         }
@@ -86,6 +117,28 @@ impl Gateway {
             (Outcome::Failed(fault), _) => Err(rpc_error(fault)),
             (_, Some(result)) => Ok(result),
             (_, None) => Err(RpcError::new(RpcError::INTERNAL, "the call has no result")),
+        }
+    }
+
+    /// Runs a call to its end, or to a question that its client has to come back with an answer to.
+    async fn drive(&self, tool: &str, mut call: parked::Call, client: Client) -> Result<Raw, RpcError> {
+        loop {
+            let question = tokio::select! {
+                biased;
+                done = &mut call.work => return done,
+                Some(question) = call.asked.recv() => question,
+            };
+            match bridge::method(&question.method).filter(|it| client.offers(bridge::capability(it))) {
+                None => question.answer(Err(RpcError::method_not_found("the client cannot answer this"))),
+                Some(_) if client.terms().era == Era::Modern => return self.yard.park(tool, call, question),
+                Some(method) => {
+                    let params = question.params.clone();
+                    tokio::select! {
+                        done = &mut call.work => return done,
+                        answer = client.ask(method, Some(params)) => question.answer(answer),
+                    }
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! Calls that end at about the same time share one write and one sync of the disk, so the journal costs a caller a
 //! moment and the machine little. A call whose caller left is written down too.
 
+use crate::metrics::Metrics;
 use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -29,6 +30,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Journal {
     entries: mpsc::Sender<Entry>,
     store: Store,
+    metrics: Arc<Metrics>,
 }
 
 #[derive(Debug)]
@@ -42,7 +44,7 @@ impl Journal {
     /// A journal in this database, and the task that writes it: it ends when the journal is dropped.
     pub(crate) fn new(store: Store) -> (Journal, impl Future<Output = ()> + Send + 'static) {
         let (entries, written) = mpsc::channel(QUEUE);
-        (Journal { entries, store: store.clone() }, write(store, written))
+        (Journal { entries, store: store.clone(), metrics: Arc::default() }, write(store, written))
     }
 
     /// Where calls are looked up.
@@ -50,8 +52,14 @@ impl Journal {
         &self.store
     }
 
+    /// What the calls come to.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Writes a call down, and comes back when it is safe.
     pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) {
+        self.metrics.count(record);
         let (written, safe) = oneshot::channel();
         let entry = Entry { row: row(record, door), written: Some(written) };
         if self.entries.send(entry).await.is_ok() {

@@ -14,6 +14,7 @@ mod gateway;
 mod import;
 mod journal;
 mod logs;
+mod metrics;
 mod output;
 mod progress;
 mod reload;

@@ -28,6 +28,11 @@ pub trait Consent: Send + Sync {
     /// Whether there is somebody to fill in forms.
     fn answers_forms(&self) -> bool;
 
+    /// Whether there is a model that servers may ask, with somebody's leave.
+    fn answers_samples(&self) -> bool {
+        false
+    }
+
     /// Answers one question.
     fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 }
@@ -68,6 +73,9 @@ impl Host for SourceHost {
         }
         if self.consent.answers_forms() {
             capabilities["elicitation"] = json!({ "form": {} });
+        }
+        if self.consent.answers_samples() {
+            capabilities["sampling"] = json!({});
         }
         capabilities.into()
     }

@@ -29,6 +29,16 @@ pub(super) async fn with_progress<T>(
     }
 }
 
+/// What a server may ask of a client.
+pub(super) fn method(name: &str) -> Option<&'static str> {
+    ["elicitation/create", "sampling/createMessage", "roots/list"].into_iter().find(|it| *it == name)
+}
+
+/// The capability that a client declares if it answers this.
+pub(super) fn capability(method: &str) -> &str {
+    method.split('/').next().unwrap_or_default()
+}
+
 /// The source that has a resource: the one that lists it, else one whose template begins like it.
 pub(super) fn owner(catalog: &Catalog, uri: &str) -> Option<String> {
     let listed = catalog.resources.iter().find(|it| it.item.uri == uri).map(|it| &it.source);

@@ -45,7 +45,7 @@ impl Fields {
 
     /// A text that must be there and say something.
     pub(super) fn title(&mut self, name: &str) -> String {
-        let given = self.left.contains_key(name);
+        let given = self.left.get(name).is_some_and(|it| !it.is_null());
         let title = self.new_title(name);
         if title.is_none() && !given {
             self.complain(format!("`{name}` is missing"));

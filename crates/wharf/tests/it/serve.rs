@@ -61,6 +61,18 @@ impl Server {
     }
 
     fn ask_with(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> (u16, Value) {
+        let answer = self.raw(method, path, headers, body);
+        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    /// What is at a path, with the token, as text.
+    fn text(&self, path: &str) -> String {
+        self.raw("GET", path, &[&format!("Authorization: Bearer {}", self.token)], None)
+    }
+
+    fn raw(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
         let body = body.map(Value::to_string).unwrap_or_default();
         let host = if headers.iter().any(|it| it.starts_with("Host:")) {
@@ -76,9 +88,7 @@ impl Server {
         stream.write_all(request.as_bytes()).expect("it listens");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+        answer
     }
 
     /// Whether a call was answered well; nothing if there is no whole answer.
@@ -164,6 +174,10 @@ async fn the_first_five_minutes() {
         (&json!("Buy milk"), &json!("Buy milk"))
     );
 
+    let counted = server.text("/metrics");
+    let line = "wharf_call_duration_seconds_count{source=\"todo\",tool=\"create_todo\",status=\"success\"} 1";
+    assert!(counted.contains(line) && counted.contains("wharf_source_up{source=\"todo\"} 1"), "{counted}");
+
     let listed = through_mcp(&server, Request::call_tool("todo__list_todos", None)).await;
     assert_eq!(listed["structuredContent"]["todos"][0]["title"], "Buy milk");
     let tools = through_mcp(&server, Request::new("tools/list")).await;
@@ -194,6 +208,7 @@ async fn every_request_is_answered_for_what_it_is() {
         ("GET", "/api/v1/tools", &[&token, &token], None, 400),
         ("POST", "/mcp", &[json_body], Some(json!({})), 401),
         ("GET", "/ws", &[], None, 401),
+        ("GET", "/metrics", &[], None, 401),
         ("GET", "/sse", &[], None, 401),
         ("GET", "/api/v1/tools", &[&token, "Host: evil.com"], None, 403),
         ("GET", "/api/v1/tools", &[&token, "Host: localhost.evil.com"], None, 403),

@@ -1,0 +1,113 @@
+//! What operators watch, in the text format of Prometheus.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{Mutex, PoisonError},
+};
+use wharf_runtime::{Breaker, CallRecord, ConnectionState, Handle};
+
+/// The upper bounds of the histogram of durations, in seconds.
+const BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
+
+/// How many tools are counted one by one; a server may invent names without end.
+const TOOLS: usize = 2_000;
+
+/// Counts of calls since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    calls: Mutex<BTreeMap<Labels, Count>>,
+}
+
+/// Whose calls are counted together.
+type Labels = (String, String, &'static str);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    calls: u64,
+    seconds: f64,
+    /// How many took at most as long as each bound.
+    within: [u64; BOUNDS.len()],
+}
+
+impl Metrics {
+    /// Counts a call that is over. A tool that does not exist is not counted by its name, which anybody can make up.
+    pub(crate) fn count(&self, record: &CallRecord) {
+        let source = record.source.as_deref().unwrap_or_default().to_owned();
+        let labels = (source, record.wire_name.clone().unwrap_or_default(), record.status().as_str());
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = match calls.len() < TOOLS || calls.contains_key(&labels) {
+            true => labels,
+            false => (labels.0, "others".to_owned(), labels.2),
+        };
+        let (count, seconds) = (calls.entry(labels).or_default(), record.took.as_secs_f64());
+        count.calls += 1;
+        count.seconds += seconds;
+        count
+            .within
+            .iter_mut()
+            .zip(BOUNDS)
+            .filter(|(_, bound)| seconds <= *bound)
+            .for_each(|(it, _)| *it += 1);
+    }
+
+    /// Everything, as a scraper reads it.
+    pub(crate) fn text(&self, handle: &Handle) -> String {
+        let mut out = String::new();
+        self.write_calls(&mut out);
+        write_sources(&mut out, handle);
+        head(&mut out, "wharf_calls_in_flight", "gauge", "Calls that are out.");
+        line(&mut out, "wharf_calls_in_flight", &[], handle.in_flight());
+        out
+    }
+
+    fn write_calls(&self, out: &mut String) {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let name = "wharf_call_duration_seconds";
+        head(out, name, "histogram", "How long calls took.");
+        for ((source, tool, status), count) in &calls {
+            let labels = [("source", source.as_str()), ("tool", tool), ("status", status)];
+            for (bound, within) in BOUNDS.iter().zip(count.within) {
+                let bound = bound.to_string();
+                let labels = [labels[0], labels[1], labels[2], ("le", bound.as_str())];
+                line(out, &format!("{name}_bucket"), &labels, within);
+            }
+            let all = [labels[0], labels[1], labels[2], ("le", "+Inf")];
+            line(out, &format!("{name}_bucket"), &all, count.calls);
+            line(out, &format!("{name}_sum"), &labels, count.seconds);
+            line(out, &format!("{name}_count"), &labels, count.calls);
+        }
+    }
+}
+
+fn write_sources(out: &mut String, handle: &Handle) {
+    let (sources, catalog) = (handle.sources(), handle.catalog());
+    head(out, "wharf_source_up", "gauge", "Whether a session with the source stands.");
+    for it in &sources {
+        let up = u8::from(it.connection == ConnectionState::Connected);
+        line(out, "wharf_source_up", &[("source", it.source.name.shown())], up);
+    }
+    head(out, "wharf_breaker_open", "gauge", "Whether the source rests after too many failures.");
+    for it in &sources {
+        let open = u8::from(!matches!(it.gate.breaker, Breaker::Closed { .. }));
+        line(out, "wharf_breaker_open", &[("source", it.source.name.shown())], open);
+    }
+    head(out, "wharf_source_sessions_total", "counter", "Sessions there have been with the source.");
+    for it in &sources {
+        line(out, "wharf_source_sessions_total", &[("source", it.source.name.shown())], it.standing.sessions);
+    }
+    head(out, "wharf_tools", "gauge", "Tools in the catalog.");
+    line(out, "wharf_tools", &[], catalog.tools.len());
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    let escaped = |it: &str| it.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels: Vec<String> = labels.iter().map(|(key, it)| format!("{key}=\"{}\"", escaped(it))).collect();
+    let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+    let _ = writeln!(out, "{name}{labels} {value}");
+}
