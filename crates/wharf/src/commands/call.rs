@@ -2,10 +2,10 @@
 
 use super::list::fault_text;
 use crate::{arguments, cli::CallArgs, content, dock::Dock, exit::Exit, output::Output};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_mcp::{model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, Outcome, config::Source, project};
+use wharf_runtime::{Call, CallRecord, Fault, Outcome, config::Source, project};
 
 pub(super) async fn run(dock: Dock, args: CallArgs) -> Exit {
     let output = dock.output;
@@ -17,10 +17,24 @@ pub(super) async fn run(dock: Dock, args: CallArgs) -> Exit {
         }
     };
     let docked = dock.connect(|it| may_have(it, &args.tool, dock.sources()), &[List::Tools]).await;
-    let record = docked.handle.call(call).await;
-    let exit = say(&record, &args, output);
+    // A server that did not answer may well have the tool, but it has just been tried.
+    let silent = docked.faults().next().filter(|_| docked.catalog.tool(&args.tool).is_none());
+    let exit = match silent {
+        Some(fault) => say_silent(fault, &args.tool, output),
+        None => say(&*docked.handle.call(call).await, &args, output),
+    };
     docked.leave().await;
     exit
+}
+
+fn say_silent(fault: &Fault, tool: &str, output: Output) -> Exit {
+    if output.json {
+        let (error, metadata) = (project::error(fault), json!({ "tool": tool }));
+        output.json(&json!({ "success": false, "content": [], "error": error, "metadata": metadata }));
+    } else {
+        output.complain(&fault_text(fault));
+    }
+    fault.kind.into()
 }
 
 fn call(args: &CallArgs) -> Result<Call, String> {
