@@ -61,6 +61,7 @@ async fn a_supervisor_that_is_ended_takes_its_server_along() {
         let berth = Berth::new(shape);
         let mut program = berth.start("call silence");
         berth.until_running(count).await;
+        berth.until_asked().await;
         berth.signal_supervisor(signal);
         assert_eq!(program.ended().await, Some(69), "{shape}");
         berth.until_deserted().await;

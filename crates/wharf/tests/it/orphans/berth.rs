@@ -146,6 +146,15 @@ impl Berth {
         }
     }
 
+    /// The call has reached the server, which leaves a file in its working directory then.
+    pub(super) async fn until_asked(&self) {
+        let since = Instant::now();
+        while !self.folders().iter().any(|it| it.join("asked").exists()) {
+            assert!(since.elapsed() < PATIENCE, "nobody was asked");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// The working directories that there are.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("state/scratch")).expect("a folder").flatten();

@@ -38,7 +38,7 @@ while read -r line; do
     *tools/list*)
         echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"answer\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"silence\",\"inputSchema\":{\"type\":\"object\"}}]}}"
         ;;
-    *\"silence\"*) ;;
+    *\"silence\"*) : >asked ;;
     *tools/call*)
         echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"ahoy\"}]}}"
         ;;
