@@ -13,6 +13,7 @@ use wharf_mcp::{
 };
 use wharf_runtime::{
     Call, Fault, FaultKind, Ground, Handle, Redactor, Runtime, Tuning,
+    catalog::Discovery,
     config::{Env, Grants, Plan, load},
     sent_word,
 };
@@ -91,10 +92,26 @@ impl Crew {
             }
         };
         let outcome = tokio::select! {
-            outcome = self.call("first") => outcome,
+            outcome = self.call_first() => outcome,
             () = beside => unreachable!("the neighbour is called for ever"),
         };
         (outcome, (trouble, slowest.as_millis() as u64))
+    }
+
+    /// As the program does it: a source that could not be read is not tried again at once.
+    async fn call_first(&self) -> Outcome {
+        let mut catalogs = self.handle.catalogs();
+        let heard = |it: &Discovery| !matches!(it, Discovery::Pending);
+        let read = catalogs.wait_for(|it| it.discovery("tried").is_some_and(heard)).await;
+        let failed = match read.as_ref().ok().and_then(|it| it.discovery("tried")) {
+            Some(Discovery::Failed(fault)) => Some(fault.clone()),
+            _ => None,
+        };
+        drop(read);
+        match failed {
+            Some(fault) => Outcome::failed(&fault),
+            None => self.call("first").await,
+        }
     }
 
     async fn call_one(&self, source: &str, nonce: &str) -> Outcome {
