@@ -75,19 +75,19 @@ impl Gateway {
         let tool = text(params, "name")?;
         let call = match self.yard.resume(&tool, params)? {
             Some(call) => call,
-            None => self.begin(&tool, params, &client)?,
+            None => self.begin(&tool, params, &client).await?,
         };
         self.drive(&tool, call, client).await
     }
 
     /// A call, ready to be run: everything that it needs is its own, so that it can wait for its client.
-    fn begin(&self, tool: &str, params: &Raw, client: &Client) -> Result<parked::Call, RpcError> {
+    async fn begin(&self, tool: &str, params: &Raw, client: &Client) -> Result<parked::Call, RpcError> {
         let arguments = params.member("arguments");
         if arguments.as_ref().is_some_and(|it| !it.is_object()) {
             return Err(invalid("`arguments` is no object"));
         }
         let (asks, asked) = mpsc::channel(1);
-        let source = self.handle.catalog().tool(tool).map(|it| it.source.clone());
+        let source = self.source_of(tool).await;
         let line = source.map(|source| self.switchboard.open(&source, asks.clone()));
         let (report, reports) = mpsc::channel(REPORTS);
         let on_progress = client.wants_progress().then(|| -> wharf_runtime::OnProgress {
@@ -101,6 +101,13 @@ impl Gateway {
             gateway.run(call, reports, &client).await
         };
         Ok(parked::Call { work: Box::pin(questions::asking(asks, work)), asked })
+    }
+
+    /// The source that has a tool. One that is still starting is waited for: its questions are to reach this caller.
+    async fn source_of(&self, tool: &str) -> Option<String> {
+        let source = |catalog: &Catalog| catalog.tool(tool).map(|it| it.source.clone());
+        let known = source(&self.handle.catalog());
+        if known.is_some() { known } else { source(&*self.settled().await) }
     }
 
     async fn run(

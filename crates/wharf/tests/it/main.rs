@@ -3,6 +3,8 @@
 #[cfg(unix)]
 mod bypass;
 mod cli;
+#[cfg(unix)]
+mod clients;
 mod config;
 #[cfg(unix)]
 mod doctor;

@@ -1,0 +1,131 @@
+//! Strangers at the door: the official clients, each as its makers publish it, in front of the built-in Todo server and of
+//! a server that npx starts.
+//!
+//! Every client takes the same steps with the bearer token, over each way in that it knows; a client is one line of the
+//! table. `cargo xtask provision` puts the clients in place.
+
+mod house;
+mod inspector;
+mod rust;
+mod scripted;
+mod snippets;
+mod steps;
+
+use house::House;
+use std::thread;
+use steps::Step;
+
+/// A client, and how it comes in.
+struct Client {
+    maker: Maker,
+    way: Way,
+    /// Which era it is told to speak: `legacy`, `modern`, or `auto`, if it is to find out.
+    era: &'static str,
+}
+
+/// Whose client it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Maker {
+    Python1,
+    Python2,
+    TypeScript1,
+    TypeScript2,
+    Inspector,
+    Rust,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// `/mcp` of `wharf serve`.
+    Http,
+    /// `/sse` of it.
+    Sse,
+    /// `/ws` of it.
+    WebSocket,
+    /// A `wharf stdio` of its own.
+    Stdio,
+}
+
+const CLIENTS: &[Client] = &[
+    Client { maker: Maker::Python1, way: Way::Http, era: "legacy" },
+    Client { maker: Maker::Python1, way: Way::Sse, era: "legacy" },
+    Client { maker: Maker::Python1, way: Way::Stdio, era: "legacy" },
+    Client { maker: Maker::Python2, way: Way::Http, era: "auto" },
+    Client { maker: Maker::Python2, way: Way::Http, era: "modern" },
+    Client { maker: Maker::Python2, way: Way::Http, era: "legacy" },
+    Client { maker: Maker::Python2, way: Way::Sse, era: "auto" },
+    Client { maker: Maker::Python2, way: Way::Stdio, era: "auto" },
+    Client { maker: Maker::TypeScript1, way: Way::Http, era: "legacy" },
+    Client { maker: Maker::TypeScript1, way: Way::Sse, era: "legacy" },
+    Client { maker: Maker::TypeScript1, way: Way::WebSocket, era: "legacy" },
+    Client { maker: Maker::TypeScript1, way: Way::Stdio, era: "legacy" },
+    Client { maker: Maker::TypeScript2, way: Way::Http, era: "auto" },
+    Client { maker: Maker::TypeScript2, way: Way::Http, era: "modern" },
+    Client { maker: Maker::TypeScript2, way: Way::Http, era: "legacy" },
+    Client { maker: Maker::TypeScript2, way: Way::Sse, era: "legacy" },
+    Client { maker: Maker::TypeScript2, way: Way::Stdio, era: "auto" },
+    Client { maker: Maker::Inspector, way: Way::Http, era: "legacy" },
+    Client { maker: Maker::Inspector, way: Way::Http, era: "modern" },
+    Client { maker: Maker::Inspector, way: Way::Stdio, era: "legacy" },
+    Client { maker: Maker::Rust, way: Way::Http, era: "legacy" },
+    Client { maker: Maker::Rust, way: Way::Http, era: "modern" },
+    Client { maker: Maker::Rust, way: Way::Stdio, era: "legacy" },
+];
+
+#[test]
+fn python() {
+    check(&[Maker::Python1, Maker::Python2]);
+}
+
+#[test]
+fn typescript() {
+    check(&[Maker::TypeScript1, Maker::TypeScript2]);
+}
+
+#[test]
+fn inspector() {
+    check(&[Maker::Inspector]);
+}
+
+#[test]
+fn rust() {
+    check(&[Maker::Rust]);
+}
+
+/// One client after the other, in a house of their own.
+#[test]
+fn questions() {
+    let house = House::open();
+    let all = CLIENTS.iter().filter(|it| it.maker != Maker::Inspector && it.way != Way::Stdio);
+    all.for_each(|it| visit(it, &house, &steps::questions()));
+}
+
+/// Two clients at a time: most of what they do is waiting.
+fn check(makers: &[Maker]) {
+    let house = House::shared();
+    let clients: Vec<&Client> = CLIENTS.iter().filter(|it| makers.contains(&it.maker)).collect();
+    assert!(!clients.is_empty());
+    thread::scope(|scope| {
+        for part in clients.chunks(clients.len().div_ceil(2)) {
+            let house = &house;
+            scope.spawn(move || part.iter().for_each(|it| visit(it, house, &it.steps())));
+        }
+    });
+}
+
+impl Client {
+    fn steps(&self) -> Vec<Step> {
+        if self.maker == Maker::Inspector { steps::plain() } else { steps::all() }
+    }
+}
+
+fn visit(client: &Client, house: &House, steps: &[Step]) {
+    let Client { maker, way, era } = *client;
+    let target = house.target(way);
+    let mut visit = match maker {
+        Maker::Inspector => inspector::visit(&target, era),
+        Maker::Rust => rust::visit(&target, era),
+        scripted => scripted::visit(scripted, &target, era),
+    };
+    steps::check(&format!("{maker:?} over {way:?}, {era}"), steps, &mut *visit);
+}

@@ -1,0 +1,124 @@
+//! The house that strangers visit: a gateway in front of two servers. Tests that run at the same time share one.
+
+use super::Way;
+use crate::servers::place::{caches, path_with};
+use serde_json::{Map, Value};
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+use tempfile::TempDir;
+
+const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
+
+pub(super) const TOKEN: &str = "a-token-for-strangers";
+
+const AGENT_FILE: &str = "\
+tools:
+  - {name: todo, description: d, type: mcp, server: 'builtin:todo'}
+  - {name: everything, description: d, type: mcp, server: '@modelcontextprotocol/server-everything', command: npx}
+";
+
+static SHARED: Mutex<Weak<House>> = Mutex::new(Weak::new());
+
+/// A running `wharf serve`; ended when it is dropped.
+pub(super) struct House {
+    child: Child,
+    address: String,
+    folder: TempDir,
+}
+
+/// Where a client goes, and what it has to have with it.
+pub(super) struct Target {
+    pub(super) way: Way,
+    /// An address, or a program and its arguments.
+    pub(super) words: Vec<String>,
+    /// For a server that the client starts: a state of its own.
+    pub(super) home: TempDir,
+}
+
+impl House {
+    pub(super) fn shared() -> Arc<House> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let house = Arc::new(House::open());
+            *shared = Arc::downgrade(&house);
+            house
+        })
+    }
+
+    /// A house of one's own.
+    pub(super) fn open() -> House {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("agent.yaml"), AGENT_FILE).expect("the file can be written");
+        let mut command = Command::new(WHARF);
+        command.current_dir(folder.path()).args(["--quiet", "serve", "--listen", "127.0.0.1:0"]);
+        let mut child = surrounded(&mut command, folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let said = BufReader::new(child.stdout.take().expect("its stdout"));
+        let address = said.lines().find_map(|line| {
+            let line = line.expect("a line");
+            line.strip_prefix("MCP   http://")?.strip_suffix("/mcp").map(str::to_owned)
+        });
+        House { child, address: address.expect("the gateway says where it is"), folder }
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) fn agent_file(&self) -> String {
+        self.folder.path().join("agent.yaml").display().to_string()
+    }
+
+    pub(super) fn target(&self, way: Way) -> Target {
+        let address = &self.address;
+        let file = self.agent_file();
+        let words = match way {
+            Way::Http => vec![format!("http://{address}/mcp")],
+            Way::Sse => vec![format!("http://{address}/sse")],
+            Way::WebSocket => vec![format!("ws://{address}/ws")],
+            Way::Stdio => [WHARF, "--file", &file, "stdio"].map(str::to_owned).into(),
+        };
+        Target { way, words, home: TempDir::new().expect("a folder") }
+    }
+}
+
+impl Target {
+    /// A client's program, with what it needs around it.
+    pub(super) fn client(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        surrounded(&mut command, self.home.path());
+        command
+    }
+
+    /// The same surroundings, for a client that has to be told what to hand on.
+    pub(super) fn variables(&self) -> Map<String, Value> {
+        let command = self.client("");
+        let text = |it: &OsStr| it.to_str().expect("text").to_owned();
+        command.get_envs().filter_map(|(name, value)| Some((text(name), text(value?).into()))).collect()
+    }
+}
+
+/// Where programs are found and state is kept, and the token, which clients take from here too.
+fn surrounded<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    command
+        .env("PATH", path_with(Path::new(WHARF).parent().map(Path::to_owned)))
+        .envs(caches())
+        .env("WHARF_HOME", folder.join("home"))
+        .env("WHARF_TOKEN", TOKEN)
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

@@ -1,0 +1,81 @@
+//! The official Inspector, which takes one step each time it is started.
+
+use super::{
+    Way,
+    house::{TOKEN, Target},
+    scripted::node,
+    steps::{Step, Visit},
+};
+use crate::servers::place::tool;
+use serde_json::{Value, json};
+
+pub(super) const INSPECTOR: &str =
+    "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
+
+/// What it ends with when a tool answers with an error.
+const TOOL_ERROR: i32 = 5;
+
+/// How often a step is tried that may come too early.
+const TRIES: usize = 10;
+
+pub(super) fn visit<'a>(target: &'a Target, era: &'a str) -> Box<Visit<'a>> {
+    Box::new(move |steps| steps.iter().map(|step| take_until(target, era, step)).collect())
+}
+
+/// Each time another server is started, and may be late.
+fn take_until(target: &Target, era: &str, step: &Step) -> Value {
+    let mut answer = take(target, era, step);
+    for _ in 1..TRIES {
+        if answer.to_string().contains(step.until) {
+            break;
+        }
+        answer = take(target, era, step);
+    }
+    answer
+}
+
+fn take(target: &Target, era: &str, step: &Step) -> Value {
+    let mut command = target.client(node());
+    command.arg(tool(INSPECTOR)).arg("--cli");
+    match target.way {
+        Way::Stdio => {
+            // It hands its server no more of its surroundings than it is told to.
+            let variables = target.variables();
+            let variables =
+                variables.iter().filter_map(|(name, it)| Some(format!("{name}={}", it.as_str()?)));
+            let variables: Vec<String> = variables.flat_map(|it| ["-e".to_owned(), it]).collect();
+            command.args(&target.words).args(variables);
+        }
+        Way::Sse => _ = command.args(["--transport", "sse", "--server-url", &target.words[0]]),
+        _ => _ = command.args(["--transport", "http", "--server-url", &target.words[0]]),
+    }
+    if target.way != Way::Stdio {
+        command.args(["--header", &format!("Authorization: Bearer {TOKEN}"), "--protocol-era", era]);
+    }
+    let output = command.args(words(step)).output().expect("the Inspector runs");
+    let code = output.status.code();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(code, Some(0 | TOOL_ERROR)), "{} {}: {code:?} {said}", step.method, step.params);
+    json!({ "result": serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default() })
+}
+
+/// A step, as it is typed.
+fn words(step: &Step) -> Vec<String> {
+    let text = |key: &str| step.params[key].as_str().unwrap_or_default().to_owned();
+    let typed = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();
+    let mut words = typed(&["--method", step.method]);
+    match step.method {
+        "tools/call" => {
+            let arguments = step.params["arguments"].to_string();
+            words.extend(typed(&["--tool-name", &text("name"), "--tool-args-json", &arguments]));
+        }
+        "prompts/get" => {
+            words.extend(typed(&["--prompt-name", &text("name"), "--prompt-args"]));
+            let pairs = step.params["arguments"].as_object().into_iter().flatten();
+            words.extend(pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())));
+        }
+        "resources/read" => words.extend(typed(&["--uri", &text("uri")])),
+        _ => {}
+    }
+    words
+}

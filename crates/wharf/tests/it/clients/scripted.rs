@@ -1,0 +1,81 @@
+//! Clients that are libraries: a script beside this file uses each as its documentation shows.
+
+use super::{
+    Maker, Way,
+    house::Target,
+    steps::{Step, Visit},
+};
+use crate::servers::place::tool;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+pub(super) fn visit<'a>(maker: Maker, target: &'a Target, era: &'a str) -> Box<Visit<'a>> {
+    let transport = match target.way {
+        Way::Http => "http",
+        Way::Sse => "sse",
+        Way::WebSocket => "ws",
+        Way::Stdio => "stdio",
+    };
+    Box::new(move |steps| {
+        let mut command = program(maker, target);
+        let answers = run(command.arg(transport).arg(era).args(&target.words), steps);
+        answers.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    })
+}
+
+/// The interpreter and its script.
+fn program(maker: Maker, target: &Target) -> Command {
+    let (interpreter, script) = match maker {
+        Maker::Python1 => (tool("python/bin/python"), beside("python_1.py")),
+        Maker::Python2 => (tool("python-2/bin/python"), beside("python_2.py")),
+        Maker::TypeScript1 => (node(), installed("typescript_1.mjs", "typescript-1", target)),
+        Maker::TypeScript2 => (node(), installed("typescript_2.mjs", "typescript-2", target)),
+        Maker::Inspector | Maker::Rust => unreachable!("no script"),
+    };
+    let mut command = target.client(interpreter);
+    command.arg(script);
+    command
+}
+
+pub(super) fn node() -> PathBuf {
+    tool("node/node_modules/.bin/node")
+}
+
+fn beside(script: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(script)
+}
+
+/// A copy of the script, in a project of its own.
+fn installed(script: &str, packages: &str, target: &Target) -> PathBuf {
+    let copy = beside_packages(script, packages, target);
+    fs::copy(beside(script), &copy).expect("a copy");
+    copy
+}
+
+/// Where a script finds the packages that it imports.
+pub(super) fn beside_packages(script: &str, packages: &str, target: &Target) -> PathBuf {
+    symlink(tool(packages).join("node_modules"), target.home.path().join("node_modules")).expect("a link");
+    target.home.path().join(script)
+}
+
+/// Hands the steps over, and comes back with what was printed.
+fn run(command: &mut Command, steps: &[Step]) -> String {
+    let step = |it: &Step| json!({ "method": it.method, "params": it.params, "until": it.until });
+    let steps: Vec<Value> = steps.iter().map(step).collect();
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().expect("the client starts");
+    let mut stdin = child.stdin.take().expect("its stdin");
+    stdin.write_all(Value::from(steps).to_string().as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the client ends");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} ended with {}:\n{said}{complaints}", output.status);
+    said
+}
