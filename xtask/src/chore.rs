@@ -15,6 +15,7 @@ pub(crate) enum Chore {
     Bench,
     Idle,
     Soak,
+    Kills { times: u64 },
 }
 
 const HELP: &str = "\
@@ -30,6 +31,7 @@ Usage: cargo xtask CHORE
   bench       run the benchmarks
   idle        measure what waiting costs: a hundred servers, two minutes
   soak        a hundred thousand calls over each transport, on servers that die
+  kills       kill the gateway under load, and look for what it had acknowledged
 
 `cargo xtask CHORE --help` says more.
 ";
@@ -102,6 +104,18 @@ twice or although it was said not to have been sent. `cargo xtask test` does the
 same with two thousand calls.
 ";
 
+const KILLS_HELP: &str = "\
+Kill the gateway at random moments under load, start it again, and look up every
+call that it had acknowledged.
+
+Usage: cargo xtask kills [--times N]
+
+  --times N      kills on SQLite (1000); on PostgreSQL there is one for each four
+
+Clients call over REST and over MCP at once. Fails if a call that was answered has
+no record. `cargo xtask test` does the same a dozen times.
+";
+
 impl Chore {
     pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -118,6 +132,7 @@ impl Chore {
             "soak" if asks_for_help => Ok(Self::Help(SOAK_HELP)),
             "bench" if asks_for_help => Ok(Self::Help(BENCH_HELP)),
             "idle" if asks_for_help => Ok(Self::Help(IDLE_HELP)),
+            "kills" if asks_for_help => Ok(Self::Help(KILLS_HELP)),
             "test" => alone(rest, Self::Test),
             "provision" => alone(rest, Self::Provision),
             "generate" => alone(rest, Self::Generate),
@@ -125,6 +140,7 @@ impl Chore {
             "soak" => alone(rest, Self::Soak),
             "idle" => alone(rest, Self::Idle),
             "fuzz" => fuzz(rest),
+            "kills" => kills(rest),
             other => {
                 Err(Failure::new(format!("there is no chore `{other}`"))
                     .hint("`cargo xtask --help` lists them"))
@@ -145,7 +161,7 @@ fn fuzz(rest: &[&str]) -> Result<Chore, Failure> {
     let mut words = rest.iter();
     while let Some(&word) = words.next() {
         match word {
-            "--runs" => runs = Some(number(words.next())?),
+            "--runs" => runs = Some(number(word, words.next())?),
             "--input" => input = Some(file(words.next())?),
             flag if flag.starts_with('-') => return Err(unexpected(flag)),
             _ if target.is_some() => return Err(unexpected(word)),
@@ -165,10 +181,19 @@ fn fuzz(rest: &[&str]) -> Result<Chore, Failure> {
     Ok(Chore::Fuzz { target, effort })
 }
 
-fn number(word: Option<&&str>) -> Result<u64, Failure> {
-    word.and_then(|word| word.replace(['_', ','], "").parse().ok())
-        .filter(|number| *number > 0)
-        .ok_or_else(|| Failure::new("`--runs` needs a number").hint("for example `--runs 1000000`"))
+fn kills(rest: &[&str]) -> Result<Chore, Failure> {
+    match rest {
+        [] => Ok(Chore::Kills { times: 1_000 }),
+        ["--times"] => Ok(Chore::Kills { times: number("--times", None)? }),
+        ["--times", times] => Ok(Chore::Kills { times: number("--times", Some(times))? }),
+        ["--times", _, word, ..] | [word, ..] => Err(unexpected(word)),
+    }
+}
+
+fn number(flag: &str, word: Option<&&str>) -> Result<u64, Failure> {
+    word.and_then(|word| word.replace(['_', ','], "").parse().ok()).filter(|number| *number > 0).ok_or_else(
+        || Failure::new(format!("`{flag}` needs a number")).hint(format!("for example `{flag} 1000000`")),
+    )
 }
 
 fn file(word: Option<&&str>) -> Result<PathBuf, Failure> {
@@ -215,6 +240,11 @@ mod tests {
         check("idle 5", "error: unexpected `5`");
         check("soak", "Soak");
         check("soak 5", "error: unexpected `5`");
+        check("kills", "Kills { times: 1000 }");
+        check("kills --times 20", "Kills { times: 20 }");
+        check("kills --times", "error: `--times` needs a number");
+        check("kills --times 20 now", "error: unexpected `now`");
+        check("kills now", "error: unexpected `now`");
         check("tset", "error: there is no chore `tset`");
         check("fuzz", "Fuzz { target: None, effort: Explore { runs: 10000 } }");
         check("fuzz load --runs 2_000", "Fuzz { target: Some(\"load\"), effort: Explore { runs: 2000 } }");

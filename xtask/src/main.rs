@@ -69,6 +69,7 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
         Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
         Chore::Idle => idle(&checkout, steps),
         Chore::Soak => steps.run("soak", || soak(&checkout)),
+        Chore::Kills { times } => kills(&checkout, steps, times),
         Chore::Bench => {
             provision::all(checkout.tools(), steps)?;
             steps.run("benchmarks", || checkout.cargo(BENCHMARKS))
@@ -89,6 +90,16 @@ fn soak(checkout: &Checkout) -> Result<(), Failure> {
     let mut cargo = checkout.cargo_command();
     cargo.env("HOSTILE_SOAK", "100000").args(SOAK);
     checkout::run(cargo.args(["--", "soak::", "--nocapture", "--test-threads", "1"]))
+}
+
+fn kills(checkout: &Checkout, steps: &mut Steps, times: u64) -> Result<(), Failure> {
+    const KILLS: [&str; 6] = ["test", "--locked", "--package", "wharf", "--test", "it"];
+    provision::all(checkout.tools(), steps)?;
+    steps.run("kills", || {
+        let mut cargo = checkout.cargo_command();
+        cargo.env("WHARF_KILLS", times.to_string()).args(KILLS);
+        checkout::run(cargo.args(["--", "kills::", "--nocapture", "--test-threads", "1"]))
+    })
 }
 
 /// Two runs of cargo, because `--all-targets` leaves the doc tests out.

@@ -12,6 +12,8 @@ mod editor;
 #[cfg(target_os = "linux")]
 mod hints;
 mod import;
+#[cfg(unix)]
+mod kills;
 mod login;
 #[cfg(target_os = "linux")]
 mod orphans;

@@ -9,7 +9,6 @@ use std::{
     net::TcpStream,
     os::unix::fs::PermissionsExt,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
 };
 use tempfile::TempDir;
 use wharf_mcp::{
@@ -89,30 +88,6 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         answer
-    }
-
-    /// Whether a call was answered well; nothing if there is no whole answer.
-    fn try_call(&self, body: &str) -> Option<bool> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        let (address, token, length) = (&self.address, &self.token, body.len());
-        let head = "POST /api/v1/tools/todo:create_todo/call HTTP/1.1";
-        let request = format!(
-            "{head}\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        let body: Value = serde_json::from_str(body).ok()?;
-        Some(head.starts_with("HTTP/1.1 200") && body["success"] == true)
-    }
-
-    /// What is left of a server that was killed.
-    fn into_folder(mut self) -> TempDir {
-        let _ = self.child.wait();
-        let empty = TempDir::new().expect("a folder");
-        std::mem::replace(&mut self.folder, empty)
     }
 
     fn terminate(mut self) -> Option<i32> {
@@ -380,55 +355,4 @@ async fn calls_are_listed_page_by_page() {
     }
     let expected: Vec<String> = (0..8).rev().map(|it| format!("call-{it}")).collect();
     assert_eq!(seen, expected);
-}
-
-/// Killed at random moments under load: whatever was acknowledged is in the journal when it is back.
-#[test]
-fn no_acknowledged_call_is_without_its_record() {
-    const KILLS: usize = 10;
-    let mut folder = TempDir::new().expect("a folder");
-    let mut acknowledged: Vec<String> = Vec::new();
-    for kill in 0..KILLS {
-        let server = std::sync::Arc::new(Server::start_in(folder, &[]));
-        let count = std::sync::Arc::<AtomicUsize>::default();
-        let callers: Vec<_> = (0..4)
-            .map(|caller| {
-                let (server, count) = (server.clone(), count.clone());
-                std::thread::spawn(move || call_until_it_is_gone(&server, &count, kill, caller))
-            })
-            .collect();
-        // In the middle of something, after another number of answers in each round.
-        while count.load(Ordering::Relaxed) < 1 + kill * 7 % 20 {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        let pid = rustix::process::Pid::from_child(&server.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
-        acknowledged.extend(callers.into_iter().flat_map(|it| it.join().expect("a caller")));
-        let server = std::sync::Arc::into_inner(server).expect("nobody else has it");
-        folder = server.into_folder();
-    }
-    assert!(acknowledged.len() >= KILLS, "only {} calls were acknowledged", acknowledged.len());
-    let server = Server::start_in(folder, &[]);
-    for id in &acknowledged {
-        let (status, call) = server.ask("GET", &format!("/api/v1/calls/{id}"), None);
-        assert_eq!((status, &call["status"]), (200, &json!("success")), "{id} of {}", acknowledged.len());
-    }
-}
-
-/// Calls one after the other; the ids of those that were answered.
-fn call_until_it_is_gone(server: &Server, count: &AtomicUsize, kill: usize, caller: usize) -> Vec<String> {
-    let mut answered = Vec::new();
-    for number in 0.. {
-        let id = format!("{kill}-{caller}-{number}");
-        let body = json!({ "arguments": { "title": &id }, "request_id": &id }).to_string();
-        match server.try_call(&body) {
-            Some(true) => {
-                answered.push(id);
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-            Some(false) => {}
-            None => break,
-        }
-    }
-    answered
 }

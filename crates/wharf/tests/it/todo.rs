@@ -5,7 +5,7 @@
 mod engines;
 mod inside;
 #[path = "../../../store/tests/it/postgres.rs"]
-mod postgres;
+pub(crate) mod postgres;
 mod server;
 mod strangers;
 mod suite;

@@ -1,0 +1,134 @@
+//! Callers at every door, each calling as fast as it is answered, until nobody answers any more.
+
+use super::gateway::{Gateway, TOKEN, ask};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
+use wharf_mcp::{
+    Opener, Raw, Request, Session,
+    http::{Client, Endpoint},
+    session::{ClientInfo, Connected, Era, EraHint, Options},
+    ws,
+};
+
+/// The titles of the todos that were made, and by which door.
+pub(super) type Acknowledged = BTreeMap<String, Door>;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many callers there are at each door.
+const CALLERS: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Door {
+    Rest,
+    Legacy,
+    Modern,
+    WebSocket,
+}
+
+pub(super) struct Callers(JoinSet<Acknowledged>);
+
+/// The doors at which somebody has been answered.
+pub(super) type Answered = watch::Receiver<BTreeSet<Door>>;
+
+impl Door {
+    pub(super) const ALL: [Door; 4] = [Door::Rest, Door::Legacy, Door::Modern, Door::WebSocket];
+
+    /// As the journal calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Door::Rest => "rest",
+            Door::Legacy | Door::Modern | Door::WebSocket => "mcp",
+        }
+    }
+}
+
+/// Everybody begins.
+pub(super) fn begin(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
+    let (tell, answered) = watch::channel(BTreeSet::new());
+    let mut callers = JoinSet::new();
+    for door in Door::ALL {
+        for caller in 0..CALLERS {
+            let (address, tell) = (gateway.address.clone(), tell.clone());
+            callers
+                .spawn(async move { call(door, &address, &format!("{kill}-{door:?}-{caller}"), tell).await });
+        }
+    }
+    (Callers(callers), answered)
+}
+
+impl Callers {
+    /// What everybody was told, once nobody is told anything any more.
+    pub(super) async fn finish(self) -> Acknowledged {
+        let all = timeout(PATIENCE, self.0.join_all()).await.expect("nobody is kept waiting");
+        all.into_iter().flatten().collect()
+    }
+}
+
+async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSet<Door>>) -> Acknowledged {
+    let mut answered = Acknowledged::new();
+    let connected = match door {
+        Door::Rest => None,
+        _ => match connect(door, address).await {
+            Some(connected) => Some(connected),
+            // It was too late to come in.
+            None => return answered,
+        },
+    };
+    for number in 0.. {
+        let title = format!("{name}-{number}");
+        let done = match &connected {
+            None => over_rest(address, &title).await,
+            Some(connected) => over_mcp(&connected.session, &title).await,
+        };
+        if done.is_none() {
+            break;
+        }
+        answered.insert(title, door);
+        tell.send_if_modified(|doors| doors.insert(door));
+    }
+    if let Some(Connected { session, task, .. }) = connected {
+        drop(session);
+        task.join().await;
+    }
+    answered
+}
+
+async fn over_rest(address: &str, title: &str) -> Option<()> {
+    let body = json!({ "arguments": { "title": title }, "request_id": title }).to_string();
+    let answer = ask(address, "POST", "/api/v1/tools/todo:create_todo/call", &body).await?;
+    (answer["success"] == true).then_some(())
+}
+
+async fn over_mcp(session: &Session, title: &str) -> Option<()> {
+    let arguments = Raw::from(json!({ "title": title }));
+    let request = Request::call_tool("todo__create_todo", Some(&arguments));
+    let answer: Value = session.request(request).await.ok()?.decode().ok()?;
+    (answer["structuredContent"]["title"] == title).then_some(())
+}
+
+async fn connect(door: Door, address: &str) -> Option<Connected> {
+    let token = format!("Bearer {TOKEN}").parse().expect("a header");
+    let url = |rest: &str| rest.parse().expect("a URL");
+    let opener: Box<dyn Opener> = match door {
+        Door::WebSocket => {
+            let mut endpoint = ws::Endpoint::new(url(&format!("ws://{address}/ws")));
+            endpoint.headers.insert("authorization", token);
+            Box::new(endpoint)
+        }
+        _ => {
+            let client = Client::new(PATIENCE).expect("a client");
+            let mut endpoint = Endpoint::new(url(&format!("http://{address}/mcp")), client);
+            endpoint.headers.insert("authorization", token);
+            Box::new(endpoint)
+        }
+    };
+    let era = if door == Door::Modern { Era::Modern } else { Era::Legacy };
+    let client = ClientInfo { name: "a caller".into(), version: "1".into() };
+    let options = Options { era: EraHint::Only(era), ..Options::new(client) };
+    Session::connect(&*opener, &options).await.ok()
+}

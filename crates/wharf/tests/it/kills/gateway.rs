@@ -1,0 +1,94 @@
+//! A gateway that is made to be killed.
+
+use serde_json::Value;
+use std::{path::Path, process::Stdio, time::Duration};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    process::{Child, Command},
+    time::timeout,
+};
+
+pub(super) const TOKEN: &str = "a-token-that-survives";
+
+/// Nothing takes longer, even on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many calls a page of the journal has.
+const PAGE: usize = 500;
+
+pub(super) struct Gateway {
+    child: Child,
+    pub(super) address: String,
+}
+
+/// The pages of the journal, the newest first.
+pub(super) struct Pages<'a> {
+    gateway: &'a Gateway,
+    /// Where the next page begins; nothing after the last.
+    query: Option<String>,
+}
+
+impl Gateway {
+    pub(super) async fn start(home: &Path, database: &str) -> Gateway {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
+            .args(["--quiet", "serve", "--listen", "127.0.0.1:0", "--database", database])
+            .current_dir(home)
+            .env("WHARF_HOME", home)
+            .env("WHARF_TOKEN", TOKEN)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+        let address = async {
+            while let Some(line) = lines.next_line().await.expect("a line") {
+                let address = line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp"));
+                if let Some(address) = address {
+                    return address.to_owned();
+                }
+            }
+            panic!("the gateway does not say where it is");
+        };
+        let address = timeout(PATIENCE, address).await.expect("it starts in time");
+        Gateway { child, address }
+    }
+
+    /// SIGKILL, and nothing before it.
+    pub(super) async fn kill(mut self) {
+        timeout(PATIENCE, self.child.kill()).await.expect("it ends").expect("it was alive");
+    }
+
+    pub(super) fn journal(&self) -> Pages<'_> {
+        Pages { gateway: self, query: Some(format!("limit={PAGE}")) }
+    }
+}
+
+impl Pages<'_> {
+    pub(super) async fn next(&mut self) -> Option<Vec<Value>> {
+        let path = format!("/api/v1/calls?{}", self.query.take()?);
+        let page = ask(&self.gateway.address, "GET", &path, "").await.expect("a page");
+        self.query = page["next_cursor"].as_str().map(|it| format!("limit={PAGE}&cursor={it}"));
+        Some(page["items"].as_array().expect("a list").clone())
+    }
+}
+
+/// One request: the document that it is answered with, if it is answered well and to the end.
+pub(super) async fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await.ok()?;
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        let body = serde_json::from_str(body).ok()?;
+        head.starts_with("HTTP/1.1 200").then_some(body)
+    };
+    timeout(PATIENCE, exchange).await.expect("nobody is kept waiting")
+}
