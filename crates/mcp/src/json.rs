@@ -82,6 +82,29 @@ impl Raw {
         Some(Raw::within(&self.0, value))
     }
 
+    /// Several members by name, in one reading; `null` counts as absent.
+    pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
+        let members = self.members();
+        names.map(|name| {
+            let value = members.get(name).filter(|value| value.get() != "null")?;
+            Some(Raw::within(&self.0, value))
+        })
+    }
+
+    /// The object with a member set, whether it was there or not.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &Raw) -> Raw {
+        crate::session::meta::replace(self, name, value.as_bytes())
+    }
+
+    /// The object without a member.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Raw {
+        let members = self.members();
+        let others = members.0.iter().filter(|(key, _)| key != name);
+        crate::session::meta::object(others.map(|(key, value)| (&**key, value.get().as_bytes())))
+    }
+
     /// The same value in memory of its own.
     pub fn detached(&self) -> Raw {
         Raw(Bytes::copy_from_slice(&self.0))

@@ -105,6 +105,13 @@ pub struct Routing {
 pub enum Inbound {
     /// A message.
     Message(Message),
+    /// A message that came on the stream of one request, and is not its answer.
+    Aside {
+        /// The request.
+        request: u64,
+        /// The message.
+        message: Message,
+    },
     /// Several messages in one frame.
     Batch(Vec<Inbound>),
     /// The server has shown its first sign of life, even if that was no message.

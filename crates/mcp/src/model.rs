@@ -5,12 +5,14 @@
 
 mod content;
 mod header_params;
+mod log_level;
 mod prompt;
 mod resource;
 mod tool;
 
 use crate::{Raw, session::Listing};
 pub use content::{Block, Blocks, CallResult};
+pub use log_level::LogLevel;
 pub use prompt::{Prompt, PromptArgument, PromptMessage, PromptResult};
 pub use resource::{Contents, ReadResult, Resource, Template};
 use serde::de::DeserializeOwned;

@@ -4,20 +4,25 @@
 //! (handshake, discovery, pings, log levels, subscriptions, the decorations of a result) is done here, once for all
 //! transports.
 
+mod announcements;
 mod client;
 mod conversation;
 mod dispatch;
 pub mod http;
 mod listen;
 mod stdio;
+mod watched;
 mod ws;
 
+pub use crate::model::LogLevel;
 use crate::{News, Raw, RpcError, model::Tool};
-pub use client::{Client, ClientTerms, LogLevel};
+use announcements::{Announcements, Announcer};
+pub use client::{Client, ClientTerms};
 use serde_json::json;
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 pub use stdio::over_streams;
-use tokio::sync::broadcast;
+use tokio::sync::watch;
+use watched::{Hold, Watched};
 pub use ws::over_websocket;
 
 /// How many announcements a slow client may fall behind before it misses some.
@@ -37,6 +42,13 @@ pub trait Handler: Send + Sync + 'static {
     /// Hears a notification of the client's.
     fn notified(&self, method: &str, params: Option<Raw>) {
         let _ = (method, params);
+    }
+
+    /// Sees to it that changes of this resource will be announced, or says why not. Called once it is part of
+    /// [`Service::watched`], for clients of either era.
+    fn watch(&self, uri: &str) -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> {
+        let _ = uri;
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// A tool by name, to check the headers that repeat its arguments.
@@ -94,7 +106,8 @@ pub struct Service<H> {
 struct Inner<H> {
     handler: H,
     about: About,
-    announcements: broadcast::Sender<News>,
+    announcer: Announcer,
+    watched: Watched,
 }
 
 impl About {
@@ -114,15 +127,19 @@ impl About {
 impl<H: Handler> Service<H> {
     /// Makes a handler ready to be served.
     pub fn new(handler: H) -> Service<H> {
-        let (announcements, _) = broadcast::channel(ANNOUNCEMENTS);
+        let announcer = Announcer::new(ANNOUNCEMENTS);
         let about = handler.about();
-        Service { inner: Arc::new(Inner { handler, about, announcements }) }
+        Service { inner: Arc::new(Inner { handler, about, announcer, watched: Watched::default() }) }
     }
 
     /// Tells every client that wants to hear it.
     pub fn announce(&self, news: News) {
-        // Nobody listening is fine.
-        let _ = self.inner.announcements.send(news);
+        self.inner.announcer.tell(news);
+    }
+
+    /// The resources that clients want to hear of, now and later.
+    pub fn watched(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
+        self.inner.watched.all()
     }
 
     /// The handler.
@@ -134,8 +151,16 @@ impl<H: Handler> Service<H> {
         &self.inner.about
     }
 
-    fn announcements(&self) -> broadcast::Receiver<News> {
-        self.inner.announcements.subscribe()
+    fn announcements(&self) -> Announcements {
+        self.inner.announcer.listen()
+    }
+
+    /// Has a resource watched for somebody, as long as what is returned is held.
+    async fn watch(&self, uri: &str) -> Result<Hold, RpcError> {
+        let too_many = || RpcError::new(RpcError::INVALID_REQUEST, "too many resources are subscribed to");
+        let hold = self.inner.watched.hold(uri).ok_or_else(too_many)?;
+        self.handler().watch(uri).await?;
+        Ok(hold)
     }
 }
 

@@ -6,6 +6,7 @@
 mod answers;
 mod conversation;
 mod departure;
+mod ears;
 mod evidence;
 mod handshake;
 mod host;
@@ -13,16 +14,21 @@ mod listen;
 pub(crate) mod meta;
 mod news;
 mod pages;
+mod request;
 mod rounds;
 mod terms;
 mod until;
+mod watching;
 mod wire;
 
-use crate::{Failure, Goodbye, Opener, Outbound, Phase, Raw};
+use crate::{Failure, Goodbye, Opener, Outbound, Phase, Raw, RpcError, model::LogLevel};
+use ears::Ears;
+pub use ears::{OnLog, OnProgress, Progress};
 pub use host::{Answering, Host, NoHost, Roots};
 pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
 pub use pages::{List, ListLimits, Listing};
+pub use request::{Input, Request};
 use std::{
     borrow::Cow,
     sync::{Arc, atomic::Ordering},
@@ -32,8 +38,11 @@ pub(crate) use terms::{BATCHING, LEGACY};
 pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 use until::Until;
+use watching::Watching;
 use wire::Wire;
-pub use wire::{OnProgress, Progress};
+
+/// How long a server may take over a new log level.
+const LOG_LEVEL: Duration = Duration::from_secs(5);
 
 /// How a session is begun.
 #[derive(Clone)]
@@ -67,6 +76,7 @@ pub struct Session {
     wire: Wire,
     terms: Arc<Terms>,
     settings: Arc<Settings>,
+    watching: Arc<Watching>,
 }
 
 /// The owner's half of a session: waits for the conversation to end.
@@ -85,17 +95,6 @@ pub struct Connected {
     pub task: SessionTask,
     /// What the server says unasked.
     pub news: NewsFeed,
-}
-
-/// One request.
-pub struct Request {
-    method: Cow<'static, str>,
-    params: Option<Raw>,
-    deadline: Option<Instant>,
-    quiet: Option<Duration>,
-    on_progress: Option<OnProgress>,
-    name: Option<String>,
-    header_params: Vec<(String, String)>,
 }
 
 /// What a session keeps of its [`Options`].
@@ -143,9 +142,11 @@ impl Session {
         let agreed = handshake::agree(opener, options).await?;
         let handshake::Agreed { wire, ended, mut tasks, news, terms } = agreed;
         let terms = Arc::new(terms);
-        if let Some(filter) = listen::filter(&terms) {
-            tasks.spawn(listen::run(wire.weak(), filter, options.clone(), terms.clone()));
-        }
+        let (watching, list) = watching::list();
+        match terms.era {
+            Era::Modern => tasks.spawn(listen::run(wire.weak(), list, meta::modern(options), terms.clone())),
+            Era::Legacy => tasks.spawn(watching::run(wire.weak(), list, terms.clone())),
+        };
         let settings = Arc::new(Settings {
             host: options.host.clone(),
             request_timeout: options.request_timeout,
@@ -153,7 +154,7 @@ impl Session {
             lists: options.lists,
             meta: meta::standing(&terms, options),
         });
-        let session = Session { wire, terms, settings };
+        let session = Session { wire, terms, settings, watching: Arc::new(watching) };
         Ok(Connected { session, task: SessionTask { tasks, wire: ended }, news })
     }
 
@@ -165,7 +166,16 @@ impl Session {
     /// Asks, answers what the server wants to know in between, and returns the complete result.
     pub async fn request(&self, request: Request) -> Result<Raw, Failure> {
         match self.terms.era {
-            Era::Legacy => self.exchange(request).await,
+            Era::Legacy if request.input.as_ref().is_some_and(|it| it.state.is_some()) => {
+                let over = "the call that `requestState` means is over";
+                Err(Failure::rpc(RpcError::new(RpcError::INVALID_PARAMS, over)))
+            }
+            Era::Legacy => {
+                if let Some((level, explicit)) = request.logs.as_ref().map(|it| (it.level, it.explicit)) {
+                    self.ask_for_logs(level, explicit, self.deadline(&request)).await;
+                }
+                self.exchange(request).await
+            }
             Era::Modern => rounds::drive(self, request).await,
         }
     }
@@ -173,15 +183,50 @@ impl Session {
     /// Asks once. In the 2026-07-28 era the result may be a demand for more input.
     pub async fn exchange(&self, request: Request) -> Result<Raw, Failure> {
         let deadline = self.deadline(&request);
-        let Request { method, params, quiet, on_progress, name, header_params, .. } = request;
+        let Request { method, params, quiet, on_progress, name, header_params, meta, logs, host, .. } =
+            request;
         let until = quiet.map_or_else(|| Until::from(deadline), |quiet| Until::quiet_for(quiet, deadline));
         let on_progress = until.listening(on_progress);
         let id = self.wire.next_id();
         let token = on_progress.is_some().then_some(id);
-        let params = meta::with_meta(params, self.settings.meta.as_deref(), token);
+        let carried = meta::carried(meta.as_ref(), self.terms.era, logs.as_ref().map(|it| it.level));
+        let params = meta::with_meta(params, carried.as_ref(), self.settings.meta.as_deref(), token);
         let routing = self.terms.routing(name, header_params);
         let message = Outbound::Request { id, method, params, routing };
-        self.wire.exchange(message, until, on_progress).await
+        let (on_log, patience) = (logs.map(|it| it.told), until.stretch());
+        let ears = Ears { on_progress, on_log, host, patience, on_ack: None };
+        self.wire.exchange(message, until, ears).await
+    }
+
+    /// Has a server of the handshake era log as much as this request wants to hear. What others hear is never lessened by
+    /// it, so they hear more, and whoever passes it on has to leave some out.
+    async fn ask_for_logs(&self, level: LogLevel, explicit: bool, deadline: Instant) {
+        let told = &self.wire.shared().log_level;
+        let known = told.load(Ordering::Acquire).checked_sub(1).and_then(LogLevel::numbered);
+        let enough = known.map_or(!explicit, |known| known <= level);
+        if enough || !self.terms.offers("logging", None) {
+            return;
+        }
+        told.store(level as u8 + 1, Ordering::Release);
+        let params = serde_json::json!({ "level": level.name() });
+        let asked = Request::new("logging/setLevel").params(params.into());
+        // A server that does not care for levels may still be called.
+        let _ = self.exchange(asked.by(deadline.min(Instant::now() + LOG_LEVEL))).await;
+    }
+
+    /// From now on, hears of changes of these resources and of no others.
+    pub fn watch(&self, uris: std::collections::BTreeSet<String>) {
+        self.watching.want(uris);
+    }
+
+    /// Asks for all of them again: the server has forgotten.
+    pub fn watch_again(&self) {
+        self.watching.want_again();
+    }
+
+    /// Waits until changes of a resource are heard of, or the server will not have it.
+    pub async fn is_watching(&self, uri: &str) -> Result<(), RpcError> {
+        self.watching.settled(uri).await
     }
 
     /// Says something that needs no answer.
@@ -190,7 +235,7 @@ impl Session {
         method: impl Into<Cow<'static, str>>,
         params: Option<Raw>,
     ) -> Result<(), Failure> {
-        let params = meta::with_meta(params, self.settings.meta.as_deref(), None);
+        let params = meta::with_meta(params, None, self.settings.meta.as_deref(), None);
         let routing = self.terms.routing(None, Vec::new());
         self.wire.notify(Outbound::Notification { method: method.into(), params, routing }).await
     }
@@ -223,82 +268,6 @@ impl SessionTask {
     }
 }
 
-impl Request {
-    /// A request for `method`.
-    pub fn new(method: impl Into<Cow<'static, str>>) -> Request {
-        Request {
-            method: method.into(),
-            params: None,
-            deadline: None,
-            quiet: None,
-            on_progress: None,
-            name: None,
-            header_params: Vec::new(),
-        }
-    }
-
-    /// A call of the tool `name`; `arguments` is an object.
-    pub fn call_tool(name: &str, arguments: Option<&Raw>) -> Request {
-        Request::named("tools/call", "name", name, arguments)
-    }
-
-    /// The prompt `name`, filled in.
-    pub fn get_prompt(name: &str, arguments: Option<&Raw>) -> Request {
-        Request::named("prompts/get", "name", name, arguments)
-    }
-
-    /// The contents of a resource.
-    pub fn read_resource(uri: &str) -> Request {
-        Request::named("resources/read", "uri", uri, None)
-    }
-
-    fn named(method: &'static str, key: &str, name: &str, arguments: Option<&Raw>) -> Request {
-        let arguments = arguments.map(Raw::as_bytes);
-        let params = meta::object(
-            [(key, meta::string(name).as_slice())]
-                .into_iter()
-                .chain(arguments.map(|arguments| ("arguments", arguments))),
-        );
-        Request { name: Some(name.to_owned()), ..Request::new(method) }.params(params)
-    }
-
-    /// With these parameters: an object.
-    #[must_use]
-    pub fn params(mut self, params: Raw) -> Request {
-        self.params = Some(params);
-        self
-    }
-
-    /// To be answered by then.
-    #[must_use]
-    pub fn by(mut self, deadline: Instant) -> Request {
-        self.deadline = Some(deadline);
-        self
-    }
-
-    /// To be given up after this much silence: progress is not silence. Never later than its deadline.
-    #[must_use]
-    pub fn quiet_for(mut self, quiet: Duration) -> Request {
-        self.quiet = Some(quiet);
-        self
-    }
-
-    /// With this told about progress, in order and before the answer. It runs in the conversation's task and must
-    /// not block.
-    #[must_use]
-    pub fn on_progress(mut self, told: impl FnMut(Progress) + Send + 'static) -> Request {
-        self.on_progress = Some(Box::new(told));
-        self
-    }
-
-    /// With these arguments repeated in `Mcp-Param-*` headers, over HTTP in the 2026-07-28 era.
-    #[must_use]
-    pub fn header_params(mut self, params: Vec<(String, String)>) -> Request {
-        self.header_params = params;
-        self
-    }
-}
-
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
@@ -311,14 +280,5 @@ impl std::fmt::Debug for Options {
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Request {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request")
-            .field("method", &self.method)
-            .field("params", &self.params)
-            .finish_non_exhaustive()
     }
 }

@@ -4,9 +4,9 @@ use crate::{
     Fault, FaultKind, Redactor,
     board::Board,
     breaker::{Breaker, Gate, GateState, Permit, Verdict},
-    call::{Call, Deadline, OnProgress},
+    call::{Call, Caller, Deadline, OnProgress},
     catalog::ToolEntry,
-    config::Source,
+    config::{Lifecycle, Source},
     events::{Bus, Happening},
     fault::Stage,
     glob::Glob,
@@ -17,6 +17,7 @@ use crate::{
     upstream::{Ground, Upstream},
 };
 use std::{
+    collections::BTreeSet,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -143,6 +144,21 @@ impl Berth {
         self.keeper.session().await
     }
 
+    /// From now on, hears of changes of these resources and of no others.
+    pub(crate) fn watch(&self, uris: BTreeSet<String>) {
+        self.keeper.watch(uris);
+    }
+
+    /// Waits until changes of a resource are heard of. Its server is started if need be.
+    pub(crate) async fn is_watching(&self, uri: &str) -> Result<(), Arc<Fault>> {
+        let refused = |error| self.fault(&Failure::rpc(error));
+        if self.source().lifecycle == Lifecycle::Transient {
+            let why = "this server is started for each call, so there is nobody to hear of changes from";
+            return Err(refused(RpcError::new(RpcError::METHOD_NOT_FOUND, why)));
+        }
+        self.session().await?.is_watching(uri).await.map_err(refused)
+    }
+
     /// Asks, under the rules of this source: its breaker, its timeouts, one more try where nothing was sent.
     pub(crate) async fn ask(&self, permit: Permit, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {
         let mut asked = None;
@@ -189,6 +205,10 @@ impl Berth {
         let session = ask.by.wait(self.session()).await.unwrap_or_else(late)?;
         let session = asked.insert(session);
         let request = self.timed(ask.request(), ask.by);
+        let request = match ask.caller {
+            Some(caller) => self.upstream.on_behalf(request, caller),
+            None => request,
+        };
         session.request(request).await.and_then(object).map_err(|failure| self.fault(&failure))
     }
 
@@ -243,6 +263,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) tool: Option<&'a ToolEntry>,
     /// Told how far it has got.
     pub(crate) on_progress: Option<Arc<Mutex<OnProgress>>>,
+    /// Who it is asked for.
+    pub(crate) caller: Option<&'a Caller>,
 }
 
 /// What can be asked.
@@ -259,14 +281,19 @@ pub(crate) enum Method<'a> {
 
 impl<'a> Ask<'a> {
     pub(crate) fn new(method: Method<'a>) -> Ask<'a> {
-        Ask { method, by: Deadline::default(), tool: None, on_progress: None }
+        Ask { method, by: Deadline::default(), tool: None, on_progress: None, caller: None }
     }
 
     /// A call of this tool.
     pub(crate) fn tool(tool: &'a ToolEntry, call: &'a mut Call, by: Deadline) -> Ask<'a> {
         let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
         let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
-        Ask { method, by, tool: Some(tool), on_progress }
+        Ask { method, by, tool: Some(tool), on_progress, caller: call.caller.as_ref() }
+    }
+
+    /// The same, for somebody.
+    pub(crate) fn on_behalf(self, caller: Option<&'a Caller>) -> Ask<'a> {
+        Ask { caller, ..self }
     }
 
     fn request(&self) -> Request {

@@ -1,8 +1,10 @@
 //! One call and what came of it: the vocabulary that every door shares.
 
+mod caller;
 mod deadline;
 
 use crate::{Fault, FaultKind, Redactor, cut};
+pub use caller::{Caller, WantedLogs};
 pub(crate) use deadline::Deadline;
 use std::{
     fmt,
@@ -33,6 +35,8 @@ pub struct Call {
     pub thread_id: Option<String>,
     /// Told how far it has got.
     pub on_progress: Option<OnProgress>,
+    /// Who it is made for, if that is somebody who has a say in it.
+    pub caller: Option<Caller>,
 }
 
 /// What came of a call. A tool that answers "no" has worked; it is not a failure.

@@ -54,6 +54,8 @@ pub enum Happening {
         logger: Option<String>,
         /// What it says, of any shape.
         data: Raw,
+        /// Whether it said it in the course of a call, whose caller has heard it if it wanted to.
+        of_call: bool,
     },
     /// The server wrote a line to stderr.
     Stderr(String),

@@ -7,22 +7,25 @@
 mod attempt;
 mod news;
 mod used;
+mod watched;
 
 use crate::{
     Fault,
     board::Board,
     config::Lifecycle,
+    events::Happening,
     stale::Stale,
     upstream::{Consent, Live, Upstream, Wake},
 };
 use attempt::Attempt;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time::{self, Instant},
 };
 use used::Used;
+pub(crate) use watched::Watched;
 use wharf_mcp::{News, Session, session::NewsFeed};
 
 type Waiter = oneshot::Sender<Result<Arc<Session>, Arc<Fault>>>;
@@ -34,6 +37,7 @@ pub(crate) struct Keeper {
     wants: mpsc::UnboundedSender<Want>,
     current: Arc<watch::Sender<Option<Arc<Session>>>>,
     used: Used,
+    watched: Watched,
 }
 
 /// What the task works with.
@@ -79,8 +83,11 @@ struct Task {
     keep: Keep,
     current: Arc<watch::Sender<Option<Arc<Session>>>>,
     used: Used,
+    watched: Watched,
     /// Sessions on their way out, and transient ones.
     leaving: JoinSet<()>,
+    /// Whether there was a session before.
+    moored: bool,
 }
 
 impl Keeper {
@@ -88,9 +95,21 @@ impl Keeper {
     pub(crate) fn new(keep: Keep) -> (Keeper, impl Future<Output = ()> + Send + 'static) {
         let (wants, wanted) = mpsc::unbounded_channel();
         let current = Arc::new(watch::Sender::new(None));
-        let used = Used::now();
-        let task = Task { keep, current: current.clone(), used: used.clone(), leaving: JoinSet::new() };
-        (Keeper { wants, current, used }, task.run(wanted))
+        let (used, watched) = (Used::now(), Watched::default());
+        let task = Task {
+            keep,
+            current: current.clone(),
+            used: used.clone(),
+            watched: watched.clone(),
+            leaving: JoinSet::new(),
+            moored: false,
+        };
+        (Keeper { wants, current, used, watched }, task.run(wanted))
+    }
+
+    /// From now on, hears of changes of these resources and of no others, whichever session it is.
+    pub(crate) fn watch(&self, uris: BTreeSet<String>) {
+        self.watched.set(uris, || self.current.borrow().clone());
     }
 
     /// A session that stands: the kept one, or one of the caller's own.
@@ -189,6 +208,11 @@ impl Task {
                 self.let_go(ready);
                 State::Idle
             }
+            (State::Ready(ready), Event::Heard(News::Renewed)) => {
+                ready.session.watch_again();
+                news::hear(&self.keep.board, &self.keep.stale, News::Renewed);
+                State::Ready(ready)
+            }
             (state, Event::Heard(news)) => {
                 news::hear(&self.keep.board, &self.keep.stale, news);
                 state
@@ -205,8 +229,8 @@ impl Task {
 
     /// Whether nobody uses the session, and nobody has for long enough.
     fn is_idle(&self, ready: &Ready) -> bool {
-        if !ready.is_unused() {
-            // A call that takes long is use, too.
+        if !ready.is_unused() || !self.watched.is_empty() {
+            // A call that takes long is use, too, and so is waiting for news.
             self.used.touch();
         }
         self.keep.idle_stop.is_some_and(|it| self.used.and(it) <= Instant::now())
@@ -218,6 +242,11 @@ impl Task {
         self.used.touch();
         waiting.into_iter().for_each(|it| _ = it.send(Ok(session.clone())));
         self.current.send_replace(Some(session.clone()));
+        let watched = self.watched.apply(&session);
+        if std::mem::replace(&mut self.moored, true) {
+            // Nobody can tell what has happened to them meanwhile.
+            watched.into_iter().for_each(|uri| self.keep.board.tell(Happening::ResourceUpdated(uri)));
+        }
         State::Ready(Ready { session, news, wake })
     }
 

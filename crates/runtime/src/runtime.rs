@@ -6,7 +6,7 @@
 use crate::{
     Fault, FaultKind,
     berth::{Ask, Berth, Method, SourceState},
-    call::{Call, CallRecord},
+    call::{Call, CallRecord, Caller},
     catalog::{Catalog, ToolEntry},
     config::{Plan, Source},
     curator::{Curator, Fleet},
@@ -17,6 +17,7 @@ use crate::{
     upstream::Ground,
 };
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -170,17 +171,33 @@ impl Handle {
 
     /// Fills in a prompt: the `GetPromptResult`, as the server gave it.
     pub async fn prompt(&self, name: &str, arguments: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
-        self.executor.until_over(self.fill_in(name, arguments)).await
+        self.executor.until_over(self.fill_in(name, arguments, None)).await
     }
 
-    async fn fill_in(&self, name: &str, arguments: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
+    /// The same, for somebody who has a say in it.
+    pub async fn prompt_for(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: Option<&Raw>,
+    ) -> Result<Raw, Arc<Fault>> {
+        self.executor.until_over(self.fill_in(name, arguments, Some(caller))).await
+    }
+
+    async fn fill_in(
+        &self,
+        name: &str,
+        arguments: Option<&Raw>,
+        caller: Option<&Caller>,
+    ) -> Result<Raw, Arc<Fault>> {
         let catalog = self.settled().await;
         let prompt = catalog.prompt(name).ok_or_else(|| {
             let cause = format!("there is no prompt '{name}'");
             not_found(cause, "`wharf prompts` lists what there is")
         })?;
         let permit = prompt.berth.admit()?;
-        prompt.berth.ask(permit, Ask::new(Method::Prompt(&prompt.prompt.name, arguments))).await
+        let ask = Ask::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
+        prompt.berth.ask(permit, ask).await
     }
 
     /// Asks one source something that is neither a tool nor a prompt: `resources/read`, `completion/complete`.
@@ -191,6 +208,34 @@ impl Handle {
     /// Reads a resource of one source: the `ReadResourceResult`, as the server gave it.
     pub async fn read(&self, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
         self.put(source, Ask::new(Method::Resource(uri))).await
+    }
+
+    /// [`Handle::ask`], for somebody who has a say in it.
+    pub async fn ask_for(
+        &self,
+        caller: &Caller,
+        source: &str,
+        method: &str,
+        params: Option<&Raw>,
+    ) -> Result<Raw, Arc<Fault>> {
+        self.put(source, Ask::new(Method::Other(method, params)).on_behalf(Some(caller))).await
+    }
+
+    /// The same, for somebody who has a say in it.
+    pub async fn read_for(&self, caller: &Caller, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
+        self.put(source, Ask::new(Method::Resource(uri)).on_behalf(Some(caller))).await
+    }
+
+    /// From now on, hears of changes of these resources of a source and of no others, also from servers that are started
+    /// later. What is heard is told as [`Happening::ResourceUpdated`](crate::Happening::ResourceUpdated).
+    pub fn watch(&self, source: &str, uris: BTreeSet<String>) -> Result<(), Arc<Fault>> {
+        self.berth(source).map(|it| it.watch(uris))
+    }
+
+    /// Waits until changes of a resource that is wanted are heard of; its server is started if need be.
+    pub async fn is_watching(&self, source: &str, uri: &str) -> Result<(), Arc<Fault>> {
+        let berth = self.berth(source)?;
+        self.executor.until_over(berth.is_watching(uri)).await
     }
 
     async fn put(&self, source: &str, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {

@@ -8,6 +8,7 @@ mod program;
 mod workplace;
 
 use crate::{
+    call::Caller,
     config::{Builtin, EraChoice, Source},
     fault::Fault,
     redact::Redactor,
@@ -22,9 +23,9 @@ use std::{
 };
 use tokio::sync::watch;
 use wharf_mcp::{
-    Failure, Goodbye, Opener, Session, SessionTask,
+    Failure, Goodbye, Opener, Raw, Request, Session, SessionTask,
     http::Client,
-    session::{ClientInfo, Connected, Era, EraHint, NewsFeed, Options},
+    session::{ClientInfo, Connected, Era, EraHint, NewsFeed, OnLog, Options},
     stdio::Witness,
 };
 use workplace::Workplace;
@@ -156,11 +157,47 @@ impl Upstream {
         Fault::of(&self.source, failure, &self.ground.redactor)
     }
 
+    /// A request that is made for somebody, as this source is to see it.
+    pub(crate) fn on_behalf(&self, mut request: Request, caller: &Caller) -> Request {
+        let Caller { meta, comes_back, input, consent, logs } = caller;
+        // Where the entry names roots we answer for them, and so have to answer the rest too.
+        let has_roots = !self.source.roots.is_empty();
+        request = request.once(*comes_back && !has_roots);
+        if let Some(meta) = meta {
+            request = request.meta(if has_roots { host::with_roots(meta) } else { meta.clone() });
+        }
+        if let Some(consent) = consent {
+            request = request.host(Arc::new(host::SourceHost::new(self.source.clone(), consent.clone())));
+        }
+        if let Some(logs) = logs {
+            request = request.logs(logs.level, logs.explicit, self.telling(&logs.told));
+        }
+        match input {
+            Some(input) => request.input(input.clone()),
+            None => request,
+        }
+    }
+
+    /// Tells log lines without secrets.
+    fn telling(&self, told: &OnLog) -> OnLog {
+        let (told, redactor) = (told.clone(), self.ground.redactor.clone());
+        Arc::new(move |line: &Raw| {
+            let shown = redactor.redact(line.as_str());
+            if shown == line.as_str() {
+                return told(line);
+            }
+            // Striking out happens inside strings; should it leave no JSON, nothing is told.
+            if let Ok(line) = Raw::parse(shown) {
+                told(&line);
+            }
+        })
+    }
+
     fn options(&self, consent: Arc<dyn Consent>) -> Options {
         let Source { timeouts, era, .. } = &*self.source;
         let client = ClientInfo { name: "wharf".into(), version: env!("CARGO_PKG_VERSION").into() };
         Options {
-            host: Arc::new(host::SourceHost::new(&self.source, consent)),
+            host: Arc::new(host::SourceHost::new(self.source.clone(), consent)),
             era: match era {
                 EraChoice::Auto => EraHint::Auto,
                 EraChoice::Legacy => EraHint::Only(Era::Legacy),

@@ -152,8 +152,8 @@ impl Dock {
     }
 
     /// Starts every source for others to use; whoever calls is asked what servers want to know.
-    pub(crate) fn start(&self, callers: Switchboard) -> Runtime {
-        let tuning = Tuning { consent: Arc::new(callers), ..self.tuning.clone() };
+    pub(crate) fn start(&self) -> Runtime {
+        let tuning = Tuning { consent: Arc::new(Switchboard), ..self.tuning.clone() };
         Runtime::start(&self.plan, &self.ground, tuning)
     }
 

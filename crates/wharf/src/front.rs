@@ -11,7 +11,7 @@ mod websocket;
 use crate::{
     door::{self, accept, over_http},
     exit::Exit,
-    gateway::{Gateway, Switchboard, announce},
+    gateway::{Gateway, announce},
     journal::Journal,
 };
 use bytes::Bytes;
@@ -52,12 +52,11 @@ impl Front {
     pub(crate) fn new(
         handle: Handle,
         journal: Journal,
-        switchboard: Switchboard,
         listener: &TcpListener,
         key: Option<Key>,
         draining: watch::Receiver<bool>,
     ) -> Front {
-        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone()), switchboard));
+        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
         let guard = door::guard(listener);
         let options = HttpOptions { guard: guard.clone(), ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());

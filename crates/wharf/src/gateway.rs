@@ -4,34 +4,40 @@
 //! reading of its envelope and of its arguments. Lists are written once per catalog and served from memory.
 
 mod bridge;
+mod errand;
 mod error;
 mod lists;
 mod news;
 mod parked;
 mod questions;
+mod reports;
 
 use crate::journal::Journal;
+use errand::{Errand, Kind, Principal};
 use error::rpc_error;
 use lists::Lists;
 pub(crate) use news::announce;
-use parked::Yard;
+use parked::{Arrival, What, Yard};
 pub(crate) use questions::Switchboard;
+use questions::{Asking, Question};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::mpsc, time};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use tokio::time;
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
     serve::{About, Client, Handler, Incoming, Serving},
-    session::{Era, Progress},
 };
-use wharf_runtime::{Call, Catalog, Handle, Outcome};
+use wharf_runtime::{Call, Caller, Catalog, Handle, OnProgress, Outcome};
 
 /// How long a list waits for sources that are still starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many reports of progress may wait for a slow client; of more, the newest are dropped.
-const REPORTS: usize = 32;
+/// How long a source may take over a subscription.
+const SUBSCRIBING: Duration = Duration::from_secs(10);
+
+/// How long after a question a server may take to ask another that goes to the client together with it.
+const TOGETHER: Duration = Duration::from_millis(20);
 
 /// The gateway, as MCP clients see it.
 #[derive(Clone, Debug)]
@@ -40,30 +46,36 @@ pub(crate) struct Gateway {
     /// Where calls are written down, if they are.
     journal: Option<Journal>,
     lists: Arc<Lists>,
-    switchboard: Switchboard,
     /// Calls that wait for their client's answer.
     yard: Arc<Yard>,
 }
 
 impl Gateway {
-    /// Over what this handle reaches. The switchboard is who its servers' questions are asked of.
-    pub(crate) fn new(handle: Handle, journal: Option<Journal>, switchboard: Switchboard) -> Gateway {
-        Gateway { handle, journal, lists: Arc::default(), switchboard, yard: Arc::default() }
+    /// Over what this handle reaches.
+    pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
+        Gateway { handle, journal, lists: Arc::default(), yard: Arc::default() }
     }
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
+        let kind = match request.method.as_str() {
+            "tools/list" => return Ok(self.lists.tools(&*self.settled().await)),
+            "prompts/list" => return Ok(self.lists.prompts(&*self.settled().await)),
+            "resources/list" => return Ok(self.lists.resources(&*self.settled().await)),
+            "resources/templates/list" => return Ok(self.lists.templates(&*self.settled().await)),
+            "completion/complete" => return self.complete(request.params, &client).await,
+            "tools/call" => Kind::Tool,
+            "prompts/get" => Kind::Prompt,
+            "resources/read" => Kind::Resource,
+            unknown => return Err(RpcError::method_not_found(unknown)),
+        };
         let params = request.params.unwrap_or_else(Raw::empty_object);
-        match request.method.as_str() {
-            "tools/list" => Ok(self.lists.tools(&*self.settled().await)),
-            "prompts/list" => Ok(self.lists.prompts(&*self.settled().await)),
-            "resources/list" => Ok(self.lists.resources(&*self.settled().await)),
-            "resources/templates/list" => Ok(self.lists.templates(&*self.settled().await)),
-            "tools/call" => self.call(&params, client).await,
-            "prompts/get" => self.prompt(&params).await,
-            "resources/read" => self.read(&params).await,
-            "completion/complete" => self.complete(&params).await,
-            unknown => Err(RpcError::method_not_found(unknown)),
-        }
+        let errand = Errand::read(kind, &params, Principal::of(request.http.as_deref()))?;
+        let call = match self.yard.arrive(&errand)? {
+            Arrival::New => self.begin(errand, &client),
+            Arrival::Back(call) => call,
+            Arrival::Lacking(wanted) => return Ok(wanted),
+        };
+        self.drive(call, client).await
     }
 
     /// The catalog, once everybody has been heard who does not take too long.
@@ -71,52 +83,44 @@ impl Gateway {
         time::timeout(PATIENCE, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
     }
 
-    async fn call(&self, params: &Raw, client: Client) -> Result<Raw, RpcError> {
-        let tool = text(params, "name")?;
-        let call = match self.yard.resume(&tool, params)? {
-            Some(call) => call,
-            None => self.begin(&tool, params, &client).await?,
-        };
-        self.drive(&tool, call, client).await
-    }
-
-    /// A call, ready to be run: everything that it needs is its own, so that it can wait for its client.
-    async fn begin(&self, tool: &str, params: &Raw, client: &Client) -> Result<parked::Call, RpcError> {
-        let arguments = params.member("arguments");
-        if arguments.as_ref().is_some_and(|it| !it.is_object()) {
-            return Err(invalid("`arguments` is no object"));
-        }
-        let (asks, asked) = mpsc::channel(1);
-        let source = self.source_of(tool).await;
-        let line = source.map(|source| self.switchboard.open(&source, asks.clone()));
-        let (report, reports) = mpsc::channel(REPORTS);
-        let on_progress = client.wants_progress().then(|| -> wharf_runtime::OnProgress {
-            // Progress that nobody reads in time is no progress worth waiting for.
-            Box::new(move |at: &Progress| _ = report.try_send(at.clone()))
-        });
-        let call = Call { tool: tool.to_owned(), arguments, on_progress, ..Call::default() };
-        let (gateway, client) = (self.clone(), client.clone());
-        let work = async move {
-            let _line = line;
-            gateway.run(call, reports, &client).await
-        };
-        Ok(parked::Call { work: Box::pin(questions::asking(asks, work)), asked })
-    }
-
-    /// The source that has a tool. One that is still starting is waited for: its questions are to reach this caller.
-    async fn source_of(&self, tool: &str) -> Option<String> {
-        let source = |catalog: &Catalog| catalog.tool(tool).map(|it| it.source.clone());
-        let known = source(&self.handle.catalog());
-        if known.is_some() { known } else { source(&*self.settled().await) }
+    /// An errand under way: everything that it needs is its own, so that it can wait for its client.
+    fn begin(&self, errand: Errand, client: &Client) -> parked::Call {
+        let what = What::of(&errand);
+        let (reporter, reports) = reports::channel();
+        let (consent, asking) = questions::open(client).unzip();
+        let input = errand.input.clone();
+        let caller = Caller { input, consent, logs: reporter.logs(client), ..bridge::caller(client) };
+        let on_progress = reporter.progress(client);
+        let work = Box::pin(self.clone().run(errand, caller, on_progress));
+        parked::Call { what, work, asking, reports }
     }
 
     async fn run(
-        &self,
-        call: Call,
-        reports: mpsc::Receiver<Progress>,
-        client: &Client,
+        self,
+        errand: Errand,
+        caller: Caller,
+        on_progress: Option<OnProgress>,
     ) -> Result<Raw, RpcError> {
-        let record = bridge::with_progress(self.handle.call(call), reports, client).await;
+        let Errand { kind, name, arguments, .. } = errand;
+        match kind {
+            Kind::Tool => {
+                let caller = Some(caller);
+                self.call(Call { tool: name, arguments, on_progress, caller, ..Call::default() }).await
+            }
+            Kind::Prompt => {
+                let filled_in = self.handle.prompt_for(&caller, &name, arguments.as_ref());
+                filled_in.await.map_err(|it| rpc_error(&it))
+            }
+            Kind::Resource => {
+                let catalog = self.settled().await;
+                let owner = bridge::owner(&catalog, &name).ok_or_else(|| error::no_resource(&name))?;
+                self.handle.read_for(&caller, &owner, &name).await.map_err(|it| rpc_error(&it))
+            }
+        }
+    }
+
+    async fn call(&self, call: Call) -> Result<Raw, RpcError> {
+        let record = self.handle.call(call).await;
         if let Some(journal) = &self.journal {
             journal.keep(&record, "mcp").await;
         }
@@ -128,45 +132,54 @@ impl Gateway {
     }
 
     /// Runs a call to its end, or to a question that its client has to come back with an answer to.
-    async fn drive(&self, tool: &str, mut call: parked::Call, client: Client) -> Result<Raw, RpcError> {
+    async fn drive(&self, mut call: parked::Call, client: Client) -> Result<Raw, RpcError> {
         loop {
-            let question = tokio::select! {
+            tokio::select! {
                 biased;
-                done = &mut call.work => return done,
-                Some(question) = call.asked.recv() => question,
-            };
-            match bridge::method(&question.method).filter(|it| client.offers(bridge::capability(it))) {
-                None => question.answer(Err(RpcError::method_not_found("the client cannot answer this"))),
-                Some(_) if client.terms().era == Era::Modern => return self.yard.park(tool, call, question),
-                Some(method) => {
-                    let params = question.params.clone();
-                    tokio::select! {
-                        done = &mut call.work => return done,
-                        answer = client.ask(method, Some(params)) => question.answer(answer),
-                    }
+                Some(report) = call.reports.next() => report.tell(&client).await,
+                Some(question) = next_question(&mut call.asking) => {
+                    let questions = together(question, &mut call.asking).await;
+                    call.reports.tell_rest(&client).await;
+                    return self.yard.park(call, questions);
+                }
+                done = &mut call.work => {
+                    call.reports.tell_rest(&client).await;
+                    return done;
                 }
             }
         }
     }
 
-    async fn prompt(&self, params: &Raw) -> Result<Raw, RpcError> {
-        let name = text(params, "name")?;
-        let arguments = params.member("arguments");
-        self.handle.prompt(&name, arguments.as_ref()).await.map_err(|it| rpc_error(&it))
+    async fn complete(&self, params: Option<Raw>, client: &Client) -> Result<Raw, RpcError> {
+        let catalog = self.settled().await;
+        let (source, params) = bridge::completion(&catalog, &params.unwrap_or_else(Raw::empty_object))?;
+        let caller = bridge::caller(client);
+        let completed = self.handle.ask_for(&caller, &source, "completion/complete", Some(&params));
+        completed.await.map_err(|it| rpc_error(&it))
     }
 
-    async fn read(&self, params: &Raw) -> Result<Raw, RpcError> {
-        let uri = text(params, "uri")?;
+    async fn watch_at_source(self, uri: String) -> Result<(), RpcError> {
         let catalog = self.settled().await;
         let owner = bridge::owner(&catalog, &uri).ok_or_else(|| error::no_resource(&uri))?;
-        self.handle.read(&owner, &uri).await.map_err(|it| rpc_error(&it))
+        match time::timeout(SUBSCRIBING, self.handle.is_watching(&owner, &uri)).await {
+            Ok(watching) => watching.map_err(|it| rpc_error(&it)),
+            Err(_) => Err(RpcError::new(RpcError::INTERNAL, "the server did not answer in time")),
+        }
     }
+}
 
-    async fn complete(&self, params: &Raw) -> Result<Raw, RpcError> {
-        let catalog = self.settled().await;
-        let (source, params) = bridge::completion(&catalog, params)?;
-        self.handle.ask(&source, "completion/complete", Some(&params)).await.map_err(|it| rpc_error(&it))
+/// The next question, if any can be asked.
+async fn next_question(asking: &mut Option<Asking>) -> Option<Question> {
+    asking.as_mut()?.next().await
+}
+
+/// A question and those that follow it closely.
+async fn together(first: Question, asking: &mut Option<Asking>) -> Vec<Question> {
+    let mut questions = vec![first];
+    while let Ok(Some(question)) = time::timeout(TOGETHER, next_question(asking)).await {
+        questions.push(question);
     }
+    questions
 }
 
 impl Handler for Gateway {
@@ -174,7 +187,7 @@ impl Handler for Gateway {
         let capabilities = json!({
             "tools": { "listChanged": true },
             "prompts": { "listChanged": true },
-            "resources": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true },
             "completions": {},
             "logging": {},
         });
@@ -183,6 +196,10 @@ impl Handler for Gateway {
 
     fn handle(&self, request: Incoming, client: Client) -> Serving {
         Box::pin(self.clone().answer(request, client))
+    }
+
+    fn watch(&self, uri: &str) -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> {
+        Box::pin(self.clone().watch_at_source(uri.to_owned()))
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {

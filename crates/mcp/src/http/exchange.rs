@@ -191,7 +191,7 @@ impl Context {
             return self.take_stream(id, response).await;
         }
         let body = bounded(response, self.endpoint.frame_limit).await?;
-        match self.pass_on(&body, id).await? {
+        match self.pass_on(&body, Some(id)).await? {
             Heard::Answer => Ok(()),
             Heard::Other => Err(Failure::protocol("the response holds no answer to the request")),
         }
@@ -230,7 +230,7 @@ impl Context {
         while let Some(chunk) = self.next_chunk(response).await? {
             let heard = events.push(&chunk).map_err(|_| too_long())?;
             for event in heard.into_iter().filter(|event| event.kind == "message" && !event.data.is_empty()) {
-                if matches!(self.pass_on(&event.data, id.unwrap_or_default()).await?, Heard::Answer) {
+                if matches!(self.pass_on(&event.data, id).await?, Heard::Answer) {
                     return Ok(true);
                 }
             }
@@ -257,7 +257,7 @@ impl Context {
     }
 
     /// Passes on one frame, and says whether it was the answer to `id`.
-    async fn pass_on(&self, frame: &Bytes, id: u64) -> Result<Heard, Failure> {
+    async fn pass_on(&self, frame: &Bytes, id: Option<u64>) -> Result<Heard, Failure> {
         let heard = match hear(frame) {
             Verdict::Deliver(heard) => heard,
             Verdict::Noise => {
@@ -268,9 +268,20 @@ impl Context {
         if let Inbound::Message(Message::Answer { id: None, outcome: Err(error) }) = heard {
             return Err(Failure::rpc(error));
         }
-        let answer = answers(&heard, id);
-        self.tell(heard).await;
+        let answer = id.is_some_and(|id| answers(&heard, id));
+        self.tell(aside(heard, id)).await;
         Ok(if answer { Heard::Answer } else { Heard::Other })
+    }
+}
+
+/// What the server says on a request's own stream belongs to that request.
+fn aside(heard: Inbound, id: Option<u64>) -> Inbound {
+    match (heard, id) {
+        (
+            Inbound::Message(message @ (Message::Request { .. } | Message::Notification { .. })),
+            Some(request),
+        ) => Inbound::Aside { request, message },
+        (heard, _) => heard,
     }
 }
 

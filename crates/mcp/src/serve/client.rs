@@ -1,7 +1,9 @@
 //! The client, as a handler sees it while it answers one request.
 
+use super::watched::Hold;
 use crate::{
-    Outbound, Raw, Routing, RpcError,
+    News, Outbound, Raw, Routing, RpcError,
+    model::LogLevel,
     session::{Era, MetaKey},
 };
 use serde_json::json;
@@ -14,27 +16,8 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// How severe a log line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum LogLevel {
-    /// For developers.
-    Debug,
-    /// What happens.
-    Info,
-    /// What happens and is worth knowing.
-    Notice,
-    /// What may become a problem.
-    Warning,
-    /// What failed.
-    Error,
-    /// What fails and matters.
-    Critical,
-    /// What has to be acted upon at once.
-    Alert,
-    /// What makes everything unusable.
-    Emergency,
-}
+/// How many resources one client may subscribe to.
+const WATCHES: usize = 1_000;
 
 /// What a client said about itself.
 #[derive(Clone, Debug)]
@@ -55,6 +38,7 @@ pub struct Client {
     terms: Arc<ClientTerms>,
     peer: Arc<Peer>,
     out: mpsc::Sender<Outbound>,
+    meta: Option<Raw>,
     progress_token: Option<Raw>,
     log_level: Option<LogLevel>,
 }
@@ -63,39 +47,19 @@ pub struct Client {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) terms: OnceLock<Arc<ClientTerms>>,
+    /// The level it has set, plus one; 0 if none.
     log_level: AtomicU8,
+    watches: Mutex<Vec<Hold>>,
     next_id: AtomicU64,
     asks: Mutex<HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>>,
-}
-
-impl LogLevel {
-    const ALL: [(LogLevel, &'static str); 8] = [
-        (LogLevel::Debug, "debug"),
-        (LogLevel::Info, "info"),
-        (LogLevel::Notice, "notice"),
-        (LogLevel::Warning, "warning"),
-        (LogLevel::Error, "error"),
-        (LogLevel::Critical, "critical"),
-        (LogLevel::Alert, "alert"),
-        (LogLevel::Emergency, "emergency"),
-    ];
-
-    /// The level of this name.
-    pub fn named(name: &str) -> Option<LogLevel> {
-        LogLevel::ALL.iter().find(|(_, known)| *known == name).map(|(level, _)| *level)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        LogLevel::ALL[self as usize].1
-    }
 }
 
 impl Default for Peer {
     fn default() -> Peer {
         Peer {
             terms: OnceLock::new(),
-            log_level: AtomicU8::new(LogLevel::Debug as u8),
+            log_level: AtomicU8::new(0),
+            watches: Mutex::default(),
             next_id: AtomicU64::new(1),
             asks: Mutex::default(),
         }
@@ -104,11 +68,46 @@ impl Default for Peer {
 
 impl Peer {
     pub(crate) fn set_log_level(&self, level: LogLevel) {
-        self.log_level.store(level as u8, Ordering::Relaxed);
+        self.log_level.store(level as u8 + 1, Ordering::Relaxed);
     }
 
-    fn log_level(&self) -> LogLevel {
-        LogLevel::ALL[usize::from(self.log_level.load(Ordering::Relaxed))].0
+    fn log_level(&self) -> Option<LogLevel> {
+        self.log_level.load(Ordering::Relaxed).checked_sub(1).and_then(LogLevel::numbered)
+    }
+
+    /// The client wants to hear of a resource from now on.
+    pub(crate) fn watch(&self, hold: Hold) -> Result<(), RpcError> {
+        let mut watches = self.watches();
+        if watches.iter().any(|it| it.uri() == hold.uri()) {
+            return Ok(());
+        }
+        if watches.len() >= WATCHES {
+            return Err(RpcError::new(RpcError::INVALID_REQUEST, "too many resources are subscribed to"));
+        }
+        watches.push(hold);
+        Ok(())
+    }
+
+    pub(crate) fn unwatch(&self, uri: &str) {
+        self.watches().retain(|it| it.uri() != uri);
+    }
+
+    /// Whether a client of the handshake era is told this.
+    pub(crate) fn wants(&self, news: &News) -> bool {
+        if self.terms.get().is_none_or(|terms| terms.era != Era::Legacy) {
+            return false;
+        }
+        match news {
+            News::ResourceUpdated(uri) => self.watches().iter().any(|it| it.uri() == uri),
+            // What belongs to no request is told to those who have said how much they want to hear.
+            News::Log(line) => self.log_level().is_some_and(|wanted| LogLevel::of(line) >= Some(wanted)),
+            News::ToolsChanged | News::PromptsChanged | News::ResourcesChanged => true,
+            News::Renewed | News::LogOfCall(_) => false,
+        }
+    }
+
+    fn watches(&self) -> MutexGuard<'_, Vec<Hold>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes the client's answer to whoever asked.
@@ -133,11 +132,25 @@ impl Client {
     ) -> Client {
         let asked: Option<String> = meta.and_then(|meta| meta.member(MetaKey::LOG_LEVEL)?.decode().ok());
         let log_level = match terms.era {
-            Era::Legacy => Some(peer.log_level()),
+            Era::Legacy => peer.log_level(),
             Era::Modern => asked.and_then(|name| LogLevel::named(&name)),
         };
         let progress_token = meta.and_then(|meta| meta.member("progressToken"));
-        Client { terms, peer, out, progress_token, log_level }
+        Client { terms, peer, out, meta: meta.cloned(), progress_token, log_level }
+    }
+
+    /// What the request says about itself and whoever made it.
+    pub fn meta(&self) -> Option<&Raw> {
+        self.meta.as_ref()
+    }
+
+    /// From which level on the client wants log lines, and whether it said so: in the handshake era one that says nothing
+    /// leaves it to the server, in the other it wants none.
+    pub fn logs(&self) -> Option<(LogLevel, bool)> {
+        match self.log_level {
+            Some(level) => Some((level, true)),
+            None => (self.terms.era == Era::Legacy).then_some((LogLevel::Info, false)),
+        }
     }
 
     /// What the client said about itself.
@@ -166,12 +179,23 @@ impl Client {
 
     /// Writes a log line, if the client wants such.
     pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: Raw) {
-        if self.log_level.is_none_or(|wanted| level < wanted) {
+        if !self.hears(level) {
             return;
         }
         let mut params = json!({ "level": level.name(), "data": data });
         logger.into_iter().for_each(|logger| params["logger"] = logger.into());
         self.notify("notifications/message", Some(params.into())).await;
+    }
+
+    /// Passes on a log line of somebody else's, if the client wants such: the parameters of `notifications/message`.
+    pub async fn pass_log(&self, line: Raw) {
+        if LogLevel::of(&line).is_some_and(|level| self.hears(level)) {
+            self.notify("notifications/message", Some(line)).await;
+        }
+    }
+
+    fn hears(&self, level: LogLevel) -> bool {
+        self.log_level.map_or(self.terms.era == Era::Legacy, |wanted| level >= wanted)
     }
 
     /// Says something in the course of the request.

@@ -6,12 +6,11 @@ use super::{Handler, Incoming, Service, client::Peer, dispatch, listen};
 use crate::{
     Message, News, Outbound, Raw, Routing, RpcError,
     envelope::{self, Reading},
-    session::Era,
 };
 use bytes::Bytes;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
-    sync::{broadcast::error::RecvError, mpsc},
+    sync::mpsc,
     task::{AbortHandle, JoinSet},
     time,
 };
@@ -60,10 +59,9 @@ impl<H: Handler> Conversation<H> {
                 },
                 Some(_) = self.answering.join_next() => {}
                 Some(_) = self.listening.join_next() => {}
-                news = announcements.recv() => match news {
-                    Ok(news) => self.announce(&news).await,
-                    Err(RecvError::Lagged(_)) => self.announce(&News::ToolsChanged).await,
-                    Err(RecvError::Closed) => break,
+                news = announcements.next() => match news {
+                    Some(news) => self.announce(&news).await,
+                    None => break,
                 },
             }
         }
@@ -119,13 +117,16 @@ impl<H: Handler> Conversation<H> {
         self.service.handler().notified(method, params);
     }
 
-    /// Clients of the handshake era hear everything; the others have subscribed.
+    /// Clients of the handshake era hear of every list; the others have subscribed.
     async fn announce(&self, news: &News) {
-        if self.peer.terms.get().is_some_and(|terms| terms.era == Era::Legacy)
-            && let Some((method, params)) = listen::notification(news)
-        {
-            let routing = Routing::default();
-            let _ = self.out.send(Outbound::Notification { method: method.into(), params, routing }).await;
+        let Some((method, params)) = listen::notification(news).filter(|_| self.peer.wants(news)) else {
+            return;
+        };
+        let said = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
+        match news {
+            // A client that reads slowly misses some lines, and holds nothing up.
+            News::Log(_) => _ = self.out.try_send(said),
+            _ => _ = self.out.send(said).await,
         }
     }
 

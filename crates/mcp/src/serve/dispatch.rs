@@ -2,11 +2,12 @@
 
 use super::{
     About, Eras, Handler, Incoming, Service,
-    client::{Client, ClientTerms, LogLevel, Peer},
+    client::{Client, ClientTerms, Peer},
     listen,
 };
 use crate::{
     Outbound, Raw, RpcError, caught,
+    model::LogLevel,
     session::{Era, LATEST_LEGACY, LEGACY, MODERN, MetaKey, meta},
 };
 use serde_json::json;
@@ -77,6 +78,14 @@ async fn answer_legacy<H: Handler>(
             peer.set_log_level(level);
             Ok(Raw::empty_object())
         }
+        "resources/subscribe" if announces_resources(service.about()) => {
+            peer.watch(service.watch(&uri(&request)?).await?)?;
+            Ok(Raw::empty_object())
+        }
+        "resources/unsubscribe" if announces_resources(service.about()) => {
+            peer.unwatch(&uri(&request)?);
+            Ok(Raw::empty_object())
+        }
         _ => caught::answer(async { service.handler().handle(request, client).await }).await,
     }
 }
@@ -94,6 +103,16 @@ async fn answer_modern<H: Handler>(
         }
         _ => caught::answer(async { service.handler().handle(request, client).await }).await,
     }
+}
+
+fn announces_resources(about: &About) -> bool {
+    let announces = about.capabilities.member("resources").and_then(|it| it.member("subscribe"));
+    announces.is_some_and(|it| it.as_bytes() == b"true")
+}
+
+fn uri(request: &Incoming) -> Result<String, RpcError> {
+    let uri = request.params.as_ref().and_then(|params| params.member("uri")?.decode().ok());
+    uri.ok_or_else(|| invalid("`uri` is missing"))
 }
 
 fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer) -> Result<Raw, RpcError> {

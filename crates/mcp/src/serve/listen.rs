@@ -1,13 +1,18 @@
 //! Subscriptions of the 2026-07-28 era: one long request, over whose stream the announcements go.
 
-use super::{Handler, Incoming, Service};
+use super::{Handler, Incoming, Service, watched::Hold};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     session::{MetaKey, meta},
 };
+use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::{broadcast::error::RecvError, mpsc};
+use std::mem;
+use tokio::sync::mpsc;
+
+/// How many resources one subscription may be about.
+const MOST: usize = 1_000;
 
 /// What a client wants to hear of.
 #[derive(Debug, Default, Deserialize)]
@@ -30,29 +35,17 @@ pub(super) async fn run<H: Handler>(
     let Some(wanted) = wanted.filter(Raw::is_object) else {
         return Err(RpcError::new(RpcError::INVALID_PARAMS, "`notifications` is missing"));
     };
-    let filter = wanted.decode_or_default::<Filter>().offered_by(&service.about().capabilities);
+    let mut filter = wanted.decode_or_default::<Filter>().offered_by(&service.about().capabilities);
     let mut announcements = service.announcements();
+    let _holds = filter.hold(service).await;
     let accepted = Some(json!({ "notifications": filter.to_json() }).into());
     say(&out, "notifications/subscriptions/acknowledged", accepted, &id).await;
-    loop {
-        match announcements.recv().await {
-            Ok(news) if filter.wants(&news) => {
-                if let Some((method, params)) = notification(&news) {
-                    say(&out, method, params, &id).await;
-                }
-            }
-            Ok(_) => {}
-            // Missing one means having to look again at everything.
-            Err(RecvError::Lagged(_)) => {
-                for news in [News::ToolsChanged, News::PromptsChanged, News::ResourcesChanged] {
-                    if let Some((method, params)) = notification(&news).filter(|_| filter.wants(&news)) {
-                        say(&out, method, params, &id).await;
-                    }
-                }
-            }
-            Err(RecvError::Closed) => return Ok(Raw::empty_object()),
+    while let Some(news) = announcements.next().await {
+        if let Some((method, params)) = notification(&news).filter(|_| filter.wants(&news)) {
+            say(&out, method, params, &id).await;
         }
     }
+    Ok(Raw::empty_object())
 }
 
 /// How a piece of news is said.
@@ -62,7 +55,8 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
         News::PromptsChanged => ("notifications/prompts/list_changed", None),
         News::ResourcesChanged => ("notifications/resources/list_changed", None),
         News::ResourceUpdated(uri) => ("notifications/resources/updated", Some(json!({ "uri": uri }).into())),
-        News::Log(_) | News::Renewed => return None,
+        News::Log(line) => ("notifications/message", Some(line.clone())),
+        News::LogOfCall(_) | News::Renewed => return None,
     })
 }
 
@@ -90,13 +84,22 @@ impl Filter {
         self
     }
 
+    /// Has the resources watched, and leaves out those that cannot be.
+    async fn hold<H: Handler>(&mut self, service: &Service<H>) -> Vec<Hold> {
+        let wanted = mem::take(&mut self.resource_subscriptions);
+        let watching = wanted.iter().take(MOST).map(|uri| service.watch(uri));
+        let holds = join_all(watching).await.into_iter().filter_map(Result::ok).collect::<Vec<_>>();
+        self.resource_subscriptions = holds.iter().map(|it| it.uri().to_owned()).collect();
+        holds
+    }
+
     fn wants(&self, news: &News) -> bool {
         match news {
             News::ToolsChanged => self.tools_list_changed,
             News::PromptsChanged => self.prompts_list_changed,
             News::ResourcesChanged => self.resources_list_changed,
             News::ResourceUpdated(uri) => self.resource_subscriptions.contains(uri),
-            News::Log(_) | News::Renewed => false,
+            News::Log(_) | News::LogOfCall(_) | News::Renewed => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The server's questions that the host is answering.
 
-use super::host::Host;
+use super::{host::Host, until::Asking};
 use crate::{Raw, RpcError, caught};
 use std::{collections::HashMap, sync::Arc};
 use tokio::task::{AbortHandle, JoinSet};
@@ -20,16 +20,27 @@ impl Answers {
         Answers { host, tasks: JoinSet::new(), handles: HashMap::new() }
     }
 
-    /// Begins to answer a question, unless there are too many.
-    pub(super) fn begin(&mut self, id: Raw, method: &str, params: Option<Raw>) -> Result<(), RpcError> {
+    /// Begins to answer a question, unless there are too many. The host is the session's, unless the question belongs to
+    /// a request that has one of its own; the clock of that request stands still meanwhile.
+    pub(super) fn begin(
+        &mut self,
+        id: Raw,
+        question: (&str, Option<Raw>),
+        host: Option<Arc<dyn Host>>,
+        asking: Option<Asking>,
+    ) -> Result<(), RpcError> {
         if self.tasks.len() >= AT_ONCE {
             return Err(RpcError::new(RpcError::INTERNAL, "too many requests at once"));
         }
-        let (host, method) = (self.host.clone(), method.to_owned());
+        let (method, params) = question;
+        let (host, method) = (host.unwrap_or_else(|| self.host.clone()), method.to_owned());
         let params = params.map(|params| params.detached());
         let answering = caught::answer(async move { host.answer(&method, params).await });
         let key = id.as_bytes().to_vec();
-        let handle = self.tasks.spawn(async move { (id, answering.await) });
+        let handle = self.tasks.spawn(async move {
+            let _asking = asking;
+            (id, answering.await)
+        });
         self.handles.insert(key, handle);
         Ok(())
     }

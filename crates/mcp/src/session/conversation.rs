@@ -3,16 +3,18 @@
 //! The loop never waits for the link to take a message: what does not fit waits in `queue`, and callers wait while
 //! that is long. So a server that stops reading never keeps us from reading it.
 
+mod hearing;
+
 use super::{
     answers::Answers,
     departure::Departure,
+    ears::Ears,
     host::Host,
     news::{News, NewsDesk},
     terms::{Era, Terms},
-    wire::{OnProgress, Progress, Shared},
+    wire::Shared,
 };
-use crate::{Failure, Goodbye, Inbound, Link, Message, Outbound, Raw, RpcError, Sent, Written};
-use serde::Deserialize;
+use crate::{Failure, Goodbye, Inbound, Link, Outbound, Raw, RpcError, Sent, Written};
 use serde_json::json;
 use std::{
     collections::{HashMap, VecDeque},
@@ -38,7 +40,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What a handle wants.
 pub(crate) enum Ask {
-    Request { message: Outbound, reply: Reply, on_progress: Option<OnProgress>, departure: Departure },
+    Request { message: Outbound, reply: Reply, ears: Ears, departure: Departure },
     Say(Outbound),
     Tell(News),
 }
@@ -61,9 +63,11 @@ pub(crate) struct Conversation {
 
 struct Waiting {
     reply: Reply,
-    on_progress: Option<OnProgress>,
+    ears: Ears,
     /// Whether it is part of the handshake, which must not be cancelled.
     handshake: bool,
+    /// Whether it is work for somebody: what the server says and asks meanwhile may belong to it.
+    is_work: bool,
     departure: Departure,
     /// The position of the request among all that the link was given; `None` while it is still queued here.
     given: Option<u64>,
@@ -185,10 +189,11 @@ impl Conversation {
         match ask {
             // Whoever asked has left meanwhile.
             Ask::Request { reply, .. } if reply.is_closed() => {}
-            Ask::Request { message, reply, on_progress, departure } => {
+            Ask::Request { message, reply, ears, departure } => {
                 if let Outbound::Request { id, method, .. } = &message {
                     let handshake = matches!(&**method, "initialize" | "server/discover");
-                    let waiting = Waiting { reply, on_progress, handshake, departure, given: None };
+                    let is_work = !handshake && is_work(method);
+                    let waiting = Waiting { reply, ears, handshake, is_work, departure, given: None };
                     self.unanswered.insert(*id, waiting);
                 }
                 self.queue.push_back(message);
@@ -240,117 +245,12 @@ impl Conversation {
             self.queue.push_back(Outbound::Notification { method, params, routing });
         }
     }
+}
 
-    fn hear(&mut self, heard: Inbound) {
-        match heard {
-            Inbound::Stirred => self.shared.stirred.notify_one(),
-            Inbound::Message(Message::Answer { id, outcome }) => self.answer(id, outcome),
-            Inbound::Message(Message::Request { id, method, params }) => {
-                self.asked(id, &method, params);
-            }
-            Inbound::Message(Message::Notification { method, params }) => {
-                self.noted(&method, params);
-            }
-            Inbound::Failed { id, failure } => self.settle(id, Err(failure)),
-            Inbound::Batch(items) => self.hear_batch(items),
-            Inbound::Renewed => self.desk.tell(News::Renewed),
-            Inbound::Gone(goodbye) => self.goodbye = Some(goodbye),
-        }
-    }
-
-    fn hear_batch(&mut self, items: Vec<Inbound>) {
-        let allowed = self.shared.terms.get().is_none_or(Terms::allows_batches);
-        for item in items {
-            match item {
-                Inbound::Message(Message::Answer { id: Some(id), .. }) if !allowed => {
-                    let why = "an answer came in a batch, which this protocol version does not have";
-                    self.settle(id, Err(Failure::protocol(why)));
-                }
-                item if allowed => self.hear(item),
-                _ => {}
-            }
-        }
-    }
-
-    fn answer(&mut self, id: Option<u64>, outcome: Result<Raw, RpcError>) {
-        match (id, outcome) {
-            (Some(id), outcome) => self.settle(id, outcome.map_err(Failure::rpc)),
-            // "I could not read you": if only one request is under way, it was that one.
-            (None, Err(error)) if self.unanswered.len() == 1 => {
-                let id = self.unanswered.keys().next().copied();
-                id.into_iter().for_each(|id| self.settle(id, Err(Failure::rpc(error.clone()))));
-            }
-            (None, _) => {}
-        }
-    }
-
-    fn settle(&mut self, id: u64, answer: Result<Raw, Failure>) {
-        // An unknown id is a late answer, or a stray one.
-        if let Some(waiting) = self.unanswered.remove(&id) {
-            let _ = waiting.reply.send(answer);
-        }
-    }
-
-    fn asked(&mut self, id: Raw, method: &str, params: Option<Raw>) {
-        if method == "ping" {
-            return self.say_answer(id, Ok(Raw::empty_object()));
-        }
-        if method == "roots/list" {
-            self.shared.asked_roots.store(true, Ordering::Release);
-        }
-        if let Err(error) = self.answers.begin(id.clone(), method, params) {
-            self.say_answer(id, Err(error));
-        }
-    }
-
-    fn say_answer(&mut self, id: Raw, outcome: Result<Raw, RpcError>) {
-        let routing =
-            self.shared.terms.get().map(|terms| terms.routing(None, Vec::new())).unwrap_or_default();
-        self.queue.push_back(Outbound::Answer { id, outcome, routing });
-        self.shared.answered.notify_one();
-    }
-
-    fn noted(&mut self, method: &str, params: Option<Raw>) {
-        match method {
-            "notifications/progress" => self.progressed(params),
-            "notifications/tools/list_changed" => self.desk.tell(News::ToolsChanged),
-            "notifications/prompts/list_changed" => self.desk.tell(News::PromptsChanged),
-            "notifications/resources/list_changed" => self.desk.tell(News::ResourcesChanged),
-            "notifications/resources/updated" => {
-                if let Some(uri) = params.and_then(|params| params.member("uri")?.decode().ok()) {
-                    self.desk.tell(News::ResourceUpdated(uri));
-                }
-            }
-            "notifications/message" => {
-                params.into_iter().for_each(|params| self.desk.tell(News::Log(params)));
-            }
-            "notifications/cancelled" => {
-                let id = params.and_then(|params| params.member("requestId"));
-                id.into_iter().for_each(|id| self.answers.cancel(&id));
-            }
-            _ => {}
-        }
-    }
-
-    fn progressed(&mut self, params: Option<Raw>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params {
-            progress_token: u64,
-            progress: f64,
-            #[serde(default)]
-            total: Option<f64>,
-            #[serde(default)]
-            message: Option<String>,
-        }
-        let Some(raw) = params else { return };
-        let Ok(Params { progress_token, progress, total, message }) = raw.decode() else { return };
-        if let Some(on_progress) =
-            self.unanswered.get_mut(&progress_token).and_then(|it| it.on_progress.as_mut())
-        {
-            on_progress(Progress { progress, total, message, raw });
-        }
-    }
+/// Whether a request is made for somebody, rather than to keep the conversation going.
+fn is_work(method: &str) -> bool {
+    let upkeep = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+    !upkeep.contains(&method) && !method.ends_with("/list") && !method.ends_with("/listen")
 }
 
 impl Waiting {

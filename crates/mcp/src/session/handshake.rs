@@ -6,6 +6,7 @@
 
 use super::{
     Options,
+    ears::Ears,
     evidence::{Evidence, judge, read_initialized, refuses_version, supports_modern},
     meta,
     news::NewsFeed,
@@ -173,10 +174,10 @@ impl<'a> Attempt<'a> {
 
     async fn discover_once(&self) -> Result<Raw, Failure> {
         let id = self.wire.next_id();
-        let params = meta::with_meta(None, Some(&meta::modern(self.options)), None);
+        let params = meta::with_meta(None, None, Some(&meta::modern(self.options)), None);
         let routing = crate::Routing { version: Some(MODERN.into()), modern: true, ..Default::default() };
         let message = Outbound::Request { id, method: "server/discover".into(), params, routing };
-        self.wire.exchange(message, self.deadline, None).await
+        self.wire.exchange(message, self.deadline, Ears::default()).await
     }
 
     async fn initialize(&self, version: &'static str) -> Result<Terms, Failure> {
@@ -192,7 +193,7 @@ impl<'a> Attempt<'a> {
         let params = Some(meta::object(members.into_iter().chain(extra)));
         let message =
             Outbound::Request { id, method: "initialize".into(), params, routing: crate::Routing::default() };
-        let result = self.wire.exchange(message, self.deadline, None).await?;
+        let result = self.wire.exchange(message, self.deadline, Ears::default()).await?;
         read_initialized(&result)
     }
 
@@ -217,7 +218,7 @@ impl<'a> Attempt<'a> {
         let id = self.wire.next_id();
         let routing = terms.routing(None, Vec::new());
         let ping = Outbound::Request { id, method: "ping".into(), params: None, routing };
-        let _ = self.wire.exchange(ping, Instant::now() + ROOTS_PATIENCE, None).await;
+        let _ = self.wire.exchange(ping, Instant::now() + ROOTS_PATIENCE, Ears::default()).await;
         if self.wire.shared().asked_roots.load(Ordering::Acquire) {
             self.wire.shared().answered.notified().await;
             time::sleep(ROOTS_SETTLE).await;

@@ -1,7 +1,7 @@
 //! `_meta`: what a request says about itself, spliced into its parameters without decoding them.
 
 use super::{Era, Options, Terms, terms::MODERN};
-use crate::Raw;
+use crate::{Raw, model::LogLevel};
 use bytes::{BufMut, BytesMut};
 use serde_json::json;
 
@@ -56,10 +56,34 @@ pub(crate) fn modern(options: &Options) -> Vec<u8> {
     out.to_vec()
 }
 
-/// `params` with `_meta` added: the standing members and a progress token. Members of a `_meta` that `params` has
-/// already stay, and win over the standing ones: a gateway passes its caller's on.
-pub(crate) fn with_meta(params: Option<Raw>, standing: Option<&[u8]>, token: Option<u64>) -> Option<Raw> {
-    if standing.is_none() && token.is_none() {
+/// What the protocol itself says in `_meta` begins with this.
+const PROTOCOL: &str = "io.modelcontextprotocol/";
+
+/// What of somebody else's `_meta` goes with a request that is made on their behalf. A token of theirs means nothing at
+/// the server; and one of the handshake era would take what the protocol says there for the other era's.
+pub(crate) fn carried(given: Option<&Raw>, era: Era, level: Option<LogLevel>) -> Option<Raw> {
+    let mut out = BytesMut::new();
+    if let Some(level) = level.filter(|_| era == Era::Modern) {
+        member(&mut out, MetaKey::LOG_LEVEL, &string(level.name()));
+    }
+    for (name, value) in given.iter().flat_map(|it| it.members().0) {
+        let ours = name == "progressToken" || name == MetaKey::LOG_LEVEL;
+        if !ours && (era == Era::Modern || !name.starts_with(PROTOCOL)) {
+            member(&mut out, &name, value.get().as_bytes());
+        }
+    }
+    (!out.is_empty()).then(|| Raw::spliced(braced(&out)))
+}
+
+/// `params` with `_meta` added: what is carried for somebody else, the standing members and a progress token. Members
+/// that are carried, or that `params` has already, win over the standing ones: a gateway passes its caller's on.
+pub(crate) fn with_meta(
+    params: Option<Raw>,
+    carried: Option<&Raw>,
+    standing: Option<&[u8]>,
+    token: Option<u64>,
+) -> Option<Raw> {
+    if carried.is_none() && standing.is_none() && token.is_none() {
         return params;
     }
     let params = params.unwrap_or_else(Raw::empty_object);
@@ -67,28 +91,24 @@ pub(crate) fn with_meta(params: Option<Raw>, standing: Option<&[u8]>, token: Opt
     if let Some(token) = token {
         member(&mut meta, "progressToken", token.to_string().as_bytes());
     }
-    let given = has_meta(&params).then(|| params.member("_meta")).flatten();
-    match given {
-        None => {
-            comma(&mut meta);
-            meta.put_slice(standing.unwrap_or_default());
-            Some(prepend(&params, "_meta", &braced(&meta)))
-        }
-        Some(given) => {
-            for (name, value) in given.members().0 {
-                if token.is_none() || name != "progressToken" {
-                    member(&mut meta, &name, value.get().as_bytes());
-                }
-            }
-            let standing = Raw::spliced(braced(standing.unwrap_or_default()));
-            for (name, value) in standing.members().0 {
-                if given.members().get(&name).is_none() {
-                    member(&mut meta, &name, value.get().as_bytes());
-                }
-            }
-            Some(replace(&params, "_meta", &braced(&meta)))
-        }
+    let own = has_meta(&params).then(|| params.member("_meta")).flatten();
+    let Some(given) = carried.or(own.as_ref()) else {
+        comma(&mut meta);
+        meta.put_slice(standing.unwrap_or_default());
+        return Some(prepend(&params, "_meta", &braced(&meta)));
+    };
+    let given = given.members();
+    for (name, value) in given.0.iter().filter(|(name, _)| token.is_none() || name != "progressToken") {
+        member(&mut meta, name, value.get().as_bytes());
     }
+    let standing = Raw::spliced(braced(standing.unwrap_or_default()));
+    for (name, value) in standing.members().0.iter().filter(|(name, _)| given.get(name).is_none()) {
+        member(&mut meta, name, value.get().as_bytes());
+    }
+    Some(match own {
+        Some(_) => replace(&params, "_meta", &braced(&meta)),
+        None => prepend(&params, "_meta", &braced(&meta)),
+    })
 }
 
 /// `params` with a member set, whether it was there or not.
@@ -175,8 +195,35 @@ mod tests {
             ),
         ] {
             let params = params.map(|params| Raw::parse(params).unwrap());
-            let spliced = with_meta(params, standing, token);
+            let spliced = with_meta(params, None, standing, token);
             assert_eq!(spliced.as_ref().map(Raw::as_str), expected);
         }
+    }
+
+    #[test]
+    fn a_callers_meta_goes_along_as_far_as_the_era_understands_it() {
+        let given = r#"{"progressToken":"t","io.modelcontextprotocol/clientCapabilities":{"a":1},"traceparent":"00-1"}"#;
+        let given = Raw::parse(given).unwrap();
+        for (given, era, level, expected) in [
+            (Some(&given), Era::Legacy, None, Some(r#"{"traceparent":"00-1"}"#)),
+            (
+                Some(&given),
+                Era::Modern,
+                Some(LogLevel::Debug),
+                Some(
+                    r#"{"io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/clientCapabilities":{"a":1},"traceparent":"00-1"}"#,
+                ),
+            ),
+            (None, Era::Legacy, Some(LogLevel::Debug), None),
+        ] {
+            assert_eq!(carried(given, era, level).as_ref().map(Raw::as_str), expected);
+        }
+        let meta = Raw::parse(r#"{"c":9,"x":1}"#).unwrap();
+        let spliced =
+            with_meta(Some(Raw::parse(r#"{"a":1}"#).unwrap()), Some(&meta), Some(br#""v":1,"c":2"#), Some(7));
+        assert_eq!(
+            spliced.as_ref().map(Raw::as_str),
+            Some(r#"{"_meta":{"progressToken":7,"c":9,"x":1,"v":1},"a":1}"#)
+        );
     }
 }

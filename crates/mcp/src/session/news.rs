@@ -32,6 +32,8 @@ pub enum News {
     ResourceUpdated(String),
     /// The server logs: the parameters of `notifications/message`.
     Log(Raw),
+    /// The same in the course of a request; whoever made it has heard it, if they wanted to.
+    LogOfCall(Raw),
 }
 
 /// The reader's end.
@@ -55,7 +57,7 @@ struct Notes {
     prompts: bool,
     resources: bool,
     updated: BTreeSet<String>,
-    logs: VecDeque<Raw>,
+    logs: VecDeque<News>,
     over: bool,
 }
 
@@ -120,12 +122,15 @@ impl Notes {
             News::ResourceUpdated(uri) => {
                 self.updated.insert(uri);
             }
-            News::Log(line) => {
-                // The newest lines are the ones worth having.
-                self.logs.truncate(LOGS - 1);
-                self.logs.push_front(line.detached());
-            }
+            News::Log(line) => self.log(News::Log(line.detached())),
+            News::LogOfCall(line) => self.log(News::LogOfCall(line.detached())),
         }
+    }
+
+    fn log(&mut self, line: News) {
+        // The newest lines are the ones worth having.
+        self.logs.truncate(LOGS - 1);
+        self.logs.push_front(line);
     }
 
     fn take(&mut self) -> Option<News> {
@@ -140,7 +145,7 @@ impl Notes {
         } else if let Some(uri) = self.updated.pop_first() {
             Some(News::ResourceUpdated(uri))
         } else {
-            self.logs.pop_back().map(News::Log)
+            self.logs.pop_back()
         }
     }
 }

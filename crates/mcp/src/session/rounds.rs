@@ -3,9 +3,9 @@
 //! In the 2026-07-28 era a server cannot ask its client anything. Instead its result says what it needs; the same
 //! request is then sent again, under a new id, with the answers and the server's opaque state.
 
-use super::{List, News, OnProgress, Request, Session, meta};
+use super::{Input, List, News, OnProgress, Request, Session, meta};
 use crate::{
-    Failure, Raw, RpcError, caught,
+    Failure, Host, Raw, RpcError, caught,
     model::{Read, Tool},
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +24,7 @@ struct Rounds<'a> {
 pub(super) async fn drive(session: &Session, mut request: Request) -> Result<Raw, Failure> {
     let deadline = session.deadline(&request);
     let first = request.params.take().unwrap_or_else(Raw::empty_object);
+    let first = request.input.take().map_or(first.clone(), |input| resumed(&first, &input));
     let told = request.on_progress.take().map(|told| Arc::new(Mutex::new(told)));
     let mut rounds = Rounds { session, deadline, request, told };
     let mut params = first.clone();
@@ -32,8 +33,10 @@ pub(super) async fn drive(session: &Session, mut request: Request) -> Result<Raw
         let Some(kind) = result_type(&result) else { return Ok(result) };
         match kind.as_str() {
             "complete" => return Ok(result),
+            "input_required" if rounds.request.once => return Ok(result),
             "input_required" => {
-                let answering = answers(session, &result);
+                let host = rounds.request.host.as_ref().unwrap_or(&session.settings.host).clone();
+                let answering = answers(&*host, &result);
                 let answers = time::timeout_at(deadline, answering).await.map_err(|_| timed_out())??;
                 params = next_round(&first, answers.as_ref(), &result);
             }
@@ -61,15 +64,17 @@ impl Rounds<'_> {
     }
 
     fn round(&self, params: Raw) -> Request {
-        let Request { method, quiet, name, header_params, .. } = &self.request;
+        let Request { method, quiet, name, header_params, meta, logs, .. } = &self.request;
         Request {
-            method: method.clone(),
             params: Some(params),
             deadline: Some(self.deadline),
             quiet: *quiet,
             on_progress: self.told.as_ref().map(shared),
             name: name.clone(),
             header_params: header_params.clone(),
+            meta: meta.clone(),
+            logs: logs.clone(),
+            ..Request::new(method.clone())
         }
     }
 
@@ -104,19 +109,28 @@ fn result_type(result: &Raw) -> Option<String> {
 }
 
 /// Answers every question of an `input_required` result, in order.
-async fn answers(session: &Session, result: &Raw) -> Result<Option<Raw>, Failure> {
+async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> {
     let Some(questions) = result.member("inputRequests") else { return Ok(None) };
     let mut answers = Vec::new();
     for (key, question) in questions.members().0 {
         let question = Raw::parse(question.get().to_owned()).map_err(|_| unclear())?;
         let method: String = question.member("method").and_then(|it| it.decode().ok()).ok_or_else(unclear)?;
-        let answering = async { session.settings.host.answer(&method, question.member("params")).await };
+        let answering = async { host.answer(&method, question.member("params")).await };
         let answer = caught::answer(answering).await;
         let answer =
             answer.map_err(|error| Failure::protocol(format!("the server needs `{method}`: {error}")))?;
         answers.push((key.into_owned(), answer));
     }
     Ok(Some(meta::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes())))))
+}
+
+/// A request that goes on where an earlier one left off.
+fn resumed(params: &Raw, Input { responses, state }: &Input) -> Raw {
+    let given = [("inputResponses", responses), ("requestState", state)];
+    given.into_iter().fold(params.clone(), |params, (name, value)| match value {
+        Some(value) => meta::replace(&params, name, value.as_bytes()),
+        None => params,
+    })
 }
 
 fn next_round(first: &Raw, answers: Option<&Raw>, result: &Raw) -> Raw {

@@ -1,10 +1,13 @@
 //! Until when an answer is waited for: a moment, or as long as the server shows progress, up to a moment.
 
-use super::wire::{OnProgress, Progress};
+use super::ears::{OnProgress, Progress};
 use std::{
     future::Future,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::{self, Instant};
@@ -18,17 +21,24 @@ pub(crate) struct Until {
 
 /// What moves the end.
 #[derive(Debug)]
-struct Stretch {
+pub(crate) struct Stretch {
     heard: Mutex<Instant>,
+    /// How many questions of the server are being answered: as long as there are any, it is not the server that is
+    /// silent.
+    asked: AtomicUsize,
     quiet: Duration,
     at_most: Instant,
 }
+
+/// A question that is being answered, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Asking(Arc<Stretch>);
 
 impl Until {
     /// `quiet` after the latest progress, and never later than `at_most`.
     pub(crate) fn quiet_for(quiet: Duration, at_most: Instant) -> Until {
         let now = Instant::now();
-        let stretch = Stretch { heard: Mutex::new(now), quiet, at_most };
+        let stretch = Stretch { heard: Mutex::new(now), asked: AtomicUsize::new(0), quiet, at_most };
         Until { by: at_most.min(now + quiet), stretch: Some(Arc::new(stretch)) }
     }
 
@@ -37,12 +47,17 @@ impl Until {
         self.by
     }
 
+    /// What stands still while the server's questions are being answered.
+    pub(crate) fn stretch(&self) -> Option<Arc<Stretch>> {
+        self.stretch.clone()
+    }
+
     /// Who is to be told about progress so that it counts.
     pub(crate) fn listening(&self, told: Option<OnProgress>) -> Option<OnProgress> {
         let Some(stretch) = self.stretch.clone() else { return told };
         let mut told = told;
         Some(Box::new(move |at: Progress| {
-            *stretch.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            stretch.hear();
             if let Some(told) = &mut told {
                 told(at);
             }
@@ -63,8 +78,32 @@ impl Until {
 
     fn moved(&self) -> Option<Instant> {
         let stretch = self.stretch.as_ref()?;
-        let heard = *stretch.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(stretch.at_most.min(heard + stretch.quiet))
+        let asked = stretch.asked.load(Ordering::Acquire) > 0;
+        let since = if asked { Instant::now() } else { stretch.heard() };
+        Some(stretch.at_most.min(since + stretch.quiet))
+    }
+}
+
+impl Stretch {
+    /// A question has come, and is answered until what is returned is dropped.
+    pub(crate) fn ask(self: &Arc<Stretch>) -> Asking {
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        Asking(self.clone())
+    }
+
+    fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn heard(&self) -> Instant {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.hear();
+        self.0.asked.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -99,6 +138,22 @@ mod tests {
         let waiting = until.wait(std::future::pending::<()>());
         let (given_up, ()) = tokio::join!(async { (waiting.await, begun.elapsed()) }, server);
         assert_eq!(given_up, (None, 7 * SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_open_question_is_no_silence() {
+        let begun = Instant::now();
+        let until = Until::quiet_for(2 * SECOND, begun + 60 * SECOND);
+        let stretch = until.stretch().expect("questions count");
+        let person = async {
+            let asking = stretch.ask();
+            time::sleep(9 * SECOND).await;
+            drop(asking);
+        };
+        let waiting = until.wait(std::future::pending::<()>());
+        let (given_up, ()) = tokio::join!(async { (waiting.await, begun.elapsed()) }, person);
+        assert_eq!(given_up.0, None);
+        assert!((11..=13).contains(&given_up.1.as_secs()), "{given_up:?}");
     }
 
     #[tokio::test(start_paused = true)]

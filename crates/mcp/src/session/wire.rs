@@ -3,6 +3,7 @@
 use super::{
     conversation::{Ask, Conversation},
     departure::Departure,
+    ears::Ears,
     host::Host,
     news::{self, News, NewsFeed},
     terms::Terms,
@@ -12,7 +13,7 @@ use crate::{Failure, Goodbye, Link, Outbound, Raw, Sent};
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -24,22 +25,6 @@ use tokio::{
 
 /// How many requests may wait for the conversation to take them up.
 const QUEUE: usize = 64;
-
-/// Told about the progress of one request.
-pub type OnProgress = Box<dyn FnMut(Progress) + Send>;
-
-/// How far a request has got.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
-    /// How much is done.
-    pub progress: f64,
-    /// Of how much.
-    pub total: Option<f64>,
-    /// What is being done.
-    pub message: Option<String>,
-    /// The whole notification.
-    pub raw: Raw,
-}
 
 /// A handle to a conversation, before and after it has terms.
 #[derive(Clone, Debug)]
@@ -80,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) overdue: AtomicBool,
     /// How many requests are in the conversation's table.
     pub(crate) unanswered: AtomicUsize,
+    /// The log level that the server was told, plus one; 0 if none.
+    pub(crate) log_level: AtomicU8,
 }
 
 /// Starts a conversation in `tasks`.
@@ -126,7 +113,7 @@ impl Wire {
         &self,
         message: Outbound,
         until: impl Into<Until>,
-        on_progress: Option<OnProgress>,
+        ears: Ears,
     ) -> Result<Raw, Failure> {
         let until = until.into();
         let (reply, answer) = oneshot::channel();
@@ -135,7 +122,7 @@ impl Wire {
         };
         let guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
         let departure = Departure::default();
-        let ask = Ask::Request { message, reply, on_progress, departure: departure.clone() };
+        let ask = Ask::Request { message, reply, ears, departure: departure.clone() };
         match time::timeout_at(until.by(), self.asks.send(ask)).await {
             Err(_) => return Err(Failure::timeout(Sent::No)),
             Ok(Err(_)) => return Err(self.reach.ended.failure().await),
@@ -159,16 +146,29 @@ impl Wire {
 }
 
 impl WeakWire {
-    /// Sends a request without a deadline, holding the conversation only until it is taken up.
-    pub(crate) async fn ask(&self, make: impl FnOnce(u64) -> Outbound) -> Option<Result<Raw, Failure>> {
+    /// Sends a request without a deadline, holding the conversation only until it is taken up. Dropped before its answer,
+    /// it tells the server so.
+    pub(crate) async fn ask(
+        &self,
+        make: impl FnOnce(u64) -> Outbound,
+        ears: Ears,
+    ) -> Option<Result<Raw, Failure>> {
         let asks = self.asks.upgrade()?;
         let id = self.reach.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
         let departure = Departure::default();
-        let ask = Ask::Request { message: make(id), reply, on_progress: None, departure };
-        asks.send(ask).await.ok()?;
+        let mut guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
+        asks.send(Ask::Request { message: make(id), reply, ears, departure }).await.ok()?;
         drop(asks);
-        answer.await.ok()
+        let answer = answer.await;
+        guard.armed = false;
+        answer.ok()
+    }
+
+    /// Waits until the conversation is over.
+    pub(crate) async fn over(&self) {
+        let mut farewell = self.reach.ended.0.clone();
+        let _ = farewell.wait_for(Option::is_some).await;
     }
 }
 

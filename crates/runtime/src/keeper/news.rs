@@ -13,12 +13,13 @@ pub(super) fn hear(board: &Board, stale: &Stale, news: News) {
             stale.mark(List::Templates);
         }
         News::ResourceUpdated(uri) => board.tell(Happening::ResourceUpdated(uri)),
-        News::Log(params) => log(board, &params),
+        News::Log(params) => log(board, &params, false),
+        News::LogOfCall(params) => log(board, &params, true),
     }
 }
 
 /// A server's log line, in ours.
-fn log(board: &Board, params: &Raw) {
+fn log(board: &Board, params: &Raw, of_call: bool) {
     let text = |key: &str| params.member(key).and_then(|it| it.decode::<String>().ok());
     let level = text("level").unwrap_or_else(|| "info".to_owned());
     let data = params.member("data").unwrap_or_else(Raw::empty_object);
@@ -36,6 +37,6 @@ fn log(board: &Board, params: &Raw) {
     }
     if board.bus().has_listeners() {
         let data = Raw::parse(shown).unwrap_or_else(|_| Raw::empty_object());
-        board.tell(Happening::Log { level, logger, data });
+        board.tell(Happening::Log { level, logger, data, of_call });
     }
 }

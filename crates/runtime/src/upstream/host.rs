@@ -6,7 +6,7 @@ use std::{future::Future, path::Path, pin::Pin, sync::Arc};
 use url::Url;
 use wharf_mcp::{
     Raw, RpcError,
-    session::{Answering, Host},
+    session::{Answering, Host, MetaKey},
 };
 
 /// The `_meta` key under which an entry's `config` reaches its server.
@@ -33,6 +33,11 @@ pub trait Consent: Send + Sync {
         false
     }
 
+    /// Whether there is somebody who has roots of their own, for sources whose entry names none.
+    fn answers_roots(&self) -> bool {
+        false
+    }
+
     /// Answers one question.
     fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 }
@@ -53,22 +58,25 @@ impl Consent for Declines {
 
 /// Answers for one source.
 pub(super) struct SourceHost {
-    source: String,
-    roots: Vec<Raw>,
+    source: Arc<Source>,
     consent: Arc<dyn Consent>,
 }
 
 impl SourceHost {
-    pub(super) fn new(source: &Source, consent: Arc<dyn Consent>) -> SourceHost {
-        let roots = source.roots.iter().filter_map(|it| root(it.expose())).collect();
-        SourceHost { source: source.name.expose().to_owned(), roots, consent }
+    pub(super) fn new(source: Arc<Source>, consent: Arc<dyn Consent>) -> SourceHost {
+        SourceHost { source, consent }
+    }
+
+    /// The roots that the source's own entry names.
+    fn roots(&self) -> Vec<Raw> {
+        self.source.roots.iter().filter_map(|it| root(it.expose())).collect()
     }
 }
 
 impl Host for SourceHost {
     fn capabilities(&self) -> Raw {
         let mut capabilities = json!({});
-        if !self.roots.is_empty() {
+        if !self.source.roots.is_empty() || self.consent.answers_roots() {
             capabilities["roots"] = json!({});
         }
         if self.consent.answers_forms() {
@@ -81,13 +89,20 @@ impl Host for SourceHost {
     }
 
     fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
-        if method == "roots/list" {
-            let roots = json!({ "roots": self.roots });
+        if method == "roots/list" && (!self.source.roots.is_empty() || !self.consent.answers_roots()) {
+            let roots = json!({ "roots": self.roots() });
             return Box::pin(async move { Ok(roots.into()) });
         }
         let params = params.unwrap_or_else(Raw::empty_object);
-        self.consent.answer(Asked { source: self.source.clone(), method: method.to_owned(), params })
+        let source = self.source.name.expose().to_owned();
+        self.consent.answer(Asked { source, method: method.to_owned(), params })
     }
+}
+
+/// What somebody says about itself, with the roots that the source's entry adds to what it can do.
+pub(super) fn with_roots(meta: &Raw) -> Raw {
+    let capabilities = meta.member(MetaKey::CAPABILITIES).unwrap_or_else(Raw::empty_object);
+    meta.with(MetaKey::CAPABILITIES, &capabilities.with("roots", &Raw::empty_object()))
 }
 
 /// A folder as MCP names it.

@@ -5,7 +5,6 @@ use crate::{
     dock::{Dock, interrupted},
     exit::Exit,
     front::{Front, Key, make_or_read},
-    gateway::Switchboard,
     journal::Journal,
     output::Output,
     reload,
@@ -50,10 +49,9 @@ pub(super) async fn run(
         }
     };
     let (journal, writing) = Journal::new(store.clone());
-    let switchboard = Switchboard::default();
-    let runtime = dock.start(switchboard.clone());
+    let runtime = dock.start();
     let (drain, draining) = watch::channel(false);
-    let front = Front::new(runtime.handle(), journal, switchboard, &listener, key, draining);
+    let front = Front::new(runtime.handle(), journal, &listener, key, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let leave = async {
         // To be told to leave is how a server ends well.

@@ -3,7 +3,7 @@
 use crate::{
     dock::{Dock, interrupted},
     exit::Exit,
-    gateway::{Gateway, Switchboard, announce},
+    gateway::{Gateway, announce},
 };
 use std::time::Duration;
 use wharf_mcp::serve::{Service, over_streams};
@@ -12,10 +12,9 @@ use wharf_mcp::serve::{Service, over_streams};
 const GRACE: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(dock: Dock) -> Exit {
-    let switchboard = Switchboard::default();
-    let runtime = dock.start(switchboard.clone());
+    let runtime = dock.start();
     let handle = runtime.handle();
-    let service = Service::new(Gateway::new(handle.clone(), None, switchboard));
+    let service = Service::new(Gateway::new(handle.clone(), None));
     let exit = tokio::select! {
         // A client that breaks off is nothing to report.
         _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,

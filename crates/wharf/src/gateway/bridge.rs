@@ -2,41 +2,26 @@
 
 use super::{error::no_resource, invalid, text};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
-use wharf_mcp::{Raw, RpcError, serve::Client, session::Progress};
-use wharf_runtime::Catalog;
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::Client,
+    session::{Era, MetaKey},
+};
+use wharf_runtime::{Caller, Catalog};
 
-/// Runs a call while its progress is passed on; what was reported before the answer is told before it.
-pub(super) async fn with_progress<T>(
-    call: impl Future<Output = T>,
-    mut reports: mpsc::Receiver<Progress>,
-    client: &Client,
-) -> T {
-    let mut call = std::pin::pin!(call);
-    loop {
-        tokio::select! {
-            biased;
-            Some(at) = reports.recv() => {
-                client.progress(at.progress, at.total, at.message.as_deref()).await;
-            }
-            done = &mut call => {
-                while let Ok(at) = reports.try_recv() {
-                    client.progress(at.progress, at.total, at.message.as_deref()).await;
-                }
-                return done;
-            }
+/// Who a request is made for, as its server is to know it.
+pub(super) fn caller(client: &Client) -> Caller {
+    let terms = client.terms();
+    let meta = match terms.era {
+        Era::Modern => client.meta().cloned(),
+        // In this era it was said once, in the handshake.
+        Era::Legacy => {
+            let said = client.meta().cloned().unwrap_or_else(Raw::empty_object);
+            let said = said.with(MetaKey::CAPABILITIES, &terms.capabilities);
+            Some(terms.info.as_ref().map_or(said.clone(), |info| said.with(MetaKey::CLIENT, info)))
         }
-    }
-}
-
-/// What a server may ask of a client.
-pub(super) fn method(name: &str) -> Option<&'static str> {
-    ["elicitation/create", "sampling/createMessage", "roots/list"].into_iter().find(|it| *it == name)
-}
-
-/// The capability that a client declares if it answers this.
-pub(super) fn capability(method: &str) -> &str {
-    method.split('/').next().unwrap_or_default()
+    };
+    Caller { meta, comes_back: terms.era == Era::Modern, ..Caller::default() }
 }
 
 /// The source that has a resource: the one that lists it, else one whose template begins like it.
@@ -57,11 +42,11 @@ pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(String, Raw
         let uri = text(&reference, "uri")?;
         let template = catalog.templates.iter().find(|it| it.item.uri_template == uri);
         let source = template.map(|it| it.source.clone()).or_else(|| owner(catalog, &uri));
-        return Ok((source.ok_or_else(|| no_resource(&uri))?, params.clone()));
+        return Ok((source.ok_or_else(|| no_resource(&uri))?, params.without("_meta")));
     }
     let name = text(&reference, "name")?;
     let prompt = catalog.prompt(&name).ok_or_else(|| invalid(&format!("there is no prompt '{name}'")))?;
-    let mut question: Map<String, Value> = params.decode_or_default();
+    let mut question: Map<String, Value> = params.without("_meta").decode_or_default();
     let mut reference: Map<String, Value> = reference.decode_or_default();
     reference.insert("name".to_owned(), json!(prompt.prompt.name));
     question.insert("ref".to_owned(), Value::Object(reference));

@@ -1,27 +1,25 @@
 //! Questions that servers ask in the middle of a call, brought to the client that made the call and to nobody else.
 //!
-//! A server of the 2026-07-28 era asks within the call itself, so the caller is known. One of the handshake era asks over
-//! the session that all callers share: then it is the caller's if there is just one, and nobody's if there are several.
+//! Which call a question belongs to is known where the question arrives: on a request's own stream, or because only one
+//! request is under way. A client of the handshake era is asked at once; for one of the other era the question waits until
+//! the client comes back with an answer.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
-use tokio::sync::{mpsc, oneshot};
-use wharf_mcp::{Raw, RpcError};
+use std::{future::Future, pin::Pin, sync::Arc};
+use tokio::sync::{mpsc, oneshot, watch};
+use wharf_mcp::{Raw, RpcError, serve::Client, session::Era};
 use wharf_runtime::upstream::{Asked, Consent};
 
-tokio::task_local! {
-    /// The call that this task is making.
-    static CALLER: mpsc::Sender<Question>;
-}
+/// How many questions of one call may wait to be looked at.
+const QUEUE: usize = 8;
 
-/// Something that only the client can answer.
+/// An answer being found.
+type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+
+/// Answers what belongs to no call, which is nothing; and says what the callers can answer, some of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Switchboard;
+
+/// A question that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) method: String,
@@ -29,21 +27,26 @@ pub(super) struct Question {
     reply: oneshot::Sender<Result<Raw, RpcError>>,
 }
 
-/// Knows who is calling which source.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Switchboard {
-    lines: Arc<Mutex<Lines>>,
-    next: Arc<AtomicU64>,
+/// The way from a server to the one client that it is called for.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    client: Client,
+    way: Way,
 }
 
-type Lines = HashMap<String, Vec<(u64, mpsc::Sender<Question>)>>;
+#[derive(Clone, Debug)]
+enum Way {
+    /// The client is asked, as long as the call lasts.
+    Ask(watch::Receiver<()>),
+    /// The question waits.
+    Wait(mpsc::Sender<Question>),
+}
 
-/// One call to one source, until it is dropped.
+/// The call's own end of a line; dropped, nothing is asked any more.
 #[derive(Debug)]
-pub(super) struct Line {
-    board: Switchboard,
-    source: String,
-    number: u64,
+pub(super) enum Asking {
+    Asked(#[expect(dead_code, reason = "its drop tells the line that the call is over")] watch::Sender<()>),
+    Waiting(mpsc::Receiver<Question>),
 }
 
 impl Question {
@@ -53,42 +56,69 @@ impl Question {
     }
 }
 
-impl Switchboard {
-    /// Notes that somebody calls this source.
-    pub(super) fn open(&self, source: &str, asks: mpsc::Sender<Question>) -> Line {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.lines().entry(source.to_owned()).or_default().push((number, asks));
-        Line { board: self.clone(), source: source.to_owned(), number }
+/// Opens a line to a client that can be asked anything.
+pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, Asking)> {
+    if !["elicitation", "sampling", "roots"].iter().any(|it| client.offers(it)) {
+        return None;
     }
-
-    /// The call that a source's question belongs to, if that is certain.
-    fn only_caller(&self, source: &str) -> Option<mpsc::Sender<Question>> {
-        match self.lines().get(source).map(Vec::as_slice) {
-            Some([(_, only)]) => Some(only.clone()),
-            _ => None,
+    let (way, asking) = match client.terms().era {
+        Era::Legacy => {
+            let (lasts, over) = watch::channel(());
+            (Way::Ask(over), Asking::Asked(lasts))
         }
-    }
+        Era::Modern => {
+            let (wait, waiting) = mpsc::channel(QUEUE);
+            (Way::Wait(wait), Asking::Waiting(waiting))
+        }
+    };
+    Some((Arc::new(Line { client: client.clone(), way }), asking))
+}
 
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+impl Asking {
+    /// The next question that waits for the client to come back. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<Question> {
+        match self {
+            Asking::Asked(_) => None,
+            Asking::Waiting(waiting) => waiting.recv().await,
+        }
     }
 }
 
-impl Drop for Line {
-    fn drop(&mut self) {
-        let mut lines = self.board.lines();
-        if let Some(callers) = lines.get_mut(&self.source) {
-            callers.retain(|(number, _)| *number != self.number);
-            if callers.is_empty() {
-                lines.remove(&self.source);
+impl Consent for Line {
+    fn answers_forms(&self) -> bool {
+        self.client.offers("elicitation")
+    }
+
+    fn answers_samples(&self) -> bool {
+        self.client.offers("sampling")
+    }
+
+    fn answers_roots(&self) -> bool {
+        self.client.offers("roots")
+    }
+
+    fn answer(&self, asked: Asked) -> Answering {
+        let Some(method) = method(&asked.method).filter(|it| self.client.offers(capability(it))) else {
+            return Box::pin(async { Err(RpcError::method_not_found("the client cannot answer this")) });
+        };
+        match self.way.clone() {
+            Way::Ask(mut over) => {
+                let client = self.client.clone();
+                Box::pin(async move {
+                    tokio::select! {
+                        answer = client.ask(method, Some(asked.params)) => answer,
+                        _ = over.changed() => Err(nobody()),
+                    }
+                })
             }
+            Way::Wait(wait) => Box::pin(async move {
+                let (reply, answer) = oneshot::channel();
+                let question = Question { method: asked.method, params: asked.params, reply };
+                wait.send(question).await.map_err(|_| nobody())?;
+                answer.await.map_err(|_| nobody())?
+            }),
         }
     }
-}
-
-/// Runs a call whose questions go to `asks`.
-pub(super) fn asking<F: Future>(asks: mpsc::Sender<Question>, call: F) -> impl Future<Output = F::Output> {
-    CALLER.scope(asks, call)
 }
 
 impl Consent for Switchboard {
@@ -100,15 +130,21 @@ impl Consent for Switchboard {
         true
     }
 
-    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
-        let caller = CALLER.try_with(Clone::clone).ok().or_else(|| self.only_caller(&asked.source));
-        Box::pin(async move {
-            let nobody = || RpcError::new(RpcError::INVALID_REQUEST, "nobody is there to answer this");
-            let caller = caller.ok_or_else(nobody)?;
-            let (reply, answer) = oneshot::channel();
-            let question = Question { method: asked.method, params: asked.params, reply };
-            caller.send(question).await.map_err(|_| nobody())?;
-            answer.await.map_err(|_| nobody())?
-        })
+    fn answer(&self, _asked: Asked) -> Answering {
+        Box::pin(async { Err(nobody()) })
     }
+}
+
+/// What a server may ask of a client.
+fn method(name: &str) -> Option<&'static str> {
+    ["elicitation/create", "sampling/createMessage", "roots/list"].into_iter().find(|it| *it == name)
+}
+
+/// The capability that a client declares if it answers this.
+fn capability(method: &str) -> &str {
+    method.split('/').next().unwrap_or_default()
+}
+
+fn nobody() -> RpcError {
+    RpcError::new(RpcError::INVALID_REQUEST, "nobody is there to answer this")
 }

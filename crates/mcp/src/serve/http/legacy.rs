@@ -15,7 +15,7 @@ use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
 use futures_util::{future::abortable, stream};
 use http_body::Frame;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time};
 
 /// How many messages may wait for a slow reader.
 pub(super) const QUEUE: usize = 64;
@@ -112,16 +112,13 @@ impl<H: Handler> HttpService<H> {
         let state = (announcements, session);
         response::event_stream(stream::unfold(state, |(mut announcements, session)| async {
             let event = loop {
-                let heard =
-                    tokio::time::timeout(std::time::Duration::from_secs(15), announcements.recv()).await;
-                match heard {
+                match time::timeout(response::KEEP_ALIVE, announcements.next()).await {
                     Err(_) => break response::keep_alive(),
-                    Ok(Err(tokio::sync::broadcast::error::RecvError::Closed)) => return None,
-                    Ok(Err(_)) => {}
-                    Ok(Ok(news)) => {
-                        if let Some((method, params)) = listen::notification(&news) {
-                            let routing = Routing::default();
-                            let method = method.into();
+                    Ok(None) => return None,
+                    Ok(Some(news)) => {
+                        let wanted = listen::notification(&news).filter(|_| session.peer.wants(&news));
+                        if let Some((method, params)) = wanted {
+                            let (method, routing) = (method.into(), Routing::default());
                             break response::event(&Outbound::Notification { method, params, routing });
                         }
                     }

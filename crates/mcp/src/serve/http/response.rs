@@ -22,7 +22,7 @@ pub(super) type Pending = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + S
 pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// How often a silent stream shows that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) fn empty(status: StatusCode) -> Response<Body> {
     respond(status, None, Bytes::new())

@@ -54,7 +54,7 @@ fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
         }
     };
     let (thread_id, request_id) = (text("thread_id")?, text("request_id")?);
-    Ok(Call { tool: id.to_owned(), arguments, timeout, thread_id, request_id, on_progress: None })
+    Ok(Call { tool: id.to_owned(), arguments, timeout, thread_id, request_id, ..Call::default() })
 }
 
 fn report(record: &CallRecord) -> Value {
