@@ -1,8 +1,9 @@
-//! Our client and our server, each against the official suite, and the two against each other.
+//! Our client, our server and our gateway, each against the official suite, and the first two against each other.
 
 #![expect(clippy::print_stdout, reason = "how many scenarios passed is worth seeing in a log")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should say so loudly")]
 
+mod gateway;
 mod server;
 mod suite;
 mod transports;

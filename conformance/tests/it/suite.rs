@@ -1,12 +1,14 @@
-//! The official conformance suite against our client and our server, scenario by scenario. What is expected to fail
+//! The official conformance suite against our client, our server and our gateway, scenario by scenario. What is expected to fail
 //! stands in `expected-failures.txt`, and nothing else may.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use crate::gateway::{Gateway, Hops};
 use crate::server::Server;
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_conformance-client");
@@ -35,6 +37,8 @@ enum Side {
     Client,
     /// With these arguments.
     Server(Words),
+    /// So many gateways in front of a server with these arguments.
+    Gateway(Hops, Words),
 }
 
 const NEW: [&str; 2] = ["--requirements", "2026-07-28"];
@@ -56,6 +60,13 @@ const RUNS: &[Run] = &[
     server("server-2025-06-18", LATEST, &JUNE, 27, &[]),
     server("server-2025-03-26", LATEST, &MARCH, 1, &[]),
     server("server-0.1.16", EARLIER, &ALL, 32, &[]),
+    gateway("gateway-2025-11-25", &CURRENT, 33, Hops::One, &[]),
+    gateway("gateway-2026-07-28", &NEW, 50, Hops::One, &[]),
+    gateway("gateway-2025-11-25", &CURRENT, 33, Hops::Two, &[]),
+    gateway("gateway-2026-07-28", &NEW, 50, Hops::Two, &[]),
+    gateway("gateway-2025-11-25", &CURRENT, 33, Hops::One, &["--era", "legacy"]),
+    gateway("gateway-legacy-2026-07-28", &NEW, 50, Hops::One, &["--era", "legacy"]),
+    gateway("gateway-2025-11-25", &CURRENT, 33, Hops::One, &["--era", "modern"]),
 ];
 
 type Words = &'static [&'static str];
@@ -74,6 +85,10 @@ const fn server(
     Run { name, suite, side: Side::Server(arguments), chosen, scenarios }
 }
 
+const fn gateway(name: &'static str, chosen: Words, scenarios: usize, hops: Hops, arguments: Words) -> Run {
+    Run { name, suite: LATEST, side: Side::Gateway(hops, arguments), chosen, scenarios }
+}
+
 #[test]
 fn the_client_conforms() {
     RUNS.iter().filter(|run| matches!(run.side, Side::Client)).for_each(check);
@@ -82,6 +97,11 @@ fn the_client_conforms() {
 #[test]
 fn the_server_conforms() {
     RUNS.iter().filter(|run| matches!(run.side, Side::Server(_))).for_each(check);
+}
+
+#[test]
+fn the_gateway_conforms_in_front_of_either_era() {
+    RUNS.iter().filter(|run| matches!(run.side, Side::Gateway(..))).for_each(check);
 }
 
 #[test]
@@ -120,15 +140,20 @@ impl Run {
         let (node, suite) = tools(self.suite);
         let mut command = Command::new(node);
         command.arg(suite).current_dir(folder);
-        let _server = match &self.side {
+        let _running: Box<dyn Any> = match &self.side {
             Side::Client => {
                 command.args(["client", "--command", CLIENT, "--timeout", "30000"]);
-                None
+                Box::new(())
             }
             Side::Server(arguments) => {
                 let server = Server::start(arguments);
                 command.args(["server", "--url", &server.url]);
-                Some(server)
+                Box::new(server)
+            }
+            Side::Gateway(hops, arguments) => {
+                let gateway = Gateway::start(arguments, *hops);
+                command.args(["server", "--url", &gateway.url]);
+                Box::new(gateway)
             }
         };
         command.args(chosen).args(["--output-dir", "results"]);

@@ -1,6 +1,8 @@
 //! The integration tests of the program: one binary, one module for each subject.
 
 #[cfg(unix)]
+mod bridge;
+#[cfg(unix)]
 mod bypass;
 mod cli;
 #[cfg(unix)]

@@ -1,0 +1,204 @@
+//! The gateway between the eras: whatever a client speaks and whatever its server does, questions reach the client that
+//! called, log lines and changes those who want them, and nobody gets what is another's.
+
+#![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
+
+mod island;
+mod visitor;
+
+use island::{Island, THING};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::time;
+use visitor::{Door, Gateway};
+use wharf_mcp::{
+    News, Request,
+    model::LogLevel,
+    serve::Eras,
+    session::{Era, NoHost},
+};
+
+/// Every way through the gateway: the client's door and era, and the server's era.
+const WAYS: [(Door, Era, Eras); 8] = [
+    (Door::Http, Era::Modern, Eras::LegacyOnly),
+    (Door::Http, Era::Modern, Eras::ModernOnly),
+    (Door::Http, Era::Legacy, Eras::LegacyOnly),
+    (Door::Http, Era::Legacy, Eras::ModernOnly),
+    (Door::Ws, Era::Modern, Eras::LegacyOnly),
+    (Door::Ws, Era::Legacy, Eras::ModernOnly),
+    (Door::Sse, Era::Legacy, Eras::ModernOnly),
+    (Door::Sse, Era::Modern, Eras::LegacyOnly),
+];
+
+#[tokio::test]
+async fn questions_are_answered_by_whoever_called() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let (ada, bob) = tokio::join!(gateway.visit(door, era, "Ada"), gateway.visit(door, era, "Bob"));
+        for round in 0..3 {
+            // Both at once, under the same ids.
+            let (one, two) = tokio::join!(ada.call("form", json!({})), bob.call("form", json!({})));
+            for (said, name) in [(one, "Ada"), (two, "Bob")] {
+                let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+                assert_eq!(said["who"]["content"]["name"], name, "{door:?} {era:?} {eras:?} {round}");
+            }
+        }
+        let said: Value = serde_json::from_str(&ada.call("sample", json!({})).await).expect("JSON");
+        assert_eq!(said["what"]["content"]["text"], "Ada", "{door:?} {era:?} {eras:?}");
+        let said: Value = serde_json::from_str(&ada.call("both", json!({})).await).expect("JSON");
+        assert_eq!(
+            (&said["who"]["content"]["name"], &said["what"]["content"]["text"]),
+            (&json!("Ada"), &json!("Ada"))
+        );
+        assert_eq!(
+            ada.ask(Request::get_prompt("greet", None)).await,
+            r#"Greet "Ada"."#,
+            "{door:?} {era:?} {eras:?}"
+        );
+        let secret = ada.ask(Request::read_resource("island://secret/1")).await;
+        assert_eq!(secret, r#"for "Ada""#, "{door:?} {era:?} {eras:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_be_asked_is_not() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let mute = gateway.visit_with(door, era, "Mute", Arc::new(NoHost)).await;
+        let said = mute.call("whoami", json!({})).await;
+        let seen: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        if eras == Eras::ModernOnly {
+            assert_eq!(seen["capabilities"], json!({}), "{door:?} {era:?}: the server sees the caller");
+            assert_eq!(
+                seen["meta"]["io.modelcontextprotocol/clientInfo"]["name"], "Mute",
+                "{door:?} {era:?}"
+            );
+        }
+        // It neither hangs nor is anybody else asked.
+        let said =
+            time::timeout(Duration::from_secs(20), mute.call("form", json!({}))).await.expect("an answer");
+        assert!(!said.contains("\"name\""), "{door:?} {era:?} {eras:?}: {said}");
+    }
+}
+
+/// What a caller says about its request reaches the server, in either era; what only one era understands does not.
+#[tokio::test]
+async fn what_a_caller_says_goes_along() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let ada = gateway.visit(door, era, "Ada").await;
+        let meta = json!({ "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "x/y": { "z": 1 } });
+        let said = ada.ask(Request::call_tool("whoami", None).meta(meta.clone().into())).await;
+        let seen: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        for key in ["traceparent", "x/y"] {
+            assert_eq!(seen["meta"][key], meta[key], "{door:?} {era:?} {eras:?}");
+        }
+        let era_key = "io.modelcontextprotocol/protocolVersion";
+        assert_eq!(
+            seen["meta"].get(era_key).is_some(),
+            eras == Eras::ModernOnly,
+            "{door:?} {era:?} {eras:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn log_lines_reach_the_caller_from_its_level_on() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let (mut ada, mut bob) =
+            tokio::join!(gateway.visit(door, era, "Ada"), gateway.visit(door, era, "Bob"));
+        let way = format!("{door:?} {era:?} {eras:?}");
+        assert_eq!(ada.hears(LogLevel::Error).await, ["error"], "{way}");
+        assert_eq!(bob.hears(LogLevel::Debug).await, ["debug", "info", "error"], "{way}");
+        assert_eq!(ada.hears(LogLevel::Error).await, ["error"], "{way}");
+        let strays = |news: Vec<News>| news.iter().filter(|it| matches!(it, News::Log(_))).count();
+        assert_eq!((strays(ada.old_news()), strays(bob.old_news())), (0, 0), "{way}");
+    }
+}
+
+#[tokio::test]
+async fn changes_reach_those_who_subscribed() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let (mut ada, mut bob) =
+            tokio::join!(gateway.visit(door, era, "Ada"), gateway.visit(door, era, "Bob"));
+        let mut eve = gateway.visit(door, era, "Eve").await;
+        let way = format!("{door:?} {era:?} {eras:?}");
+        let updated = |it: &News| *it == News::ResourceUpdated(THING.to_owned());
+        let mut watched = island.service.watched();
+        ada.watch(&[THING]);
+        bob.watch(&[THING]);
+        for visitor in [&ada, &bob] {
+            let agreed = visitor.session.is_watching(THING).await;
+            assert_eq!(agreed, Ok(()), "{way}");
+        }
+        assert_eq!(watched.borrow_and_update().iter().collect::<Vec<_>>(), [THING], "{way}");
+        assert_eq!(eve.call("touch", json!({})).await, "touch");
+        ada.news(updated).await;
+        bob.news(updated).await;
+        // One of two leaves: the other goes on hearing.
+        ada.watch(&[]);
+        assert_eq!(eve.call("touch", json!({})).await, "touch");
+        bob.news(updated).await;
+        assert!(!eve.old_news().iter().any(updated), "{way}: nobody hears what they did not ask for");
+        bob.watch(&[]);
+        // The server hears of it after the last.
+        time::timeout(Duration::from_secs(20), watched.wait_for(|it| it.is_empty()))
+            .await
+            .expect("in time")
+            .expect("it serves");
+        drop(ada.old_news());
+        let unknown = Request::new("resources/subscribe").params(json!({ "uri": "nowhere://x" }).into());
+        let refused = eve.ask(unknown).await;
+        assert!(refused.starts_with("-320") || refused.starts_with("-326"), "{way}: {refused}");
+    }
+}
+
+/// Thirty calls of each of two clients, whose requests have the same ids.
+#[tokio::test]
+async fn same_ids_are_never_crossed() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let (ada, bob) = tokio::join!(gateway.visit(door, era, "Ada"), gateway.visit(door, era, "Bob"));
+        let mut calls = tokio::task::JoinSet::new();
+        for (visitor, name) in [(Arc::new(ada), "Ada"), (Arc::new(bob), "Bob")] {
+            for number in 0..30_u64 {
+                let visitor = visitor.clone();
+                calls.spawn(async move {
+                    let nonce = format!("{name} {number}");
+                    let said = visitor.call("echo", json!({ "nonce": nonce, "wait": number % 3 * 5 })).await;
+                    (said, json!(nonce).to_string())
+                });
+            }
+        }
+        for (said, nonce) in calls.join_all().await {
+            assert_eq!(said, nonce, "{door:?} {era:?} {eras:?}");
+        }
+    }
+}
+
+/// A line that belongs to no call goes to clients that have set a level, under its source's name.
+#[tokio::test]
+async fn a_line_of_nobodys_goes_to_those_who_set_a_level() {
+    for door in [Door::Http, Door::Ws, Door::Sse] {
+        let island = Island::rise(Eras::LegacyOnly).await;
+        let gateway = Gateway::before(&island);
+        let mut ada = gateway.visit(door, Era::Legacy, "Ada").await;
+        let mut bob = gateway.visit(door, Era::Legacy, "Bob").await;
+        assert_eq!(ada.hears(LogLevel::Info).await, ["info", "error"], "{door:?}");
+        let line = json!({ "level": "warning", "data": "drone" });
+        island.service.announce(News::Log(line.into()));
+        let News::Log(line) = ada.news(|it| matches!(it, News::Log(_))).await else { unreachable!() };
+        let line: Value = line.decode().expect("JSON");
+        assert_eq!(line, json!({ "level": "warning", "logger": "island", "data": "drone" }), "{door:?}");
+        assert_eq!(bob.call("echo", json!({ "nonce": 1 })).await, "1");
+        assert!(!bob.old_news().iter().any(|it| matches!(it, News::Log(_))), "{door:?}");
+    }
+}

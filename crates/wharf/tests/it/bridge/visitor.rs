@@ -1,0 +1,182 @@
+//! A client of the gateway's, in one era, over one transport; and the gateway.
+
+use super::island::Island;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::time;
+use wharf_mcp::{
+    Host, News, Opener, Raw, Request, Session, SessionTask,
+    http::{self, Client},
+    model::LogLevel,
+    session::{Answering, ClientInfo, Connected, Era, EraHint, NewsFeed, NoHost, Options},
+    sse, ws,
+};
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A gateway in front of an island; ended when it is dropped.
+pub(super) struct Gateway {
+    child: Child,
+    address: String,
+    _folder: TempDir,
+}
+
+/// The doors of the gateway.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Door {
+    Http,
+    Ws,
+    Sse,
+}
+
+/// Somebody who uses the gateway, and has answers to every question.
+pub(super) struct Visitor {
+    pub(super) session: Session,
+    news: NewsFeed,
+    name: &'static str,
+    _task: SessionTask,
+}
+
+struct Answers(&'static str);
+
+impl Gateway {
+    pub(super) fn before(island: &Island) -> Gateway {
+        let folder = TempDir::new().expect("a folder");
+        let entry = "name: island, type: mcp, server: i, description: d, prefix: \"\", transport: http";
+        let agent = format!("tools:\n  - {{ {entry}, url: \"{}\" }}\n", island.url);
+        fs::write(folder.path().join("agent.yaml"), agent).expect("the file can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+        command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
+        command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().expect("the program starts");
+        let said = BufReader::new(child.stdout.take().expect("its stdout"));
+        let mut lines = said.lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")).map(str::to_owned)
+        });
+        Gateway { child, address: address.expect("an address"), _folder: folder }
+    }
+
+    fn opener(&self, door: Door) -> Box<dyn Opener> {
+        let client = Client::new(LONG).expect("a client");
+        let url =
+            |scheme: &str, path: &str| format!("{scheme}://{}{path}", self.address).parse().expect("a URL");
+        match door {
+            Door::Http => Box::new(http::Endpoint::new(url("http", "/mcp"), client)),
+            Door::Ws => Box::new(ws::Endpoint::new(url("ws", "/ws"))),
+            Door::Sse => Box::new(sse::Endpoint::new(url("http", "/sse"), client)),
+        }
+    }
+
+    pub(super) async fn visit(&self, door: Door, era: Era, name: &'static str) -> Visitor {
+        self.visit_with(door, era, name, Arc::new(Answers(name))).await
+    }
+
+    pub(super) async fn visit_with(
+        &self,
+        door: Door,
+        era: Era,
+        name: &'static str,
+        host: Arc<dyn Host>,
+    ) -> Visitor {
+        let client = ClientInfo { name: name.into(), version: "1".into() };
+        let options = Options { host, era: EraHint::Only(era), ..Options::new(client) };
+        let connected = Session::connect(&*self.opener(door), &options).await;
+        let Connected { session, news, task } =
+            connected.unwrap_or_else(|it| panic!("{door:?} {era:?}: {it}"));
+        Visitor { session, news, name, _task: task }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Visitor {
+    /// What a tool says, or the error.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> String {
+        said(self.session.request(Request::call_tool(tool, Some(&arguments.into()))).await)
+    }
+
+    pub(super) async fn ask(&self, request: Request) -> String {
+        said(self.session.request(request).await)
+    }
+
+    /// The log lines that a call brings, from this level on.
+    pub(super) async fn hears(&self, level: LogLevel) -> Vec<String> {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = heard.clone();
+        let request = Request::call_tool("speak", None).logs(
+            level,
+            true,
+            Arc::new(move |line: &Raw| {
+                let line: Value = line.decode_or_default();
+                told.lock().expect("a lock").push(line["data"].as_str().unwrap_or("?").to_owned());
+            }),
+        );
+        assert_eq!(self.ask(request).await, "speak", "{}", self.name);
+        heard.lock().expect("a lock").clone()
+    }
+
+    pub(super) fn watch(&self, uris: &[&str]) {
+        self.session.watch(uris.iter().map(|it| (*it).to_owned()).collect());
+    }
+
+    /// Waits for news of this kind.
+    pub(super) async fn news(&mut self, wanted: impl Fn(&News) -> bool) -> News {
+        let waiting = async {
+            loop {
+                let news = self.news.next().await.expect("the session lives");
+                if wanted(&news) {
+                    return news;
+                }
+            }
+        };
+        time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("no such news for {}", self.name))
+    }
+
+    /// The news that are there already.
+    pub(super) fn old_news(&mut self) -> Vec<News> {
+        std::iter::from_fn(|| self.news.try_next()).collect()
+    }
+}
+
+fn said(answer: Result<Raw, wharf_mcp::Failure>) -> String {
+    match answer {
+        Ok(result) => {
+            let result: Value = result.decode_or_default();
+            let places = ["/content/0/text", "/messages/0/content/text", "/contents/0/text"];
+            let text = places.iter().find_map(|it| result.pointer(it)?.as_str().map(str::to_owned));
+            text.unwrap_or_else(|| result.to_string())
+        }
+        Err(failure) => format!("{} {failure}", failure.rpc_code().unwrap_or_default()),
+    }
+}
+
+impl Host for Answers {
+    fn capabilities(&self) -> Raw {
+        json!({ "elicitation": { "form": {} }, "sampling": {} }).into()
+    }
+
+    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+        let answer = match method {
+            "elicitation/create" => json!({ "action": "accept", "content": { "name": self.0 } }),
+            "sampling/createMessage" => {
+                json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": self.0 } })
+            }
+            _ => return NoHost.answer(method, params),
+        };
+        Box::pin(async move { Ok(answer.into()) })
+    }
+}
