@@ -1,8 +1,6 @@
 //! The gateway between the eras: whatever a client speaks and whatever its server does, questions reach the client that
 //! called, log lines and changes those who want them, and nobody gets what is another's.
 
-#![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
-
 mod island;
 mod visitor;
 
