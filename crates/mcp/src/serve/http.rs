@@ -24,6 +24,7 @@ use bytes::Bytes;
 pub use guard::Guard;
 use http_body_util::{BodyExt, Limited};
 pub use response::Body;
+pub use sessions::Owner;
 use sessions::Sessions;
 pub use sse::SseService;
 use std::{error::Error, sync::Arc, time::Duration};
@@ -81,8 +82,8 @@ impl<H: Handler> HttpService<H> {
         }
         match *request.method() {
             Method::POST => self.post(request).await,
-            Method::GET => self.listen(request.headers()),
-            Method::DELETE => self.end_session(request.headers()),
+            Method::GET => self.listen(request.headers(), request.extensions().get()),
+            Method::DELETE => self.end_session(request.headers(), request.extensions().get()),
             _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }

@@ -32,7 +32,8 @@ impl Guard {
         Ok(())
     }
 
-    fn knows_host(&self, host: &str) -> bool {
+    /// Whether a request that names this host speaks to this server.
+    pub fn knows_host(&self, host: &str) -> bool {
         let named = Url::parse(&format!("http://{host}/"));
         let named = named.as_ref().ok().and_then(Url::host_str).unwrap_or_default();
         is_loopback(named) || self.hosts.iter().any(|known| known == "*" || known == named || known == host)

@@ -3,7 +3,7 @@
 use super::{
     HttpService,
     response::{self, Body},
-    sessions::Session,
+    sessions::{Owner, Session},
 };
 use crate::{
     Message, Outbound, Raw, Routing, RpcError,
@@ -30,7 +30,7 @@ impl<H: Handler> HttpService<H> {
         {
             return self.initialize(id.clone(), params.clone(), parts).await;
         }
-        let session = match self.session(&parts.headers) {
+        let session = match self.session(&parts.headers, parts.extensions.get()) {
             Ok(session) => session,
             Err((status, what)) => return response::refusal(status, None, RpcError::new(NO_SESSION, what)),
         };
@@ -57,7 +57,7 @@ impl<H: Handler> HttpService<H> {
     }
 
     async fn initialize(&self, id: Raw, params: Option<Raw>, parts: Parts) -> Response<Body> {
-        let session = Arc::<Session>::default();
+        let session = Arc::new(Session::of(parts.extensions.get().cloned()));
         let mut response = self.request(session.clone(), id, "initialize".into(), params, parts).await;
         if session.peer.terms.get().is_none() {
             return response;
@@ -101,8 +101,8 @@ impl<H: Handler> HttpService<H> {
     }
 
     /// The standing stream, over which the session hears what it did not ask for.
-    pub(super) fn listen(&self, headers: &HeaderMap) -> Response<Body> {
-        let session = match self.session(headers) {
+    pub(super) fn listen(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
+        let session = match self.session(headers, owner) {
             Ok(session) => session,
             // Without a session there is nothing to hear.
             Err((StatusCode::NOT_FOUND, _)) => return response::empty(StatusCode::NOT_FOUND),
@@ -128,17 +128,21 @@ impl<H: Handler> HttpService<H> {
         }))
     }
 
-    pub(super) fn end_session(&self, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn end_session(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
         let id = headers.get(headers::SESSION).and_then(|id| id.to_str().ok());
         match id {
-            Some(id) if self.sessions.close(id) => response::empty(StatusCode::NO_CONTENT),
+            Some(id) if self.sessions.close(id, owner) => response::empty(StatusCode::NO_CONTENT),
             Some(_) => response::empty(StatusCode::NOT_FOUND),
             None => response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }
 
     /// The session a request belongs to, or how it is refused.
-    pub(super) fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, (StatusCode, &'static str)> {
+    pub(super) fn session(
+        &self,
+        headers: &HeaderMap,
+        owner: Option<&Owner>,
+    ) -> Result<Arc<Session>, (StatusCode, &'static str)> {
         let version = headers.get(headers::VERSION).map(|version| version.to_str().unwrap_or("?"));
         if version.is_some_and(|version| !LEGACY.contains(&version)) {
             return Err((StatusCode::BAD_REQUEST, "unsupported protocol version"));
@@ -146,6 +150,6 @@ impl<H: Handler> HttpService<H> {
         let Some(id) = headers.get(headers::SESSION).and_then(|id| id.to_str().ok()) else {
             return Err((StatusCode::BAD_REQUEST, "no session: initialize first"));
         };
-        self.sessions.find(id).ok_or((StatusCode::NOT_FOUND, "the session is unknown"))
+        self.sessions.find(id, owner).ok_or((StatusCode::NOT_FOUND, "the session is unknown"))
     }
 }

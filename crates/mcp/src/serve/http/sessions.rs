@@ -18,10 +18,16 @@ pub(super) struct Sessions {
     idle: Duration,
 }
 
+/// Whose request it is. Whoever mounts the service and knows who asks says so in the extensions of the request; a session
+/// is then unknown to everybody but the one who opened it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner(pub Arc<str>);
+
 /// One client's session.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) peer: Arc<Peer>,
+    pub(super) owner: Option<Owner>,
     running: Mutex<HashMap<Vec<u8>, AbortHandle>>,
 }
 
@@ -51,15 +57,18 @@ impl Sessions {
         Some(id)
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Session>> {
+    pub(super) fn find(&self, id: &str, owner: Option<&Owner>) -> Option<Arc<Session>> {
         let mut open = self.entries();
-        let entry = open.get_mut(id)?;
+        let entry = open.get_mut(id).filter(|it| it.session.owner.as_ref() == owner)?;
         entry.used = Instant::now();
         Some(entry.session.clone())
     }
 
-    pub(super) fn close(&self, id: &str) -> bool {
-        let closed = self.entries().remove(id);
+    pub(super) fn close(&self, id: &str, owner: Option<&Owner>) -> bool {
+        let mut open = self.entries();
+        let is_theirs = open.get(id).is_some_and(|it| it.session.owner.as_ref() == owner);
+        let closed = if is_theirs { open.remove(id) } else { None };
+        drop(open);
         closed.map(|entry| entry.session.abort_all()).is_some()
     }
 
@@ -69,6 +78,10 @@ impl Sessions {
 }
 
 impl Session {
+    pub(super) fn of(owner: Option<Owner>) -> Session {
+        Session { owner, ..Session::default() }
+    }
+
     /// Remembers how to cancel a request.
     pub(super) fn began(&self, id: &[u8], handle: AbortHandle) {
         let mut running = self.running();

@@ -3,7 +3,7 @@
 use super::{
     HttpOptions,
     response::{self, Body},
-    sessions::random_id,
+    sessions::{Owner, random_id},
 };
 use crate::serve::{Handler, Service, conversation};
 use ::http::{Method, Request, Response, StatusCode};
@@ -33,7 +33,10 @@ pub struct SseService<H> {
 }
 
 #[derive(Debug, Default)]
-struct Clients(Mutex<HashMap<String, mpsc::Sender<Bytes>>>);
+struct Clients(Mutex<HashMap<String, Heard>>);
+
+/// Whose messages come from where.
+type Heard = (Option<Owner>, mpsc::Sender<Bytes>);
 
 /// One client's stream; its drop forgets the client.
 struct Stream {
@@ -72,8 +75,9 @@ impl<H: Handler> SseService<H> {
             return response::empty(StatusCode::SERVICE_UNAVAILABLE);
         };
         let (frames, heard) = mpsc::channel(QUEUE);
+        let owner = parts.extensions.get().cloned();
         let (conversation, said) = conversation::serve(self.service.clone(), Some(Arc::new(parts)), heard);
-        self.clients.entries().insert(id.clone(), frames);
+        self.clients.entries().insert(id.clone(), (owner, frames));
         let greeting = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", self.place);
         let (clients, greeting) = (self.clients.clone(), Some(greeting.into()));
         let state = Stream { id, clients, greeting, conversation: Box::pin(conversation), said };
@@ -93,7 +97,8 @@ impl<H: Handler> SseService<H> {
             .query()
             .and_then(|query| query.split('&').find_map(|it| it.strip_prefix("sessionId=")));
         let client = id.and_then(|id| self.clients.entries().get(id).cloned());
-        let Some(client) = client else { return response::empty(StatusCode::NOT_FOUND) };
+        let client = client.filter(|(owner, _)| owner.as_ref() == request.extensions().get());
+        let Some((_, client)) = client else { return response::empty(StatusCode::NOT_FOUND) };
         let Ok(body) = Limited::new(request.into_body(), self.options.body_limit).collect().await else {
             return response::empty(StatusCode::PAYLOAD_TOO_LARGE);
         };
@@ -123,7 +128,7 @@ impl Drop for Stream {
 }
 
 impl Clients {
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, Heard>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
