@@ -91,7 +91,19 @@ raw! {
 
 raw! {
     /// wharf.toml.
-    RawSettings, "the settings" { grants = "grants", breaker = "breaker", calls = "calls" }
+    RawSettings, "the settings" {
+        grants = "grants", breaker = "breaker", calls = "calls", server = "server", tokens = "tokens",
+    }
+}
+
+raw! {
+    /// `[server]` of wharf.toml.
+    RawServer, "[server]" { hosts = "hosts", origins = "origins" }
+}
+
+raw! {
+    /// One token of `[tokens]` of wharf.toml.
+    RawToken, "a token" { role = "role", value = "value", file = "file" }
 }
 
 raw! {

@@ -1,5 +1,7 @@
 //! The operator's own file, wharf.toml: what this machine allows, whoever wrote the agent file.
 
+mod server;
+
 use super::{
     decode,
     diagnostic::Diagnostics,
@@ -10,6 +12,7 @@ use super::{
     toml,
 };
 use crate::{breaker::BreakerPolicy, glob::Glob};
+pub use server::{NamedToken, Role, ServerSettings, TokenPlace};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -26,6 +29,8 @@ pub struct Settings {
     pub repeatable: Vec<Glob>,
     /// After how long without a call a server is stopped, if ever.
     pub idle_stop: Option<Duration>,
+    /// Who may come in at the gateway.
+    pub server: ServerSettings,
 }
 
 /// Reads wharf.toml. Either there are settings or there are errors.
@@ -36,13 +41,15 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     };
     let source = diagnostics.source().to_owned();
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
-        let RawSettings { grants, breaker, calls } = RawSettings::read(root, &mut diagnostics)?;
+        let RawSettings { grants, breaker, calls, server, tokens } =
+            RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
         let breaker =
             breaker.map_or(Some(BreakerPolicy::default()), |it| self::breaker(it, &mut diagnostics));
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
+        let server = server::server(server, tokens, &mut diagnostics);
         let (repeatable, idle_stop) = calls?;
-        Some(Settings { grants: grants?, breaker: breaker?, repeatable, idle_stop })
+        Some(Settings { grants: grants?, breaker: breaker?, repeatable, idle_stop, server: server? })
     });
     diagnostics.settle();
     (settings.filter(|_| !diagnostics.has_errors()), diagnostics)

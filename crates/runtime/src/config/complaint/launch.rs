@@ -1,7 +1,10 @@
 //! Complaints about what a launcher is given, and about what an operator grants.
 
 use crate::{
-    config::{diagnostic::Diagnostics, environment::Named, files::FileTrouble, place::Place, plan::Launcher},
+    config::{
+        complaint::echo, diagnostic::Diagnostics, environment::Named, files::FileTrouble, place::Place,
+        plan::Launcher,
+    },
     text::Text,
 };
 
@@ -165,5 +168,29 @@ impl Diagnostics {
     pub(in crate::config) fn command_not_absolute(&mut self, at: Place, command: &str) {
         self.error("S-01", at, format!("ConfigError: '{command}' is not an absolute path"))
             .hint("a granted command is exactly one program, so its whole path is written");
+    }
+    pub(in crate::config) fn token_without_role(&mut self, at: Place, name: &str, roles: &[&str]) {
+        self.error("S-02", at, format!("ConfigError: the token '{}' has no role", echo(name)))
+            .hint(format!("write `role`: one of {}", roles.join(", ")));
+    }
+
+    pub(in crate::config) fn token_in_the_open(&mut self, at: Place, name: &str) {
+        self.error(
+            "S-02",
+            at,
+            format!("ConfigError: the token '{}' must not stand in this file", echo(name)),
+        )
+        .hint("write `value = \"${NAME}\"` for a variable, or `file = \"/path\"`");
+    }
+
+    pub(in crate::config) fn token_file_not_absolute(&mut self, at: Place, path: &str) {
+        self.error("S-02", at, format!("ConfigError: '{}' is not an absolute path", echo(path)))
+            .hint("a token's file is found from anywhere only by its whole path");
+    }
+
+    pub(in crate::config) fn token_is_kept_once(&mut self, at: Place, name: &str) {
+        let message =
+            format!("ConfigError: the token '{}' needs exactly one of 'value' and 'file'", echo(name));
+        self.error("S-02", at, message);
     }
 }

@@ -1,0 +1,139 @@
+//! Who may come in at the gateway: the `[server]` and `[tokens]` of wharf.toml.
+//!
+//! A token itself never stands in the file: it is in a variable or in a file of its own, which the program reads.
+
+use crate::config::{
+    diagnostic::Diagnostics,
+    node::Value,
+    raw::{Field, RawServer, RawToken},
+    read::Reader,
+};
+use std::path::{Path, PathBuf};
+
+/// What the gateway takes from the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Names under which the gateway is known beside those of loopback.
+    pub hosts: Vec<String>,
+    /// Pages that may use it beside its own.
+    pub origins: Vec<String>,
+    /// Who may come in beside the operator.
+    pub tokens: Vec<NamedToken>,
+}
+
+/// Somebody who may come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedToken {
+    /// Who it is.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// Where their token is.
+    pub kept: TokenPlace,
+}
+
+/// Where a token is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenPlace {
+    /// In this variable.
+    Variable(String),
+    /// In this file.
+    File(PathBuf),
+}
+
+/// What somebody may do; each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Call tools, fill in prompts, speak MCP.
+    Caller,
+    /// Restart servers, reset breakers, switch tools on and off.
+    Operator,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    const NAMES: &[&str] = &["viewer", "caller", "operator", "admin"];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        Role::NAMES[self as usize]
+    }
+
+    fn named(name: &str) -> Option<Role> {
+        let all = [Role::Viewer, Role::Caller, Role::Operator, Role::Admin];
+        all.into_iter().find(|it| it.as_str() == name)
+    }
+}
+
+/// `None` means that a complaint was recorded.
+pub(super) fn server(
+    server: Option<Field>,
+    tokens: Option<Field>,
+    diagnostics: &mut Diagnostics,
+) -> Option<ServerSettings> {
+    let (hosts, origins) = match server {
+        Some(field) => {
+            let RawServer { hosts, origins } = RawServer::read(field.node, diagnostics)?;
+            (super::words("hosts", hosts, diagnostics), super::words("origins", origins, diagnostics))
+        }
+        None => Default::default(),
+    };
+    let tokens = tokens.map_or(Some(Vec::new()), |it| self::tokens(it, diagnostics))?;
+    Some(ServerSettings { hosts, origins, tokens })
+}
+
+fn tokens(field: Field, diagnostics: &mut Diagnostics) -> Option<Vec<NamedToken>> {
+    let Value::Map(pairs) = field.node.value else {
+        diagnostics.not_a_mapping(field.node.at, "[tokens]");
+        return None;
+    };
+    let named = pairs.into_iter().map(|it| {
+        let field = Field { key_at: it.key_at, node: it.node };
+        token(it.key, field, diagnostics)
+    });
+    // Every one is read, so that all complaints are heard at once.
+    named.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn token(name: String, field: Field, diagnostics: &mut Diagnostics) -> Option<NamedToken> {
+    let at = field.key_at;
+    let RawToken { role, value, file } = RawToken::read(field.node, diagnostics)?;
+    if role.is_none() {
+        diagnostics.token_without_role(at, &name, Role::NAMES);
+    }
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let role = reader.word("role", role, Role::NAMES, Role::named);
+    let kept = match (reader.text("value", value), reader.text("file", file)) {
+        (Some(value), None) => {
+            diagnostics.hide(value.at);
+            let variable = variable(value.value.expose());
+            if variable.is_none() {
+                diagnostics.token_in_the_open(value.at, &name);
+            }
+            variable.map(TokenPlace::Variable)
+        }
+        (None, Some(file)) => {
+            let path = Path::new(file.value.expose());
+            if !path.is_absolute() {
+                diagnostics.token_file_not_absolute(file.at, file.value.shown());
+            }
+            Some(TokenPlace::File(path.to_owned()))
+        }
+        _ => {
+            diagnostics.token_is_kept_once(at, &name);
+            None
+        }
+    };
+    Some(NamedToken { name, role: role?, kept: kept? })
+}
+
+/// The name in `${NAME}`, if that is all there is.
+fn variable(text: &str) -> Option<String> {
+    let name = text.strip_prefix("${")?.strip_suffix('}')?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
+    (begins && name.chars().all(fits)).then(|| name.to_owned())
+}
