@@ -95,19 +95,20 @@ impl Store {
         Ok(compare(&before, listed))
     }
 
-    /// Switches a tool on or off. Says whether there is such a tool.
+    /// Switches a tool on or off, whether or not its source was ever listed here.
     pub async fn enable_tool(
         &self,
         source: &str,
-        wire_name: &str,
+        tool: &ListedTool,
         enabled: bool,
         reason: Option<&str>,
-    ) -> Result<bool, StoreError> {
-        let statement = Statement::new("UPDATE tools SET enabled = ").value(enabled);
-        let statement = statement.sql(", reason = ").value(reason).sql(" WHERE source = ").value(source);
-        let statement = statement.and("wire_name = ", Some(wire_name)).sql(" RETURNING last_seen");
-        let changed: Vec<Touched> = self.write_one(statement).await?;
-        Ok(!changed.is_empty())
+    ) -> Result<(), StoreError> {
+        let statement = insert(source, tool, enabled, reason, clock::now());
+        let statement = statement.sql(
+            ") ON CONFLICT (source, wire_name) DO UPDATE SET enabled = excluded.enabled, reason = excluded.reason",
+        );
+        let _: Vec<Touched> = self.write_one(statement).await?;
+        Ok(())
     }
 }
 
@@ -116,23 +117,27 @@ fn select() -> Statement {
 }
 
 fn upsert(source: &str, tool: &ListedTool, now: i64) -> Statement {
+    insert(source, tool, true, None, now).sql(
+        ") ON CONFLICT (source, wire_name) DO UPDATE SET definition = excluded.definition, \
+         definition_hash = excluded.definition_hash, status = 'active', last_seen = excluded.last_seen",
+    )
+}
+
+/// A row, as far as its last bracket.
+fn insert(source: &str, tool: &ListedTool, enabled: bool, reason: Option<&str>, now: i64) -> Statement {
     let ListedTool { wire_name, definition, definition_hash } = tool;
     let statement = Statement::new("INSERT INTO tools (").sql(COLUMNS).sql(") VALUES (");
-    let statement = statement.values([
+    statement.values([
         source.into(),
         wire_name.as_str().into(),
         definition.as_str().into(),
         definition_hash.as_str().into(),
         "active".into(),
-        true.into(),
-        None::<&str>.into(),
+        enabled.into(),
+        reason.into(),
         now.into(),
         now.into(),
-    ]);
-    statement.sql(
-        ") ON CONFLICT (source, wire_name) DO UPDATE SET definition = excluded.definition, \
-         definition_hash = excluded.definition_hash, status = 'active', last_seen = excluded.last_seen",
-    )
+    ])
 }
 
 fn compare(before: &[ToolRow], listed: &[ListedTool]) -> InventoryChange {

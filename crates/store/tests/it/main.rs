@@ -6,5 +6,6 @@ mod calls;
 mod engines;
 mod opening;
 mod postgres;
+mod promises;
 mod sources;
 mod todos;

@@ -68,8 +68,11 @@ async fn a_vanished_tool_is_deprecated_and_may_return() {
             assert_eq!(store.replace_tools("s", &listed(names)).await.expect("it is kept"), expected);
         }
         store.replace_tools("s", &listed(&[("a", "1")])).await.expect("it is kept");
-        assert!(store.enable_tool("s", "a", false, Some("too risky")).await.expect("it is written"));
-        assert!(!store.enable_tool("s", "nope", false, None).await.expect("it is asked"));
+        let switched = &listed(&[("a", "1"), ("new", "1")]);
+        store.enable_tool("s", &switched[0], false, Some("too risky")).await.expect("it is written");
+        // One that was never listed here can be switched as well.
+        store.enable_tool("t", &switched[1], false, None).await.expect("it is written");
+        store.enable_tool("t", &switched[1], true, None).await.expect("it is written");
         store.replace_tools("s", &listed(&[("a", "2")])).await.expect("it is kept");
         let disabled = store.disabled_tools().await.expect("a list");
         let [tool] = &disabled[..] else { panic!("{disabled:?}") };
