@@ -61,6 +61,7 @@ const PROVISIONS: &[Provision] = &[
     Provision { name: "python-2", recipe: Recipe::Python(&["mcp==2.3.0"]) },
     Provision { name: "typescript-1", recipe: Recipe::Npm(&["@modelcontextprotocol/sdk@1.32.2"]) },
     Provision { name: "typescript-2", recipe: Recipe::Npm(&["@modelcontextprotocol/client@2.4.0"]) },
+    Provision { name: "schemathesis", recipe: Recipe::Python(&["schemathesis==4.32.5"]) },
     Provision { name: "postgres", recipe: Recipe::Postgres("18.4.0-beta.17") },
     Provision { name: "uvx", recipe: Recipe::UvxCache(&["mcp-server-time", "mcp-server-git"]) },
 ];

@@ -341,6 +341,7 @@ fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
         FaultKind::Connection | FaultKind::Timeout | FaultKind::Protocol => Verdict::Failed,
         FaultKind::ToolNotFound => Verdict::Healthy,
         FaultKind::Quarantined
+        | FaultKind::Disabled
         | FaultKind::Arguments
         | FaultKind::Resting
         | FaultKind::Closing

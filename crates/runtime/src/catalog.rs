@@ -9,12 +9,15 @@ mod offer;
 use crate::{berth::Berth, config::Source, fault::Fault, names::shown_names};
 pub(crate) use lookup::Lookup;
 pub use offer::{Offer, OfferedTool};
-use std::{ops::Deref, sync::Arc};
+use std::{collections::HashMap, ops::Deref, sync::Arc};
 use wharf_mcp::{
     Raw,
     model::{Item, Prompt, Resource, Template},
     session::List,
 };
+
+/// The tools that an operator has switched off, by `source:tool`, each with the reason.
+pub type SwitchedOff = HashMap<String, String>;
 
 /// What all sources offer, at one moment.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +49,8 @@ pub struct ToolEntry {
     pub source: String,
     /// Whether a model may be offered it: what `allow` and `deny` say.
     pub for_models: bool,
+    /// Why an operator has switched it off, if one has.
+    pub disabled: Option<String>,
     offered: Arc<OfferedTool>,
     berth: Arc<Berth>,
 }
@@ -116,8 +121,8 @@ pub(crate) struct Page {
 
 impl Catalog {
     /// What these sheets make together.
-    pub(crate) fn assemble(revision: u64, edition: u64, sheets: &[Sheet]) -> Catalog {
-        let tools = tools(sheets);
+    pub(crate) fn assemble(revision: u64, edition: u64, sheets: &[Sheet], off: &SwitchedOff) -> Catalog {
+        let tools = tools(sheets, off);
         let lookup = Lookup::new(&tools);
         Catalog {
             revision,
@@ -172,7 +177,7 @@ impl Catalog {
 impl ToolEntry {
     /// `source:tool`, which never changes.
     pub fn id(&self) -> String {
-        format!("{}:{}", self.source, self.wire_name)
+        tool_id(&self.source, &self.wire_name)
     }
 
     pub(crate) fn berth(&self) -> &Arc<Berth> {
@@ -193,7 +198,12 @@ impl Deref for ToolEntry {
     }
 }
 
-fn tools(sheets: &[Sheet]) -> Vec<Arc<ToolEntry>> {
+/// `source:tool`, by which a tool is known for ever.
+pub fn tool_id(source: &str, wire_name: &str) -> String {
+    format!("{source}:{wire_name}")
+}
+
+fn tools(sheets: &[Sheet], off: &SwitchedOff) -> Vec<Arc<ToolEntry>> {
     let listed =
         || sheets.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.page.berth, tool)));
     let named = listed().map(|(berth, tool)| {
@@ -203,9 +213,11 @@ fn tools(sheets: &[Sheet]) -> Vec<Arc<ToolEntry>> {
     let names = shown_names(&named.collect::<Vec<_>>());
     let entries = listed().zip(names).map(|((berth, offered), name)| {
         let source = berth.source();
+        let (source_name, wire_name) = (source.name.expose(), &offered.wire_name);
         Arc::new(ToolEntry {
-            for_models: for_models(source, &offered.wire_name, &name),
-            source: source.name.expose().to_owned(),
+            for_models: for_models(source, wire_name, &name),
+            disabled: off.get(&tool_id(source_name, wire_name)).cloned(),
+            source: source_name.to_owned(),
             offered: offered.clone(),
             berth: berth.clone(),
             name,

@@ -7,7 +7,7 @@ use crate::{
     Fault, FaultKind,
     berth::Berth,
     breaker::Breaker,
-    catalog::{Catalog, Discovery, Offer, Page, Sheet},
+    catalog::{Catalog, Discovery, Offer, Page, Sheet, SwitchedOff},
     events::Happening,
 };
 use std::{sync::Arc, time::Duration};
@@ -36,6 +36,8 @@ pub(crate) struct Curator {
     pub(crate) fleet: watch::Receiver<Fleet>,
     /// Woken when some list is stale.
     pub(crate) stirred: Arc<Notify>,
+    /// What operators have switched off, whenever that changes.
+    pub(crate) switched: watch::Receiver<Arc<SwitchedOff>>,
     /// The lists that are read at all.
     pub(crate) lists: Vec<List>,
     edition: u64,
@@ -61,10 +63,11 @@ impl Curator {
         catalog: watch::Sender<Arc<Catalog>>,
         fleet: watch::Receiver<Fleet>,
         stirred: Arc<Notify>,
+        switched: watch::Receiver<Arc<SwitchedOff>>,
         lists: Vec<List>,
     ) -> Curator {
         let (desks, reading) = (Vec::new(), JoinSet::new());
-        Curator { catalog, fleet, stirred, lists, edition: 0, desks, reading }
+        Curator { catalog, fleet, stirred, switched, lists, edition: 0, desks, reading }
     }
 
     /// Works until nobody can change the sources any more.
@@ -78,6 +81,7 @@ impl Curator {
                     Err(_) => break,
                 },
                 Some(Ok(reading)) = self.reading.join_next() => self.settle(reading),
+                Ok(()) = self.switched.changed() => self.publish(),
                 () = stirred.notified() => {}
                 () = until(due) => {}
             }
@@ -143,10 +147,11 @@ impl Curator {
         self.publish();
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
         let sheets: Vec<Sheet> = self.desks.iter().map(|it| it.sheet.clone()).collect();
         let revision = self.catalog.borrow().revision + 1;
-        self.catalog.send_replace(Arc::new(Catalog::assemble(revision, self.edition, &sheets)));
+        let off = self.switched.borrow_and_update().clone();
+        self.catalog.send_replace(Arc::new(Catalog::assemble(revision, self.edition, &sheets, &off)));
     }
 
     /// When some source may be read that may not yet.

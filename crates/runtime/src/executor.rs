@@ -8,7 +8,7 @@ use crate::{
     berth::{Ask, Berth},
     breaker::Permit,
     call::{Call, CallRecord, Deadline, Outcome},
-    catalog::{Catalog, ToolEntry},
+    catalog::{Catalog, SwitchedOff, ToolEntry},
     curator::Fleet,
     events::Bus,
     fault::Stage,
@@ -41,6 +41,8 @@ pub(crate) struct Executor {
     pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
     /// The sources, which the catalog may not know of yet.
     pub(crate) fleet: watch::Receiver<Fleet>,
+    /// What operators have switched off; the curator notes it in the catalog.
+    pub(crate) switched: watch::Sender<Arc<SwitchedOff>>,
     pub(crate) closing: watch::Receiver<Closing>,
     pub(crate) bus: Bus,
     pub(crate) in_flight: InFlight,
@@ -82,6 +84,7 @@ impl Executor {
         let resolved = by.wait(self.resolve(&call.tool)).await;
         let tool = resolved.unwrap_or_else(|| Err(Arc::new(Fault::too_late())))?;
         draft.is_of(&tool);
+        is_on(&tool)?;
         draft.unchecked(check(&tool, call.arguments.as_ref())?);
         let permit = tool.berth().admit()?;
         let answer = self.ask(&tool, permit, call, by, draft).await;
@@ -145,6 +148,16 @@ impl Executor {
         // The runtime that is gone has closed too.
         let _ = closing.wait_for(|it| matches!(it, Closing::Over | Closing::Gone)).await;
     }
+}
+
+/// Whether nobody has switched the tool off.
+fn is_on(tool: &ToolEntry) -> Result<(), Arc<Fault>> {
+    let Some(reason) = &tool.disabled else { return Ok(()) };
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let cause = format!("the tool `{}` is switched off{why}", tool.name);
+    let hint = Some("an operator can switch it on again".to_owned());
+    let fault = Fault::ours(FaultKind::Disabled, Stage::Resolve, cause, hint);
+    Err(Arc::new(Fault::before(tool.berth().source(), fault)))
 }
 
 /// Why the arguments were not checked, if they were not; or what is wrong with them.

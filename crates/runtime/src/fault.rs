@@ -57,6 +57,8 @@ pub enum FaultKind {
     ToolNotFound,
     /// The tool may not be called: it is quarantined.
     Quarantined,
+    /// The tool may not be called: an operator has switched it off.
+    Disabled,
     /// The arguments are not what the tool takes.
     Arguments,
     /// The source rests after too many failures.
@@ -164,7 +166,9 @@ impl FaultKind {
             FaultKind::Protocol => "MCPProtocolError",
             FaultKind::ToolNotFound | FaultKind::Quarantined => "MCPToolNotFoundError",
             FaultKind::Resting => "MCPConnectionError",
-            FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned => "MCPError",
+            FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned | FaultKind::Disabled => {
+                "MCPError"
+            }
         }
     }
 }

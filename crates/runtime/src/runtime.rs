@@ -7,7 +7,7 @@ use crate::{
     Fault, FaultKind,
     berth::{Ask, Berth, Method, SourceState},
     call::{Call, CallRecord, Caller},
-    catalog::{Catalog, ToolEntry},
+    catalog::{Catalog, SwitchedOff, ToolEntry},
     config::{Plan, Source},
     curator::{Curator, Fleet},
     events::{Bus, Events},
@@ -65,13 +65,15 @@ impl Runtime {
         let (closing, closed) = watch::channel(Closing::Open);
         let (fleet, berths) = watch::channel(Fleet::default());
         let stirred = Arc::<Notify>::default();
-        let task = Curator::new(catalog_writer, berths.clone(), stirred.clone(), tuning.lists.clone());
+        let (switched, switches) = watch::channel(Arc::<SwitchedOff>::default());
+        let lists = tuning.lists.clone();
+        let task = Curator::new(catalog_writer, berths.clone(), stirred.clone(), switches, lists);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         let bus = Bus::default();
         let observers = observe(&tuning, &bus, &closed);
         let in_flight = InFlight::default();
-        let executor = Executor { catalog, fleet: berths, closing: closed, bus, in_flight };
+        let executor = Executor { catalog, fleet: berths, switched, closing: closed, bus, in_flight };
         let handle = Handle { executor: Arc::new(executor) };
         let tasks = Mutex::new(tasks);
         let runtime = Runtime { handle, tuning, closing, stirred, fleet, tasks, observers };
@@ -266,6 +268,24 @@ impl Handle {
     /// Closes a source's breaker.
     pub fn reset(&self, source: &str) -> Result<(), Arc<Fault>> {
         self.berth(source).map(|it| it.gate().reset())
+    }
+
+    /// Switches exactly these tools off, also those that nobody has listed yet.
+    pub fn switch_off(&self, tools: SwitchedOff) {
+        self.executor.switched.send_replace(Arc::new(tools));
+    }
+
+    /// Switches one tool, `source:tool`, off for a reason, or on again; comes back when the catalog says so.
+    pub async fn switch(&self, tool_id: &str, off: Option<String>) {
+        self.executor.switched.send_modify(|it| {
+            let tools = Arc::make_mut(it);
+            match off.clone() {
+                Some(reason) => _ = tools.insert(tool_id.to_owned(), reason),
+                None => _ = tools.remove(tool_id),
+            }
+        });
+        let says_so = |it: &Catalog| it.tool(tool_id).is_none_or(|it| it.disabled == off);
+        self.executor.catalog_when(says_so).await;
     }
 
     /// What happens from now on.

@@ -17,7 +17,7 @@ use wharf_mcp::{http::Client, session::List};
 use wharf_runtime::{
     Applied, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
     catalog::Discovery,
-    config::{Diagnostics, Plan, Settings, Source},
+    config::{Diagnostics, Plan, ServerSettings, Settings, Source},
     upstream::{Consent, Declines, sweep},
 };
 use wharf_store::Location;
@@ -35,6 +35,7 @@ pub(crate) struct Dock {
     ground: Ground,
     tuning: Tuning,
     database: Option<Location>,
+    server: ServerSettings,
 }
 
 /// The servers that a command works with, connected or not.
@@ -128,7 +129,7 @@ fn run_loaded(
         idle_stop: settings.idle_stop,
         ..Tuning::default()
     };
-    let dock = Dock { output, plan, ground, tuning, database };
+    let dock = Dock { output, plan, ground, tuning, database, server: settings.server };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -139,6 +140,11 @@ impl Dock {
     /// Where what is to be remembered is kept.
     pub(crate) fn database(&self) -> Option<&Location> {
         self.database.as_ref()
+    }
+
+    /// Who may come in, where others are served.
+    pub(crate) fn server(&self) -> &ServerSettings {
+        &self.server
     }
 
     pub(crate) fn sources(&self) -> &[Source] {

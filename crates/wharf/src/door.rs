@@ -123,7 +123,17 @@ pub(crate) async fn over_http<F>(
 /// On loopback, a page of a stranger must not come in by a name of its own for this machine. Elsewhere the operator has
 /// opened the door, and the machine may have any name.
 pub(crate) fn guard(listener: &TcpListener) -> Guard {
+    Guard { hosts: if is_open(listener) { vec!["*".to_owned()] } else { Vec::new() }, ..Guard::default() }
+}
+
+/// The same, with the names and the pages that the operator names. Where there are names, no others count.
+pub(crate) fn guard_of(listener: &TcpListener, hosts: &[String], origins: &[String]) -> Guard {
+    let hosts = if hosts.is_empty() { guard(listener).hosts } else { hosts.to_vec() };
+    Guard { hosts, origins: origins.to_vec() }
+}
+
+/// Whether others than this machine can come in.
+fn is_open(listener: &TcpListener) -> bool {
     let address: Option<IpAddr> = listener.local_addr().ok().map(|it| it.ip());
-    let is_open = address.is_some_and(|it| !it.is_loopback());
-    Guard { hosts: if is_open { vec!["*".to_owned()] } else { Vec::new() }, ..Guard::default() }
+    address.is_some_and(|it| !it.is_loopback())
 }

@@ -55,7 +55,7 @@ impl From<FaultKind> for Exit {
             FaultKind::Connection => Exit::Unavailable,
             FaultKind::Timeout => Exit::Timeout,
             FaultKind::Protocol => Exit::Protocol,
-            FaultKind::ToolNotFound | FaultKind::Quarantined => Exit::NotFound,
+            FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled => Exit::NotFound,
             FaultKind::Arguments => Exit::Usage,
             FaultKind::Resting | FaultKind::Closing => Exit::Resting,
             FaultKind::Abandoned => Exit::Interrupted,

@@ -1,31 +1,42 @@
 //! The gateway's address: MCP over every transport, REST, and what operators look at, on one port.
 //!
-//! Every request passes the same steps: is this us it speaks to, who is it, which door. What goes wrong on the way is a
-//! problem document.
+//! Every request passes the same steps: does it speak to us, what is at its address, who is it and may they, then the door.
+//! What goes wrong on the way is a problem document.
 
+mod admission;
+mod body;
+mod docs;
+mod events;
 mod keys;
+mod openapi;
 mod problem;
+mod query;
 mod rest;
+mod routes;
 mod websocket;
 
 use crate::{
-    door::{self, accept, over_http},
+    door::{accept, over_http},
     exit::Exit,
     gateway::{Gateway, announce},
     journal::Journal,
 };
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use events::Hub;
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-pub(crate) use keys::{Key, make_or_read};
+pub(crate) use keys::{Keys, SHORTEST, make_or_read, read as read_token};
 use problem::Problem;
+use query::Query;
+use rest::{Ids, Once};
+use routes::{Found, Operation, Route, find};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::{net::TcpListener, sync::watch};
 use wharf_mcp::serve::{
     Service,
-    http::{Body, Guard, HttpOptions, HttpService, SseService},
+    http::{Body, Guard, HttpOptions, HttpService, Owner, SseService},
 };
 use wharf_runtime::Handle;
 
@@ -42,87 +53,124 @@ struct Shared {
     mcp: HttpService<Gateway>,
     sse: SseService<Gateway>,
     guard: Guard,
-    /// What has to be shown to come in, unless everybody may.
-    key: Option<Key>,
+    keys: Keys,
+    hub: Hub,
+    ids: Ids,
+    once: Once,
+    /// `/openapi.json`, written once.
+    openapi: Bytes,
     draining: watch::Receiver<bool>,
 }
 
 impl Front {
-    /// What is served at this listener.
+    /// What is served under the names of this guard to those who have one of the keys.
     pub(crate) fn new(
         handle: Handle,
         journal: Journal,
-        listener: &TcpListener,
-        key: Option<Key>,
+        (guard, keys): (Guard, Keys),
         draining: watch::Receiver<bool>,
     ) -> Front {
         let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
-        let guard = door::guard(listener);
-        let options = HttpOptions { guard: guard.clone(), ..HttpOptions::default() };
+        // Whoever gets as far as MCP was admitted here.
+        let everybody = || vec!["*".to_owned()];
+        let admitted = Guard { hosts: everybody(), origins: everybody() };
+        let options = HttpOptions { guard: admitted, ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
-        Front { shared: Arc::new(Shared { handle, journal, service, mcp, sse, guard, key, draining }) }
+        let openapi = Bytes::from(openapi::document().to_string());
+        let (hub, ids, once) = (Hub::default(), Ids::default(), Once::default());
+        let shared =
+            Shared { handle, journal, service, mcp, sse, guard, keys, hub, ids, once, openapi, draining };
+        Front { shared: Arc::new(shared) }
     }
 
     /// Serves everybody who comes, until it is time to leave.
     pub(crate) async fn serve(self, listener: TcpListener, leave: impl Future<Output = Exit>) -> Exit {
-        let announcing = announce(self.shared.service.clone(), self.shared.handle.clone());
-        let following = self.shared.journal.clone().follow(self.shared.handle.clone());
+        let Shared { handle, service, journal, hub, once, draining, .. } = &*self.shared;
+        let announcing = announce(service.clone(), handle.clone());
+        let following = journal.clone().follow(handle.clone());
+        let telling = hub.follow(handle.clone(), draining.clone());
         let front = self.clone();
         let serving = accept(listener, leave, move |stream, leaving| {
             let front = front.clone();
             over_http(stream, leaving, move |request| front.clone().respond(request))
         });
-        tokio::select! {
+        let exit = tokio::select! {
             exit = serving => exit,
             () = announcing => Exit::OurBug,
             () = following => Exit::OurBug,
-        }
+            () = telling => Exit::OurBug,
+        };
+        once.finish().await;
+        exit
     }
 
-    async fn respond(self, request: Request<Incoming>) -> Response<Body> {
-        let mut response = match self.admit(&request) {
-            Ok(()) => self.route(request).await,
+    async fn respond(self, mut request: Request<Incoming>) -> Response<Body> {
+        let mut response = match self.admit(&mut request) {
+            Ok((operation, word)) => self.answer(operation.route, &word, request).await,
             Err(problem) => problem.into(),
         };
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
         response
     }
 
-    /// Whether this request speaks to us, and may.
-    fn admit(&self, request: &Request<Incoming>) -> Result<(), Problem> {
-        let headers = request.headers();
-        if headers.get_all(header::HOST).iter().count() != 1 {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "a request names exactly one host"));
+    /// What a request is for, if it speaks to us and may. Who sent it is from then on known to everybody who sees it.
+    fn admit(&self, request: &mut Request<Incoming>) -> Result<(&'static Operation, String), Problem> {
+        admission::check(request, &self.shared.guard)?;
+        let found = find(request.method(), request.uri().path());
+        if let Found::Operation(operation @ Operation { role: None, .. }, _) = found {
+            return Ok((operation, String::new()));
         }
-        self.shared.guard.admit(headers).map_err(|why| Problem::new(StatusCode::FORBIDDEN, why))?;
-        if matches!(request.uri().path(), "/health" | "/ready") {
-            return Ok(());
-        }
-        self.shared.key.as_ref().map_or(Ok(()), |key| key.admit(headers))
+        let principal = self.shared.keys.admit(request.headers())?;
+        let (operation, word) = match found {
+            Found::Operation(operation, word) => (operation, word),
+            Found::OtherMethods(allowed) => return Err(Problem::not_allowed(allowed)),
+            Found::Nothing => return Err(Problem::nothing_at(request.uri().path())),
+        };
+        operation.role.map_or(Ok(()), |role| principal.may(role))?;
+        request.extensions_mut().insert(Owner(principal.name.clone()));
+        request.extensions_mut().insert(principal);
+        let no_text = || Problem::new(StatusCode::BAD_REQUEST, "the path is not UTF-8");
+        Ok((operation, word.ok_or_else(no_text)?))
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Response<Body> {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        match (&method, path.as_str()) {
-            (_, "/mcp") => self.shared.mcp.respond(request).await,
-            (_, "/sse" | "/messages") => self.shared.sse.respond(request).await,
-            (&Method::GET, "/ws") => websocket::upgrade(request, self.shared.service.clone()),
-            (&Method::GET, "/health") => json_response(StatusCode::OK, &json!({ "status": "ok" })),
-            (&Method::GET, "/ready") => self.ready(),
-            (&Method::GET, "/metrics") => {
-                let text = self.shared.journal.metrics().text(&self.shared.handle);
-                document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+    async fn answer(&self, route: Route, word: &str, request: Request<Incoming>) -> Response<Body> {
+        let answer = match route {
+            Route::Mcp => self.mcp(request).await,
+            Route::Sse => self.sse(request).await,
+            Route::WebSocket => Ok(websocket::upgrade(request, self.shared.service.clone())),
+            Route::Health | Route::Ready | Route::Metrics | Route::OpenApi => self.state(route, &request),
+            Route::Docs | Route::DocsScript | Route::DocsStyle => Ok(docs::respond(route)),
+            Route::Events => self.shared.hub.listen(request.uri().query(), *self.shared.draining.borrow()),
+            _ => rest::respond(&self.shared, route, word, request).await,
+        };
+        answer.unwrap_or_else(Response::from)
+    }
+
+    async fn mcp(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+        admission::reads_what_is_said(request.headers())?;
+        Ok(self.shared.mcp.respond(body::whole(request).await?).await)
+    }
+
+    async fn sse(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+        Ok(self.shared.sse.respond(body::whole(request).await?).await)
+    }
+
+    /// What operators look at.
+    fn state(&self, route: Route, request: &Request<Incoming>) -> Result<Response<Body>, Problem> {
+        let Shared { journal, handle, openapi, .. } = &*self.shared;
+        match route {
+            Route::Metrics => {
+                Query::read(request.uri().query(), &[])?;
+                let text = journal.metrics().text(handle);
+                Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
-            (_, "/health" | "/ready" | "/ws" | "/metrics") => Problem::not_allowed("GET").into(),
-            (_, path) if path.starts_with("/api/v1/") => {
-                rest::respond(&self.shared.handle, &self.shared.journal, request)
-                    .await
-                    .unwrap_or_else(Response::from)
-            }
-            _ => Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at `{path}`")).into(),
+            Route::OpenApi => Ok(document(StatusCode::OK, "application/json", openapi.clone())),
+            Route::Ready => Ok(self.ready()),
+            _ => Ok(json_response(StatusCode::OK, &json!({ "status": "ok" }))),
         }
     }
 
@@ -140,8 +188,8 @@ fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
     document(status, "application/json", value.to_string())
 }
 
-fn document(status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+fn document(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response

@@ -3,8 +3,9 @@
 use crate::{
     cli::{Common, ServeArgs},
     dock::{Dock, interrupted},
+    door::guard_of,
     exit::Exit,
-    front::{Front, Key, make_or_read},
+    front::{Front, Keys, SHORTEST, make_or_read, read_token},
     journal::Journal,
     output::Output,
     reload,
@@ -12,7 +13,11 @@ use crate::{
 };
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
-use wharf_store::Store;
+use wharf_runtime::{
+    catalog::{SwitchedOff, tool_id},
+    config::{NamedToken, TokenPlace},
+};
+use wharf_store::{Store, ToolRow};
 
 /// How long calls that are out may take once we are leaving.
 const GRACE: Duration = Duration::from_secs(10);
@@ -33,16 +38,19 @@ pub(super) async fn run(
     (common, around): (Common, Surroundings),
 ) -> Exit {
     let output = dock.output;
-    let opened = open(&args, token, output).await;
-    let (listener, address, key) = match opened {
+    let opened = open(&args, token, output).await.and_then(|(listener, address, mut keys)| {
+        add_tokens(&mut keys, &dock.server().tokens, &around)?;
+        Ok((listener, address, keys))
+    });
+    let (listener, address, keys) = match opened {
         Ok(opened) => opened,
         Err(complaint) => {
             output.complain(&format!("error: {complaint}\n"));
             return Exit::Usage;
         }
     };
-    let store = match open_store(&dock).await {
-        Ok(store) => store,
+    let (store, off) = match open_store(&dock).await {
+        Ok(opened) => opened,
         Err(complaint) => {
             output.complain(&format!("error: {complaint}\n"));
             return Exit::Unavailable;
@@ -51,7 +59,9 @@ pub(super) async fn run(
     let (journal, writing) = Journal::new(store.clone());
     let runtime = dock.start();
     let (drain, draining) = watch::channel(false);
-    let front = Front::new(runtime.handle(), journal, &listener, key, draining);
+    runtime.handle().switch_off(off);
+    let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
+    let front = Front::new(runtime.handle(), journal, (guard, keys), draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let leave = async {
         // To be told to leave is how a server ends well.
@@ -73,10 +83,31 @@ pub(super) async fn run(
     exit
 }
 
-async fn open_store(dock: &Dock) -> Result<Store, String> {
+/// The database, and what an operator has switched off, which stays off.
+async fn open_store(dock: &Dock) -> Result<(Store, SwitchedOff), String> {
     let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME, or give --database";
     let location = dock.database().ok_or_else(|| nowhere.to_owned())?;
-    Store::open(location).await.map_err(|error| error.to_string())
+    let store = Store::open(location).await.map_err(|error| error.to_string())?;
+    let disabled = store.disabled_tools().await.map_err(|error| error.to_string())?;
+    let reason = |it: ToolRow| (tool_id(&it.source, &it.wire_name), it.reason.unwrap_or_default());
+    Ok((store, disabled.into_iter().map(reason).collect()))
+}
+
+/// The tokens that wharf.toml names.
+fn add_tokens(keys: &mut Keys, tokens: &[NamedToken], around: &Surroundings) -> Result<(), String> {
+    for NamedToken { name, role, kept } in tokens {
+        let token = match kept {
+            TokenPlace::File(path) => read_token(path)?,
+            TokenPlace::Variable(variable) => {
+                let set = around.variables.get(variable).filter(|it| it.len() >= SHORTEST).cloned();
+                set.ok_or_else(|| {
+                    format!("the token `{name}` is not in `{variable}`\nhelp: set it, to at least {SHORTEST} characters")
+                })?
+            }
+        };
+        keys.add(name, *role, &token);
+    }
+    Ok(())
 }
 
 /// The listener, and what opens the door.
@@ -84,7 +115,7 @@ async fn open(
     args: &ServeArgs,
     token: Option<Token>,
     output: Output,
-) -> Result<(TcpListener, SocketAddr, Option<Key>), String> {
+) -> Result<(TcpListener, SocketAddr, Keys), String> {
     let listener = TcpListener::bind(&args.listen).await.map_err(|error| unusable(args, &error))?;
     let address = listener.local_addr().map_err(|error| unusable(args, &error))?;
     if args.no_auth {
@@ -93,21 +124,23 @@ async fn open(
                 "`--no-auth` would let everybody in who can reach {address}\nhelp: listen on 127.0.0.1, or use the token"
             ));
         }
-        return Ok((listener, address, None));
+        return Ok((listener, address, Keys::open()));
     }
-    let key = match token {
-        Some(Token::Set(token)) if token.len() < 16 => {
-            return Err("WHARF_TOKEN is too short to be a secret\nhelp: at least 16 characters".to_owned());
+    let keys = match token {
+        Some(Token::Set(token)) if token.len() < SHORTEST => {
+            return Err(format!(
+                "WHARF_TOKEN is too short to be a secret\nhelp: at least {SHORTEST} characters"
+            ));
         }
-        Some(Token::Set(token)) => Key::new(&token),
+        Some(Token::Set(token)) => Keys::of_operator(&token),
         Some(Token::File(path)) => {
             let token = make_or_read(&path)?;
             output.say(&format!("the token is in {}", path.display()));
-            Key::new(&token)
+            Keys::of_operator(&token)
         }
         None => return Err("there is no place for a token\nhelp: set WHARF_TOKEN or WHARF_HOME".to_owned()),
     };
-    Ok((listener, address, Some(key)))
+    Ok((listener, address, keys))
 }
 
 fn unusable(args: &ServeArgs, error: &std::io::Error) -> String {

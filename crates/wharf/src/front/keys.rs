@@ -1,36 +1,93 @@
-//! The token that opens the door. It is made at the first start and kept in a file that only its owner can read.
+//! Who comes in, and what they may do: known by the token that they show. Only hashes of tokens are kept.
+
+mod token_file;
 
 use super::problem::Problem;
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
-use uuid::Uuid;
+use std::sync::Arc;
+pub(crate) use token_file::{make_or_read, read};
+use wharf_runtime::config::Role;
 
-/// What has to be shown to come in. Only its hash is kept in memory.
-#[derive(Clone)]
-pub(crate) struct Key([u8; 32]);
+/// The shortest token that is a secret.
+pub(crate) const SHORTEST: usize = 16;
 
-impl Key {
-    pub(crate) fn new(token: &str) -> Key {
-        Key(hash(token))
+/// Somebody who came in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Principal {
+    /// Who, as wharf.toml names them.
+    pub(crate) name: Arc<str>,
+    pub(crate) role: Role,
+}
+
+/// Everybody who may come in.
+pub(crate) struct Keys {
+    keys: Vec<Key>,
+    /// Who comes in without showing anything.
+    anybody: Option<Arc<Principal>>,
+}
+
+struct Key {
+    hash: [u8; 32],
+    principal: Arc<Principal>,
+}
+
+impl Principal {
+    fn new(name: &str, role: Role) -> Arc<Principal> {
+        Arc::new(Principal { name: name.into(), role })
     }
 
-    /// Lets whoever shows the token in. Hashes are compared, so the time it takes tells nothing about the token.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    /// Whether they may do what this role may.
+    pub(super) fn may(&self, role: Role) -> Result<(), Problem> {
+        if self.role >= role {
+            return Ok(());
+        }
+        let (name, has, needs) = (&self.name, self.role.as_str(), role.as_str());
+        Err(Problem::new(StatusCode::FORBIDDEN, format!("this needs the role `{needs}`"))
+            .hint(format!("the token `{name}` has the role `{has}`; wharf.toml says who may do what")))
+    }
+}
+
+impl Keys {
+    /// Nobody has to show anything.
+    pub(crate) fn open() -> Keys {
+        Keys { keys: Vec::new(), anybody: Some(Principal::new("anybody", Role::Admin)) }
+    }
+
+    /// The operator's own token opens everything.
+    pub(crate) fn of_operator(token: &str) -> Keys {
+        let mut keys = Keys { keys: Vec::new(), anybody: None };
+        keys.add("operator", Role::Admin, token);
+        keys
+    }
+
+    /// One more token.
+    pub(crate) fn add(&mut self, name: &str, role: Role, token: &str) {
+        self.keys.push(Key { hash: hash(token), principal: Principal::new(name, role) });
+    }
+
+    /// Lets whoever shows a token in. Hashes are compared, all of them and each to its end, so the time it takes tells
+    /// nothing about any token.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Problem> {
         let mut shown = headers.get_all(header::AUTHORIZATION).iter();
         let first = shown.next();
         if shown.next().is_some() {
             return Err(Problem::new(StatusCode::BAD_REQUEST, "a request has at most one `Authorization`"));
         }
-        match first.and_then(bearer).map(hash) {
-            Some(shown) if shown == self.0 => Ok(()),
-            _ => Err(Problem::unauthorized()),
+        if let Some(anybody) = &self.anybody {
+            return Ok(anybody.clone());
         }
+        let shown = first.and_then(bearer).map(hash).ok_or_else(Problem::unauthorized)?;
+        let found = self.keys.iter().fold(None, |found, key| match same(&key.hash, &shown) {
+            true => Some(&key.principal),
+            false => found,
+        });
+        found.cloned().ok_or_else(Problem::unauthorized)
     }
+}
+
+fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 fn bearer(value: &HeaderValue) -> Option<&str> {
@@ -41,43 +98,29 @@ fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// The token in this file; one is made if there is none.
-pub(crate) fn make_or_read(path: &Path) -> Result<String, String> {
-    let trouble = |error: io::Error| format!("the token in `{}` cannot be used: {error}", path.display());
-    match fs::read_to_string(path) {
-        Ok(token) if !only_ours(path) => {
-            drop(token);
-            Err(format!("`{}` can be read by others\nhelp: chmod 600 it, or delete it", path.display()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_somebody() {
+        let mut keys = Keys::of_operator("the-operators-own-token");
+        keys.add("ci", Role::Caller, "another-token-of-16");
+        for (shown, expected) in [
+            (&["Bearer the-operators-own-token"][..], "operator admin"),
+            (&["Bearer another-token-of-16"], "ci caller"),
+            (&["Bearer another-token-of-1"], "401"),
+            (&["bearer another-token-of-16"], "401"),
+            (&["Bearer "], "401"),
+            (&[], "401"),
+            (&["Bearer another-token-of-16", "Bearer another-token-of-16"], "400"),
+        ] {
+            let headers = shown.iter().map(|it| (header::AUTHORIZATION, HeaderValue::from_static(it)));
+            let found = match keys.admit(&headers.collect()) {
+                Ok(it) => format!("{} {}", it.name, it.role.as_str()),
+                Err(problem) => problem.status().as_str().to_owned(),
+            };
+            assert_eq!(found, expected, "{shown:?}");
         }
-        Ok(token) if token.trim().len() >= 16 => Ok(token.trim().to_owned()),
-        Ok(_) => Err(format!("`{}` holds no token\nhelp: delete it, and another is made", path.display())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(trouble),
-        Err(error) => Err(trouble(error)),
     }
-}
-
-fn make(path: &Path) -> io::Result<String> {
-    let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-    fs::create_dir_all(&folder)?;
-    let random: Vec<u8> = [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|it| *it.as_bytes()).collect();
-    let token = format!("wharf_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
-    // A temporary file is readable by its owner only, and is never seen half-written.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    io::Write::write_all(&mut file, token.as_bytes())?;
-    match file.persist_noclobber(path) {
-        Ok(_) => Ok(token),
-        // Another one was faster: then its token counts.
-        Err(_) => Ok(fs::read_to_string(path)?.trim().to_owned()),
-    }
-}
-
-#[cfg(unix)]
-fn only_ours(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 == 0)
-}
-
-#[cfg(not(unix))]
-fn only_ours(_path: &Path) -> bool {
-    true
 }

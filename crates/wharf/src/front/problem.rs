@@ -2,7 +2,7 @@
 
 use super::document;
 use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_mcp::serve::http::Body;
 use wharf_runtime::{Fault, FaultKind};
@@ -19,14 +19,37 @@ struct Details {
     hint: Option<String>,
     request_id: Option<String>,
     retry_after: Option<Duration>,
-    allow: Option<&'static str>,
+    allow: Option<String>,
+    /// Nothing more is read from a connection after this.
+    closes: bool,
+}
+
+/// How much of what somebody sent is repeated to them.
+const LONGEST_ECHO: usize = 200;
+
+/// What somebody sent, short enough to be repeated to them.
+pub(super) fn echo(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST_ECHO)]
 }
 
 impl Problem {
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let (kind, detail) = ("about:blank", detail.into());
-        let (hint, request_id, retry_after, allow) = (None, None, None, None);
-        Problem(Box::new(Details { status, kind, detail, hint, request_id, retry_after, allow }))
+        let (hint, request_id, retry_after, allow, closes) = (None, None, None, None, false);
+        Problem(Box::new(Details { status, kind, detail, hint, request_id, retry_after, allow, closes }))
+    }
+
+    pub(super) fn not_found(what: &str, name: &str) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, format!("there is no {what} '{}'", echo(name)))
+    }
+
+    pub(super) fn nothing_at(path: &str) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at `{}`", echo(path)))
+            .hint("/openapi.json says what there is, and /docs shows it")
     }
 
     pub(super) fn unauthorized() -> Problem {
@@ -34,7 +57,7 @@ impl Problem {
             .hint("send `Authorization: Bearer TOKEN`; `wharf serve` says where its token is")
     }
 
-    pub(super) fn not_allowed(allow: &'static str) -> Problem {
+    pub(super) fn not_allowed(allow: String) -> Problem {
         let mut problem =
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("only {allow} is possible here"));
         problem.0.allow = Some(allow);
@@ -45,6 +68,7 @@ impl Problem {
     pub(super) fn of(fault: &Fault, request_id: Option<&str>) -> Problem {
         let status = match fault.kind {
             FaultKind::ToolNotFound | FaultKind::Quarantined => StatusCode::NOT_FOUND,
+            FaultKind::Disabled => StatusCode::FORBIDDEN,
             FaultKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
             FaultKind::Resting | FaultKind::Closing => StatusCode::SERVICE_UNAVAILABLE,
             FaultKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
@@ -58,6 +82,31 @@ impl Problem {
         problem
     }
 
+    /// One that is worth trying again after this time.
+    pub(super) fn retry_after(mut self, wait: Duration) -> Problem {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// One after which the connection cannot be understood any more.
+    pub(super) fn closing(mut self) -> Problem {
+        self.0.closes = true;
+        self
+    }
+
+    /// The document.
+    pub(super) fn body(&self) -> Value {
+        let Details { status, kind, detail, hint, request_id, .. } = &*self.0;
+        json!({
+            "type": kind,
+            "title": status.canonical_reason(),
+            "status": status.as_u16(),
+            "detail": detail,
+            "hint": hint,
+            "request_id": request_id,
+        })
+    }
+
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.0.hint = Some(hint.into());
         self
@@ -66,15 +115,8 @@ impl Problem {
 
 impl From<Problem> for Response<Body> {
     fn from(problem: Problem) -> Response<Body> {
-        let Details { status, kind, detail, hint, request_id, retry_after, allow } = *problem.0;
-        let body = json!({
-            "type": kind,
-            "title": status.canonical_reason(),
-            "status": status.as_u16(),
-            "detail": detail,
-            "hint": hint,
-            "request_id": request_id,
-        });
+        let body = problem.body();
+        let Details { status, retry_after, allow, closes, .. } = *problem.0;
         let mut response = document(status, "application/problem+json", body.to_string());
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
@@ -83,8 +125,11 @@ impl From<Problem> for Response<Body> {
         if let Some(wait) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
         }
-        if let Some(allow) = allow {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        if let Some(allow) = allow.and_then(|it| HeaderValue::try_from(it).ok()) {
+            headers.insert(header::ALLOW, allow);
+        }
+        if closes {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

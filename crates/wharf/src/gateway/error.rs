@@ -19,7 +19,9 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
         return error.clone();
     }
     let code = match fault.kind {
-        FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Arguments => RpcError::INVALID_PARAMS,
+        FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled | FaultKind::Arguments => {
+            RpcError::INVALID_PARAMS
+        }
         FaultKind::Connection | FaultKind::Resting | FaultKind::Closing => CONNECTION,
         FaultKind::Timeout => TIMEOUT,
         FaultKind::Protocol | FaultKind::Abandoned => RpcError::INTERNAL,

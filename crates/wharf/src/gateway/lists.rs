@@ -48,7 +48,7 @@ impl Lists {
 
 impl Written {
     fn of(catalog: &Catalog) -> Written {
-        let tools = catalog.tools.iter().filter(|it| it.quarantined.is_none());
+        let tools = catalog.tools.iter().filter(|it| it.quarantined.is_none() && it.disabled.is_none());
         let tools = tools.map(|it| renamed(&it.raw, &it.name)).collect();
         let prompts = catalog.prompts.iter().map(|it| renamed(&it.prompt.raw, &it.name)).collect();
         Written {

@@ -93,7 +93,8 @@ fn by_source(
 /// What differs between two catalogs.
 fn changes(before: &Catalog, after: &Catalog) -> Vec<News> {
     let tools = |it: &Catalog| -> Vec<(String, String)> {
-        it.tools.iter().map(|it| (it.name.clone(), it.definition_hash.clone())).collect()
+        let shown = it.tools.iter().filter(|it| it.disabled.is_none());
+        shown.map(|it| (it.name.clone(), it.definition_hash.clone())).collect()
     };
     let prompts = |it: &Catalog| -> Vec<(String, Raw)> {
         it.prompts.iter().map(|it| (it.name.clone(), it.prompt.raw.clone())).collect()

@@ -2,14 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
+pub(crate) mod server;
+
 use serde_json::{Value, json};
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    os::unix::fs::PermissionsExt,
-    process::{Child, Command, Stdio},
-};
+use server::{Server, wharf};
+use std::{fs, os::unix::fs::PermissionsExt};
 use tempfile::TempDir;
 use wharf_mcp::{
     Raw, Request, Session,
@@ -17,99 +14,6 @@ use wharf_mcp::{
     session::{ClientInfo, EraHint, Options},
     ws,
 };
-
-/// A running gateway; ended when it is dropped.
-struct Server {
-    child: Child,
-    address: String,
-    token: String,
-    folder: TempDir,
-}
-
-impl Server {
-    /// Started in an empty folder, on a port that it chooses.
-    fn start(args: &[&str]) -> Server {
-        Server::start_in(TempDir::new().expect("a folder"), args)
-    }
-
-    fn start_in(folder: TempDir, args: &[&str]) -> Server {
-        let mut child = wharf(&folder)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts");
-        let mut said = BufReader::new(child.stdout.take().expect("its stdout"));
-        let mut lines = || {
-            let mut line = String::new();
-            said.read_line(&mut line).expect("a line");
-            line
-        };
-        let (rest, mcp) = (lines(), lines());
-        let address = mcp.trim().strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp"));
-        let address = address.unwrap_or_else(|| panic!("no address in {rest:?} {mcp:?}")).to_owned();
-        let token = fs::read_to_string(folder.path().join("home/token")).unwrap_or_default();
-        Server { child, address, token, folder }
-    }
-
-    /// One request with the token, as raw as a stranger would send it: the status and the body.
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        let token = format!("Authorization: Bearer {}", self.token);
-        self.ask_with(method, path, &[&token, "Content-Type: application/json"], body)
-    }
-
-    fn ask_with(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> (u16, Value) {
-        let answer = self.raw(method, path, headers, body);
-        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-        (status, serde_json::from_str(body).unwrap_or(Value::Null))
-    }
-
-    /// What is at a path, with the token, as text.
-    fn text(&self, path: &str) -> String {
-        self.raw("GET", path, &[&format!("Authorization: Bearer {}", self.token)], None)
-    }
-
-    fn raw(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let host = if headers.iter().any(|it| it.starts_with("Host:")) {
-            String::new()
-        } else {
-            format!("Host: {}\r\n", self.address)
-        };
-        let headers: String = headers.iter().map(|it| format!("{it}\r\n")).collect();
-        let length = body.len();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\n{host}{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).expect("it listens");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        answer
-    }
-
-    fn terminate(mut self) -> Option<i32> {
-        let pid = self.child.id().cast_signed();
-        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-        self.child.wait().expect("it ends").code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn wharf(folder: &TempDir) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
-    command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
-    command
-}
 
 fn options() -> Options {
     let client = ClientInfo { name: "a newcomer".into(), version: "1".into() };

@@ -1,7 +1,11 @@
 //! `GET /api/v1/calls`: what was called, the newest first.
 
 use super::Answer;
-use crate::front::{json_response, problem::Problem};
+use crate::front::{
+    json_response,
+    problem::Problem,
+    query::{self, Query},
+};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -10,51 +14,35 @@ use wharf_mcp::Raw;
 use wharf_runtime::{project, stamp::rfc3339};
 use wharf_store::{CallCursor, CallFilter, CallRow, Store, StoreError};
 
-/// How many calls a page has, if nothing is said, and at most.
+/// How many calls a page has, if nothing is said.
 const PAGE: usize = 50;
-const LARGEST_PAGE: usize = 500;
+
+const STATUSES: &[(&str, &str)] = &[("success", "success"), ("failure", "failure"), ("timeout", "timeout")];
 
 pub(super) async fn list(store: &Store, query: Option<&str>) -> Answer {
-    let Wanted { filter, after, limit } = Wanted::read(query)?;
+    let query = Query::read(query, &["source", "tool", "thread_id", "status", "limit", "cursor"])?;
+    let text = |key: &str| query.text(key).map(str::to_owned);
+    let filter = CallFilter {
+        source: text("source"),
+        tool_name: text("tool"),
+        thread_id: text("thread_id"),
+        status: query.word("status", STATUSES)?.map(str::to_owned),
+        ..CallFilter::default()
+    };
+    let after = match query.text("cursor") {
+        Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| query.wrong("cursor"))?),
+        None => None,
+    };
+    let limit = query.limit(PAGE)?;
     let page = store.list_calls(&filter, after.as_ref(), limit).await.map_err(|it| unreadable(&it))?;
-    let items: Vec<Value> = page.calls.iter().map(context).collect();
-    let next = page.next.map(|it| write_cursor(&it));
-    Ok(json_response(StatusCode::OK, &json!({ "items": items, "next_cursor": next })))
+    Ok(query::list(page.calls.iter().map(context).collect(), page.next.map(|it| write_cursor(&it))))
 }
 
-pub(super) async fn get(store: &Store, request_id: &str) -> Answer {
+pub(super) async fn get(store: &Store, request_id: &str, query: Option<&str>) -> Answer {
+    Query::read(query, &[])?;
     let call = store.call(request_id).await.map_err(|it| unreadable(&it))?;
-    let unknown = || Problem::new(StatusCode::NOT_FOUND, format!("there is no call '{request_id}'"));
-    Ok(json_response(StatusCode::OK, &context(&call.ok_or_else(unknown)?)))
-}
-
-/// Which calls are wanted.
-struct Wanted {
-    filter: CallFilter,
-    after: Option<CallCursor>,
-    limit: usize,
-}
-
-impl Wanted {
-    fn read(query: Option<&str>) -> Result<Wanted, Problem> {
-        let mut wanted = Wanted { filter: CallFilter::default(), after: None, limit: PAGE };
-        for (key, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            let (filter, text) = (&mut wanted.filter, Some(value.to_string()));
-            match &*key {
-                "source" => filter.source = text,
-                "tool" | "tool_name" => filter.tool_name = text,
-                "thread_id" => filter.thread_id = text,
-                "status" if ["success", "failure", "timeout"].contains(&&*value) => filter.status = text,
-                "limit" => {
-                    let limit = value.parse().ok().filter(|it| (1..=LARGEST_PAGE).contains(it));
-                    wanted.limit = limit.ok_or_else(|| wrong(&key))?;
-                }
-                "cursor" => wanted.after = Some(read_cursor(&value).ok_or_else(|| wrong(&key))?),
-                _ => return Err(wrong(&key)),
-            }
-        }
-        Ok(wanted)
-    }
+    let call = call.ok_or_else(|| Problem::not_found("call", request_id))?;
+    Ok(json_response(StatusCode::OK, &context(&call)))
 }
 
 /// A call in the words of a `ToolCallContext`, and where it went and came from.
@@ -90,12 +78,8 @@ fn read_cursor(text: &str) -> Option<CallCursor> {
     Some(CallCursor { execution_start: start.parse().ok()?, request_id: request_id.to_owned() })
 }
 
-fn wrong(key: &str) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, format!("the parameter `{key}` cannot be used so"))
-        .hint("there are source, tool, thread_id, status, limit and cursor")
-}
-
-fn unreadable(error: &StoreError) -> Problem {
+pub(super) fn unreadable(error: &StoreError) -> Problem {
     tracing::error!(target: "wharf::journal", "calls could not be read: {error}");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the journal of calls cannot be read at the moment")
+        .hint("try again, and look at the log of wharf")
 }

@@ -1,0 +1,89 @@
+//! Whether a request speaks to us at all, before anybody looks at who sends it.
+//!
+//! A page of a stranger must not come in by a name of its own for this machine, nor talk a browser into using it.
+
+use super::problem::Problem;
+use http::{HeaderMap, Method, Request, StatusCode, header};
+use wharf_mcp::serve::http::Guard;
+
+/// The longest address, and the longest headers, all together.
+const LONGEST_URI: usize = 16 << 10;
+const LONGEST_HEADERS: usize = 32 << 10;
+
+/// Lets a request on, or says why not.
+pub(super) fn check<B>(request: &Request<B>, guard: &Guard) -> Result<(), Problem> {
+    let headers = request.headers();
+    is_bounded(request)?;
+    speaks_to_us(request, guard)?;
+    comes_from_us(headers, guard)?;
+    let cross = headers.get("sec-fetch-site").is_some_and(|it| it == "cross-site");
+    if cross && !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(forbidden("a page of another site may not change anything here"));
+    }
+    Ok(())
+}
+
+fn is_bounded<B>(request: &Request<B>) -> Result<(), Problem> {
+    if request.uri().path_and_query().is_some_and(|it| it.as_str().len() > LONGEST_URI) {
+        return Err(Problem::new(StatusCode::URI_TOO_LONG, "the address is longer than 16 KiB"));
+    }
+    let length: usize = request.headers().iter().map(|(name, it)| name.as_str().len() + it.len()).sum();
+    if length > LONGEST_HEADERS {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Err(Problem::new(status, "the headers are longer than 32 KiB"));
+    }
+    Ok(())
+}
+
+fn speaks_to_us<B>(request: &Request<B>, guard: &Guard) -> Result<(), Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err(malformed("a request names exactly one host"));
+    };
+    if request.uri().authority().is_some_and(|it| it.as_str().as_bytes() != host.as_bytes()) {
+        return Err(forbidden("the address names another host than `Host`"));
+    }
+    let host = host.to_str().unwrap_or("?");
+    match guard.knows_host(host) {
+        true => Ok(()),
+        false => Err(forbidden(format!("this server is not known as `{}`", super::problem::echo(host)))
+            .hint("an operator can name it in wharf.toml: [server] hosts")),
+    }
+}
+
+/// A page is ours if it comes from where the request goes, or if the operator says so.
+fn comes_from_us(headers: &HeaderMap, guard: &Guard) -> Result<(), Problem> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("?");
+    let host = headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let known = place == Some(host) || guard.origins.iter().any(|it| it == "*" || it == origin);
+    if known && origins.next().is_none() {
+        return Ok(());
+    }
+    Err(forbidden(format!("pages of `{}` may not use this server", super::problem::echo(origin)))
+        .hint("an operator can allow a page in wharf.toml: [server] origins"))
+}
+
+/// Whether somebody reads one of the two forms in which MCP answers; who does not say reads both.
+pub(super) fn reads_what_is_said(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok()).peekable();
+    let reads = |it: &str| {
+        let kind = it.split(';').next().unwrap_or_default().trim();
+        matches!(kind, "application/json" | "text/event-stream" | "*/*" | "application/*" | "text/*")
+    };
+    if accepted.peek().is_none() || accepted.any(|it| it.split(',').any(reads)) {
+        return Ok(());
+    }
+    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "what is answered here is JSON or a stream of events")
+        .hint("send `Accept: application/json, text/event-stream`"))
+}
+
+fn forbidden(why: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, why)
+}
+
+fn malformed(why: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, why)
+}

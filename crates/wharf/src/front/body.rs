@@ -1,0 +1,174 @@
+//! The body of a request: in time, not too long, and one JSON object without tricks.
+
+use super::problem::Problem;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::{collections::HashSet, fmt, time::Duration};
+use tokio::time::{Instant, timeout_at};
+use wharf_mcp::Raw;
+
+/// The longest body.
+const LONGEST: usize = 4 << 20;
+
+/// How long nothing may come of a body, and how long all of it may take.
+const SILENCE: Duration = Duration::from_secs(8);
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+/// How long somebody whose body is too long may go on sending before being told.
+const POLITENESS: Duration = Duration::from_secs(3);
+
+/// One JSON object; nothing at all counts as an empty one.
+pub(super) async fn object(request: Request<Incoming>) -> Result<Raw, Problem> {
+    is_json(request.headers())?;
+    let bytes = collect(request.into_body()).await?;
+    if bytes.is_empty() {
+        return Ok(Raw::empty_object());
+    }
+    let no_json = |error: serde_json::Error| malformed(format!("the body cannot be read as JSON: {error}"));
+    let raw = Raw::parse(bytes).map_err(no_json)?;
+    if !raw.is_object() {
+        return Err(malformed("the body is no object"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(raw.as_bytes());
+    Unambiguous.deserialize(&mut reader).map_err(no_json)?;
+    Ok(raw)
+}
+
+/// The same request with its body at hand.
+pub(super) async fn whole(
+    request: Request<Incoming>,
+) -> Result<Request<http_body_util::Full<Bytes>>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = if body.is_end_stream() { Bytes::new() } else { collect(body).await? };
+    Ok(Request::from_parts(parts, body.into()))
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") && !headers.contains_key(header::CONTENT_ENCODING) {
+        return Ok(());
+    }
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be JSON")
+        .hint("send `Content-Type: application/json`, and no `Content-Encoding`"))
+}
+
+async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").closing();
+    if body.size_hint().lower() > LONGEST as u64 {
+        return Err(too_long(body).await);
+    }
+    let last = Instant::now() + ARRIVAL;
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = timeout_at(last.min(Instant::now() + SILENCE), body.frame()).await.map_err(late)?;
+        let Some(frame) = frame else { return Ok(whole.freeze()) };
+        let frame = frame.map_err(|_| malformed("the body was cut off").closing())?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > LONGEST {
+            return Err(too_long(body).await);
+        }
+        if whole.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        whole.extend_from_slice(&data);
+    }
+}
+
+/// A client that is still sending would not hear an answer, so what it sends is taken for a while, and thrown away.
+async fn too_long(mut body: Incoming) -> Problem {
+    let last = Instant::now() + POLITENESS;
+    let mut taken = 0;
+    while let Ok(Some(Ok(frame))) = timeout_at(last, body.frame()).await {
+        taken += frame.data_ref().map_or(0, Bytes::len);
+        if taken > 4 * LONGEST {
+            break;
+        }
+    }
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB").closing()
+}
+
+/// No keys but these: one that means nothing is a mistake, and its sender should know.
+pub(super) fn only(body: &Raw, keys: &[&str]) -> Result<(), Problem> {
+    let members = body.members();
+    let Some((odd, _)) = members.0.iter().find(|(key, _)| !keys.contains(&&**key)) else { return Ok(()) };
+    let odd = super::problem::echo(odd);
+    Err(malformed(format!("the key `{odd}` means nothing here"))
+        .hint(format!("there are {}", keys.join(", "))))
+}
+
+/// A string that is not too long and has nothing in it that would break a line.
+pub(super) fn text(body: &Raw, key: &str, longest: usize) -> Result<Option<String>, Problem> {
+    let Some(raw) = body.member(key) else { return Ok(None) };
+    let fits = |it: &String| it.chars().count() <= longest && !it.chars().any(char::is_control);
+    let text = raw.decode::<String>().ok().filter(fits);
+    let wrong = || malformed(format!("`{key}` has to be a string of at most {longest} printable characters"));
+    text.map(Some).ok_or_else(wrong)
+}
+
+pub(super) fn malformed(what: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, what)
+}
+
+/// A value in which no object has a key twice, and that is not too deep to be read: what says two things at once is read
+/// one way here and another way there.
+struct Unambiguous;
+
+impl<'de> DeserializeSeed<'de> for Unambiguous {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unambiguous {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value_seed(Unambiguous)?;
+            if !seen.insert(key) {
+                return Err(serde::de::Error::custom("a key is there twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Unambiguous)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! What happens, told to whoever listens at `/api/v1/events`.
+//!
+//! One task hears of everything and writes each event once; every listener has a short queue of its own. One that does not
+//! read in time is let go, so that it costs nobody anything. Everything is told without secrets, and cut to a bounded
+//! length.
+
+mod stream;
+mod told;
+
+use super::{problem::Problem, query::Query};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use stream::Stream;
+use tokio::sync::{mpsc, watch};
+use wharf_mcp::serve::http::Body;
+use wharf_runtime::{Event, Handle};
+
+/// How many may listen at a time.
+const LISTENERS: usize = 256;
+
+/// How many events may wait for a slow listener.
+const QUEUE: usize = 256;
+
+/// Tells everybody.
+#[derive(Debug, Default)]
+pub(super) struct Hub {
+    listeners: Mutex<Vec<Listener>>,
+}
+
+#[derive(Debug)]
+struct Listener {
+    wants: Wants,
+    queue: mpsc::Sender<Bytes>,
+}
+
+/// What somebody wants to hear of.
+#[derive(Debug)]
+struct Wants {
+    source: Option<String>,
+    kind: Option<String>,
+}
+
+impl Hub {
+    /// A stream of what happens from now on.
+    pub(super) fn listen(&self, query: Option<&str>, draining: bool) -> Result<Response<Body>, Problem> {
+        let query = Query::read(query, &["source", "kind"])?;
+        let text = |key: &str| query.text(key).map(str::to_owned);
+        let wants = Wants { source: text("source"), kind: text("kind") };
+        if draining {
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "wharf is shutting down"));
+        }
+        let (queue, events) = mpsc::channel(QUEUE);
+        let mut listeners = self.listeners();
+        listeners.retain(|it| !it.queue.is_closed());
+        if listeners.len() >= LISTENERS {
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already")
+                .hint(format!("at most {LISTENERS} may listen at a time"))
+                .retry_after(Duration::from_secs(5)));
+        }
+        listeners.push(Listener { wants, queue });
+        drop(listeners);
+        let mut response = Response::new(Stream::new(events).boxed_unsync());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        Ok(response)
+    }
+
+    /// Tells listeners what happens, until it is time to leave; then it lets them go.
+    pub(super) async fn follow(&self, handle: Handle, mut draining: watch::Receiver<bool>) {
+        let (mut events, mut catalogs) = (handle.events(), handle.catalogs());
+        let mut number = 0_u64;
+        loop {
+            tokio::select! {
+                biased;
+                _ = draining.wait_for(|it| *it) => break,
+                Some(event) = events.next() => self.tell(&mut number, &event),
+                Ok(()) = catalogs.changed() => {
+                    let catalog = catalogs.borrow_and_update().clone();
+                    self.pass_on(&mut number, "", "catalog", || told::catalog(&catalog));
+                }
+                else => break,
+            }
+        }
+        self.listeners().clear();
+        std::future::pending().await
+    }
+
+    fn tell(&self, number: &mut u64, event: &Event) {
+        self.pass_on(number, &event.source, event.what.as_str(), || told::event(event));
+    }
+
+    fn pass_on(&self, number: &mut u64, source: &str, kind: &str, write: impl FnOnce() -> serde_json::Value) {
+        let mut listeners = self.listeners();
+        if listeners.is_empty() {
+            return;
+        }
+        *number += 1;
+        let text = Bytes::from(format!("id: {number}\nevent: {kind}\ndata: {}\n\n", write()));
+        // Whoever has left, or does not keep up, is let go.
+        listeners.retain(|it| !it.wants.hears(source, kind) || it.queue.try_send(text.clone()).is_ok());
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wants {
+    fn hears(&self, source: &str, kind: &str) -> bool {
+        let fits = |wanted: &Option<String>, it: &str| wanted.as_deref().is_none_or(|wanted| wanted == it);
+        fits(&self.source, source) && fits(&self.kind, kind)
+    }
+}

@@ -1,0 +1,155 @@
+//! `/openapi.json`, written from the table of addresses.
+//!
+//! By hand rather than by a library's macros: the router and this page read the same table, which is what keeps them of one
+//! mind, and a library would describe types that REST does not have, because it projects what the runtime knows.
+
+use super::routes::{About, Operation, ROUTES};
+use serde_json::{Map, Value, json};
+
+/// Schemas, parameters and security schemes.
+const COMPONENTS: &str = include_str!("openapi/components.json");
+
+/// Problems that any request can meet: malformed, a foreign host or origin, too long an address, too long headers.
+const ANYWHERE: &[u16] = &[400, 403, 414, 431];
+
+/// The document.
+pub(super) fn document() -> Value {
+    let mut paths = Map::new();
+    for operation in ROUTES {
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[operation.method.as_str().to_ascii_lowercase()] = describe(operation);
+    }
+    let components: Value = serde_json::from_str(COMPONENTS).unwrap_or_default();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "wharf",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Every tool of every MCP server behind one door. What goes wrong is a problem document \
+                (RFC 9457); a tool's own error is a 200 with `success: false`.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "paths": paths,
+        "components": components,
+    })
+}
+
+fn describe(operation: &Operation) -> Value {
+    let About { id, summary, parameters, body, .. } = operation.about;
+    let needs = match operation.role {
+        Some(role) => format!("Needs the role `{}` or one above it.", role.as_str()),
+        None => "Needs no token.".to_owned(),
+    };
+    let parameters: Vec<Value> =
+        parameters.iter().map(|it| json!({ "$ref": format!("#/components/parameters/{it}") })).collect();
+    let mut described = json!({
+        "operationId": id,
+        "summary": summary,
+        "description": needs,
+        "tags": [tag(operation.path)],
+        "parameters": parameters,
+        "responses": responses(operation),
+        "security": operation.role.map_or_else(|| json!([]), |_| json!([{ "token": [] }])),
+    });
+    if let Some(body) = body {
+        described["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema(body) } } });
+    }
+    described
+}
+
+fn responses(operation: &Operation) -> Value {
+    let mut responses = Map::new();
+    for (status, kind, name) in operation.about.answers {
+        let response =
+            responses.entry(status.to_string()).or_insert_with(|| json!({ "description": reason(*status) }));
+        if !kind.is_empty() {
+            let kind = kind.split(';').next().unwrap_or_default();
+            response["content"][kind] = json!({ "schema": schema(name) });
+        }
+    }
+    let unknown = operation.role.map(|_| 401);
+    for status in ANYWHERE.iter().chain(operation.about.problems).copied().chain(unknown) {
+        let response =
+            responses.entry(status.to_string()).or_insert_with(|| json!({ "description": reason(status) }));
+        response["content"]["application/problem+json"] = json!({ "schema": schema("Problem") });
+    }
+    responses.sort_keys();
+    Value::Object(responses)
+}
+
+fn schema(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// What a status is called.
+fn reason(status: u16) -> &'static str {
+    let status = http::StatusCode::from_u16(status).ok();
+    status.and_then(|it| it.canonical_reason()).unwrap_or("Another status")
+}
+
+/// Which chapter an operation belongs to.
+fn tag(path: &str) -> &str {
+    match path.strip_prefix("/api/v1/") {
+        Some(rest) => rest.split('/').next().unwrap_or_default(),
+        None if matches!(path, "/mcp" | "/sse" | "/messages" | "/ws") => "mcp",
+        None => "operations",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::routes::{Found, find};
+
+    /// Every reference leads somewhere, and everything that is there is referred to.
+    #[test]
+    fn nothing_is_missing_and_nothing_is_left_over() {
+        let document = document();
+        let text = document.to_string();
+        for kind in ["schemas", "parameters"] {
+            let there = document["components"][kind].as_object().expect("components");
+            let prefix = format!("#/components/{kind}/");
+            let mut meant: Vec<&str> =
+                text.split(&prefix).skip(1).filter_map(|it| it.split('"').next()).collect();
+            meant.sort_unstable();
+            meant.dedup();
+            let mut there: Vec<&str> = there.keys().map(String::as_str).collect();
+            there.sort_unstable();
+            assert_eq!(meant, there, "{kind}");
+        }
+    }
+
+    /// The router finds everything that is described, and what it finds is described; each once.
+    #[test]
+    fn the_router_and_the_document_are_of_one_mind() {
+        let document = document();
+        let mut ids = Vec::new();
+        for (path, methods) in document["paths"].as_object().expect("paths") {
+            for (method, operation) in methods.as_object().expect("methods") {
+                let method = method.to_ascii_uppercase().parse().expect("a method");
+                let id = operation["operationId"].as_str().expect("an id");
+                let address = path.replace(['{', '}'], "");
+                match find(&method, &address) {
+                    Found::Operation(found, _) => assert_eq!(found.about.id, id),
+                    other => panic!("{method} {path}: {other:?}"),
+                }
+                ids.push(id.to_owned());
+            }
+        }
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((count, ids.len()), (ROUTES.len(), ROUTES.len()));
+        for operation in ROUTES {
+            let parameters = operation.about.parameters;
+            let word =
+                operation.path.split_once('{').and_then(|(_, it)| it.split_once('}')).map(|(it, _)| it);
+            assert!(
+                word.is_none_or(|it| parameters.contains(&it)),
+                "{} describes no {word:?}",
+                operation.path
+            );
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The prompts, as REST shows them and fills them in.
+
+use super::Answer;
+use crate::front::{body, json_response, problem::Problem, query::Query};
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use wharf_runtime::{Handle, catalog::PromptEntry};
+
+pub(super) fn list(handle: &Handle, query: Option<&str>) -> Answer {
+    let query = Query::read(query, &["source", "q", "limit", "cursor"])?;
+    let catalog = handle.catalog();
+    let fits = |it: &&PromptEntry| {
+        let text = || format!("{} {}", it.name, it.prompt.raw.as_str());
+        query.is("source", &it.source) && (query.text("q").is_none() || query.finds(&text()))
+    };
+    let prompts: Vec<&PromptEntry> = catalog.prompts.iter().filter(fits).collect();
+    query.page(&prompts, |it| it.name.clone(), |it| prompt(it))
+}
+
+pub(super) async fn fill_in(handle: &Handle, name: &str, request: Request<Incoming>) -> Answer {
+    Query::read(request.uri().query(), &[])?;
+    let body = body::object(request).await?;
+    body::only(&body, &["arguments"])?;
+    let arguments = body.member("arguments");
+    if arguments.as_ref().is_some_and(|it| !it.is_object()) {
+        return Err(body::malformed("`arguments` is no object"));
+    }
+    let result = handle.prompt(name, arguments.as_ref()).await;
+    let result = result.map_err(|fault| Problem::of(&fault, None))?;
+    Ok(json_response(StatusCode::OK, &result.decode_or_default()))
+}
+
+fn prompt(entry: &PromptEntry) -> Value {
+    let mut prompt: Value = entry.prompt.raw.decode_or_default();
+    (prompt["name"], prompt["wire_name"]) = (json!(entry.name), json!(entry.prompt.name));
+    prompt["source"] = json!(entry.source);
+    prompt
+}

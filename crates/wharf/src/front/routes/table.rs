@@ -1,0 +1,108 @@
+//! The table of addresses.
+
+use super::{About, Operation, Route};
+use http::Method;
+use wharf_runtime::config::Role;
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How a call can end without a result.
+const CALL: &[u16] = &[404, 408, 409, 413, 415, 422, 502, 503, 504];
+
+/// An operation that needs a role.
+macro_rules! needs {
+    ($role:ident, $route:ident $method:ident $path:literal, $id:literal: $summary:literal,
+     $parameters:expr, $body:expr, $answers:expr, $problems:expr) => {
+        operation!(Some(Role::$role), $route $method $path, $id: $summary, $parameters, $body, $answers, $problems)
+    };
+}
+
+/// An operation that everybody may use.
+macro_rules! open {
+    ($route:ident $method:ident $path:literal, $id:literal: $summary:literal, $answers:expr) => {
+        operation!(None, $route $method $path, $id: $summary, &[], None, $answers, &[])
+    };
+}
+
+macro_rules! operation {
+    ($role:expr, $route:ident $method:ident $path:literal, $id:literal: $summary:literal,
+     $parameters:expr, $body:expr, $answers:expr, $problems:expr) => {
+        Operation {
+            route: Route::$route,
+            method: Method::$method,
+            path: $path,
+            role: $role,
+            about: About {
+                id: $id,
+                summary: $summary,
+                parameters: $parameters,
+                body: $body,
+                answers: $answers,
+                problems: $problems,
+            },
+        }
+    };
+}
+
+/// Everything that can be reached. The busiest first: a request is looked up from the top.
+pub(in crate::front) static ROUTES: &[Operation] = &[
+    needs!(Caller, Mcp POST "/mcp", "mcp": "Sends a message to the MCP endpoint, in either era",
+        &[], Some("McpMessage"),
+        &[(200, JSON, "McpMessage"), (200, EVENTS, "EventStream"), (202, "", "")],
+        &[404, 406, 408, 413, 503]),
+    needs!(Caller, Mcp GET "/mcp", "mcpListen": "Opens the standing stream of an MCP session",
+        &["McpSession"], None, &[(200, EVENTS, "EventStream")], &[404, 405, 406]),
+    needs!(Caller, Mcp DELETE "/mcp", "mcpLeave": "Ends an MCP session",
+        &["McpSession"], None, &[(204, "", "")], &[404, 405, 406]),
+    needs!(Caller, CallTool POST "/api/v1/tools/{tool_id}/call", "callTool": "Calls a tool",
+        &["tool_id", "IdempotencyKey"], Some("CallRequest"), &[(200, JSON, "CallReport")], CALL),
+    needs!(Caller, Sse GET "/sse", "sse": "Opens MCP over HTTP with server-sent events, as of 2024-11-05",
+        &[], None, &[(200, EVENTS, "EventStream")], &[503]),
+    needs!(Caller, Sse POST "/messages", "messages": "Sends a message to a stream of `/sse`",
+        &["sessionId"], Some("McpMessage"), &[(202, "", "")], &[404, 408, 413]),
+    needs!(Caller, WebSocket GET "/ws", "webSocket": "Goes on as MCP over a WebSocket",
+        &[], None, &[(101, "", "")], &[426]),
+    open!(Health GET "/health", "health": "Whether it is alive", &[(200, JSON, "Status")]),
+    open!(Ready GET "/ready", "ready": "Whether it takes new work",
+        &[(200, JSON, "Status"), (503, JSON, "Status")]),
+    needs!(Viewer, Tools GET "/api/v1/tools", "listTools": "Lists the tools of all servers",
+        &["source", "q", "enabled", "limit", "cursor"], None, &[(200, JSON, "Tools")], &[]),
+    needs!(Viewer, Tool GET "/api/v1/tools/{tool_id}", "getTool": "Shows one tool",
+        &["tool_id"], None, &[(200, JSON, "Tool")], &[404]),
+    needs!(Operator, SwitchTool PATCH "/api/v1/tools/{tool_id}", "switchTool": "Switches a tool on or off",
+        &["tool_id"], Some("ToolChange"), &[(200, JSON, "Tool")], &[404, 408, 413, 415, 503]),
+    needs!(Viewer, Calls GET "/api/v1/calls", "listCalls": "Lists the calls that were made, the newest first",
+        &["source", "tool", "thread_id", "status", "limit", "cursor"], None, &[(200, JSON, "Calls")], &[503]),
+    needs!(Viewer, Call GET "/api/v1/calls/{request_id}", "getCall": "Shows one call",
+        &["request_id"], None, &[(200, JSON, "Call")], &[404, 503]),
+    needs!(Viewer, Connections GET "/api/v1/connections", "listConnections": "Shows how each server stands",
+        &["source", "limit", "cursor"], None, &[(200, JSON, "Connections")], &[]),
+    needs!(Operator, Restart POST "/api/v1/connections/{name}/restart", "restartConnection":
+        "Lets a server go, so that the next call starts it anew",
+        &["name"], None, &[(200, JSON, "Done")], &[404]),
+    needs!(Viewer, Breakers GET "/api/v1/breakers", "listBreakers": "Shows the circuit breakers",
+        &["source", "limit", "cursor"], None, &[(200, JSON, "Breakers")], &[]),
+    needs!(Operator, Reset POST "/api/v1/breakers/{name}/reset", "resetBreaker": "Closes a circuit breaker",
+        &["name"], None, &[(200, JSON, "Done")], &[404]),
+    needs!(Viewer, Prompts GET "/api/v1/prompts", "listPrompts": "Lists the prompts of all servers",
+        &["source", "q", "limit", "cursor"], None, &[(200, JSON, "Prompts")], &[]),
+    needs!(Caller, FillIn POST "/api/v1/prompts/{prompt}", "fillInPrompt": "Fills in a prompt",
+        &["prompt"], Some("PromptRequest"), &[(200, JSON, "PromptResult")], &[404, 408, 413, 415, 502, 503, 504]),
+    needs!(Viewer, Sources GET "/api/v1/sources", "listSources": "Lists the sources of tools",
+        &["q", "limit", "cursor"], None, &[(200, JSON, "Sources")], &[]),
+    needs!(Viewer, Source GET "/api/v1/sources/{id}", "getSource": "Shows one source",
+        &["id"], None, &[(200, JSON, "Source")], &[404]),
+    needs!(Viewer, Events GET "/api/v1/events", "events": "Tells what happens, as it happens",
+        &["source", "kind"], None, &[(200, EVENTS, "EventStream")], &[503]),
+    needs!(Viewer, Metrics GET "/metrics", "metrics": "Counts for Prometheus",
+        &[], None, &[(200, PLAIN, "Text")], &[]),
+    needs!(Viewer, OpenApi GET "/openapi.json", "openApi": "Describes all of this",
+        &[], None, &[(200, JSON, "Anything")], &[]),
+    open!(Docs GET "/docs", "docs": "The same for people", &[(200, "text/html; charset=utf-8", "Text")]),
+    open!(DocsScript GET "/docs/page.js", "docsScript": "What the page for people does",
+        &[(200, "text/javascript; charset=utf-8", "Text")]),
+    open!(DocsStyle GET "/docs/page.css", "docsStyle": "What the page for people looks like",
+        &[(200, "text/css; charset=utf-8", "Text")]),
+];

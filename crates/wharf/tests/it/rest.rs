@@ -1,0 +1,15 @@
+//! The gateway's REST: who may do what, what is listed, switched, repeated and told, and what strangers get.
+
+#![expect(clippy::disallowed_methods, reason = "programs under test are found and started like any other")]
+
+mod attacks;
+mod events;
+mod lists;
+mod once;
+mod roles;
+mod schemathesis;
+mod slow;
+mod switches;
+
+/// A call of the tool that makes a todo.
+const CREATE: &str = "/api/v1/tools/todo:create_todo/call";

@@ -1,0 +1,133 @@
+//! What strangers try at the gateway's address, and what they get: raw requests, in `attacks.txt`. The page
+//! docs/security.md has a table of them; `UPDATE=1` writes it anew.
+
+mod large;
+
+use crate::serve::server::{AfterSending, Server};
+use std::{fs, path::Path};
+
+const ATTACKS: &str = include_str!("attacks.txt");
+
+/// What a client of 2026-07-28 says of itself in each request.
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// Stands for no line: the sender says at the end that nothing more will come.
+const STOP: &str = "STOP";
+
+/// Where the page is, from this crate, and where in it the table is.
+const PAGE: &str = "../../docs/security.md";
+const BEGIN: &str = "<!-- attacks -->\n";
+const END: &str = "<!-- /attacks -->\n";
+
+/// One request of a stranger's.
+struct Attack<'a> {
+    /// Attacks of one kind have one number.
+    row: &'a str,
+    what: &'a str,
+    head: Vec<&'a str>,
+    body: &'a str,
+    status: &'a str,
+    /// What the answer has in it.
+    has: &'a str,
+}
+
+fn attacks() -> Vec<Attack<'static>> {
+    let blocks = ATTACKS.split("\n\n").filter(|it| !it.starts_with('#'));
+    blocks.map(|it| Attack::read(it).unwrap_or_else(|| panic!("cannot be read: {it}"))).collect()
+}
+
+#[test]
+fn every_attack_gets_what_it_is_owed() {
+    let server = Server::start(&[]);
+    let attacks = attacks();
+    let wrong: Vec<String> = attacks.iter().filter_map(|it| it.check(&server)).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n\n{}", wrong.len(), attacks.len(), wrong.join("\n\n"));
+    // Nobody has harmed it, and nobody has made it say what it must not.
+    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+    let log = server.log();
+    assert!(!log.contains(&server.token) && !log.contains('\u{1b}'), "{log}");
+    assert!(!log.lines().any(|it| it.starts_with("red")), "a line was broken: {log}");
+}
+
+impl<'a> Attack<'a> {
+    fn read(block: &'a str) -> Option<Attack<'a>> {
+        let mut lines = block.trim().lines();
+        let (row, what) = lines.next()?.split_once(' ')?;
+        let (status, has) =
+            lines.next_back()?.strip_prefix("=> ").map(|it| it.split_once(' ').unwrap_or((it, "")))?;
+        let (body, head): (Vec<&str>, Vec<&str>) = lines.partition(|it| it.starts_with("body: "));
+        let body = body.first().and_then(|it| it.strip_prefix("body: ")).unwrap_or_default();
+        Some(Attack { row, what, head, body, status, has })
+    }
+
+    /// What is wrong with the answer, if anything is.
+    fn check(&self, server: &Server) -> Option<String> {
+        let then = if self.head.contains(&STOP) { AfterSending::Stop } else { AfterSending::Stay };
+        let answer = server.send(self.request(server).as_bytes(), then);
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase();
+        // What cannot be read as HTTP is refused before we see it.
+        let is_ours = head.contains("x-content-type-options: nosniff");
+        let is_safe =
+            !is_ours || head.contains("x-frame-options: deny") && head.contains("cache-control: no-");
+        let leaks = head.contains("access-control-") || answer.contains(&server.token);
+        let is_right = status == self.status && answer.contains(self.has) && is_safe && !leaks;
+        (!is_right)
+            .then(|| format!("{} {}: expected {} `{}`\n{answer}", self.row, self.what, self.status, self.has))
+    }
+
+    fn request(&self, server: &Server) -> String {
+        let head: String =
+            self.head.iter().filter(|it| **it != STOP).map(|it| self.line(it, server) + "\r\n").collect();
+        let body = self.line(self.body, server);
+        let has_length = ["Content-Length", "Transfer-Encoding"].iter().any(|it| head.contains(it));
+        let length = match body.is_empty() || has_length {
+            true => String::new(),
+            false => format!("Content-Length: {}\r\n", body.len()),
+        };
+        format!("{head}{length}Connection: close\r\n\r\n{body}")
+    }
+
+    /// A line as it is sent.
+    fn line(&self, line: &str, server: &Server) -> String {
+        let line = match line {
+            "LIST" => "GET /api/v1/tools HTTP/1.1",
+            "CALL" => "POST /api/v1/tools/todo:create_todo/call HTTP/1.1",
+            "MCP" => "POST /mcp HTTP/1.1",
+            "HOST" => "Host: ADDRESS",
+            "TOKEN" => "Authorization: Bearer SECRET",
+            "JSON" => "Content-Type: application/json",
+            line => line,
+        };
+        let line =
+            line.replace("ADDRESS", &server.address).replace("SECRET", &server.token).replace("META", META);
+        let line = line.replace("\\0", "\0").replace("\\r", "\r").replace("\\n", "\n");
+        repeated(&line).unwrap_or(line)
+    }
+}
+
+/// A line with `{x*9}` in it, written out.
+fn repeated(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once('{')?;
+    let (inside, after) = rest.split_once('}')?;
+    let (what, times) = inside.split_once('*')?;
+    Some(format!("{before}{}{after}", what.repeat(times.parse().ok()?)))
+}
+
+#[test]
+fn the_page_has_the_same_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = fs::read_to_string(&path).expect("the page");
+    let (before, rest) = page.split_once(BEGIN).expect("where the table begins");
+    let (_, after) = rest.split_once(END).expect("where the table ends");
+    let line = |it: &Attack<'_>| format!("| {} | {} | {} |\n", it.row, it.what, it.status);
+    let table: String = attacks().iter().map(line).collect();
+    let head = "| kind | what is tried | status |\n| --- | --- | --- |\n";
+    let written = format!("{before}{BEGIN}{head}{table}{END}{after}");
+    let update = std::env::var_os("UPDATE").is_some();
+    if update {
+        fs::write(&path, &written).expect("the page can be written");
+    }
+    assert!(page == written || update, "run this with UPDATE=1, and read what changed");
+}

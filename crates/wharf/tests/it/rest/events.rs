@@ -1,0 +1,99 @@
+//! What happens is told as it happens; to so many and no more, and not after the end.
+
+use super::CREATE;
+use crate::serve::server::Server;
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+/// One who listens.
+struct Listener(BufReader<TcpStream>);
+
+impl Listener {
+    fn new(server: &Server, query: &str) -> Listener {
+        let stream = TcpStream::connect(&server.address).expect("somebody listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        let (address, token) = (&server.address, &server.token);
+        let request = format!(
+            "GET /api/v1/events{query} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        let mut listener = Listener(BufReader::new(stream));
+        listener.0.get_mut().write_all(request.as_bytes()).expect("it listens");
+        listener
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.0.read_line(&mut line).expect("a line in time");
+        (read > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// The lines up to the one that begins so, with it.
+    fn until(&mut self, start: &str) -> String {
+        loop {
+            let line = self.line().unwrap_or_else(|| panic!("the stream ended before {start}"));
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+    }
+
+    fn status(&mut self) -> String {
+        self.line().unwrap_or_default()
+    }
+}
+
+#[test]
+fn what_happens_is_told() {
+    let server = Server::start(&[]);
+    let mut all = Listener::new(&server, "");
+    let mut calls = Listener::new(&server, "?kind=call");
+    for listener in [&mut all, &mut calls] {
+        assert_eq!(listener.status(), "HTTP/1.1 200 OK");
+        assert!(listener.until("content-type: ").ends_with("text/event-stream"));
+        listener.until(": alive");
+    }
+    let body = json!({ "arguments": { "title": "secret plans" }, "request_id": "told", "thread_id": "t" });
+    assert_eq!(server.ask("POST", CREATE, Some(&body)).0, 200);
+    let id = calls.until("id: ");
+    assert!(id["id: ".len()..].parse::<u64>().is_ok_and(|it| it > 0), "{id}");
+    assert_eq!(calls.until("event: "), "event: call");
+    let told: Value = serde_json::from_str(&calls.until("data: ")["data: ".len()..]).expect("JSON");
+    assert_eq!((&told["kind"], &told["source"]), (&json!("call"), &json!("todo")), "{told}");
+    assert_eq!((&told["data"]["request_id"], &told["data"]["status"]), (&json!("told"), &json!("success")));
+    assert!(!told.to_string().contains("secret plans"), "{told}");
+
+    assert_eq!(
+        server.ask("PATCH", "/api/v1/tools/todo:delete_todo", Some(&json!({ "enabled": false }))).0,
+        200
+    );
+    all.until("event: call");
+    all.until("event: catalog");
+    // What is told ends with the end.
+    assert_eq!(server.terminate(), Some(0));
+    while all.line().is_some() {}
+}
+
+#[test]
+fn so_many_may_listen_and_no_more() {
+    let server = Server::start(&[]);
+    let mut listeners: Vec<Listener> = (0..256).map(|_| Listener::new(&server, "")).collect();
+    for listener in &mut listeners {
+        assert_eq!(listener.status(), "HTTP/1.1 200 OK");
+    }
+    let mut refused = Listener::new(&server, "");
+    assert_eq!(refused.status(), "HTTP/1.1 503 Service Unavailable");
+    refused.until("retry-after: 5");
+    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+    // Whoever leaves makes room, as soon as it is noticed.
+    drop(listeners);
+    let free = (0..300).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Listener::new(&server, "").status() == "HTTP/1.1 200 OK"
+    });
+    assert!(free, "nobody may listen any more");
+    assert_eq!(server.ask("GET", "/api/v1/events?sort=1", None).0, 400);
+}

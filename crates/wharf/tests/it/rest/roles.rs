@@ -1,0 +1,151 @@
+//! Who may do what: every operation, asked for with every role.
+
+use super::CREATE;
+use crate::serve::server::{Server, wharf};
+use serde_json::json;
+use std::{fs, os::unix::fs::PermissionsExt};
+use tempfile::TempDir;
+
+const TOKENS: &str = r#"
+[tokens.looker]
+role = "viewer"
+value = "${LOOKER}"
+
+[tokens.robot]
+role = "caller"
+value = "${ROBOT}"
+
+[tokens.night-shift]
+role = "operator"
+file = "FOLDER/night-shift"
+"#;
+
+/// A gateway with a token for each role.
+fn server() -> Server {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("night-shift");
+    fs::write(&file, "token-of-the-night-shift\n").expect("a token");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode");
+    let settings = TOKENS.replace("FOLDER", &folder.path().display().to_string());
+    fs::write(folder.path().join("wharf.toml"), settings).expect("settings");
+    let settings = folder.path().join("wharf.toml").display().to_string();
+    Server::start_with(folder, &["--settings", &settings], &[("LOOKER", LOOKER), ("ROBOT", ROBOT)])
+}
+
+const LOOKER: &str = "token-of-the-looker";
+const ROBOT: &str = "token-of-the-robot";
+const NIGHT_SHIFT: &str = "token-of-the-night-shift";
+
+#[test]
+fn each_role_may_do_its_own_and_no_more() {
+    let server = server();
+    let admin = server.token.clone();
+    let body = json!({ "arguments": { "title": "x" } });
+    let off = json!({ "enabled": true });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } } });
+    // What each is answered with, from the least to the most.
+    for (method, path, body, expected) in [
+        ("GET", "/api/v1/tools", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/calls", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/sources", None, [200, 200, 200, 200]),
+        ("GET", "/metrics", None, [200, 200, 200, 200]),
+        ("GET", "/openapi.json", None, [200, 200, 200, 200]),
+        ("POST", CREATE, Some(&body), [403, 200, 200, 200]),
+        ("POST", "/mcp", Some(&hello), [403, 200, 200, 200]),
+        ("GET", "/ws", None, [403, 426, 426, 426]),
+        ("POST", "/api/v1/prompts/nope", Some(&json!({})), [403, 404, 404, 404]),
+        ("POST", "/api/v1/breakers/todo/reset", None, [403, 403, 200, 200]),
+        ("POST", "/api/v1/connections/todo/restart", None, [403, 403, 200, 200]),
+        ("PATCH", "/api/v1/tools/todo:create_todo", Some(&off), [403, 403, 200, 200]),
+        ("POST", "/api/v1/sources", Some(&json!({})), [405, 405, 405, 405]),
+        ("DELETE", "/api/v1/calls/x", None, [405, 405, 405, 405]),
+    ] {
+        for (token, expected) in [LOOKER, ROBOT, NIGHT_SHIFT, &admin].into_iter().zip(expected) {
+            let token = format!("Authorization: Bearer {token}");
+            let headers: &[&str] = &[&token, "Content-Type: application/json", "Accept: application/json"];
+            let (status, answer) = server.ask_with(method, path, headers, body);
+            assert_eq!(status, expected, "{method} {path} with {token}: {answer}");
+            if status == 403 {
+                let hint = answer["hint"].as_str().unwrap_or_default();
+                assert!(hint.contains("has the role") && answer["detail"].as_str().is_some(), "{answer}");
+            }
+        }
+    }
+    let log = server.log();
+    assert!(![LOOKER, ROBOT, NIGHT_SHIFT, &admin].iter().any(|it| log.contains(*it)), "{log}");
+}
+
+/// A session of MCP is its opener's; to others it does not exist.
+#[test]
+fn a_session_is_its_openers() {
+    let server = server();
+    let ask = |method: &str, token: &str, session: &str, body: Option<&serde_json::Value>| {
+        let (token, session) =
+            (format!("Authorization: Bearer {token}"), format!("Mcp-Session-Id: {session}"));
+        let headers: &[&str] =
+            &[&token, &session, "Content-Type: application/json", "Accept: application/json"];
+        server.raw(method, "/mcp", headers, body)
+    };
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } } });
+    let opened = ask("POST", ROBOT, "", Some(&hello));
+    let session =
+        opened.lines().find_map(|it| it.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    let status = |answer: String| answer.split(' ').nth(1).unwrap_or_default().to_owned();
+    assert_eq!(status(ask("POST", NIGHT_SHIFT, &session, Some(&list))), "404");
+    assert_eq!(status(ask("GET", NIGHT_SHIFT, &session, None)), "404");
+    assert_eq!(status(ask("DELETE", NIGHT_SHIFT, &session, None)), "404");
+    assert_eq!(status(ask("POST", ROBOT, &session, Some(&list))), "200");
+    assert_eq!(status(ask("DELETE", ROBOT, &session, None)), "204");
+}
+
+/// A token that is no secret is refused before anybody can come in.
+#[test]
+fn a_token_that_is_no_secret_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("open");
+    fs::write(&file, "token-that-all-can-read").expect("a token");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("a mode");
+    let missing = "role = \"viewer\"\nvalue = \"${NOT_SET_ANYWHERE}\"".to_owned();
+    for (token, expected) in [
+        (missing, "the token `one` is not in `NOT_SET_ANYWHERE`"),
+        (format!("role = \"viewer\"\nfile = \"{}\"", file.display()), "can be read by others"),
+    ] {
+        let settings = folder.path().join("wharf.toml");
+        fs::write(&settings, format!("[tokens.one]\n{token}\n")).expect("settings");
+        let refused = wharf(&folder)
+            .args(["serve", "--listen", "127.0.0.1:0", "--settings"])
+            .arg(&settings)
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+/// The names and pages that the operator allows, and no others.
+#[test]
+fn the_operator_names_hosts_and_origins() {
+    let folder = TempDir::new().expect("a folder");
+    let settings = folder.path().join("wharf.toml");
+    let text = "[server]\nhosts = [\"wharf.example\"]\norigins = [\"https://app.example\"]\n";
+    fs::write(&settings, text).expect("settings");
+    let server = Server::start_in(folder, &["--settings", &settings.display().to_string()]);
+    for (host, origin, expected) in [
+        ("wharf.example", None, 200),
+        ("wharf.example:7373", Some("https://app.example"), 200),
+        ("wharf.example", Some("https://wharf.example"), 200),
+        ("localhost", None, 200),
+        ("other.example", None, 403),
+        ("wharf.example", Some("http://app.example"), 403),
+        ("wharf.example", Some("https://app.example.evil"), 403),
+    ] {
+        let host = format!("Host: {host}");
+        let origin = origin.map(|it| format!("Origin: {it}"));
+        let headers: Vec<&str> = [Some(host.as_str()), origin.as_deref()].into_iter().flatten().collect();
+        assert_eq!(server.ask_with("GET", "/health", &headers, None).0, expected, "{headers:?}");
+    }
+}

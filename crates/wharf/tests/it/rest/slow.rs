@@ -1,0 +1,90 @@
+//! Clients that take their time: none of them keeps others waiting, or us for ever.
+
+use super::CREATE;
+use crate::serve::server::Server;
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+/// How long somebody who says nothing may stay.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(&server.address).expect("somebody listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    stream
+}
+
+/// What is said until the connection is closed, and when that was.
+fn to_the_end(mut stream: TcpStream) -> (String, Instant) {
+    let mut said = Vec::new();
+    let mut piece = [0; 1_024];
+    while let Ok(read @ 1..) = stream.read(&mut piece) {
+        said.extend_from_slice(&piece[..read]);
+    }
+    (String::from_utf8_lossy(&said).into_owned(), Instant::now())
+}
+
+/// Sends a byte now and then, until nobody takes it any more.
+fn drip(mut stream: TcpStream) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        for _ in 0..120 {
+            std::thread::sleep(Duration::from_millis(500));
+            if stream.write_all(b"x").is_err() {
+                return;
+            }
+        }
+    })
+}
+
+#[test]
+fn whoever_is_too_slow_is_sent_away() {
+    let server = Server::start(&[]);
+    let (address, token) = (&server.address, &server.token);
+    let begun = Instant::now();
+    let silent = connect(&server);
+    let headers = connect(&server);
+    write!(&headers, "GET /health HTTP/1.1\r\nHost: {address}\r\nX-Slow: ").expect("it listens");
+    let drips = drip(headers.try_clone().expect("a second end"));
+    let bodies = [CREATE, "/mcp"].map(|path| {
+        let stream = connect(&server);
+        write!(
+            &stream,
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{"
+        )
+        .expect("it listens");
+        stream
+    });
+    for body in bodies {
+        let (said, end) = to_the_end(body);
+        assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+        assert!(end - begun < PATIENCE, "after {:?}", end - begun);
+    }
+    for stream in [silent, headers] {
+        let (said, end) = to_the_end(stream);
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 408 "), "{said}");
+        assert!(end - begun < PATIENCE, "after {:?}", end - begun);
+    }
+    drips.join().expect("it was sent away");
+}
+
+/// Two thousand who say nothing do not keep one waiting who does.
+#[test]
+fn the_silent_keep_nobody_waiting() {
+    let server = Server::start(&[]);
+    let idle: Vec<TcpStream> = (0..2_000).map(|_| connect(&server)).collect();
+    let mut times: Vec<Duration> = (0..20)
+        .map(|_| {
+            let begun = Instant::now();
+            assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+            begun.elapsed()
+        })
+        .collect();
+    times.sort();
+    // The machine may be busy with other tests; the idle ones must not matter.
+    assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
+    drop(idle);
+}

@@ -1,0 +1,158 @@
+//! A gateway of its own for each test, and requests as raw as a stranger would send them.
+
+use serde_json::Value;
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpStream},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// A running gateway; ended when it is dropped.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) token: String,
+    pub(crate) folder: TempDir,
+}
+
+/// What a sender does when all is said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterSending {
+    /// It stays to hear the answer.
+    Stay,
+    /// It says that nothing more will come.
+    Stop,
+}
+
+impl Server {
+    /// Started in an empty folder, on a port that it chooses.
+    pub(crate) fn start(args: &[&str]) -> Server {
+        Server::start_in(TempDir::new().expect("a folder"), args)
+    }
+
+    pub(crate) fn start_in(folder: TempDir, args: &[&str]) -> Server {
+        Server::start_with(folder, args, &[])
+    }
+
+    pub(crate) fn start_with(folder: TempDir, args: &[&str], variables: &[(&str, &str)]) -> Server {
+        let mut child = wharf(&folder)
+            .envs(variables.iter().copied())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.path().join("log")).expect("a log"))
+            .spawn()
+            .expect("the program starts");
+        let mut said = BufReader::new(child.stdout.take().expect("its stdout"));
+        let mut lines = || {
+            let mut line = String::new();
+            said.read_line(&mut line).expect("a line");
+            line
+        };
+        let (rest, mcp) = (lines(), lines());
+        let address = mcp.trim().strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp"));
+        let address = address.unwrap_or_else(|| panic!("no address in {rest:?} {mcp:?}")).to_owned();
+        let token = fs::read_to_string(folder.path().join("home/token")).unwrap_or_default();
+        Server { child, address, token, folder }
+    }
+
+    /// One request with the token, as raw as a stranger would send it: the status and the body.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let token = format!("Authorization: Bearer {}", self.token);
+        self.ask_with(method, path, &[&token, "Content-Type: application/json"], body)
+    }
+
+    pub(crate) fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: Option<&Value>,
+    ) -> (u16, Value) {
+        let answer = self.raw(method, path, headers, body);
+        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    /// What is at a path, with the token, as text.
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.raw("GET", path, &[&format!("Authorization: Bearer {}", self.token)], None)
+    }
+
+    pub(crate) fn raw(&self, method: &str, path: &str, headers: &[&str], body: Option<&Value>) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let host = if headers.iter().any(|it| it.starts_with("Host:")) {
+            String::new()
+        } else {
+            format!("Host: {}\r\n", self.address)
+        };
+        let headers: String = headers.iter().map(|it| format!("{it}\r\n")).collect();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{host}{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
+    /// Bytes as they are, and all that comes back before the connection ends, or for as long as anybody would wait.
+    pub(crate) fn send(&self, bytes: &[u8], then: AfterSending) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        let mut writer = stream.try_clone().expect("a second end");
+        let bytes = bytes.to_vec();
+        // A server that has heard enough answers before it has heard all.
+        let writing = std::thread::spawn(move || {
+            let _ = writer.write_all(&bytes);
+            if then == AfterSending::Stop {
+                let _ = writer.shutdown(Shutdown::Write);
+            }
+        });
+        let mut answer = Vec::new();
+        let mut piece = [0; 4_096];
+        while let Ok(read @ 1..) = stream.read(&mut piece) {
+            answer.extend_from_slice(&piece[..read]);
+        }
+        writing.join().expect("it was written, or refused");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// What the program has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).expect("a log")
+    }
+
+    /// What is left of a server that was killed.
+    pub(crate) fn into_folder(mut self) -> TempDir {
+        let _ = self.child.wait();
+        let empty = TempDir::new().expect("a folder");
+        std::mem::replace(&mut self.folder, empty)
+    }
+
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        let pid = self.child.id().cast_signed();
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn wharf(folder: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+    command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
+    command
+}
