@@ -68,11 +68,15 @@ async fn kill_often(engine: &str, database: &str, times: usize) {
 async fn live_and_die(gateway: Gateway, kill: usize, life: Duration) -> Acknowledged {
     let (callers, mut answered) = callers::begin(&gateway, kill);
     let doors = if kill.is_multiple_of(2) { Door::ALL.len() } else { 1 };
-    let answers = tokio::time::timeout(PATIENCE, answered.wait_for(|it| it.len() >= doors));
-    answers.await.expect("answers in time").expect("answers");
+    let answers = async { answered.wait_for(|it| it.len() >= doors).await.is_ok() };
+    if !tokio::time::timeout(PATIENCE, answers).await.unwrap_or(false) {
+        gateway.kill().await;
+        let (_, reasons) = callers.finish().await;
+        panic!("kill {kill}: not every door answers: {reasons:#?}");
+    }
     tokio::time::sleep(life).await;
     gateway.kill().await;
-    callers.finish().await
+    callers.finish().await.0
 }
 
 /// Fails unless each of these calls is in the journal, by the door that it came in by.

@@ -30,7 +30,10 @@ pub(super) enum Door {
     WebSocket,
 }
 
-pub(super) struct Callers(JoinSet<Acknowledged>);
+pub(super) struct Callers(JoinSet<Ended>);
+
+/// What a caller was told, and why it stopped.
+pub(super) type Ended = (Acknowledged, String);
 
 /// The doors at which somebody has been answered.
 pub(super) type Answered = watch::Receiver<BTreeSet<Door>>;
@@ -62,56 +65,58 @@ pub(super) fn begin(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
 }
 
 impl Callers {
-    /// What everybody was told, once nobody is told anything any more.
-    pub(super) async fn finish(self) -> Acknowledged {
+    /// What everybody was told, once nobody is told anything any more, and why they stopped.
+    pub(super) async fn finish(self) -> (Acknowledged, Vec<String>) {
         let all = timeout(PATIENCE, self.0.join_all()).await.expect("nobody is kept waiting");
-        all.into_iter().flatten().collect()
+        let (acknowledged, reasons): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        (acknowledged.into_iter().flatten().collect(), reasons)
     }
 }
 
-async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSet<Door>>) -> Acknowledged {
+async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSet<Door>>) -> Ended {
     let mut answered = Acknowledged::new();
     let connected = match door {
         Door::Rest => None,
         _ => match connect(door, address).await {
-            Some(connected) => Some(connected),
-            // It was too late to come in.
-            None => return answered,
+            Ok(connected) => Some(connected),
+            Err(failure) => return (answered, format!("{name} could not come in: {failure}")),
         },
     };
-    for number in 0.. {
-        let title = format!("{name}-{number}");
+    let mut numbers = 0..;
+    let reason = loop {
+        let title = format!("{name}-{}", numbers.next().unwrap_or_default());
         let done = match &connected {
             None => over_rest(address, &title).await,
             Some(connected) => over_mcp(&connected.session, &title).await,
         };
-        if done.is_none() {
-            break;
+        if let Err(reason) = done {
+            break format!("{title}: {reason}");
         }
         answered.insert(title, door);
         tell.send_if_modified(|doors| doors.insert(door));
-    }
+    };
     if let Some(Connected { session, task, .. }) = connected {
         drop(session);
         task.join().await;
     }
-    answered
+    (answered, reason)
 }
 
-async fn over_rest(address: &str, title: &str) -> Option<()> {
+async fn over_rest(address: &str, title: &str) -> Result<(), String> {
     let body = json!({ "arguments": { "title": title }, "request_id": title }).to_string();
     let answer = ask(address, "POST", "/api/v1/tools/todo:create_todo/call", &body).await?;
-    (answer["success"] == true).then_some(())
+    if answer["success"] == true { Ok(()) } else { Err(answer.to_string()) }
 }
 
-async fn over_mcp(session: &Session, title: &str) -> Option<()> {
+async fn over_mcp(session: &Session, title: &str) -> Result<(), String> {
     let arguments = Raw::from(json!({ "title": title }));
     let request = Request::call_tool("todo__create_todo", Some(&arguments));
-    let answer: Value = session.request(request).await.ok()?.decode().ok()?;
-    (answer["structuredContent"]["title"] == title).then_some(())
+    let answer = session.request(request).await.map_err(|it| it.to_string())?;
+    let answer: Value = answer.decode().map_err(|it| format!("{it:?}"))?;
+    if answer["structuredContent"]["title"] == title { Ok(()) } else { Err(answer.to_string()) }
 }
 
-async fn connect(door: Door, address: &str) -> Option<Connected> {
+async fn connect(door: Door, address: &str) -> Result<Connected, String> {
     let token = format!("Bearer {TOKEN}").parse().expect("a header");
     let url = |rest: &str| rest.parse().expect("a URL");
     let opener: Box<dyn Opener> = match door {
@@ -130,5 +135,5 @@ async fn connect(door: Door, address: &str) -> Option<Connected> {
     let era = if door == Door::Modern { Era::Modern } else { Era::Legacy };
     let client = ClientInfo { name: "a caller".into(), version: "1".into() };
     let options = Options { era: EraHint::Only(era), ..Options::new(client) };
-    Session::connect(&*opener, &options).await.ok()
+    Session::connect(&*opener, &options).await.map_err(|it| it.to_string())
 }

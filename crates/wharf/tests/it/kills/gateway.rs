@@ -75,20 +75,25 @@ impl Pages<'_> {
 }
 
 /// One request: the document that it is answered with, if it is answered well and to the end.
-pub(super) async fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
+pub(super) async fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     let exchange = async {
-        let mut stream = TcpStream::connect(address).await.ok()?;
-        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(request.as_bytes()).await?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        let body = serde_json::from_str(body).ok()?;
-        head.starts_with("HTTP/1.1 200").then_some(body)
+        stream.read_to_string(&mut answer).await?;
+        Ok::<String, std::io::Error>(answer)
     };
-    timeout(PATIENCE, exchange).await.expect("nobody is kept waiting")
+    let answer = timeout(PATIENCE, exchange).await.expect("nobody is kept waiting");
+    let answer = answer.map_err(|it| it.to_string())?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200") => {
+            serde_json::from_str(body).map_err(|it| it.to_string())
+        }
+        _ => Err(format!("answered with {answer:?}")),
+    }
 }
