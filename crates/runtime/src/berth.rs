@@ -1,7 +1,7 @@
 //! Where a source lies while the runtime runs: its keeper, its gate, its board.
 
 use crate::{
-    Fault, FaultKind, Redactor,
+    Fault, FaultKind, Redactor, Trace,
     board::Board,
     breaker::{Breaker, Gate, GateState, Permit, Verdict},
     call::{Call, Caller, Deadline, OnProgress},
@@ -209,6 +209,11 @@ impl Berth {
             Some(caller) => self.upstream.on_behalf(request, caller),
             None => request,
         };
+        let request = match ask.trace {
+            // The caller's own span is that of another request: ours is part of it.
+            Some(trace) => request.traced(&trace.traceparent(), trace.state.as_deref()),
+            None => request,
+        };
         session.request(request).await.and_then(object).map_err(|failure| self.fault(&failure))
     }
 
@@ -265,6 +270,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) on_progress: Option<Arc<Mutex<OnProgress>>>,
     /// Who it is asked for.
     pub(crate) caller: Option<&'a Caller>,
+    /// The span that it is.
+    pub(crate) trace: Option<&'a Trace>,
 }
 
 /// What can be asked.
@@ -281,14 +288,15 @@ pub(crate) enum Method<'a> {
 
 impl<'a> Ask<'a> {
     pub(crate) fn new(method: Method<'a>) -> Ask<'a> {
-        Ask { method, by: Deadline::default(), tool: None, on_progress: None, caller: None }
+        Ask { method, by: Deadline::default(), tool: None, on_progress: None, caller: None, trace: None }
     }
 
     /// A call of this tool.
     pub(crate) fn tool(tool: &'a ToolEntry, call: &'a mut Call, by: Deadline) -> Ask<'a> {
         let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
         let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
-        Ask { method, by, tool: Some(tool), on_progress, caller: call.caller.as_ref() }
+        let (caller, trace) = (call.caller.as_ref(), call.trace.as_ref());
+        Ask { method, by, tool: Some(tool), on_progress, caller, trace }
     }
 
     /// The same, for somebody.

@@ -3,7 +3,7 @@
 mod caller;
 mod deadline;
 
-use crate::{Fault, FaultKind, Redactor, cut};
+use crate::{Fault, FaultKind, Redactor, Trace, cut};
 pub use caller::{Caller, WantedLogs};
 pub(crate) use deadline::Deadline;
 use std::{
@@ -37,6 +37,8 @@ pub struct Call {
     pub on_progress: Option<OnProgress>,
     /// Who it is made for, if that is somebody who has a say in it.
     pub caller: Option<Caller>,
+    /// The span that it is, which the server is told of.
+    pub trace: Option<Trace>,
 }
 
 /// What came of a call. A tool that answers "no" has worked; it is not a failure.
@@ -73,6 +75,8 @@ pub struct CallRecord {
     pub outcome: Outcome,
     /// Why the arguments were not checked against the tool's schema, if they were not.
     pub unchecked: Option<&'static str>,
+    /// The span that it was.
+    pub trace: Option<Trace>,
     pub(crate) limit: Option<usize>,
     pub(crate) redactor: Arc<Redactor>,
 }

@@ -42,7 +42,9 @@ pub use grants::Grants;
 pub use place::{Lines, Place};
 pub use plan::*;
 pub use schema::schema;
-pub use settings::{NamedToken, Role, ServerSettings, Settings, TokenPlace, load_settings};
+pub use settings::{
+    NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, load_settings,
+};
 
 /// An agent file longer than this is refused unread.
 pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;

@@ -27,6 +27,7 @@ mod stale;
 pub mod stamp;
 mod standing;
 mod text;
+pub mod trace;
 mod tuning;
 pub mod upstream;
 
@@ -42,5 +43,6 @@ pub use redact::Redactor;
 pub use runtime::{Applied, Handle, Runtime};
 pub use standing::{ConnectionState, Health, SessionState, Standing, Turn};
 pub use text::Text;
+pub use trace::Trace;
 pub use tuning::Tuning;
 pub use upstream::{Ground, Live, Upstream};

@@ -8,6 +8,7 @@ use crate::{
     output::Output,
     progress::Progress,
     surroundings::Surroundings,
+    telemetry::{self, Exporter, Telemetry},
     terminal::Terminal,
     todo::builtin::InProcess,
 };
@@ -36,6 +37,7 @@ pub(crate) struct Dock {
     tuning: Tuning,
     database: Option<Location>,
     server: ServerSettings,
+    telemetry: Result<Option<telemetry::Config>, String>,
 }
 
 /// The servers that a command works with, connected or not.
@@ -129,7 +131,8 @@ fn run_loaded(
         idle_stop: settings.idle_stop,
         ..Tuning::default()
     };
-    let dock = Dock { output, plan, ground, tuning, database, server: settings.server };
+    let (server, telemetry) = (settings.server, around.telemetry(&settings.telemetry));
+    let dock = Dock { output, plan, ground, tuning, database, server, telemetry };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -145,6 +148,15 @@ impl Dock {
     /// Who may come in, where others are served.
     pub(crate) fn server(&self) -> &ServerSettings {
         &self.server
+    }
+
+    /// What writes traces down, and what sends them, if they are wanted. A server serves without them too.
+    pub(crate) fn telemetry(&self) -> (Telemetry, Option<Exporter>) {
+        let config = self.telemetry.clone().unwrap_or_else(|trouble| {
+            tracing::warn!(target: "wharf::telemetry", "traces are not sent: {trouble}");
+            None
+        });
+        Telemetry::new(config)
     }
 
     pub(crate) fn sources(&self) -> &[Source] {

@@ -12,7 +12,10 @@ mod parked;
 mod questions;
 mod reports;
 
-use crate::journal::Journal;
+use crate::{
+    journal::Journal,
+    telemetry::{self, Telemetry},
+};
 use errand::{Errand, Kind, Principal};
 use error::rpc_error;
 use lists::Lists;
@@ -48,12 +51,19 @@ pub(crate) struct Gateway {
     lists: Arc<Lists>,
     /// Calls that wait for their client's answer.
     yard: Arc<Yard>,
+    telemetry: Telemetry,
 }
 
 impl Gateway {
     /// Over what this handle reaches.
     pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
-        Gateway { handle, journal, lists: Arc::default(), yard: Arc::default() }
+        let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
+        Gateway { handle, journal, lists: Arc::default(), yard: Arc::default(), telemetry }
+    }
+
+    /// With traces, for one that has no journal.
+    pub(crate) fn traced(self, telemetry: Telemetry) -> Gateway {
+        Gateway { telemetry, ..self }
     }
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
@@ -104,8 +114,8 @@ impl Gateway {
         let Errand { kind, name, arguments, .. } = errand;
         match kind {
             Kind::Tool => {
-                let caller = Some(caller);
-                self.call(Call { tool: name, arguments, on_progress, caller, ..Call::default() }).await
+                let (caller, trace) = (Some(caller), telemetry::call());
+                self.call(Call { tool: name, arguments, on_progress, caller, trace, ..Call::default() }).await
             }
             Kind::Prompt => {
                 let filled_in = self.handle.prompt_for(&caller, &name, arguments.as_ref());
@@ -195,7 +205,12 @@ impl Handler for Gateway {
     }
 
     fn handle(&self, request: Incoming, client: Client) -> Serving {
-        Box::pin(self.clone().answer(request, client))
+        let visit = self.telemetry.over_mcp(&request, &client);
+        let (answer, handle) = (self.clone().answer(request, client), self.handle.clone());
+        match visit {
+            Some(visit) => Box::pin(visit.mcp(answer, move |name| knows(&handle.catalog(), name))),
+            None => Box::pin(answer),
+        }
     }
 
     fn watch(&self, uri: &str) -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> {
@@ -205,6 +220,10 @@ impl Handler for Gateway {
     fn tool(&self, name: &str) -> Option<Tool> {
         self.handle.catalog().tool(name).and_then(|it| it.tool.clone())
     }
+}
+
+fn knows(catalog: &Catalog, name: &str) -> bool {
+    catalog.tool(name).is_some() || catalog.prompt(name).is_some()
 }
 
 fn text(params: &Raw, key: &str) -> Result<String, RpcError> {

@@ -3,7 +3,7 @@
 //! Calls that end at about the same time share one write and one sync of the disk, so the journal costs a caller a
 //! moment and the machine little. A call whose caller left is written down too.
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, telemetry::Telemetry};
 use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -31,6 +31,7 @@ pub(crate) struct Journal {
     entries: mpsc::Sender<Entry>,
     store: Store,
     metrics: Arc<Metrics>,
+    telemetry: Telemetry,
 }
 
 #[derive(Debug)]
@@ -44,7 +45,18 @@ impl Journal {
     /// A journal in this database, and the task that writes it: it ends when the journal is dropped.
     pub(crate) fn new(store: Store) -> (Journal, impl Future<Output = ()> + Send + 'static) {
         let (entries, written) = mpsc::channel(QUEUE);
-        (Journal { entries, store: store.clone(), metrics: Arc::default() }, write(store, written))
+        let (metrics, telemetry) = (Arc::default(), Telemetry::default());
+        (Journal { entries, store: store.clone(), metrics, telemetry }, write(store, written))
+    }
+
+    /// With traces.
+    pub(crate) fn traced(self, telemetry: Telemetry) -> Journal {
+        Journal { telemetry, ..self }
+    }
+
+    /// Where spans are handed in.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     /// Where calls are looked up.
@@ -60,6 +72,7 @@ impl Journal {
     /// Writes a call down, and comes back when it is safe.
     pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) {
         self.metrics.count(record);
+        self.telemetry.called(record);
         let (written, safe) = oneshot::channel();
         let entry = Entry { row: row(record, door), written: Some(written) };
         if self.entries.send(entry).await.is_ok() {
@@ -74,6 +87,7 @@ impl Journal {
             if let Happening::Called(record) = event.what
                 && is_abandoned(&record)
             {
+                self.telemetry.called(&record);
                 let entry = Entry { row: row(&record, "gone"), written: None };
                 let _ = self.entries.send(entry).await;
             }

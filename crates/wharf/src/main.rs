@@ -20,6 +20,7 @@ mod progress;
 mod reload;
 mod remembered;
 mod surroundings;
+mod telemetry;
 mod terminal;
 mod todo;
 

@@ -4,14 +4,15 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
-use crate::{commands::Token, remembered::Remembered};
+use crate::{commands::Token, remembered::Remembered, telemetry};
 use std::{
     collections::BTreeMap,
     env, io,
     path::{Path, PathBuf},
 };
 use wharf_runtime::config::{
-    Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, load_settings, read_regular,
+    Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, TelemetrySettings, load_settings,
+    read_regular,
 };
 use wharf_runtime::upstream::find_program;
 use wharf_store::Location;
@@ -106,6 +107,14 @@ impl Surroundings {
     pub(crate) fn token(&self) -> Option<Token> {
         let set = self.variables.get("WHARF_TOKEN").filter(|it| !it.is_empty()).cloned().map(Token::Set);
         set.or_else(|| self.state().map(|it| Token::File(it.join("token"))))
+    }
+
+    /// Where traces go, if they go anywhere.
+    pub(crate) fn telemetry(
+        &self,
+        settings: &TelemetrySettings,
+    ) -> Result<Option<telemetry::Config>, String> {
+        telemetry::Config::of(settings, |name| self.variables.get(name).cloned())
     }
 
     /// Where the last good list of an agent file's tools is kept.

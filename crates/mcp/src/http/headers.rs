@@ -1,6 +1,6 @@
 //! The headers of one POST.
 
-use crate::{Outbound, Routing};
+use crate::{Outbound, Raw, Routing, session::MetaKey};
 use ::http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
@@ -26,7 +26,9 @@ pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<Hea
     headers.insert(CONTENT_TYPE, JSON);
     session.into_iter().for_each(|session| drop(headers.insert(SESSION, session)));
     let (method, routing) = match message {
-        Outbound::Request { method, routing, .. } | Outbound::Notification { method, routing, .. } => {
+        Outbound::Request { method, routing, params, .. }
+        | Outbound::Notification { method, routing, params } => {
+            params.iter().for_each(|params| trace(&mut headers, params));
             (Some(&**method), routing)
         }
         Outbound::Answer { routing, .. } => (None, routing),
@@ -34,6 +36,20 @@ pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<Hea
     };
     route(&mut headers, method, routing);
     headers
+}
+
+/// What is on the way sees the trace as well. A search for the bytes is cheaper than a look at every member.
+fn trace(headers: &mut HeaderMap, params: &Raw) {
+    if memchr::memmem::find(params.as_bytes(), b"\"traceparent\"").is_none() {
+        return;
+    }
+    let meta = params.member("_meta");
+    for name in [MetaKey::TRACE_PARENT, MetaKey::TRACE_STATE] {
+        let value: Option<String> = meta.as_ref().and_then(|it| it.member(name)?.decode().ok());
+        if let Some(value) = value.and_then(|it| HeaderValue::try_from(it).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
 }
 
 fn route(headers: &mut HeaderMap, method: Option<&str>, routing: &Routing) {

@@ -41,6 +41,7 @@ pub struct Client {
     meta: Option<Raw>,
     progress_token: Option<Raw>,
     log_level: Option<LogLevel>,
+    id: Raw,
 }
 
 /// What lasts from one request of a client to the next.
@@ -129,6 +130,7 @@ impl Client {
         peer: Arc<Peer>,
         out: mpsc::Sender<Outbound>,
         meta: Option<&Raw>,
+        id: Raw,
     ) -> Client {
         let asked: Option<String> = meta.and_then(|meta| meta.member(MetaKey::LOG_LEVEL)?.decode().ok());
         let log_level = match terms.era {
@@ -136,7 +138,12 @@ impl Client {
             Era::Modern => asked.and_then(|name| LogLevel::named(&name)),
         };
         let progress_token = meta.and_then(|meta| meta.member("progressToken"));
-        Client { terms, peer, out, meta: meta.cloned(), progress_token, log_level }
+        Client { terms, peer, out, meta: meta.cloned(), progress_token, log_level, id }
+    }
+
+    /// What the client calls the request: a number or a string.
+    pub fn request_id(&self) -> &Raw {
+        &self.id
     }
 
     /// What the request says about itself and whoever made it.

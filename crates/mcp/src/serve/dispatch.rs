@@ -50,7 +50,7 @@ pub(super) async fn answer<H: Handler>(
         (None, None) => return Err(invalid(&format!("`_meta` has no `{}`", MetaKey::VERSION))),
     };
     let method = request.method.clone();
-    let client = Client::new(terms.clone(), peer.clone(), out.clone(), meta.as_ref());
+    let client = Client::new(terms.clone(), peer.clone(), out.clone(), meta.as_ref(), id.clone());
     match terms.era {
         Era::Legacy => answer_legacy(&service, request, client, &peer).await,
         Era::Modern if method == "subscriptions/listen" => listen::run(&service, &request, id, out).await,

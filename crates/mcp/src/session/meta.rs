@@ -22,6 +22,10 @@ impl MetaKey {
     pub const SERVER: &'static str = "io.modelcontextprotocol/serverInfo";
     /// Which log lines the asker wants.
     pub const LOG_LEVEL: &'static str = "io.modelcontextprotocol/logLevel";
+    /// The span that a request is part of, as in the header of that name.
+    pub const TRACE_PARENT: &'static str = "traceparent";
+    /// What the systems of a trace say to each other.
+    pub const TRACE_STATE: &'static str = "tracestate";
 }
 
 /// Who we say we are.

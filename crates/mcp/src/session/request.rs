@@ -3,7 +3,7 @@
 use super::{
     ears::{OnLog, OnProgress, Progress},
     host::Host,
-    meta,
+    meta::{self, MetaKey},
 };
 use crate::{Raw, model::LogLevel};
 use std::{borrow::Cow, sync::Arc, time::Duration};
@@ -130,6 +130,18 @@ impl Request {
     pub fn meta(mut self, meta: Raw) -> Request {
         self.meta = Some(meta);
         self
+    }
+
+    /// As part of this trace: `traceparent` and `tracestate` in `_meta`, in place of what anybody else says there.
+    #[must_use]
+    pub fn traced(self, traceparent: &str, tracestate: Option<&str>) -> Request {
+        let own = || self.params.as_ref().and_then(|it| it.member("_meta"));
+        let given = self.meta.clone().or_else(own).unwrap_or_else(Raw::empty_object);
+        let mut meta = meta::replace(&given, MetaKey::TRACE_PARENT, &meta::string(traceparent));
+        if let Some(state) = tracestate {
+            meta = meta::replace(&meta, MetaKey::TRACE_STATE, &meta::string(state));
+        }
+        self.meta(meta)
     }
 
     /// With its log lines of at least this level told; lesser ones may be told too. A level that was asked for is asked

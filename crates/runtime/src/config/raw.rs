@@ -93,6 +93,14 @@ raw! {
     /// wharf.toml.
     RawSettings, "the settings" {
         grants = "grants", breaker = "breaker", calls = "calls", server = "server", tokens = "tokens",
+        telemetry = "telemetry",
+    }
+}
+
+raw! {
+    /// `[telemetry]` of wharf.toml.
+    RawTelemetry, "[telemetry]" {
+        endpoint = "endpoint", headers = "headers", service_name = "service_name", sample_ratio = "sample_ratio",
     }
 }
 

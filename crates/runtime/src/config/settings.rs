@@ -1,6 +1,7 @@
 //! The operator's own file, wharf.toml: what this machine allows, whoever wrote the agent file.
 
 mod server;
+mod telemetry;
 
 use super::{
     decode,
@@ -17,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+pub use telemetry::TelemetrySettings;
 
 /// The settings of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +33,8 @@ pub struct Settings {
     pub idle_stop: Option<Duration>,
     /// Who may come in at the gateway.
     pub server: ServerSettings,
+    /// Where traces go.
+    pub telemetry: TelemetrySettings,
 }
 
 /// Reads wharf.toml. Either there are settings or there are errors.
@@ -41,15 +45,17 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     };
     let source = diagnostics.source().to_owned();
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
-        let RawSettings { grants, breaker, calls, server, tokens } =
+        let RawSettings { grants, breaker, calls, server, tokens, telemetry } =
             RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
         let breaker =
             breaker.map_or(Some(BreakerPolicy::default()), |it| self::breaker(it, &mut diagnostics));
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
         let server = server::server(server, tokens, &mut diagnostics);
+        let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
         let (repeatable, idle_stop) = calls?;
-        Some(Settings { grants: grants?, breaker: breaker?, repeatable, idle_stop, server: server? })
+        let (grants, breaker, server, telemetry) = (grants?, breaker?, server?, telemetry?);
+        Some(Settings { grants, breaker, repeatable, idle_stop, server, telemetry })
     });
     diagnostics.settle();
     (settings.filter(|_| !diagnostics.has_errors()), diagnostics)

@@ -38,6 +38,7 @@ impl Draft {
             took: std::time::Duration::ZERO,
             outcome: Outcome::Failed(Arc::new(abandoned())),
             unchecked: None,
+            trace: call.trace.clone(),
             limit: None,
             redactor: Arc::new(Redactor::default()),
         };

@@ -32,6 +32,7 @@ fn record(outcome: Outcome) -> CallRecord {
         took: Duration::from_millis(345),
         outcome,
         unchecked: None,
+        trace: None,
         limit: None,
         redactor: Arc::new(Redactor::default()),
     }

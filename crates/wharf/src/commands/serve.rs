@@ -56,8 +56,11 @@ pub(super) async fn run(
             return Exit::Unavailable;
         }
     };
+    let (telemetry, exporter) = dock.telemetry();
     let (journal, writing) = Journal::new(store.clone());
+    let journal = journal.traced(telemetry);
     let runtime = dock.start();
+    let exporting = exporter.map(|it| it.run(runtime.handle()));
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
@@ -77,8 +80,13 @@ pub(super) async fn run(
         runtime.shutdown(GRACE).await;
         exit
     };
-    // The journal is closed by whoever held it last, so it is written to the end.
-    let (exit, ()) = tokio::join!(serving, writing);
+    // The journal is closed by whoever held it last, so it is written to the end; traces are sent a little longer.
+    let exporting = async {
+        if let Some(exporting) = exporting {
+            exporting.await;
+        }
+    };
+    let (exit, (), ()) = tokio::join!(serving, writing, exporting);
     store.close().await;
     exit
 }

@@ -14,13 +14,24 @@ const GRACE: Duration = Duration::from_millis(200);
 pub(super) async fn run(dock: Dock) -> Exit {
     let runtime = dock.start();
     let handle = runtime.handle();
-    let service = Service::new(Gateway::new(handle.clone(), None));
-    let exit = tokio::select! {
-        // A client that breaks off is nothing to report.
-        _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,
-        () = announce(service, handle) => Exit::OurBug,
-        exit = interrupted() => exit,
+    let (telemetry, exporter) = dock.telemetry();
+    let gateway = Gateway::new(handle.clone(), None).traced(telemetry.clone());
+    let serving = async {
+        let service = Service::new(gateway);
+        let exit = tokio::select! {
+            // A client that breaks off is nothing to report.
+            _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,
+            () = announce(service, handle.clone()) => Exit::OurBug,
+            exit = interrupted() => exit,
+        };
+        runtime.shutdown(GRACE).await;
+        exit
     };
-    runtime.shutdown(GRACE).await;
-    exit
+    let exporting = async {
+        if let Some(exporter) = exporter {
+            let exporting = exporter.run(handle.clone());
+            tokio::join!(telemetry.follow(handle.clone()), exporting);
+        }
+    };
+    tokio::join!(serving, exporting).0
 }

@@ -33,10 +33,6 @@ pub(super) fn echo(text: &str) -> &str {
 }
 
 impl Problem {
-    pub(super) fn status(&self) -> StatusCode {
-        self.0.status
-    }
-
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let (kind, detail) = ("about:blank", detail.into());
         let (hint, request_id, retry_after, allow, closes) = (None, None, None, None, false);
@@ -50,6 +46,10 @@ impl Problem {
     pub(super) fn nothing_at(path: &str) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at `{}`", echo(path)))
             .hint("/openapi.json says what there is, and /docs shows it")
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status
     }
 
     pub(super) fn unauthorized() -> Problem {

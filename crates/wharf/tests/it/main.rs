@@ -24,6 +24,8 @@ mod rest;
 #[cfg(unix)]
 mod serve;
 mod servers;
+#[cfg(unix)]
+mod telemetry;
 mod tidy;
 #[cfg(unix)]
 mod todo;

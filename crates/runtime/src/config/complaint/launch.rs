@@ -169,6 +169,12 @@ impl Diagnostics {
         self.error("S-01", at, format!("ConfigError: '{command}' is not an absolute path"))
             .hint("a granted command is exactly one program, so its whole path is written");
     }
+    pub(in crate::config) fn no_collector(&mut self, at: Place) {
+        let message = "ConfigError: 'endpoint' is not an address with http:// or https://";
+        self.error("S-03", at, message.to_owned())
+            .hint("traces go to a collector's HTTP port, for example http://127.0.0.1:4318");
+    }
+
     pub(in crate::config) fn token_without_role(&mut self, at: Place, name: &str, roles: &[&str]) {
         self.error("S-02", at, format!("ConfigError: the token '{}' has no role", echo(name)))
             .hint(format!("write `role`: one of {}", roles.join(", ")));

@@ -1,8 +1,11 @@
 //! `POST /api/v1/tools/{tool_id}/call`.
 
 use super::{Answer, once, principal};
-use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
-use http::{Request, StatusCode};
+use crate::{
+    front::{Shared, body, json_response, problem::Problem, query::Query},
+    telemetry,
+};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -16,6 +19,17 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 const LONGEST_NAME: usize = 256;
 
 pub(super) async fn run(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> Answer {
+    let visit = shared.journal.telemetry().over_rest(request.headers(), id);
+    let work = answer(shared, id, request);
+    match visit {
+        None => work.await,
+        Some(visit) => {
+            visit.rest(work, |it| it.as_ref().map_or_else(|it| it.status(), Response::status)).await
+        }
+    }
+}
+
+async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> Answer {
     Query::read(request.uri().query(), &[])?;
     let key = once::key(request.headers())?;
     let principal = principal(&request);
@@ -47,7 +61,8 @@ fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
     if request_id.as_ref().is_some_and(String::is_empty) {
         return Err(body::malformed("`request_id` is empty"));
     }
-    Ok(Call { tool: id.to_owned(), arguments, timeout, thread_id, request_id, ..Call::default() })
+    let trace = telemetry::call();
+    Ok(Call { tool: id.to_owned(), arguments, timeout, thread_id, request_id, trace, ..Call::default() })
 }
 
 fn seconds(raw: &Raw) -> Result<Duration, Problem> {

@@ -1,0 +1,49 @@
+//! `[telemetry]` of wharf.toml: where traces go.
+
+use crate::{
+    Text,
+    config::{
+        diagnostic::Diagnostics,
+        raw::{Field, RawTelemetry},
+        read::Reader,
+    },
+};
+use url::Url;
+
+/// What is said about traces. What is not said may be said by the environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TelemetrySettings {
+    /// The collector's address, to which `/v1/traces` is added.
+    pub endpoint: Option<Text>,
+    /// What it wants to be sent along, often a key.
+    pub headers: Vec<(String, Text)>,
+    /// What we are called there.
+    pub service_name: Option<String>,
+    /// How many of the traces that begin here are written down, from 0 to 1.
+    pub sample_ratio: Option<f64>,
+}
+
+pub(super) fn telemetry(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<TelemetrySettings> {
+    let Some(field) = field else { return Some(TelemetrySettings::default()) };
+    let raw = RawTelemetry::read(field.node, diagnostics)?;
+    let RawTelemetry { endpoint, headers, service_name, sample_ratio } = raw;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let endpoint = reader.text("endpoint", endpoint);
+    let headers = reader.text_map("headers", headers).unwrap_or_default();
+    let service_name = reader.text("service_name", service_name);
+    let sample_ratio = reader.number("sample_ratio", sample_ratio, 0.0, 1.0);
+    if let Some(endpoint) = endpoint.as_ref().filter(|it| !is_web_address(it.value.expose())) {
+        reader.diagnostics.no_collector(endpoint.at);
+    }
+    let hidden = |text: &Text| Text::secret(text.expose(), "***");
+    Some(TelemetrySettings {
+        endpoint: endpoint.map(|it| it.value),
+        headers: headers.into_iter().map(|(name, it)| (name.value, hidden(&it.value))).collect(),
+        service_name: service_name.map(|it| it.value.expose().to_owned()),
+        sample_ratio,
+    })
+}
+
+fn is_web_address(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|it| matches!(it.scheme(), "http" | "https") && it.has_host())
+}

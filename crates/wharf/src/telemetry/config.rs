@@ -1,0 +1,232 @@
+//! Where traces go: what `[telemetry]` of wharf.toml says, and where it says nothing, the usual variables.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+use std::fmt;
+use url::Url;
+use wharf_runtime::config::TelemetrySettings;
+
+/// The path at which collectors take traces.
+const PATH: &str = "v1/traces";
+
+/// What has to be known to send traces.
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(super) endpoint: Url,
+    pub(super) headers: HeaderMap,
+    /// What we are: names and values, `service.name` among them.
+    pub(super) resource: Vec<(String, String)>,
+    pub(super) ratio: f64,
+}
+
+impl Config {
+    /// Nothing if nobody says where traces go; a sentence if what is said makes no sense.
+    pub(crate) fn of(
+        settings: &TelemetrySettings,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Config>, String> {
+        let variable = |name: &str| variable(name).filter(|it| !it.trim().is_empty());
+        let says = |name: &str, word: &str| variable(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
+        if says("OTEL_SDK_DISABLED", "true") {
+            return Ok(None);
+        }
+        let endpoint = match &settings.endpoint {
+            Some(endpoint) => Some(below(endpoint.expose(), "the endpoint in [telemetry]")?),
+            None if says("OTEL_TRACES_EXPORTER", "none") => None,
+            None => from_environment(&variable)?,
+        };
+        let Some(endpoint) = endpoint else { return Ok(None) };
+        let headers = match settings.headers.is_empty() {
+            true => pairs(specific(&variable, "HEADERS").as_deref().unwrap_or_default()),
+            false => {
+                settings.headers.iter().map(|(name, it)| (name.clone(), it.expose().to_owned())).collect()
+            }
+        };
+        let mut resource = pairs(&variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default());
+        let named = settings.service_name.clone().or_else(|| variable("OTEL_SERVICE_NAME"));
+        name(&mut resource, named);
+        let ratio = settings.sample_ratio.unwrap_or_else(|| ratio(&variable));
+        Ok(Some(Config { endpoint, headers: header_map(&headers)?, resource, ratio }))
+    }
+
+    /// The collector's address, without what may be a key.
+    pub(super) fn place(&self) -> String {
+        self.endpoint.origin().ascii_serialization()
+    }
+}
+
+fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Url>, String> {
+    let traces = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    let all = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
+    if traces.is_none() && all.is_none() {
+        return Ok(None);
+    }
+    if specific(variable, "PROTOCOL").is_some_and(|it| it.eq_ignore_ascii_case("grpc")) {
+        return Err("OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and wharf speaks OTLP over HTTP; \
+                    name the collector's HTTP port, mostly 4318, and set it to `http/json`"
+            .to_owned());
+    }
+    match (traces, all) {
+        (Some(traces), _) => parse(&traces, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").map(Some),
+        (None, all) => below(&all.unwrap_or_default(), "OTEL_EXPORTER_OTLP_ENDPOINT").map(Some),
+    }
+}
+
+/// What is said about traces alone counts more than what is said about everything.
+fn specific(variable: &impl Fn(&str) -> Option<String>, what: &str) -> Option<String> {
+    variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
+        .or_else(|| variable(&format!("OTEL_EXPORTER_OTLP_{what}")))
+}
+
+fn parse(text: &str, where_from: &str) -> Result<Url, String> {
+    let url = Url::parse(text.trim()).ok();
+    let url = url.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
+    url.ok_or_else(|| format!("{where_from} is no address with http:// or https://"))
+}
+
+fn below(text: &str, where_from: &str) -> Result<Url, String> {
+    let mut url = parse(text, where_from)?;
+    let path = url.path().trim_end_matches('/');
+    if !path.ends_with(PATH) {
+        let path = format!("{path}/{PATH}");
+        url.set_path(&path);
+    }
+    Ok(url)
+}
+
+/// `name=value,name=value`, the values percent-encoded.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let pair = |it: &str| {
+        let (name, value) = it.split_once('=')?;
+        let value = percent_decode_str(value.trim()).decode_utf8_lossy().into_owned();
+        Some((name.trim().to_owned(), value))
+    };
+    text.split(',').filter_map(pair).filter(|(name, _)| !name.is_empty()).collect()
+}
+
+fn header_map(pairs: &[(String, String)]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let (Ok(key), Ok(mut value)) = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value))
+        else {
+            return Err(format!("the header `{}` for traces cannot be sent", name.escape_debug()));
+        };
+        value.set_sensitive(true);
+        headers.append(key, value);
+    }
+    Ok(headers)
+}
+
+fn name(resource: &mut Vec<(String, String)>, named: Option<String>) {
+    const NAME: &str = "service.name";
+    if let Some(named) = named {
+        resource.retain(|(key, _)| key != NAME);
+        resource.push((NAME.to_owned(), named));
+    } else if !resource.iter().any(|(key, _)| key == NAME) {
+        resource.push((NAME.to_owned(), "wharf".to_owned()));
+    }
+}
+
+fn ratio(variable: &impl Fn(&str) -> Option<String>) -> f64 {
+    let sampler = variable("OTEL_TRACES_SAMPLER").unwrap_or_default();
+    match sampler.trim_start_matches("parentbased_") {
+        "always_off" => 0.0,
+        "traceidratio" => {
+            let ratio = variable("OTEL_TRACES_SAMPLER_ARG").and_then(|it| it.trim().parse().ok());
+            ratio.filter(|it| (0.0..=1.0).contains(it)).unwrap_or(1.0)
+        }
+        _ => 1.0,
+    }
+}
+
+// Addresses and headers hold keys, so they are not printed in passing.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("place", &self.place())
+            .field("ratio", &self.ratio)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_runtime::Text;
+
+    fn check(endpoint: Option<&str>, variables: &[(&str, &str)], expected: &str) {
+        let settings =
+            TelemetrySettings { endpoint: endpoint.map(Text::plain), ..TelemetrySettings::default() };
+        let variable =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, it)| (*it).to_owned());
+        let found = match Config::of(&settings, variable) {
+            Ok(None) => "off".to_owned(),
+            Ok(Some(it)) => {
+                let headers: Vec<String> = it
+                    .headers
+                    .iter()
+                    .map(|(name, it)| format!("{name}={}", it.to_str().unwrap_or("?")))
+                    .collect();
+                let resource: Vec<String> =
+                    it.resource.iter().map(|(name, it)| format!("{name}={it}")).collect();
+                format!("{} [{}] [{}] {}", it.endpoint, headers.join(","), resource.join(","), it.ratio)
+            }
+            Err(trouble) => trouble,
+        };
+        assert_eq!(found, expected, "{endpoint:?} {variables:?}");
+    }
+
+    #[test]
+    fn settings_come_first_and_variables_fill_in() {
+        check(None, &[], "off");
+        check(Some("http://a:4318"), &[], "http://a:4318/v1/traces [] [service.name=wharf] 1");
+        check(Some("http://a/x/"), &[], "http://a/x/v1/traces [] [service.name=wharf] 1");
+        check(Some("http://a/v1/traces"), &[], "http://a/v1/traces [] [service.name=wharf] 1");
+        check(Some("http://a"), &[("OTEL_SDK_DISABLED", "true")], "off");
+        check(
+            None,
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "https://b"), ("OTEL_EXPORTER_OTLP_HEADERS", "key=a%20b, x=1")],
+            "https://b/v1/traces [key=a b,x=1] [service.name=wharf] 1",
+        );
+        check(
+            None,
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://b"),
+                ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c/take"),
+                ("OTEL_SERVICE_NAME", "gate"),
+                ("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,host.name=h"),
+                ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+                ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
+            ],
+            "http://c/take [] [host.name=h,service.name=gate] 0.25",
+        );
+        check(None, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://b"), ("OTEL_TRACES_EXPORTER", "none")], "off");
+        check(
+            None,
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "b:4317")],
+            "OTEL_EXPORTER_OTLP_ENDPOINT is no address with http:// or https://",
+        );
+        check(
+            None,
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://b"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+            "OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and wharf speaks OTLP over HTTP; name the collector's HTTP \
+             port, mostly 4318, and set it to `http/json`",
+        );
+        check(
+            Some("http://a"),
+            &[("OTEL_EXPORTER_OTLP_HEADERS", "bad name=hunter2")],
+            "the header `bad name` for traces cannot be sent",
+        );
+    }
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        let settings = TelemetrySettings {
+            endpoint: Some(Text::plain("http://me:hunter2@a/?key=hunter3")),
+            headers: vec![("key".to_owned(), Text::plain("hunter4"))],
+            ..TelemetrySettings::default()
+        };
+        let config = Config::of(&settings, |_| None).expect("it makes sense").expect("it is on");
+        assert!(!format!("{config:?}").contains("hunter"));
+    }
+}

@@ -1,0 +1,315 @@
+//! Traces, as a collector gets them: who is whose parent, what spans are called and say, that nothing is lost at the end,
+//! and that nobody waits for a collector that does not answer.
+
+mod collector;
+mod far;
+
+use collector::{Collector, Span};
+use far::Far;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    fs,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+use wharf_mcp::{
+    Raw, Request, Session,
+    http::{Client, Endpoint},
+    session::{ClientInfo, Connected, Era, EraHint, Options},
+};
+
+const TOKEN: &str = "a-token-for-traced-calls";
+const SECRET: &str = "hunter2-of-the-far-server";
+const KEY: &str = "hunter3-of-the-collector";
+
+/// Nothing here takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The caller's own trace and span.
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN: &str = "00f067aa0ba902b7";
+
+struct Gateway {
+    child: Child,
+    _said: Lines<BufReader<ChildStdout>>,
+    address: String,
+    folder: TempDir,
+}
+
+impl Gateway {
+    async fn start(far: &Far, variables: &[(&str, &str)], settings: &str) -> Gateway {
+        let folder = TempDir::new().expect("a folder");
+        let agent_file = format!(
+            "tools:\n  - {{name: todo, description: d, type: mcp, server: 'builtin:todo'}}\n  - {{name: far, \
+             description: d, type: mcp, server: x, transport: http, url: '{}', headers: {{X-Key: '${{FAR_KEY}}'}}}}\n",
+            far.url
+        );
+        fs::write(folder.path().join("agent.yaml"), agent_file).expect("a file");
+        fs::write(folder.path().join("wharf.toml"), settings).expect("a file");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .env("WHARF_HOME", folder.path())
+            .env("WHARF_TOKEN", TOKEN)
+            .env("FAR_KEY", SECRET)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let mut said = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+        let address = loop {
+            let line = timeout(PATIENCE, said.next_line()).await.expect("in time").expect("a line");
+            let line = line.expect("it says where it is");
+            if let Some(address) = line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")) {
+                break address.to_owned();
+            }
+        };
+        Gateway { child, _said: said, address, folder }
+    }
+
+    async fn connect(&self, era: Era) -> Connected {
+        let url = format!("http://{}/mcp", self.address).parse().expect("a URL");
+        let mut endpoint = Endpoint::new(url, Client::new(PATIENCE).expect("a client"));
+        endpoint.headers.insert("authorization", format!("Bearer {TOKEN}").parse().expect("a header"));
+        let client = ClientInfo { name: "a caller".into(), version: "1".into() };
+        let options = Options { era: EraHint::Only(era), ..Options::new(client) };
+        Session::connect(&endpoint, &options).await.expect("a session")
+    }
+
+    /// A call over REST, as part of the caller's trace.
+    async fn rest(&self, tool: &str, arguments: Value) -> Value {
+        let traceparent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
+        let body = json!({ "arguments": arguments }).to_string();
+        let path = format!("/api/v1/tools/{tool}/call");
+        collector::post(
+            &self.address,
+            &path,
+            &[&traceparent, &format!("Authorization: Bearer {TOKEN}")],
+            &body,
+        )
+        .await
+    }
+
+    /// SIGTERM: how it ended, how long that took, and what it had said.
+    async fn terminate(mut self) -> (Option<i32>, Duration, String) {
+        let pid = i32::try_from(self.child.id().expect("it runs")).expect("a process");
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        let asked = Instant::now();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        let mut log = String::new();
+        let mut stderr = self.child.stderr.take().expect("its stderr");
+        let read = timeout(PATIENCE, stderr.read_to_string(&mut log)).await;
+        read.expect("it ends").expect("its last words");
+        let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("a status");
+        drop(self.folder);
+        (status.code(), asked.elapsed(), log)
+    }
+}
+
+fn call(tool: &str, arguments: Value) -> Request {
+    Request::call_tool(tool, Some(&Raw::from(arguments)))
+}
+
+async fn leave(connected: Connected) {
+    drop(connected.session);
+    connected.task.join().await;
+}
+
+/// The spans with this attribute.
+fn with<'a>(spans: &'a [Span], name: &str, value: &str) -> Vec<&'a Span> {
+    spans.iter().filter(|it| it.attributes.get(name).is_some_and(|it| it == value)).collect()
+}
+
+fn only<'a>(spans: &'a [Span], kind: u64, name: &str) -> &'a Span {
+    let found: Vec<&Span> = spans.iter().filter(|it| it.kind == kind && it.name == name).collect();
+    assert_eq!(found.len(), 1, "{kind} {name}: {spans:#?}");
+    found[0]
+}
+
+const SERVER: u64 = 2;
+const CLIENT: u64 = 3;
+const ERROR: u64 = 2;
+
+#[tokio::test]
+async fn a_call_is_one_trace_from_the_caller_to_the_source() {
+    let (collector, far) = (Collector::start(true).await, Far::start().await);
+    let headers = format!("x-collector-key={KEY}");
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str()),
+        ("OTEL_EXPORTER_OTLP_HEADERS", &headers),
+        ("OTEL_SERVICE_NAME", "harbour"),
+    ];
+    let gateway = Gateway::start(&far, &variables, "").await;
+    let connected = gateway.connect(Era::Legacy).await;
+    let parent = format!("00-{TRACE}-{SPAN}-01");
+    let traced = |request: Request| request.traced(&parent, Some("vendor=x"));
+    let session = &connected.session;
+    session.request(traced(call("far__echo", json!({ "text": "a" })))).await.expect("an answer");
+    session.request(traced(call("far__refuse", json!({})))).await.expect("an answer");
+    session.request(traced(call("far__break", json!({})))).await.expect_err("an error");
+    session.request(traced(call("made_up_by_anybody", json!({})))).await.expect_err("an error");
+    session.request(traced(Request::new("tools/list"))).await.expect("an answer");
+    leave(connected).await;
+    let (code, _, log) = gateway.terminate().await;
+    assert_eq!(code, Some(0), "{log}");
+    let spans = collector.spans();
+
+    // The caller's span is the parent of ours at the door, and that of our call to the source.
+    let server = only(&spans, SERVER, "tools/call far__echo");
+    let client = only(&spans, CLIENT, "tools/call echo");
+    assert_eq!((server.trace.as_str(), server.parent.as_deref()), (TRACE, Some(SPAN)));
+    assert_eq!((client.trace.as_str(), client.parent.as_ref()), (TRACE, Some(&server.id)));
+    assert!(server.start <= client.start && client.end <= server.end, "{server:?} {client:?}");
+
+    // The source is told of the call, in `_meta` and in the header, and hears what the caller's system says.
+    let heard = far.heard("echo");
+    let told = format!("00-{TRACE}-{}-01", client.id);
+    assert_eq!((heard.meta["traceparent"].as_str(), heard.header.as_deref()), (Some(&*told), Some(&*told)));
+    assert_eq!(heard.meta["tracestate"], "vendor=x");
+
+    check_words(&spans, server, client);
+    assert_eq!(collector.resource("service.name").as_deref(), Some("harbour"));
+    assert_eq!(collector.header("x-collector-key").as_deref(), Some(KEY));
+    for secret in [SECRET, KEY, TOKEN] {
+        assert!(!collector.text().contains(secret) && !log.contains(secret), "{secret} is told");
+    }
+}
+
+/// What spans are called and say, by the conventions for MCP.
+fn check_words(spans: &[Span], server: &Span, client: &Span) {
+    let says = |span: &Span, expected: &[(&str, &str)]| {
+        for (name, value) in expected {
+            assert_eq!(span.attributes.get(*name).map(String::as_str), Some(*value), "{name} of {span:#?}");
+        }
+    };
+    says(
+        server,
+        &[
+            ("mcp.method.name", "tools/call"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "far__echo"),
+            ("mcp.protocol.version", "2025-11-25"),
+            ("network.transport", "tcp"),
+            ("network.protocol.name", "http"),
+        ],
+    );
+    assert!(server.attributes.contains_key("mcp.session.id"), "{server:#?}");
+    assert!(server.attributes["jsonrpc.request.id"].parse::<u64>().is_ok(), "{server:#?}");
+    says(
+        client,
+        &[
+            ("mcp.method.name", "tools/call"),
+            ("gen_ai.tool.name", "echo"),
+            ("wharf.source", "far"),
+            ("mcp.protocol.version", "2026-07-28"),
+            ("network.transport", "tcp"),
+        ],
+    );
+    assert_eq!((server.status, client.status), (0, 0));
+
+    for name in ["tools/call refuse", "tools/call far__refuse"] {
+        let refused = spans.iter().find(|it| it.name == name).expect("a span");
+        says(refused, &[("error.type", "tool_error")]);
+        assert_eq!(refused.status, ERROR);
+    }
+    let refused = only(spans, CLIENT, "tools/call refuse");
+    assert!(refused.message.contains("no, and ***"), "{refused:#?}");
+    for name in ["tools/call break", "tools/call far__break"] {
+        let broken = spans.iter().find(|it| it.name == name).expect("a span");
+        says(broken, &[("error.type", "-32050"), ("rpc.response.status_code", "-32050")]);
+        assert_eq!(broken.status, ERROR);
+    }
+    // Names that anybody makes up name no span, and what reached no source is no call.
+    let unknown = only(spans, SERVER, "tools/call");
+    says(unknown, &[("gen_ai.tool.name", "made_up_by_anybody"), ("error.type", "-32602")]);
+    assert!(with(spans, "gen_ai.tool.name", "made_up_by_anybody").len() == 1);
+    only(spans, SERVER, "tools/list");
+}
+
+#[tokio::test]
+async fn nothing_is_lost_at_the_end() {
+    const CALLS: usize = 300;
+    let (collector, far) = (Collector::start(true).await, Far::start().await);
+    let settings = format!("[telemetry]\nendpoint = '{}'\nheaders = {{ key = '{KEY}' }}\n", collector.url);
+    let gateway =
+        Gateway::start(&far, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")], &settings).await;
+    let connected = gateway.connect(Era::Modern).await;
+    for number in 0..CALLS {
+        let made =
+            connected.session.request(call("todo__create_todo", json!({ "title": number.to_string() })));
+        made.await.expect("an answer");
+    }
+    let made = gateway.rest("todo:create_todo", json!({ "title": "over REST" })).await;
+    assert_eq!(made["success"], true, "{made}");
+    leave(connected).await;
+    let (code, _, log) = gateway.terminate().await;
+    assert_eq!(code, Some(0), "{log}");
+    let spans = collector.spans();
+
+    let mut traces: BTreeMap<&str, Vec<&Span>> = BTreeMap::new();
+    spans.iter().filter(|it| it.name.contains("create_todo")).for_each(|it| {
+        traces.entry(&it.trace).or_default().push(it);
+    });
+    // Each call began a trace of its own, but for the one whose caller has one: a request and a call in each.
+    traces.remove(TRACE).expect("the caller's trace");
+    assert_eq!((traces.len(), traces.values().filter(|it| it.len() == 2).count()), (CALLS, CALLS));
+
+    let rest = only(&spans, SERVER, "POST /api/v1/tools/{tool_id}/call");
+    assert_eq!((rest.trace.as_str(), rest.parent.as_deref()), (TRACE, Some(SPAN)));
+    assert_eq!(rest.attributes["http.response.status_code"], "200");
+    let below = spans.iter().filter(|it| it.parent.as_ref() == Some(&rest.id)).count();
+    assert_eq!(below, 1);
+    assert_eq!(collector.header("key").as_deref(), Some(KEY));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_collector_that_hangs() {
+    let (collector, far) = (Collector::start(false).await, Far::start().await);
+    let gateway = Gateway::start(&far, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)], "").await;
+    let connected = gateway.connect(Era::Modern).await;
+    let begun = Instant::now();
+    let mut number = 0;
+    // Until a batch hangs, and for a while after that.
+    while !collector.was_asked() || number < 100 {
+        let made =
+            connected.session.request(call("todo__create_todo", json!({ "title": number.to_string() })));
+        timeout(Duration::from_secs(20), made).await.expect("nobody waits").expect("an answer");
+        number += 1;
+        assert!(begun.elapsed() < PATIENCE, "the collector is never asked");
+    }
+    leave(connected).await;
+    let (code, took, log) = gateway.terminate().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(took < Duration::from_secs(30), "it took {took:?} to end");
+    assert!(log.contains("took too long: the last spans are lost"), "{log}");
+}
+
+#[tokio::test]
+async fn a_share_of_the_traces_is_written_down() {
+    let (collector, far) = (Collector::start(true).await, Far::start().await);
+    let settings = format!("[telemetry]\nendpoint = '{}'\nsample_ratio = 0\n", collector.url);
+    let gateway = Gateway::start(&far, &[], &settings).await;
+    let connected = gateway.connect(Era::Modern).await;
+    connected.session.request(call("far__echo", json!({ "text": "a" }))).await.expect("an answer");
+    // A caller that writes its trace down has ours in it, whatever our share is.
+    let parent = format!("00-{TRACE}-{SPAN}-01");
+    let traced = call("far__echo", json!({ "text": "b" })).traced(&parent, None);
+    connected.session.request(traced).await.expect("an answer");
+    leave(connected).await;
+    assert_eq!(gateway.terminate().await.0, Some(0));
+    let spans = collector.spans();
+    assert!(spans.iter().all(|it| it.trace == TRACE), "{spans:#?}");
+    assert_eq!(spans.len(), 2, "{spans:#?}");
+    let told: Vec<bool> = far.all_heard("echo").iter().map(|it| it.is_sampled()).collect();
+    assert_eq!(told, [false, true]);
+}

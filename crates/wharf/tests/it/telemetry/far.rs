@@ -1,0 +1,108 @@
+//! A source far away, which remembers what it was told about traces.
+
+use super::SECRET;
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+use tokio::{net::TcpListener, task::JoinSet};
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::{
+        About, Client, Handler, Incoming, Service, Serving,
+        http::{HttpOptions, HttpService},
+    },
+};
+
+pub(super) struct Far {
+    pub(super) url: String,
+    calls: Calls,
+    _tasks: JoinSet<()>,
+}
+
+type Calls = Arc<Mutex<Vec<(String, Heard)>>>;
+
+/// What came with a call.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) meta: Value,
+    /// The header of HTTP.
+    pub(super) header: Option<String>,
+}
+
+struct Tools(Calls);
+
+impl Far {
+    pub(super) async fn start() -> Far {
+        let calls = Calls::default();
+        let http = HttpService::new(Service::new(Tools(calls.clone())), HttpOptions::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let http = http.clone();
+                let service = service_fn(move |request| {
+                    let http = http.clone();
+                    async move { Ok::<_, Infallible>(http.respond(request).await) }
+                });
+                connections.spawn(async move {
+                    _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Far { url, calls, _tasks: tasks }
+    }
+
+    pub(super) fn all_heard(&self, tool: &str) -> Vec<Heard> {
+        let calls = self.calls.lock().expect("nobody panicked");
+        calls.iter().filter(|(name, _)| name == tool).map(|(_, heard)| heard.clone()).collect()
+    }
+
+    pub(super) fn heard(&self, tool: &str) -> Heard {
+        let all = self.all_heard(tool);
+        assert_eq!(all.len(), 1, "{all:?}");
+        all[0].clone()
+    }
+}
+
+impl Heard {
+    pub(super) fn is_sampled(&self) -> bool {
+        self.meta["traceparent"].as_str().expect("a parent").ends_with("-01")
+    }
+}
+
+impl Handler for Tools {
+    fn about(&self) -> About {
+        About::new("far", "1", json!({ "tools": {} }).into())
+    }
+
+    fn handle(&self, request: Incoming, _client: Client) -> Serving {
+        let calls = self.0.clone();
+        Box::pin(async move { answer(&calls, &request) })
+    }
+}
+
+fn answer(calls: &Calls, request: &Incoming) -> Result<Raw, RpcError> {
+    if request.method == "tools/list" {
+        let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+        return Ok(json!({ "tools": [tool("echo"), tool("refuse"), tool("break")] }).into());
+    }
+    let params: Value = request.params.as_ref().map(Raw::decode_or_default).unwrap_or_default();
+    let header = request.http.as_ref().and_then(|it| it.headers.get("traceparent")?.to_str().ok());
+    let heard = Heard { meta: params["_meta"].clone(), header: header.map(str::to_owned) };
+    let name = params["name"].as_str().unwrap_or_default().to_owned();
+    calls.lock().expect("nobody panicked").push((name.clone(), heard));
+    let text = |text: String, is_error: bool| {
+        Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }).into())
+    };
+    match name.as_str() {
+        "echo" => text("heard".to_owned(), false),
+        "refuse" => text(format!("no, and {SECRET}"), true),
+        _ => Err(RpcError::new(-32050, "it is broken")),
+    }
+}
