@@ -33,6 +33,8 @@ pub struct Call {
     pub request_id: Option<String>,
     /// The conversation it is part of.
     pub thread_id: Option<String>,
+    /// Who makes it, as the door knows them that they came in by.
+    pub principal: Option<Arc<str>>,
     /// Told how far it has got.
     pub on_progress: Option<OnProgress>,
     /// Who it is made for, if that is somebody who has a say in it.
@@ -59,6 +61,8 @@ pub struct CallRecord {
     pub request_id: Arc<str>,
     /// The conversation it was part of.
     pub thread_id: Option<String>,
+    /// Who made it, as far as that is known.
+    pub principal: Option<Arc<str>>,
     /// The tool, under its shown name, or as it was asked for if there is none.
     pub tool: String,
     /// The tool's name on the wire, if there is such a tool.

@@ -7,9 +7,9 @@ use crate::{
 };
 
 const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
-    execution_duration_ms, status, result, error, error_type, door";
+    execution_duration_ms, status, result, error, error_type, door, principal";
 
-/// The most rows in one statement. With twelve values each they stay far below what either engine can bind.
+/// The most rows in one statement. With thirteen values each they stay far below what either engine can bind.
 const CHUNK: usize = 256;
 
 /// One call, as it is kept. Whoever records it has redacted and bounded what it holds.
@@ -39,6 +39,8 @@ pub struct CallRow {
     pub error_type: Option<String>,
     /// Where the call came in: `rest`, `mcp`, `cli`, `agent`.
     pub door: Option<String>,
+    /// Who made it.
+    pub principal: Option<String>,
 }
 
 plain_row!(CallRow {
@@ -54,6 +56,7 @@ plain_row!(CallRow {
     error,
     error_type,
     door,
+    principal,
 });
 
 /// Which calls are wanted. All that is given must be met.
@@ -184,7 +187,7 @@ fn insert(calls: &[CallRow]) -> Statement {
 }
 
 impl CallRow {
-    fn values(&self) -> [Value; 12] {
+    fn values(&self) -> [Value; 13] {
         let CallRow { request_id, thread_id, source, tool_name, parameters, status, .. } = self;
         [
             request_id.as_str().into(),
@@ -199,6 +202,7 @@ impl CallRow {
             self.error.as_deref().into(),
             self.error_type.as_deref().into(),
             self.door.as_deref().into(),
+            self.principal.as_deref().into(),
         ]
     }
 }

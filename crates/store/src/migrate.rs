@@ -12,6 +12,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0002_sources.sql"),
     include_str!("../migrations/0003_calls.sql"),
     include_str!("../migrations/0004_promises.sql"),
+    include_str!("../migrations/0005_principals.sql"),
 ];
 
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";

@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{Notify, watch},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -34,20 +34,31 @@ const CONNECTIONS: usize = 10_000;
 /// Changes, or rather ends, when we are leaving.
 pub(crate) type Leaving = watch::Receiver<()>;
 
-/// What a connection goes on with when it is no longer HTTP.
+/// What becomes of a connection beside HTTP: what it goes on with when it is no longer HTTP, or that it is closed.
 #[derive(Clone, Default)]
-pub(crate) struct Afterwards(Arc<Mutex<Option<Work>>>);
+pub(crate) struct Afterwards(Arc<Fate>);
+
+#[derive(Default)]
+struct Fate {
+    work: Mutex<Option<Work>>,
+    hung_up: Notify,
+}
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Afterwards {
     /// Has this done in place of HTTP.
     pub(crate) fn go_on_with(&self, work: impl Future<Output = ()> + Send + 'static) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(work));
+        *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(work));
+    }
+
+    /// Closes the connection, even in the middle of an answer: for clients that do not read what they are told.
+    pub(crate) fn hang_up(&self) {
+        self.0.hung_up.notify_one();
     }
 
     fn take(&self) -> Option<Work> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.work.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -106,6 +117,7 @@ pub(crate) async fn over_http<F>(
         // A client that breaks off is nothing to report.
         tokio::select! {
             _ = connection.as_mut() => {}
+            () = afterwards.0.hung_up.notified() => return,
             _ = leaving.changed() => {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;

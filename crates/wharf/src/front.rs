@@ -21,6 +21,7 @@ use crate::{
     gateway::{Gateway, announce},
     journal::Journal,
 };
+use admission::Entrance;
 use bytes::Bytes;
 use events::Hub;
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -32,7 +33,7 @@ use query::Query;
 use rest::{Ids, Once};
 use routes::{Found, Operation, Route, find};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
 use wharf_mcp::serve::{
     Service,
@@ -46,14 +47,25 @@ pub(crate) struct Front {
     shared: Arc<Shared>,
 }
 
+/// Who may come in where.
+pub(crate) struct Terms {
+    pub(crate) address: SocketAddr,
+    pub(crate) guard: Guard,
+    pub(crate) keys: Keys,
+    /// How many calls may be out, if there is a limit.
+    pub(crate) max_calls: Option<usize>,
+}
+
 struct Shared {
     handle: Handle,
     journal: Journal,
     service: Service<Gateway>,
     mcp: HttpService<Gateway>,
     sse: SseService<Gateway>,
-    guard: Guard,
+    entrance: Entrance,
     keys: Keys,
+    /// How many calls may be out before no more are taken.
+    max_calls: usize,
     hub: Hub,
     ids: Ids,
     once: Once,
@@ -63,11 +75,11 @@ struct Shared {
 }
 
 impl Front {
-    /// What is served under the names of this guard to those who have one of the keys.
+    /// What is served on these terms.
     pub(crate) fn new(
         handle: Handle,
         journal: Journal,
-        (guard, keys): (Guard, Keys),
+        terms: Terms,
         draining: watch::Receiver<bool>,
     ) -> Front {
         let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
@@ -79,8 +91,23 @@ impl Front {
         let sse = SseService::new(service.clone(), options, "/messages");
         let openapi = Bytes::from(openapi::document().to_string());
         let (hub, ids, once) = (Hub::default(), Ids::default(), Once::default());
-        let shared =
-            Shared { handle, journal, service, mcp, sse, guard, keys, hub, ids, once, openapi, draining };
+        let Terms { address, guard, keys, max_calls } = terms;
+        let (entrance, max_calls) = (Entrance::new(guard, address), max_calls.unwrap_or(usize::MAX));
+        let shared = Shared {
+            handle,
+            journal,
+            service,
+            mcp,
+            sse,
+            entrance,
+            keys,
+            max_calls,
+            hub,
+            ids,
+            once,
+            openapi,
+            draining,
+        };
         Front { shared: Arc::new(shared) }
     }
 
@@ -119,7 +146,7 @@ impl Front {
 
     /// What a request is for, if it speaks to us and may. Who sent it is from then on known to everybody who sees it.
     fn admit(&self, request: &mut Request<Incoming>) -> Result<(&'static Operation, String), Problem> {
-        admission::check(request, &self.shared.guard)?;
+        admission::check(request, &self.shared.entrance)?;
         let found = find(request.method(), request.uri().path());
         if let Found::Operation(operation @ Operation { role: None, .. }, _) = found {
             return Ok((operation, String::new()));
@@ -144,7 +171,7 @@ impl Front {
             Route::WebSocket => Ok(websocket::upgrade(request, self.shared.service.clone())),
             Route::Health | Route::Ready | Route::Metrics | Route::OpenApi => self.state(route, &request),
             Route::Docs | Route::DocsScript | Route::DocsStyle => Ok(docs::respond(route)),
-            Route::Events => self.shared.hub.listen(request.uri().query(), *self.shared.draining.borrow()),
+            Route::Events => self.shared.hub.listen(&request, *self.shared.draining.borrow()),
             _ => rest::respond(&self.shared, route, word, request).await,
         };
         answer.unwrap_or_else(Response::from)
@@ -180,6 +207,18 @@ impl Front {
             false => json_response(StatusCode::OK, &json!({ "status": "ready" })),
             true => json_response(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" })),
         }
+    }
+}
+
+impl Shared {
+    /// Whether one more call can be made.
+    fn is_free(&self) -> Result<(), Problem> {
+        if self.handle.in_flight() < self.max_calls {
+            return Ok(());
+        }
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many calls are out")
+            .hint("try again in a moment; [server] max_calls in wharf.toml says how many may be")
+            .retry_after(Duration::from_secs(1)))
     }
 }
 

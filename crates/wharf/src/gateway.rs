@@ -111,11 +111,12 @@ impl Gateway {
         caller: Caller,
         on_progress: Option<OnProgress>,
     ) -> Result<Raw, RpcError> {
-        let Errand { kind, name, arguments, .. } = errand;
+        let Errand { kind, name, arguments, whose, .. } = errand;
         match kind {
             Kind::Tool => {
-                let (caller, trace) = (Some(caller), telemetry::call());
-                self.call(Call { tool: name, arguments, on_progress, caller, trace, ..Call::default() }).await
+                let (principal, trace) = (whose.0, telemetry::call());
+                let call = Call { tool: name, arguments, on_progress, principal, trace, ..Call::default() };
+                self.call(Call { caller: Some(caller), ..call }).await
             }
             Kind::Prompt => {
                 let filled_in = self.handle.prompt_for(&caller, &name, arguments.as_ref());

@@ -147,5 +147,6 @@ fn row(record: &CallRecord, door: &str) -> CallRow {
         error: record.error_text(),
         error_type,
         door: Some(door.to_owned()),
+        principal: record.principal.as_deref().map(str::to_owned),
     }
 }

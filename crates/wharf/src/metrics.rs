@@ -35,12 +35,16 @@ impl Metrics {
     pub(crate) fn count(&self, record: &CallRecord) {
         let source = record.source.as_deref().unwrap_or_default().to_owned();
         let labels = (source, record.wire_name.clone().unwrap_or_default(), record.status().as_str());
+        self.add(labels, record.took.as_secs_f64());
+    }
+
+    fn add(&self, labels: Labels, seconds: f64) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = match calls.len() < TOOLS || calls.contains_key(&labels) {
             true => labels,
             false => (labels.0, "others".to_owned(), labels.2),
         };
-        let (count, seconds) = (calls.entry(labels).or_default(), record.took.as_secs_f64());
+        let count = calls.entry(labels).or_default();
         count.calls += 1;
         count.seconds += seconds;
         count
@@ -110,4 +114,25 @@ fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::
     let labels: Vec<String> = labels.iter().map(|(key, it)| format!("{key}=\"{}\"", escaped(it))).collect();
     let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
     let _ = writeln!(out, "{name}{labels} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that invents names without end does not make a page without end.
+    #[test]
+    fn so_many_series_and_no_more() {
+        let metrics = Metrics::default();
+        for number in 0..100_000 {
+            metrics.add(("odd".to_owned(), format!("tool-{number}"), "success"), 0.002);
+        }
+        let mut page = String::new();
+        metrics.write_calls(&mut page);
+        let counts: Vec<&str> =
+            page.lines().filter(|it| it.starts_with("wharf_call_duration_seconds_count")).collect();
+        assert_eq!(counts.len(), TOOLS + 1);
+        let others = r#"{source="odd",tool="others",status="success"} 98000"#;
+        assert!(counts.iter().any(|it| it.ends_with(others)), "{:?}", counts.last());
+    }
 }

@@ -106,7 +106,7 @@ raw! {
 
 raw! {
     /// `[server]` of wharf.toml.
-    RawServer, "[server]" { hosts = "hosts", origins = "origins" }
+    RawServer, "[server]" { hosts = "hosts", origins = "origins", max_calls = "max_calls" }
 }
 
 raw! {

@@ -30,6 +30,7 @@ impl Draft {
         let record = CallRecord {
             request_id,
             thread_id: call.thread_id.clone(),
+            principal: call.principal.clone(),
             tool: call.tool.clone(),
             wire_name: None,
             source: None,

@@ -24,6 +24,7 @@ fn record(outcome: Outcome) -> CallRecord {
     CallRecord {
         request_id: "req_abc123".into(),
         thread_id: Some("thread_xyz789".to_owned()),
+        principal: None,
         tool: "todo__create_todo".to_owned(),
         wire_name: Some("create_todo".to_owned()),
         source: Some("todo".into()),

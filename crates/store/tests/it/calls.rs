@@ -18,6 +18,7 @@ fn call(number: i64) -> CallRow {
         error: (number % 7 == 0).then(|| "it 'failed'".to_owned()),
         error_type: (number % 7 == 0).then(|| "MCPError".to_owned()),
         door: Some("rest".into()),
+        principal: (number % 2 == 0).then(|| "ci".to_owned()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     dock::{Dock, interrupted},
     door::guard_of,
     exit::Exit,
-    front::{Front, Keys, SHORTEST, make_or_read, read_token},
+    front::{Front, Keys, SHORTEST, Terms, make_or_read, read_token},
     journal::Journal,
     output::Output,
     reload,
@@ -64,7 +64,8 @@ pub(super) async fn run(
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
-    let front = Front::new(runtime.handle(), journal, (guard, keys), draining);
+    let terms = Terms { address, guard, keys, max_calls: dock.server().max_calls };
+    let front = Front::new(runtime.handle(), journal, terms, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let leave = async {
         // To be told to leave is how a server ends well.

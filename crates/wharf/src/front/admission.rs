@@ -4,18 +4,41 @@
 
 use super::problem::Problem;
 use http::{HeaderMap, Method, Request, StatusCode, header};
+use std::net::SocketAddr;
 use wharf_mcp::serve::http::Guard;
 
 /// The longest address, and the longest headers, all together.
 const LONGEST_URI: usize = 16 << 10;
 const LONGEST_HEADERS: usize = 32 << 10;
 
+/// The names that we are known by, and the pages that may use us.
+pub(super) struct Entrance {
+    guard: Guard,
+    /// The name that most requests use, which needs no thought.
+    usual: String,
+}
+
+impl Entrance {
+    pub(super) fn new(guard: Guard, address: SocketAddr) -> Entrance {
+        Entrance { guard, usual: address.to_string() }
+    }
+
+    fn knows_host(&self, host: &str) -> bool {
+        self.usual == host || self.guard.knows_host(host)
+    }
+
+    fn knows_origin(&self, origin: &str, host: &str) -> bool {
+        let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        place == Some(host) || self.guard.origins.iter().any(|it| it == "*" || it == origin)
+    }
+}
+
 /// Lets a request on, or says why not.
-pub(super) fn check<B>(request: &Request<B>, guard: &Guard) -> Result<(), Problem> {
+pub(super) fn check<B>(request: &Request<B>, entrance: &Entrance) -> Result<(), Problem> {
     let headers = request.headers();
     is_bounded(request)?;
-    speaks_to_us(request, guard)?;
-    comes_from_us(headers, guard)?;
+    speaks_to_us(request, entrance)?;
+    comes_from_us(headers, entrance)?;
     let cross = headers.get("sec-fetch-site").is_some_and(|it| it == "cross-site");
     if cross && !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Err(forbidden("a page of another site may not change anything here"));
@@ -35,7 +58,7 @@ fn is_bounded<B>(request: &Request<B>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn speaks_to_us<B>(request: &Request<B>, guard: &Guard) -> Result<(), Problem> {
+fn speaks_to_us<B>(request: &Request<B>, entrance: &Entrance) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
         return Err(malformed("a request names exactly one host"));
@@ -44,7 +67,7 @@ fn speaks_to_us<B>(request: &Request<B>, guard: &Guard) -> Result<(), Problem> {
         return Err(forbidden("the address names another host than `Host`"));
     }
     let host = host.to_str().unwrap_or("?");
-    match guard.knows_host(host) {
+    match entrance.knows_host(host) {
         true => Ok(()),
         false => Err(forbidden(format!("this server is not known as `{}`", super::problem::echo(host)))
             .hint("an operator can name it in wharf.toml: [server] hosts")),
@@ -52,14 +75,12 @@ fn speaks_to_us<B>(request: &Request<B>, guard: &Guard) -> Result<(), Problem> {
 }
 
 /// A page is ours if it comes from where the request goes, or if the operator says so.
-fn comes_from_us(headers: &HeaderMap, guard: &Guard) -> Result<(), Problem> {
+fn comes_from_us(headers: &HeaderMap, entrance: &Entrance) -> Result<(), Problem> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("?");
     let host = headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    let known = place == Some(host) || guard.origins.iter().any(|it| it == "*" || it == origin);
-    if known && origins.next().is_none() {
+    if entrance.knows_origin(origin, host) && origins.next().is_none() {
         return Ok(());
     }
     Err(forbidden(format!("pages of `{}` may not use this server", super::problem::echo(origin)))

@@ -8,15 +8,19 @@ mod stream;
 mod told;
 
 use super::{problem::Problem, query::Query};
+use crate::door::Afterwards;
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use stream::Stream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    watch,
+};
 use wharf_mcp::serve::http::Body;
 use wharf_runtime::{Event, Handle};
 
@@ -27,15 +31,16 @@ const LISTENERS: usize = 256;
 const QUEUE: usize = 256;
 
 /// Tells everybody.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Hub {
     listeners: Mutex<Vec<Listener>>,
 }
 
-#[derive(Debug)]
 struct Listener {
     wants: Wants,
     queue: mpsc::Sender<Bytes>,
+    /// Its connection, to be closed if it does not read.
+    connection: Option<Afterwards>,
 }
 
 /// What somebody wants to hear of.
@@ -47,8 +52,9 @@ struct Wants {
 
 impl Hub {
     /// A stream of what happens from now on.
-    pub(super) fn listen(&self, query: Option<&str>, draining: bool) -> Result<Response<Body>, Problem> {
-        let query = Query::read(query, &["source", "kind"])?;
+    pub(super) fn listen<B>(&self, request: &Request<B>, draining: bool) -> Result<Response<Body>, Problem> {
+        let query = Query::read(request.uri().query(), &["source", "kind"])?;
+        let connection = request.extensions().get().cloned();
         let text = |key: &str| query.text(key).map(str::to_owned);
         let wants = Wants { source: text("source"), kind: text("kind") };
         if draining {
@@ -62,7 +68,7 @@ impl Hub {
                 .hint(format!("at most {LISTENERS} may listen at a time"))
                 .retry_after(Duration::from_secs(5)));
         }
-        listeners.push(Listener { wants, queue });
+        listeners.push(Listener { wants, queue, connection });
         drop(listeners);
         let mut response = Response::new(Stream::new(events).boxed_unsync());
         let headers = response.headers_mut();
@@ -102,12 +108,22 @@ impl Hub {
         }
         *number += 1;
         let text = Bytes::from(format!("id: {number}\nevent: {kind}\ndata: {}\n\n", write()));
-        // Whoever has left, or does not keep up, is let go.
-        listeners.retain(|it| !it.wants.hears(source, kind) || it.queue.try_send(text.clone()).is_ok());
+        listeners.retain(|it| !it.wants.hears(source, kind) || it.takes(&text));
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener {
+    /// Whether it is there to hear this. One that does not keep up is let go.
+    fn takes(&self, text: &Bytes) -> bool {
+        let taken = self.queue.try_send(text.clone());
+        if matches!(taken, Err(TrySendError::Full(_))) {
+            self.connection.iter().for_each(Afterwards::hang_up);
+        }
+        taken.is_ok()
     }
 }
 

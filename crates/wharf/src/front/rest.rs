@@ -41,7 +41,7 @@ pub(super) async fn respond(
         Route::Breakers => sources::breakers(handle, query),
         Route::Reset => done(query, handle.reset(word)),
         Route::Prompts => prompts::list(handle, query),
-        Route::FillIn => prompts::fill_in(handle, word, request).await,
+        Route::FillIn => prompts::fill_in(shared, word, request).await,
         Route::Sources => sources::list(handle, query),
         Route::Source => sources::get(handle, word, query),
         _ => Err(Problem::new(StatusCode::NOT_FOUND, "there is nothing here")),

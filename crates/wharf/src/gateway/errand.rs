@@ -3,8 +3,8 @@
 
 use super::invalid;
 use http::request::Parts;
-use sha2::{Digest, Sha256};
-use wharf_mcp::{Raw, RpcError, session::Input};
+use std::sync::Arc;
+use wharf_mcp::{Raw, RpcError, serve::http::Owner, session::Input};
 
 /// What can be had done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ pub(super) struct Errand {
     pub(super) whose: Principal,
 }
 
-/// Whom a request is from, as far as it shows: what it came in with, hashed.
+/// Whom a request is from, as the door knows them that it came in by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Principal(Option<[u8; 32]>);
+pub(super) struct Principal(pub(super) Option<Arc<str>>);
 
 impl Errand {
     /// Reads it from a request's parameters, in one go.
@@ -48,7 +48,6 @@ impl Errand {
 
 impl Principal {
     pub(super) fn of(http: Option<&Parts>) -> Principal {
-        let shown = http.and_then(|it| it.headers.get(http::header::AUTHORIZATION));
-        Principal(shown.map(|it| Sha256::digest(it.as_bytes()).into()))
+        Principal(http.and_then(|it| it.extensions.get::<Owner>()).map(|it| it.0.clone()))
     }
 }

@@ -4,12 +4,14 @@
 
 mod attacks;
 mod events;
+mod far;
 mod lists;
 mod once;
 mod roles;
 mod schemathesis;
 mod slow;
 mod switches;
+mod upstream;
 
 /// A call of the tool that makes a todo.
 const CREATE: &str = "/api/v1/tools/todo:create_todo/call";

@@ -17,6 +17,8 @@ pub struct ServerSettings {
     pub hosts: Vec<String>,
     /// Pages that may use it beside its own.
     pub origins: Vec<String>,
+    /// How many calls may be out before REST takes no more, if there is a limit.
+    pub max_calls: Option<usize>,
     /// Who may come in beside the operator.
     pub tokens: Vec<NamedToken>,
 }
@@ -74,15 +76,17 @@ pub(super) fn server(
     tokens: Option<Field>,
     diagnostics: &mut Diagnostics,
 ) -> Option<ServerSettings> {
-    let (hosts, origins) = match server {
-        Some(field) => {
-            let RawServer { hosts, origins } = RawServer::read(field.node, diagnostics)?;
-            (super::words("hosts", hosts, diagnostics), super::words("origins", origins, diagnostics))
-        }
-        None => Default::default(),
-    };
-    let tokens = tokens.map_or(Some(Vec::new()), |it| self::tokens(it, diagnostics))?;
-    Some(ServerSettings { hosts, origins, tokens })
+    let mut settings = ServerSettings::default();
+    if let Some(field) = server {
+        let RawServer { hosts, origins, max_calls } = RawServer::read(field.node, diagnostics)?;
+        settings.hosts = super::words("hosts", hosts, diagnostics);
+        settings.origins = super::words("origins", origins, diagnostics);
+        let mut reader = Reader { class: "ConfigError", diagnostics };
+        let most = reader.count("max_calls", max_calls, u64::from(u32::MAX));
+        settings.max_calls = most.and_then(|it| it.try_into().ok());
+    }
+    settings.tokens = tokens.map_or(Some(Vec::new()), |it| self::tokens(it, diagnostics))?;
+    Some(settings)
 }
 
 fn tokens(field: Field, diagnostics: &mut Diagnostics) -> Option<Vec<NamedToken>> {

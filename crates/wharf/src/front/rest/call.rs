@@ -34,7 +34,8 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     let key = once::key(request.headers())?;
     let principal = principal(&request);
     let body = body::object(request).await?;
-    let call = call(id, &body)?;
+    let call = Call { principal: Some(principal.clone()), ..call(id, &body)? };
+    shared.is_free()?;
     match key {
         Some(key) => once::make(shared, once::promise(&principal, key, id, &body), call).await,
         None => Ok(json_response(StatusCode::OK, &report(&*make(shared, call).await?)?)),

@@ -64,6 +64,7 @@ fn context(row: &CallRow) -> Value {
     row.error.iter().for_each(|it| add("error", json!(it)));
     row.error_type.iter().for_each(|it| add("error_type", json!(it)));
     row.door.iter().for_each(|it| add("door", json!(it)));
+    row.principal.iter().for_each(|it| add("principal", json!(it)));
     add("status", json!(row.status));
     Value::Object(context)
 }

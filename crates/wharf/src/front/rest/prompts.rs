@@ -1,7 +1,7 @@
 //! The prompts, as REST shows them and fills them in.
 
 use super::Answer;
-use crate::front::{body, json_response, problem::Problem, query::Query};
+use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(super) fn list(handle: &Handle, query: Option<&str>) -> Answer {
     query.page(&prompts, |it| it.name.clone(), |it| prompt(it))
 }
 
-pub(super) async fn fill_in(handle: &Handle, name: &str, request: Request<Incoming>) -> Answer {
+pub(super) async fn fill_in(shared: &Shared, name: &str, request: Request<Incoming>) -> Answer {
     Query::read(request.uri().query(), &[])?;
     let body = body::object(request).await?;
     body::only(&body, &["arguments"])?;
@@ -26,7 +26,8 @@ pub(super) async fn fill_in(handle: &Handle, name: &str, request: Request<Incomi
     if arguments.as_ref().is_some_and(|it| !it.is_object()) {
         return Err(body::malformed("`arguments` is no object"));
     }
-    let result = handle.prompt(name, arguments.as_ref()).await;
+    shared.is_free()?;
+    let result = shared.handle.prompt(name, arguments.as_ref()).await;
     let result = result.map_err(|fault| Problem::of(&fault, None))?;
     Ok(json_response(StatusCode::OK, &result.decode_or_default()))
 }

@@ -9,7 +9,7 @@ const EVENTS: &str = "text/event-stream";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// How a call can end without a result.
-const CALL: &[u16] = &[404, 408, 409, 413, 415, 422, 502, 503, 504];
+const CALL: &[u16] = &[404, 408, 409, 413, 415, 422, 429, 502, 503, 504];
 
 /// An operation that needs a role.
 macro_rules! needs {
@@ -89,7 +89,7 @@ pub(in crate::front) static ROUTES: &[Operation] = &[
     needs!(Viewer, Prompts GET "/api/v1/prompts", "listPrompts": "Lists the prompts of all servers",
         &["source", "q", "limit", "cursor"], None, &[(200, JSON, "Prompts")], &[]),
     needs!(Caller, FillIn POST "/api/v1/prompts/{prompt}", "fillInPrompt": "Fills in a prompt",
-        &["prompt"], Some("PromptRequest"), &[(200, JSON, "PromptResult")], &[404, 408, 413, 415, 502, 503, 504]),
+        &["prompt"], Some("PromptRequest"), &[(200, JSON, "PromptResult")], &[404, 408, 413, 415, 429, 502, 503, 504]),
     needs!(Viewer, Sources GET "/api/v1/sources", "listSources": "Lists the sources of tools",
         &["q", "limit", "cursor"], None, &[(200, JSON, "Sources")], &[]),
     needs!(Viewer, Source GET "/api/v1/sources/{id}", "getSource": "Shows one source",

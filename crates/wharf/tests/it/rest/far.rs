@@ -1,0 +1,157 @@
+//! A gateway in front of a server that takes its time: what its callers are told, and what the server is not.
+
+use super::upstream::{REPORTS, Upstream};
+use crate::serve::server::Server;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    sync::atomic::Ordering,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+const SLOW: &str = "/api/v1/tools/far:slow/call";
+
+fn in_front_of(upstream: &Upstream, settings: &str) -> Server {
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("agent.yaml"), upstream.agent_file()).expect("an agent file");
+    let file = folder.path().join("wharf.toml");
+    fs::write(&file, settings).expect("settings");
+    Server::start_in(folder, &["--settings", &file.display().to_string()])
+}
+
+fn call(millis: u64) -> Value {
+    json!({ "arguments": { "millis": millis } })
+}
+
+/// A request that is sent and whose answer nobody waits for yet.
+fn begin(server: &Server, path: &str, key: &str, body: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.address).expect("somebody listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let (address, token, body) = (&server.address, &server.token, body.to_string());
+    let length = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{key}\
+         Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .expect("it listens");
+    stream
+}
+
+/// Waits until so many calls have reached the server.
+fn reached(upstream: &Upstream, calls: usize) {
+    for _ in 0..600 {
+        if upstream.heard.calls.load(Ordering::Relaxed) >= calls {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("the call did not reach the server");
+}
+
+/// The caller's connection breaks, the call goes on, and whoever comes back with the key gets what came of it.
+#[test]
+fn a_call_with_a_key_outlives_its_connection() {
+    let upstream = Upstream::start();
+    let server = in_front_of(&upstream, "");
+    let body = call(1_500);
+    let key = "Idempotency-Key: again\r\n";
+    drop_when_reached(begin(&server, SLOW, key, &body), &upstream, 1);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let headers: &[&str] = &[&token, key.trim(), "Content-Type: application/json"];
+    let again = || server.raw("POST", SLOW, headers, Some(&body));
+    assert!(again().starts_with("HTTP/1.1 409 "), "it is out");
+    let mut answer = String::new();
+    for _ in 0..300 {
+        answer = again();
+        if !answer.starts_with("HTTP/1.1 409 ") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("call 1"), "{answer}");
+    assert!(answer.contains("idempotency-replayed: true"), "{answer}");
+    assert_eq!(upstream.heard.calls.load(Ordering::Relaxed), 1);
+    // Without a key a call ends with its connection.
+    drop_when_reached(begin(&server, SLOW, "", &call(60_000)), &upstream, 2);
+    for _ in 0..300 {
+        if server.text("/metrics").contains("wharf_calls_in_flight 0") {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("a call that nobody waits for is still out");
+}
+
+fn drop_when_reached(stream: TcpStream, upstream: &Upstream, calls: usize) {
+    reached(upstream, calls);
+    drop(stream);
+}
+
+#[test]
+fn what_a_slow_server_costs_its_callers() {
+    let upstream = Upstream::start();
+    let server = in_front_of(&upstream, "[breaker]\nfailure_threshold = 2\n[server]\nmax_calls = 1\n");
+    let mut out = begin(&server, SLOW, "", &call(1_500));
+    reached(&upstream, 1);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let headers: &[&str] = &[&token, "Content-Type: application/json"];
+    let busy = server.raw("POST", SLOW, headers, Some(&call(0)));
+    assert!(busy.starts_with("HTTP/1.1 429 ") && busy.contains("retry-after: 1\r\n"), "{busy}");
+    let mut answer = String::new();
+    out.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+
+    let late = json!({ "arguments": { "millis": 60_000 }, "timeout": 0.2 });
+    for _ in 0..2 {
+        let (status, late) = server.ask("POST", SLOW, Some(&late));
+        assert_eq!((status, &late["type"]), (504, &json!("MCPTimeoutError")), "{late}");
+        assert!(late["request_id"].is_string(), "{late}");
+    }
+    let resting = server.raw("POST", SLOW, headers, Some(&call(0)));
+    assert!(resting.starts_with("HTTP/1.1 503 ") && resting.contains("retry-after: "), "{resting}");
+    // The journal knows who it was.
+    let (_, calls) = server.ask("GET", "/api/v1/calls?status=timeout", None);
+    assert_eq!(calls["items"].as_array().map(Vec::len), Some(2), "{calls}");
+    assert_eq!(calls["items"][0]["principal"], "operator", "{calls}");
+    // Nothing that callers show us is shown to servers.
+    let heard = upstream.heard.headers();
+    assert!(heard.contains("content-type") && !heard.contains(&server.token), "{heard}");
+    assert!(!heard.to_ascii_lowercase().contains("authorization"), "{heard}");
+}
+
+/// One who listens and does not read is let go; those who do hear everything.
+#[test]
+fn a_listener_that_does_not_read_is_let_go() {
+    let upstream = Upstream::start();
+    let server = in_front_of(&upstream, "");
+    let mut stream = TcpStream::connect(&server.address).expect("somebody listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let (address, token) = (&server.address, &server.token);
+    write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n")
+        .expect("it listens");
+    let mut first = [0; 16];
+    stream.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200 OK\r");
+
+    let body = json!({ "request_id": "r".repeat(256) });
+    let (status, answer) = server.ask("POST", "/api/v1/tools/far:chatty/call", Some(&body));
+    assert_eq!(status, 200, "{answer}");
+    // It is cut off although it reads nothing, and so hears of no end: what it sends is refused.
+    let cut_off = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        stream.write_all(b"\r\n").is_err()
+    });
+    assert!(cut_off, "it is still connected");
+    let mut heard = Vec::new();
+    let mut piece = [0; 65_536];
+    while let Ok(read @ 1..) = stream.read(&mut piece) {
+        heard.extend_from_slice(&piece[..read]);
+    }
+    let reports = String::from_utf8_lossy(&heard).matches("event: progress").count();
+    assert!(reports > 0 && reports < REPORTS, "{reports} of {REPORTS}");
+    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+}

@@ -1,0 +1,122 @@
+//! A server of MCP in this process, for a gateway to stand in front of: it hears what reaches it, and takes its time.
+
+use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{net::TcpListener, runtime::Runtime, task::JoinSet, time};
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::{
+        About, Client, Handler, Incoming, Service, Serving,
+        http::{HttpOptions, HttpService},
+    },
+};
+
+/// How often `chatty` says how far it has got.
+pub(super) const REPORTS: usize = 20_000;
+
+/// A running server; ended when it is dropped.
+pub(super) struct Upstream {
+    pub(super) address: String,
+    pub(super) heard: Arc<Heard>,
+    _runtime: Runtime,
+}
+
+/// What reached it.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) calls: AtomicUsize,
+    headers: Mutex<String>,
+}
+
+impl Upstream {
+    pub(super) fn start() -> Upstream {
+        let heard = Arc::<Heard>::default();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        runtime.spawn(serve(listener, heard.clone()));
+        Upstream { address, heard, _runtime: runtime }
+    }
+
+    /// The agent file of a gateway in front of it.
+    pub(super) fn agent_file(&self) -> String {
+        let url = format!("http://{}/mcp", self.address);
+        format!(
+            "tools:\n  - {{name: far, description: d, type: mcp, server: x, transport: http, url: '{url}'}}\n"
+        )
+    }
+}
+
+impl Heard {
+    /// All headers of all requests.
+    pub(super) fn headers(&self) -> String {
+        self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn serve(listener: TcpListener, heard: Arc<Heard>) {
+    let service = HttpService::new(Service::new(Server(heard)), HttpOptions::default());
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let service = service.clone();
+        let respond = service_fn(move |request: hyper::Request<Body>| {
+            let service = service.clone();
+            async move { Ok::<_, Infallible>(service.respond(request).await) }
+        });
+        connections.spawn(async move {
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
+        });
+    }
+}
+
+struct Server(Arc<Heard>);
+
+impl Handler for Server {
+    fn about(&self) -> About {
+        About::new("upstream", "1", json!({ "tools": {} }).into())
+    }
+
+    fn handle(&self, request: Incoming, client: Client) -> Serving {
+        let heard = self.0.clone();
+        if let Some(http) = &request.http {
+            let mut headers = heard.headers.lock().unwrap_or_else(PoisonError::into_inner);
+            http.headers.iter().for_each(|(name, value)| *headers += &format!("{name}: {value:?}\n"));
+        }
+        Box::pin(async move {
+            match request.method.as_str() {
+                "tools/list" => Ok(tools()),
+                "tools/call" => {
+                    Ok(call(&heard, &request.params.unwrap_or_else(Raw::empty_object), client).await)
+                }
+                unknown => Err(RpcError::method_not_found(unknown)),
+            }
+        })
+    }
+}
+
+fn tools() -> Raw {
+    let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    json!({ "tools": [tool("slow"), tool("chatty")] }).into()
+}
+
+async fn call(heard: &Heard, params: &Raw, client: Client) -> Raw {
+    let params: Value = params.decode_or_default();
+    let number = heard.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    if params["name"] == "chatty" {
+        for report in 0..REPORTS {
+            client.progress(report as f64, None, None).await;
+        }
+    }
+    time::sleep(Duration::from_millis(params["arguments"]["millis"].as_u64().unwrap_or_default())).await;
+    json!({ "content": [{ "type": "text", "text": format!("call {number}") }] }).into()
+}
