@@ -1,0 +1,217 @@
+//! A newcomer's first five minutes: what the front page says, typed by somebody who has nothing but a Rust toolchain.
+//!
+//! A binary of its own, because cargo runs those one after the other, and this one builds the program as it is shipped.
+#![cfg(unix)]
+#![expect(clippy::disallowed_methods, reason = "a newcomer's environment is made from ours")]
+
+use serde_json::{Value, json};
+use std::{
+    env, fs,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+use wharf_mcp::{
+    Request, Session,
+    http::{Client, Endpoint},
+    session::{ClientInfo, Options},
+};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Where cargo puts what it builds: two folders above the program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
+
+/// Words of the front page.
+const TYPED: &str = "cargo run --release -- serve";
+
+/// A home with nothing in it.
+struct Newcomer {
+    home: TempDir,
+    checkout: PathBuf,
+    target: PathBuf,
+}
+
+struct Serving {
+    child: Child,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+#[tokio::test]
+async fn the_first_five_minutes() {
+    let page = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("the front page");
+    assert!(page.contains(TYPED), "the front page no longer says `{TYPED}`");
+    let newcomer = Newcomer::arrive();
+    newcomer.build();
+    let (mut serving, address) = newcomer.serve();
+    let token = fs::read_to_string(newcomer.token()).expect("a token");
+
+    let created = create(&address, &token, "Buy milk").await;
+    assert_eq!(
+        (&created["success"], &created["structured_content"]["title"]),
+        (&json!(true), &json!("Buy milk"))
+    );
+    let listed = list(&address, &token).await;
+    assert_eq!(listed["structuredContent"]["todos"][0]["title"], "Buy milk");
+
+    let pid = rustix::process::Pid::from_child(&serving.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    let status = serving.child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
+impl Newcomer {
+    /// Clones what is committed. The folder is always the same one, so that cargo knows its own work again.
+    fn arrive() -> Newcomer {
+        let target = Path::new(PROGRAM).ancestors().nth(2).expect("a target folder").to_owned();
+        let (fresh, checkout) = (target.join("newcomer-fresh"), target.join("newcomer"));
+        _ = fs::remove_dir_all(&fresh);
+        let root = Path::new(ROOT).canonicalize().expect("the checkout");
+        let git = Command::new("git")
+            .args(["-c", "safe.directory=*", "clone", "--quiet", "--no-hardlinks"])
+            .arg(&root)
+            .arg(&fresh)
+            .output()
+            .expect("git runs");
+        assert!(
+            git.status.success(),
+            "`git clone` of {} failed: {}",
+            root.display(),
+            String::from_utf8_lossy(&git.stderr)
+        );
+        keep_times(&checkout, &fresh);
+        _ = fs::remove_dir_all(&checkout);
+        fs::rename(&fresh, &checkout).expect("the clone can be moved");
+        Newcomer { home: TempDir::new().expect("a folder"), checkout, target }
+    }
+
+    /// Cargo as a newcomer starts it: nothing of the cargo that runs this test, and a home of their own.
+    fn cargo(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("cargo");
+        let ours = env::vars_os().map(|(name, _)| name).filter(|name| {
+            let name = name.to_string_lossy();
+            let by_cargo = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
+            name == "CARGO"
+                || name == "CARGO_TARGET_TMPDIR"
+                || by_cargo.iter().any(|it| name.starts_with(it))
+                || name.starts_with("WHARF_")
+                || name.starts_with("XDG_")
+        });
+        ours.for_each(|name| _ = command.env_remove(name));
+        let home = env::home_dir().expect("a home");
+        for (name, usual) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+            command.env(name, env::var_os(name).map_or_else(|| home.join(usual), PathBuf::from));
+        }
+        command.args(words).current_dir(&self.checkout).stdin(Stdio::null());
+        command.env("HOME", self.home.path()).env("CARGO_TARGET_DIR", &self.target);
+        command
+    }
+
+    /// The part that takes minutes.
+    fn build(&self) {
+        let status = self.cargo(&["build", "--release"]).status().expect("cargo runs");
+        assert!(status.success(), "`cargo build --release` failed: {status}");
+    }
+
+    /// On the usual port, or, where that is taken, on another one, as the program itself advises.
+    fn serve(&self) -> (Serving, String) {
+        let words: Vec<&str> = TYPED.split(' ').skip(1).collect();
+        let mut serving = self.run(&words);
+        if let Some(address) = serving.address() {
+            return (serving, address);
+        }
+        let (code, complaint) = (serving.child.wait().expect("it ends").code(), self.complaints());
+        let is_taken = code == Some(2) && complaint.contains("cannot listen on `127.0.0.1:7373`");
+        let advice = "--listen 127.0.0.1:0";
+        assert!(is_taken && complaint.contains(advice), "it ended with {code:?}: {complaint}");
+        let mut serving = self.run(&[&words[..], &advice.split(' ').collect::<Vec<_>>()].concat());
+        let address = serving.address();
+        (serving, address.unwrap_or_else(|| panic!("it does not serve: {}", self.complaints())))
+    }
+
+    fn run(&self, words: &[&str]) -> Serving {
+        let log = File::create(self.home.path().join("log")).expect("a file");
+        let child = self.cargo(words).stdout(Stdio::piped()).stderr(log).spawn();
+        let mut child = child.expect("cargo runs");
+        let said = BufReader::new(child.stdout.take().expect("its stdout"));
+        Serving { child, said }
+    }
+
+    /// Where it says that its token is.
+    fn token(&self) -> PathBuf {
+        let said = self.complaints();
+        let place =
+            said.lines().find_map(|it| it.split_once("the token is in ")).map(|(_, place)| place.trim());
+        let place =
+            PathBuf::from(place.unwrap_or_else(|| panic!("it does not say where its token is: {said}")));
+        assert!(place.starts_with(self.home.path()), "{} is not at home", place.display());
+        place
+    }
+
+    fn complaints(&self) -> String {
+        fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Serving {
+    /// Where it says that it is, if it does.
+    fn address(&mut self) -> Option<String> {
+        let lines = (&mut self.said).lines().map_while(Result::ok);
+        lines.filter_map(|it| Some(it.strip_prefix("MCP   http://")?.strip_suffix("/mcp")?.to_owned())).next()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Gives files that have not changed since the last time the time that they had then.
+fn keep_times(before: &Path, now: &Path) {
+    let Ok(entries) = fs::read_dir(before) else { return };
+    for entry in entries.flatten().filter(|it| it.file_name() != ".git") {
+        let (old, new) = (entry.path(), now.join(entry.file_name()));
+        if old.is_dir() {
+            keep_times(&old, &new);
+        } else if let (Ok(then), Ok(text)) = (fs::read(&old), fs::read(&new))
+            && then == text
+        {
+            let modified = entry.metadata().and_then(|it| it.modified()).expect("a time");
+            let file = File::options().append(true).open(&new).expect("a file");
+            file.set_modified(modified).expect("a time");
+        }
+    }
+}
+
+async fn create(address: &str, token: &str, title: &str) -> Value {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let body = json!({ "arguments": { "title": title } }).to_string();
+    let request = format!(
+        "POST /api/v1/tools/todo:create_todo/call HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("somebody listens");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+}
+
+async fn list(address: &str, token: &str) -> Value {
+    let url = format!("http://{address}/mcp").parse().expect("a URL");
+    let mut endpoint = Endpoint::new(url, Client::new(Duration::from_secs(30)).expect("a client"));
+    endpoint.headers.insert("authorization", format!("Bearer {token}").parse().expect("a header"));
+    let options = Options::new(ClientInfo { name: "a newcomer".into(), version: "1".into() });
+    let connected = Session::connect(&endpoint, &options).await.expect("a session");
+    let listed = connected.session.request(Request::call_tool("todo__list_todos", None)).await;
+    drop(connected.session);
+    connected.task.join().await;
+    listed.expect("an answer").decode().expect("JSON")
+}
