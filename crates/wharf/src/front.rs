@@ -34,12 +34,15 @@ use rest::{Ids, Once};
 use routes::{Found, Operation, Route, find};
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
 use wharf_mcp::serve::{
     Service,
     http::{Body, Guard, HttpOptions, HttpService, Owner, SseService},
 };
-use wharf_runtime::Handle;
+use wharf_runtime::{Catalog, Handle};
+
+/// How long a list waits for sources that are still starting.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything that can be reached.
 #[derive(Clone)]
@@ -211,6 +214,11 @@ impl Front {
 }
 
 impl Shared {
+    /// The catalog, once everybody has been heard who does not take too long.
+    async fn settled(&self) -> Arc<Catalog> {
+        timeout(PATIENCE, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
+    }
+
     /// Whether one more call can be made.
     fn is_free(&self) -> Result<(), Problem> {
         if self.handle.in_flight() < self.max_calls {

@@ -114,7 +114,7 @@ fn add_tokens(keys: &mut Keys, tokens: &[NamedToken], around: &Surroundings) -> 
                 })?
             }
         };
-        keys.add(name, *role, &token);
+        keys.add(name, *role, &token)?;
     }
     Ok(())
 }

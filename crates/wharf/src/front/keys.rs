@@ -57,13 +57,21 @@ impl Keys {
     /// The operator's own token opens everything.
     pub(crate) fn of_operator(token: &str) -> Keys {
         let mut keys = Keys { keys: Vec::new(), anybody: None };
-        keys.add("operator", Role::Admin, token);
+        keys.keys.push(Key { hash: hash(token), principal: Principal::new("operator", Role::Admin) });
         keys
     }
 
-    /// One more token.
-    pub(crate) fn add(&mut self, name: &str, role: Role, token: &str) {
-        self.keys.push(Key { hash: hash(token), principal: Principal::new(name, role) });
+    /// One more token, which nobody else has.
+    pub(crate) fn add(&mut self, name: &str, role: Role, token: &str) -> Result<(), String> {
+        let hash = hash(token);
+        if let Some(other) = self.keys.iter().find(|it| it.hash == hash) {
+            let other = &other.principal.name;
+            return Err(format!(
+                "the tokens of `{name}` and `{other}` are the same\nhelp: give each its own"
+            ));
+        }
+        self.keys.push(Key { hash, principal: Principal::new(name, role) });
+        Ok(())
     }
 
     /// Lets whoever shows a token in. Hashes are compared, all of them and each to its end, so the time it takes tells
@@ -105,7 +113,8 @@ mod tests {
     #[test]
     fn a_token_is_somebody() {
         let mut keys = Keys::of_operator("the-operators-own-token");
-        keys.add("ci", Role::Caller, "another-token-of-16");
+        keys.add("ci", Role::Caller, "another-token-of-16").expect("a token of its own");
+        assert!(keys.add("cd", Role::Admin, "another-token-of-16").is_err());
         for (shown, expected) in [
             (&["Bearer the-operators-own-token"][..], "operator admin"),
             (&["Bearer another-token-of-16"], "ci caller"),

@@ -74,8 +74,25 @@ fn responses(operation: &Operation) -> Value {
             responses.entry(status.to_string()).or_insert_with(|| json!({ "description": reason(status) }));
         response["content"]["application/problem+json"] = json!({ "schema": schema("Problem") });
     }
+    for (status, response) in &mut responses {
+        if let Some((name, about)) = header(status, operation.about.id) {
+            response["headers"][name] = json!({ "description": about, "schema": { "type": "string" } });
+        }
+    }
     responses.sort_keys();
     Value::Object(responses)
+}
+
+/// The header that an answer of this status may have beside those that every answer has.
+fn header(status: &str, id: &str) -> Option<(&'static str, &'static str)> {
+    match (status, id) {
+        ("401", _) => Some(("WWW-Authenticate", "How to come in")),
+        ("405", _) => Some(("Allow", "The methods that are possible here")),
+        ("429" | "503", _) => Some(("Retry-After", "Seconds after which it is worth trying again")),
+        ("200", "callTool") => Some(("Idempotency-Replayed", "`true` if the call was made before")),
+        ("200", "mcp") => Some(("Mcp-Session-Id", "The session that an `initialize` has opened")),
+        _ => None,
+    }
 }
 
 fn schema(name: &str) -> Value {

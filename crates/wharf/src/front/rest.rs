@@ -30,8 +30,8 @@ pub(super) async fn respond(
     let handle = &shared.handle;
     let query = request.uri().query();
     match route {
-        Route::Tools => tools::list(handle, query),
-        Route::Tool => tools::get(handle, word, query),
+        Route::Tools => tools::list(&*shared.settled().await, query),
+        Route::Tool => tools::get(&*shared.settled().await, word, query),
         Route::SwitchTool => tools::switch(shared, word, request).await,
         Route::CallTool => call::run(shared, word, request).await,
         Route::Calls => calls::list(shared.journal.store(), query).await,
@@ -40,7 +40,7 @@ pub(super) async fn respond(
         Route::Restart => done(query, handle.restart(word)),
         Route::Breakers => sources::breakers(handle, query),
         Route::Reset => done(query, handle.reset(word)),
-        Route::Prompts => prompts::list(handle, query),
+        Route::Prompts => prompts::list(&*shared.settled().await, query),
         Route::FillIn => prompts::fill_in(shared, word, request).await,
         Route::Sources => sources::list(handle, query),
         Route::Source => sources::get(handle, word, query),

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "programs under test are found and started like any other")]
 
 mod attacks;
+mod docs;
 mod events;
 mod far;
 mod lists;

@@ -180,6 +180,11 @@ impl Diagnostics {
             .hint(format!("write `role`: one of {}", roles.join(", ")));
     }
 
+    pub(in crate::config) fn token_name_reserved(&mut self, at: Place, name: &str) {
+        self.error("S-02", at, format!("ConfigError: no token may be called '{}'", echo(name)))
+            .hint("that is what wharf itself calls somebody who comes in; choose another name");
+    }
+
     pub(in crate::config) fn token_in_the_open(&mut self, at: Place, name: &str) {
         self.error(
             "S-02",

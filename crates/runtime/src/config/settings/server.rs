@@ -56,6 +56,9 @@ pub enum Role {
     Admin,
 }
 
+/// The operator's own token, and nobody's.
+const RESERVED: [&str; 2] = ["operator", "anybody"];
+
 impl Role {
     const NAMES: &[&str] = &["viewer", "caller", "operator", "admin"];
 
@@ -104,6 +107,9 @@ fn tokens(field: Field, diagnostics: &mut Diagnostics) -> Option<Vec<NamedToken>
 
 fn token(name: String, field: Field, diagnostics: &mut Diagnostics) -> Option<NamedToken> {
     let at = field.key_at;
+    if RESERVED.contains(&name.as_str()) {
+        diagnostics.token_name_reserved(at, &name);
+    }
     let RawToken { role, value, file } = RawToken::read(field.node, diagnostics)?;
     if role.is_none() {
         diagnostics.token_without_role(at, &name, Role::NAMES);

@@ -5,11 +5,10 @@ use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
-use wharf_runtime::{Handle, catalog::PromptEntry};
+use wharf_runtime::{Catalog, catalog::PromptEntry};
 
-pub(super) fn list(handle: &Handle, query: Option<&str>) -> Answer {
+pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> Answer {
     let query = Query::read(query, &["source", "q", "limit", "cursor"])?;
-    let catalog = handle.catalog();
     let fits = |it: &&PromptEntry| {
         let text = || format!("{} {}", it.name, it.prompt.raw.as_str());
         query.is("source", &it.source) && (query.text("q").is_none() || query.finds(&text()))

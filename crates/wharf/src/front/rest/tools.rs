@@ -7,17 +7,17 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wharf_mcp::Raw;
-use wharf_runtime::{Handle, catalog::ToolEntry, project};
+use wharf_runtime::{Catalog, catalog::ToolEntry, project};
 use wharf_store::ListedTool;
 
 /// The longest reason for switching a tool off, in characters.
 const LONGEST_REASON: usize = 1_000;
 
 /// All tools, or those of one `source`, or those whose name or description has the words of `q`.
-pub(super) fn list(handle: &Handle, query: Option<&str>) -> Answer {
+pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> Answer {
     let query = Query::read(query, &["source", "q", "enabled", "limit", "cursor"])?;
     let enabled = query.word("enabled", &[("true", true), ("false", false)])?;
-    let mut tools = handle.tools();
+    let mut tools = catalog.tools.clone();
     tools.retain(|it| {
         let text = || format!("{} {}", it.name, it.description.as_deref().unwrap_or_default());
         query.is("source", &it.source)
@@ -27,16 +27,16 @@ pub(super) fn list(handle: &Handle, query: Option<&str>) -> Answer {
     query.page(&tools, |it| it.id(), |it| tool(it))
 }
 
-pub(super) fn get(handle: &Handle, id: &str, query: Option<&str>) -> Answer {
+pub(super) fn get(catalog: &Catalog, id: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
-    Ok(json_response(StatusCode::OK, &tool(&*known(handle, id)?)))
+    Ok(json_response(StatusCode::OK, &tool(&*known(catalog, id)?)))
 }
 
 /// Switches a tool on or off, and remembers it.
 pub(super) async fn switch(shared: &Shared, id: &str, request: Request<Incoming>) -> Answer {
     Query::read(request.uri().query(), &[])?;
     let change = Change::read(&body::object(request).await?)?;
-    let entry = known(&shared.handle, id)?;
+    let entry = known(&*shared.settled().await, id)?;
     let listed = ListedTool {
         wire_name: entry.wire_name.clone(),
         definition: entry.raw.as_str().to_owned(),
@@ -53,7 +53,7 @@ pub(super) async fn switch(shared: &Shared, id: &str, request: Request<Incoming>
     shared.handle.switch(&entry.id(), off).await;
     let (tool_id, enabled) = (entry.id(), change.enabled);
     tracing::info!(target: "wharf::tools", tool_id, enabled, "a tool was switched");
-    Ok(json_response(StatusCode::OK, &tool(&*known(&shared.handle, id)?)))
+    Ok(json_response(StatusCode::OK, &tool(&*known(&shared.handle.catalog(), id)?)))
 }
 
 /// What is to become of a tool.
@@ -72,8 +72,8 @@ impl Change {
     }
 }
 
-fn known(handle: &Handle, id: &str) -> Result<Arc<ToolEntry>, Problem> {
-    handle.catalog().tool(id).cloned().ok_or_else(|| Problem::not_found("tool", id))
+fn known(catalog: &Catalog, id: &str) -> Result<Arc<ToolEntry>, Problem> {
+    catalog.tool(id).cloned().ok_or_else(|| Problem::not_found("tool", id))
 }
 
 fn tool(entry: &ToolEntry) -> Value {
