@@ -14,7 +14,7 @@ mod reports;
 
 use crate::{
     journal::Journal,
-    telemetry::{self, Telemetry},
+    telemetry::{self, Asked, Telemetry},
 };
 use errand::{Errand, Kind, Principal};
 use error::rpc_error;
@@ -119,13 +119,21 @@ impl Gateway {
                 self.call(Call { caller: Some(caller), ..call }).await
             }
             Kind::Prompt => {
-                let filled_in = self.handle.prompt_for(&caller, &name, arguments.as_ref());
-                filled_in.await.map_err(|it| rpc_error(&it))
+                let catalog = self.settled().await;
+                let (source, prompt) =
+                    catalog.prompt(&name).map(|it| (&*it.source, &*it.prompt.name)).unzip();
+                let asked = Asked { method: "prompts/get", source, prompt, uri: None };
+                let fill_in =
+                    async |caller: &Caller| self.handle.prompt_for(caller, &name, arguments.as_ref()).await;
+                self.telemetry.ask(asked, caller, fill_in).await.map_err(|it| rpc_error(&it))
             }
             Kind::Resource => {
                 let catalog = self.settled().await;
                 let owner = bridge::owner(&catalog, &name).ok_or_else(|| error::no_resource(&name))?;
-                self.handle.read_for(&caller, &owner, &name).await.map_err(|it| rpc_error(&it))
+                let (source, uri) = (Some(&*owner), Some(&*name));
+                let asked = Asked { method: "resources/read", source, prompt: None, uri };
+                let read = async |caller: &Caller| self.handle.read_for(caller, &owner, &name).await;
+                self.telemetry.ask(asked, caller, read).await.map_err(|it| rpc_error(&it))
             }
         }
     }

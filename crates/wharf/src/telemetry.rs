@@ -4,12 +4,14 @@
 //! over HTTP. Nobody waits for it: what the collector does not take in time is dropped and counted. When it is off, a
 //! request costs one look at an `Option`.
 
+mod ask;
 mod config;
 mod export;
 mod otlp;
 mod span;
 mod visit;
 
+pub(crate) use ask::Asked;
 pub(crate) use config::Config;
 pub(crate) use export::Exporter;
 use span::Span;

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use wharf_runtime::{CallRecord, FaultKind, Outcome, Trace};
+use wharf_runtime::{CallRecord, Fault, FaultKind, Outcome, Trace};
 
 /// The longest text that a stranger may put into a span.
 const LONGEST: usize = 256;
@@ -36,19 +36,18 @@ pub(super) enum Kind {
 }
 
 impl Span {
+    pub(super) fn new(trace: Trace, name: String, kind: Kind, start: SystemTime) -> Span {
+        let (took, attributes) = (Duration::ZERO, Vec::new());
+        Span { trace, name, kind, start, took, attributes, error: None, source: None }
+    }
+
     /// A call to a source.
     pub(super) fn of_call(record: &CallRecord, trace: Trace) -> Span {
         let tool = record.wire_name.as_ref().unwrap_or(&record.tool);
-        let mut span = Span {
-            trace,
-            name: format!("tools/call {}", cut(tool, LONGEST)),
-            kind: Kind::Client,
-            start: record.started,
-            took: record.took,
-            attributes: Vec::new(),
-            error: record.error_text().map(|it| cut(&it, LONGEST_ERROR).to_owned()),
-            source: record.source.clone(),
-        };
+        let name = format!("tools/call {}", cut(tool, LONGEST));
+        let mut span = Span::new(trace, name, Kind::Client, record.started);
+        (span.took, span.source) = (record.took, record.source.clone());
+        span.error = record.error_text().map(|it| cut(&it, LONGEST_ERROR).to_owned());
         span.says("mcp.method.name", "tools/call");
         span.says("gen_ai.operation.name", "execute_tool");
         span.says("gen_ai.tool.name", tool);
@@ -57,13 +56,24 @@ impl Span {
         match &record.outcome {
             Outcome::Answered(_) => {}
             Outcome::Refused(_) => span.says("error.type", "tool_error"),
-            Outcome::Failed(fault) => match &fault.rpc {
-                Some(error) => span.failed_with(error.code),
-                None if fault.kind == FaultKind::Timeout => span.says("error.type", "timeout"),
-                None => span.says("error.type", fault.kind.as_str()),
-            },
+            Outcome::Failed(fault) => span.failed(fault),
         }
         span
+    }
+
+    /// With what went wrong.
+    pub(super) fn failed(&mut self, fault: &Fault) {
+        self.error = Some(cut(&fault.to_string(), LONGEST_ERROR).to_owned());
+        match &fault.rpc {
+            Some(error) => self.failed_with(error.code),
+            None if fault.kind == FaultKind::Timeout => self.says("error.type", "timeout"),
+            None => self.says("error.type", fault.kind.as_str()),
+        }
+    }
+
+    /// With the address of a resource, without what may be a key in it.
+    pub(super) fn resource(&mut self, uri: &str) {
+        self.says("mcp.resource.uri", uri.split(['?', '#']).next().unwrap_or(uri));
     }
 
     /// With this attribute, not too long.

@@ -69,16 +69,8 @@ impl Telemetry {
 impl Visit {
     fn begin(inner: &Arc<Inner>, caller: Option<Trace>, name: String) -> Visit {
         let trace = inner.begin(caller);
-        let span = trace.sampled.then(|| Span {
-            trace: trace.clone(),
-            name,
-            kind: Kind::Server,
-            start: SystemTime::now(),
-            took: std::time::Duration::ZERO,
-            attributes: Vec::new(),
-            error: None,
-            source: None,
-        });
+        let span = || Span::new(trace.clone(), name, Kind::Server, SystemTime::now());
+        let span = trace.sampled.then(span);
         Visit { inner: inner.clone(), begun: Instant::now(), span, trace, target: None }
     }
 
@@ -164,8 +156,7 @@ fn describe(span: &mut Span, request: &Incoming, client: &Client, target: Option
         ("prompts/get", Some(prompt)) => span.says("gen_ai.prompt.name", prompt),
         _ => {}
     }
-    // What follows the path of an address may be a key.
-    uri.into_iter().for_each(|it| span.says("mcp.resource.uri", it.split(['?', '#']).next().unwrap_or(it)));
+    uri.into_iter().for_each(|it| span.resource(it));
     match &request.http {
         None => span.says("network.transport", "pipe"),
         Some(parts) => {

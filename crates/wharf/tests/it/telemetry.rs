@@ -25,6 +25,8 @@ use wharf_mcp::{
     session::{ClientInfo, Connected, Era, EraHint, Options},
 };
 
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/telemetry.md");
+
 const TOKEN: &str = "a-token-for-traced-calls";
 const SECRET: &str = "hunter2-of-the-far-server";
 const KEY: &str = "hunter3-of-the-collector";
@@ -159,6 +161,8 @@ async fn a_call_is_one_trace_from_the_caller_to_the_source() {
     session.request(traced(call("far__break", json!({})))).await.expect_err("an error");
     session.request(traced(call("made_up_by_anybody", json!({})))).await.expect_err("an error");
     session.request(traced(Request::new("tools/list"))).await.expect("an answer");
+    session.request(traced(Request::get_prompt("far__greet", None))).await.expect("an answer");
+    session.request(traced(Request::read_resource("far://one?key=hunter4"))).await.expect("an answer");
     leave(connected).await;
     let (code, _, log) = gateway.terminate().await;
     assert_eq!(code, Some(0), "{log}");
@@ -178,6 +182,7 @@ async fn a_call_is_one_trace_from_the_caller_to_the_source() {
     assert_eq!(heard.meta["tracestate"], "vendor=x");
 
     check_words(&spans, server, client);
+    check_others(&spans, &far);
     assert_eq!(collector.resource("service.name").as_deref(), Some("harbour"));
     assert_eq!(collector.header("x-collector-key").as_deref(), Some(KEY));
     for secret in [SECRET, KEY, TOKEN] {
@@ -236,11 +241,30 @@ fn check_words(spans: &[Span], server: &Span, client: &Span) {
     only(spans, SERVER, "tools/list");
 }
 
+/// Prompts and resources are asked for in the same trace.
+fn check_others(spans: &[Span], far: &Far) {
+    for (at_the_door, at_the_source, attribute, value) in [
+        ("prompts/get far__greet", "prompts/get greet", "gen_ai.prompt.name", "greet"),
+        ("resources/read", "resources/read", "mcp.resource.uri", "far://one"),
+    ] {
+        let (server, client) = (only(spans, SERVER, at_the_door), only(spans, CLIENT, at_the_source));
+        assert_eq!((client.trace.as_str(), client.parent.as_ref()), (TRACE, Some(&server.id)));
+        assert_eq!(client.attributes[attribute], value);
+        assert_eq!((&*client.attributes["wharf.source"], client.status), ("far", 0));
+        let method = at_the_source.split(' ').next().unwrap_or_default();
+        assert_eq!(far.heard(method).meta["traceparent"], format!("00-{TRACE}-{}-01", client.id));
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_lost_at_the_end() {
     const CALLS: usize = 300;
     let (collector, far) = (Collector::start(true).await, Far::start().await);
-    let settings = format!("[telemetry]\nendpoint = '{}'\nheaders = {{ key = '{KEY}' }}\n", collector.url);
+    // As the page shows it, but for the address, the key and the share.
+    let page = fs::read_to_string(PAGE).expect("the page");
+    let block = page.split("```toml\n").nth(1).and_then(|it| it.split("```").next()).expect("an example");
+    let settings =
+        block.replace("http://127.0.0.1:4318", &collector.url).replace('…', KEY).replace("0.1 ", "1.0 ");
     let gateway =
         Gateway::start(&far, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")], &settings).await;
     let connected = gateway.connect(Era::Modern).await;
@@ -269,7 +293,7 @@ async fn nothing_is_lost_at_the_end() {
     assert_eq!(rest.attributes["http.response.status_code"], "200");
     let below = spans.iter().filter(|it| it.parent.as_ref() == Some(&rest.id)).count();
     assert_eq!(below, 1);
-    assert_eq!(collector.header("key").as_deref(), Some(KEY));
+    assert_eq!(collector.header("api-key").as_deref(), Some(KEY));
 }
 
 #[tokio::test]

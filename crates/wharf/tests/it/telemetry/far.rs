@@ -78,7 +78,7 @@ impl Heard {
 
 impl Handler for Tools {
     fn about(&self) -> About {
-        About::new("far", "1", json!({ "tools": {} }).into())
+        About::new("far", "1", json!({ "tools": {}, "prompts": {}, "resources": {} }).into())
     }
 
     fn handle(&self, request: Incoming, _client: Client) -> Serving {
@@ -87,21 +87,34 @@ impl Handler for Tools {
     }
 }
 
+fn list(method: &str) -> Option<Value> {
+    let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    Some(match method {
+        "tools/list" => json!({ "tools": [tool("echo"), tool("refuse"), tool("break")] }),
+        "prompts/list" => json!({ "prompts": [{ "name": "greet" }] }),
+        "resources/list" => json!({ "resources": [{ "name": "one", "uri": "far://one?key=hunter4" }] }),
+        "resources/templates/list" => json!({ "resourceTemplates": [] }),
+        _ => return None,
+    })
+}
+
 fn answer(calls: &Calls, request: &Incoming) -> Result<Raw, RpcError> {
-    if request.method == "tools/list" {
-        let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
-        return Ok(json!({ "tools": [tool("echo"), tool("refuse"), tool("break")] }).into());
+    if let Some(list) = list(&request.method) {
+        return Ok(list.into());
     }
     let params: Value = request.params.as_ref().map(Raw::decode_or_default).unwrap_or_default();
     let header = request.http.as_ref().and_then(|it| it.headers.get("traceparent")?.to_str().ok());
     let heard = Heard { meta: params["_meta"].clone(), header: header.map(str::to_owned) };
-    let name = params["name"].as_str().unwrap_or_default().to_owned();
+    let tool = params["name"].as_str().filter(|_| request.method == "tools/call");
+    let name = tool.unwrap_or(&request.method).to_owned();
     calls.lock().expect("nobody panicked").push((name.clone(), heard));
     let text = |text: String, is_error: bool| {
         Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }).into())
     };
     match name.as_str() {
         "echo" => text("heard".to_owned(), false),
+        "prompts/get" => Ok(json!({ "messages": [] }).into()),
+        "resources/read" => Ok(json!({ "contents": [{ "uri": params["uri"], "text": "one" }] }).into()),
         "refuse" => text(format!("no, and {SECRET}"), true),
         _ => Err(RpcError::new(-32050, "it is broken")),
     }
