@@ -28,6 +28,9 @@ use used::Used;
 pub(crate) use watched::Watched;
 use wharf_mcp::{News, Session, session::NewsFeed};
 
+/// A session that held for so long was a good one.
+const LASTING: Duration = Duration::from_secs(10);
+
 type Waiter = oneshot::Sender<Result<Arc<Session>, Arc<Fault>>>;
 
 /// The callers' end.
@@ -69,6 +72,7 @@ struct Ready {
     session: Arc<Session>,
     news: NewsFeed,
     wake: Wake,
+    since: Instant,
 }
 
 enum Event {
@@ -197,13 +201,9 @@ impl Task {
                 State::Ready(ready)
             }
             (State::Ready(ready), Event::Wanted(Want::Retire(which))) if ready.is(which.as_ref()) => {
-                self.let_go(ready);
-                State::Idle
+                self.replace(ready)
             }
-            (State::Ready(ready), Event::Lost) => {
-                self.let_go(ready);
-                State::Idle
-            }
+            (State::Ready(ready), Event::Lost) => self.replace(ready),
             (State::Ready(ready), Event::Idled) if self.is_idle(&ready) => {
                 self.let_go(ready);
                 State::Idle
@@ -247,14 +247,25 @@ impl Task {
             // Nobody can tell what has happened to them meanwhile.
             watched.into_iter().for_each(|uri| self.keep.board.tell(Happening::ResourceUpdated(uri)));
         }
-        State::Ready(Ready { session, news, wake })
+        State::Ready(Ready { session, news, wake, since: Instant::now() })
+    }
+
+    /// Lets a session go; where somebody waits for news, another is begun without being asked for. One that did not last
+    /// is not worth that: the next call is.
+    fn replace(&mut self, ready: Ready) -> State {
+        let lasted = ready.since.elapsed() >= LASTING;
+        self.let_go(ready);
+        match lasted && !self.watched.is_empty() {
+            true => State::Connecting { attempt: self.keep.attempt(), waiting: Vec::new() },
+            false => State::Idle,
+        }
     }
 
     /// A session is over, or is to be once its last caller is done.
     fn let_go(&mut self, ready: Ready) {
         self.current.send_replace(None);
         self.keep.board.ended();
-        let Ready { session, news, wake } = ready;
+        let Ready { session, news, wake, .. } = ready;
         drop((session, news));
         let board = self.keep.board.clone();
         self.leaving.spawn(async move { board.gone(&*wake.gone().await) });

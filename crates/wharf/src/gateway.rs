@@ -42,6 +42,9 @@ const SUBSCRIBING: Duration = Duration::from_secs(10);
 /// How long after a question a server may take to ask another that goes to the client together with it.
 const TOGETHER: Duration = Duration::from_millis(20);
 
+/// How many questions go to the client together.
+const AT_ONCE: usize = 16;
+
 /// The gateway, as MCP clients see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Gateway {
@@ -129,7 +132,8 @@ impl Gateway {
             }
             Kind::Resource => {
                 let catalog = self.settled().await;
-                let owner = bridge::owner(&catalog, &name).ok_or_else(|| error::no_resource(&name))?;
+                let owner = bridge::owner(&catalog, &name);
+                let owner = owner.ok_or_else(|| error::no_resource(&name, caller.comes_back))?;
                 let (source, uri) = (Some(&*owner), Some(&*name));
                 let asked = Asked { method: "resources/read", source, prompt: None, uri };
                 let read = async |caller: &Caller| self.handle.read_for(caller, &owner, &name).await;
@@ -155,15 +159,16 @@ impl Gateway {
         loop {
             tokio::select! {
                 biased;
+                // First, so that no server can talk its call out of its deadline.
+                done = &mut call.work => {
+                    call.reports.tell_rest(&client).await;
+                    return done;
+                }
                 Some(report) = call.reports.next() => report.tell(&client).await,
                 Some(question) = next_question(&mut call.asking) => {
                     let questions = together(question, &mut call.asking).await;
                     call.reports.tell_rest(&client).await;
                     return self.yard.park(call, questions);
-                }
-                done = &mut call.work => {
-                    call.reports.tell_rest(&client).await;
-                    return done;
                 }
             }
         }
@@ -179,7 +184,7 @@ impl Gateway {
 
     async fn watch_at_source(self, uri: String) -> Result<(), RpcError> {
         let catalog = self.settled().await;
-        let owner = bridge::owner(&catalog, &uri).ok_or_else(|| error::no_resource(&uri))?;
+        let owner = bridge::owner(&catalog, &uri).ok_or_else(|| error::no_resource(&uri, false))?;
         match time::timeout(SUBSCRIBING, self.handle.is_watching(&owner, &uri)).await {
             Ok(watching) => watching.map_err(|it| rpc_error(&it)),
             Err(_) => Err(RpcError::new(RpcError::INTERNAL, "the server did not answer in time")),
@@ -195,7 +200,9 @@ async fn next_question(asking: &mut Option<Asking>) -> Option<Question> {
 /// A question and those that follow it closely.
 async fn together(first: Question, asking: &mut Option<Asking>) -> Vec<Question> {
     let mut questions = vec![first];
-    while let Ok(Some(question)) = time::timeout(TOGETHER, next_question(asking)).await {
+    while questions.len() < AT_ONCE
+        && let Ok(Some(question)) = time::timeout(TOGETHER, next_question(asking)).await
+    {
         questions.push(question);
     }
     questions

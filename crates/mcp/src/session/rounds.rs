@@ -117,8 +117,10 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
         let method: String = question.member("method").and_then(|it| it.decode().ok()).ok_or_else(unclear)?;
         let answering = async { host.answer(&method, question.member("params")).await };
         let answer = caught::answer(answering).await;
-        let answer =
-            answer.map_err(|error| Failure::protocol(format!("the server needs `{method}`: {error}")))?;
+        // Not the server's fault: whoever was asked will not, or cannot.
+        let answer = answer.map_err(|RpcError { code, message, data }| {
+            Failure::rpc(RpcError { code, message: format!("the server needs `{method}`: {message}"), data })
+        })?;
         answers.push((key.into_owned(), answer));
     }
     Ok(Some(meta::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes())))))

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should say so loudly")]
 
+mod belonging;
 mod eras;
 mod fake;
 mod fake_http;

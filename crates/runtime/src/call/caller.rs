@@ -1,11 +1,12 @@
 //! Who a request is made for, where that is somebody with a say in it: a client of the gateway's, for example.
 
-use crate::upstream::Consent;
+use crate::upstream::{Consent, Declines};
+use serde_json::json;
 use std::{fmt, sync::Arc};
 use wharf_mcp::{
     Raw,
     model::LogLevel,
-    session::{Input, OnLog},
+    session::{Input, MetaKey, OnLog},
 };
 
 /// Who a request is made for.
@@ -32,6 +33,14 @@ pub struct WantedLogs {
     pub explicit: bool,
     /// Told each line: the parameters of `notifications/message`. It must not block.
     pub told: OnLog,
+}
+
+impl Caller {
+    /// Somebody who cannot be asked anything: a server that needs to ask says so, where it can.
+    pub fn nobody() -> Caller {
+        let meta = json!({ MetaKey::CAPABILITIES: {} });
+        Caller { meta: Some(meta.into()), consent: Some(Arc::new(Declines)), ..Caller::default() }
+    }
 }
 
 impl fmt::Debug for Caller {

@@ -42,7 +42,7 @@ pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(String, Raw
         let uri = text(&reference, "uri")?;
         let template = catalog.templates.iter().find(|it| it.item.uri_template == uri);
         let source = template.map(|it| it.source.clone()).or_else(|| owner(catalog, &uri));
-        return Ok((source.ok_or_else(|| no_resource(&uri))?, params.without("_meta")));
+        return Ok((source.ok_or_else(|| no_resource(&uri, true))?, params.without("_meta")));
     }
     let name = text(&reference, "name")?;
     let prompt = catalog.prompt(&name).ok_or_else(|| invalid(&format!("there is no prompt '{name}'")))?;

@@ -10,7 +10,7 @@ const CONNECTION: i64 = -32000;
 /// What SDKs call a timeout.
 const TIMEOUT: i64 = -32001;
 
-/// There is no such resource.
+/// There is no such resource, in the handshake era.
 const NO_RESOURCE: i64 = -32002;
 
 /// A fault, for a client of ours. An error that the server itself answered with is passed on as it came.
@@ -37,7 +37,9 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
     RpcError { data: Some(data.into()), ..RpcError::new(code, fault.message()) }
 }
 
-pub(super) fn no_resource(uri: &str) -> RpcError {
+/// Nobody has this resource, in the words of the client's era.
+pub(super) fn no_resource(uri: &str, modern: bool) -> RpcError {
     let data = json!({ "uri": uri });
-    RpcError { data: Some(data.into()), ..RpcError::new(NO_RESOURCE, "no source has this resource") }
+    let code = if modern { RpcError::INVALID_PARAMS } else { NO_RESOURCE };
+    RpcError { data: Some(data.into()), ..RpcError::new(code, "no source has this resource") }
 }

@@ -166,3 +166,6 @@ impl std::fmt::Debug for Yard {
         write!(f, "Yard({} calls)", self.parked().len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,15 @@ pub(super) enum Asking {
 }
 
 impl Question {
+    /// A question, and where its answer arrives.
+    pub(super) fn new(
+        method: impl Into<String>,
+        params: Raw,
+    ) -> (Question, oneshot::Receiver<Result<Raw, RpcError>>) {
+        let (reply, answer) = oneshot::channel();
+        (Question { method: method.into(), params, reply }, answer)
+    }
+
     pub(super) fn answer(self, answer: Result<Raw, RpcError>) {
         // A server that has left needs no answer.
         let _ = self.reply.send(answer);
@@ -112,8 +121,7 @@ impl Consent for Line {
                 })
             }
             Way::Wait(wait) => Box::pin(async move {
-                let (reply, answer) = oneshot::channel();
-                let question = Question { method: asked.method, params: asked.params, reply };
+                let (question, answer) = Question::new(asked.method, asked.params);
                 wait.send(question).await.map_err(|_| nobody())?;
                 answer.await.map_err(|_| nobody())?
             }),

@@ -158,6 +158,33 @@ async fn changes_reach_those_who_subscribed() {
     }
 }
 
+/// A source that begins anew is asked again, and those who wait for news are told to look.
+#[tokio::test]
+async fn a_subscription_outlives_the_sources_session() {
+    for (door, era, eras) in WAYS {
+        let island = Island::rise(eras).await;
+        let gateway = Gateway::before(&island);
+        let mut ada = gateway.visit(door, era, "Ada").await;
+        let way = format!("{door:?} {era:?} {eras:?}");
+        let updated = |it: &News| *it == News::ResourceUpdated(THING.to_owned());
+        ada.watch(&[THING]);
+        assert_eq!(ada.session.is_watching(THING).await, Ok(()), "{way}");
+        gateway.restart();
+        assert_eq!(ada.call("echo", json!({ "nonce": 1 })).await, "1", "{way}");
+        ada.news(updated).await;
+        let mut watched = island.service.watched();
+        let asked = watched.wait_for(|it| it.contains(THING));
+        time::timeout(Duration::from_secs(20), asked).await.expect("in time").expect("it serves");
+        // The server has been asked; when it has answered, its news come through again.
+        let bob = gateway.visit(door, era, "Bob").await;
+        bob.watch(&[THING]);
+        assert_eq!(bob.session.is_watching(THING).await, Ok(()), "{way}");
+        drop(ada.old_news());
+        assert_eq!(bob.call("touch", json!({})).await, "touch", "{way}");
+        ada.news(updated).await;
+    }
+}
+
 /// Thirty calls of each of two clients, whose requests have the same ids.
 #[tokio::test]
 async fn same_ids_are_never_crossed() {

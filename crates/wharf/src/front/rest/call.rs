@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use wharf_mcp::{Raw, model::CallResult};
-use wharf_runtime::{Call, CallRecord, Outcome, project};
+use wharf_runtime::{Call, CallRecord, Caller, Outcome, project};
 
 /// The longest time that a call may be given.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -62,8 +62,9 @@ fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
     if request_id.as_ref().is_some_and(String::is_empty) {
         return Err(body::malformed("`request_id` is empty"));
     }
-    let trace = telemetry::call();
-    Ok(Call { tool: id.to_owned(), arguments, timeout, thread_id, request_id, trace, ..Call::default() })
+    let (trace, caller) = (telemetry::call(), Some(Caller::nobody()));
+    let tool = id.to_owned();
+    Ok(Call { tool, arguments, timeout, thread_id, request_id, trace, caller, ..Call::default() })
 }
 
 fn seconds(raw: &Raw) -> Result<Duration, Problem> {

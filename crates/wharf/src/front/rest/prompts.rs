@@ -5,7 +5,7 @@ use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
-use wharf_runtime::{Catalog, catalog::PromptEntry};
+use wharf_runtime::{Caller, Catalog, catalog::PromptEntry};
 
 pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> Answer {
     let query = Query::read(query, &["source", "q", "limit", "cursor"])?;
@@ -26,7 +26,7 @@ pub(super) async fn fill_in(shared: &Shared, name: &str, request: Request<Incomi
         return Err(body::malformed("`arguments` is no object"));
     }
     shared.is_free()?;
-    let result = shared.handle.prompt(name, arguments.as_ref()).await;
+    let result = shared.handle.prompt_for(&Caller::nobody(), name, arguments.as_ref()).await;
     let result = result.map_err(|fault| Problem::of(&fault, None))?;
     Ok(json_response(StatusCode::OK, &result.decode_or_default()))
 }

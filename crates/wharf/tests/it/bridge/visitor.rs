@@ -4,7 +4,8 @@ use super::island::Island;
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
@@ -63,6 +64,18 @@ impl Gateway {
             line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")).map(str::to_owned)
         });
         Gateway { child, address: address.expect("an address"), _folder: folder }
+    }
+
+    /// Has the source let its session go.
+    pub(super) fn restart(&self) {
+        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
+        let head = "POST /api/v1/connections/island/restart HTTP/1.1";
+        let (host, body) = (&self.address, "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
+        let request = format!("{head}\r\nHost: {host}\r\nConnection: close\r\n{body}");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
     fn opener(&self, door: Door) -> Box<dyn Opener> {
