@@ -127,6 +127,12 @@ impl Runtime {
         berth
     }
 
+    /// Takes no new calls from now on, and waits until none is out, but no longer than `grace`.
+    pub async fn drain(&self, grace: Duration) {
+        self.closing.send_replace(Closing::Draining);
+        let _ = time::timeout(grace, self.handle.executor.in_flight.none()).await;
+    }
+
     /// Ends everything: no new calls, those that are out have `grace` to be answered, then every server is stopped.
     pub async fn shutdown(self, grace: Duration) {
         let Runtime { handle, closing, fleet, tasks, mut observers, .. } = self;

@@ -67,13 +67,17 @@ pub(super) async fn run(
     let terms = Terms { address, guard, keys, max_calls: dock.server().max_calls };
     let front = Front::new(runtime.handle(), journal, terms, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
-    let leave = async {
-        // To be told to leave is how a server ends well.
-        interrupted().await;
-        drain.send_replace(true);
-        Exit::Fine
-    };
     let serving = async {
+        let leave = async {
+            // To be told to leave is how a server ends well. Meanwhile others are told so; told twice, it leaves at once.
+            interrupted().await;
+            drain.send_replace(true);
+            tokio::select! {
+                () = runtime.drain(GRACE) => {}
+                _ = interrupted() => {}
+            }
+            Exit::Fine
+        };
         let exit = tokio::select! {
             exit = front.serve(listener, leave) => exit,
             () = reload::follow(common, around, &dock, &runtime) => Exit::OurBug,

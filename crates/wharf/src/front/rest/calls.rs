@@ -17,14 +17,17 @@ use wharf_store::{CallCursor, CallFilter, CallRow, Store, StoreError};
 /// How many calls a page has, if nothing is said.
 const PAGE: usize = 50;
 
+/// The tool may be called as it is in the list.
+const KNOWN: &[&str] = &["source", "tool", "tool_name", "thread_id", "status", "limit", "cursor"];
+
 const STATUSES: &[(&str, &str)] = &[("success", "success"), ("failure", "failure"), ("timeout", "timeout")];
 
 pub(super) async fn list(store: &Store, query: Option<&str>) -> Answer {
-    let query = Query::read(query, &["source", "tool", "thread_id", "status", "limit", "cursor"])?;
+    let query = Query::read(query, KNOWN)?;
     let text = |key: &str| query.text(key).map(str::to_owned);
     let filter = CallFilter {
         source: text("source"),
-        tool_name: text("tool"),
+        tool_name: text("tool").or_else(|| text("tool_name")),
         thread_id: text("thread_id"),
         status: query.word("status", STATUSES)?.map(str::to_owned),
         ..CallFilter::default()

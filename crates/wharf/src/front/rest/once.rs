@@ -29,7 +29,7 @@ const KEPT: Duration = Duration::from_secs(86_400);
 const LONGEST: usize = 1 << 20;
 
 /// How long calls may take to end once everybody has left.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The calls that are out and made once.
 #[derive(Debug, Default)]

@@ -74,7 +74,7 @@ pub(in crate::front) static ROUTES: &[Operation] = &[
     needs!(Operator, SwitchTool PATCH "/api/v1/tools/{tool_id}", "switchTool": "Switches a tool on or off",
         &["tool_id"], Some("ToolChange"), &[(200, JSON, "Tool")], &[404, 408, 413, 415, 503]),
     needs!(Viewer, Calls GET "/api/v1/calls", "listCalls": "Lists the calls that were made, the newest first",
-        &["source", "tool", "thread_id", "status", "limit", "cursor"], None, &[(200, JSON, "Calls")], &[503]),
+        &["source", "tool", "tool_name", "thread_id", "status", "limit", "cursor"], None, &[(200, JSON, "Calls")], &[503]),
     needs!(Viewer, Call GET "/api/v1/calls/{request_id}", "getCall": "Shows one call",
         &["request_id"], None, &[(200, JSON, "Call")], &[404, 503]),
     needs!(Viewer, Connections GET "/api/v1/connections", "listConnections": "Shows how each server stands",

@@ -123,6 +123,28 @@ fn what_a_slow_server_costs_its_callers() {
     assert!(!heard.to_ascii_lowercase().contains("authorization"), "{heard}");
 }
 
+/// Told to leave, it lets what is out come to its end, and tells everybody else.
+#[test]
+fn a_call_that_is_out_is_answered_before_the_end() {
+    let upstream = Upstream::start();
+    let mut server = in_front_of(&upstream, "");
+    let mut out = begin(&server, SLOW, "", &call(5_000));
+    reached(&upstream, 1);
+    let pid = rustix::process::Pid::from_child(&server.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    let drains = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        server.ask_with("GET", "/ready", &[], None) == (503, json!({ "status": "draining" }))
+    });
+    assert!(drains, "it does not say that it leaves");
+    assert_eq!(server.ask("POST", SLOW, Some(&call(0))).0, 503);
+    assert_eq!(server.ask("GET", "/api/v1/events", None).0, 503);
+    let mut answer = String::new();
+    out.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("call 1"), "{answer}");
+    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
+}
+
 /// One who listens and does not read is let go; those who do hear everything.
 #[test]
 fn a_listener_that_does_not_read_is_let_go() {

@@ -73,6 +73,7 @@ fn lists_are_narrowed() {
         ("sources?q=T", 2),
         ("prompts?source=one", 1),
         ("calls?tool=nothing", 1),
+        ("calls?tool_name=nothing", 1),
         ("calls?tool=noth_ng", 0),
         ("calls?source=%27%20OR%201=1--", 0),
     ] {
