@@ -23,6 +23,7 @@ use wharf_mcp::{
     Raw, Request, Session,
     http::{Client, Endpoint},
     session::{ClientInfo, Connected, Era, EraHint, Options},
+    stdio,
 };
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/telemetry.md");
@@ -294,6 +295,29 @@ async fn nothing_is_lost_at_the_end() {
     let below = spans.iter().filter(|it| it.parent.as_ref() == Some(&rest.id)).count();
     assert_eq!(below, 1);
     assert_eq!(collector.header("api-key").as_deref(), Some(KEY));
+}
+
+#[tokio::test]
+async fn over_stdio_too() {
+    let collector = Collector::start(true).await;
+    let folder = TempDir::new().expect("a folder");
+    let mut command = stdio::Command::new(env!("CARGO_BIN_EXE_wharf"), folder.path());
+    command.args = vec!["stdio".into()];
+    command.env = vec![
+        ("WHARF_HOME".into(), folder.path().into()),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT".into(), collector.url.as_str().into()),
+    ];
+    let options = Options::new(ClientInfo { name: "a desktop".into(), version: "1".into() });
+    let connected = Session::connect(&command, &options).await.expect("a session");
+    let made = connected.session.request(call("todo__create_todo", json!({ "title": "Milk" })));
+    made.await.expect("an answer");
+    // It ends when its client leaves, and not before it has sent what there is.
+    leave(connected).await;
+    let spans = collector.spans();
+    let server = only(&spans, SERVER, "tools/call todo__create_todo");
+    let client = only(&spans, CLIENT, "tools/call create_todo");
+    assert_eq!((&server.attributes["network.transport"], &client.trace), (&"pipe".to_owned(), &server.trace));
+    assert_eq!((server.parent.as_ref(), client.parent.as_ref()), (None, Some(&server.id)));
 }
 
 #[tokio::test]
