@@ -62,6 +62,22 @@ impl Afterwards {
     }
 }
 
+/// Makes room for that many connections, and for what servers need: by default a process may have few files open.
+#[cfg(unix)]
+pub(crate) fn make_room() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = 2 * CONNECTIONS as u64;
+    let wanted = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    if limit.current.is_some_and(|it| it < wanted) {
+        // If it may not be, there is room for fewer.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn make_room() {}
+
 /// Serves everybody who comes to the port, until it is time to leave.
 pub(crate) async fn accept<F>(
     listener: TcpListener,

@@ -3,7 +3,7 @@
 use crate::{
     cli::{Common, ServeArgs},
     dock::{Dock, interrupted},
-    door::guard_of,
+    door::{guard_of, make_room},
     exit::Exit,
     front::{Front, Keys, SHORTEST, Terms, make_or_read, read_token},
     journal::Journal,
@@ -38,6 +38,7 @@ pub(super) async fn run(
     (common, around): (Common, Surroundings),
 ) -> Exit {
     let output = dock.output;
+    make_room();
     let opened = open(&args, token, output).await.and_then(|(listener, address, mut keys)| {
         add_tokens(&mut keys, &dock.server().tokens, &around)?;
         Ok((listener, address, keys))
