@@ -28,6 +28,9 @@ use tokio::{
 };
 use wharf_mcp::Raw;
 
+/// How long calls may take to notice that they are given up.
+const CUT_OFF: Duration = Duration::from_secs(1);
+
 /// Everything that runs.
 #[derive(Debug)]
 pub struct Runtime {
@@ -140,7 +143,8 @@ impl Runtime {
         let in_flight = &handle.executor.in_flight;
         if time::timeout(grace, in_flight.none()).await.is_err() {
             closing.send_replace(Closing::Over);
-            in_flight.none().await;
+            // A call that somebody has begun and waits for no longer does not hear of it.
+            let _ = time::timeout(CUT_OFF, in_flight.none()).await;
         }
         fleet.borrow().berths.iter().for_each(|it| it.stop());
         drop(fleet);

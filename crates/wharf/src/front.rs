@@ -131,6 +131,7 @@ impl Front {
             () = following => Exit::OurBug,
             () = telling => Exit::OurBug,
         };
+        service.handler().leave();
         once.finish().await;
         exit
     }

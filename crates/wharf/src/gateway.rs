@@ -69,6 +69,11 @@ impl Gateway {
         Gateway { telemetry, ..self }
     }
 
+    /// Nobody is let in any more: calls that wait for their client to come back wait for nothing.
+    pub(crate) fn leave(&self) {
+        self.yard.clear();
+    }
+
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
         let kind = match request.method.as_str() {
             "tools/list" => return Ok(self.lists.tools(&*self.settled().await)),

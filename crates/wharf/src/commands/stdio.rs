@@ -21,9 +21,10 @@ pub(super) async fn run(dock: Dock) -> Exit {
         let exit = tokio::select! {
             // A client that breaks off is nothing to report.
             _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,
-            () = announce(service, handle.clone()) => Exit::OurBug,
+            () = announce(service.clone(), handle.clone()) => Exit::OurBug,
             exit = interrupted() => exit,
         };
+        service.handler().leave();
         runtime.shutdown(GRACE).await;
         exit
     };

@@ -137,6 +137,12 @@ impl Yard {
         Ok(Arrival::Lacking(wanted))
     }
 
+    /// Lets every call go: nobody can come back any more.
+    pub(super) fn clear(&self) {
+        let parked = std::mem::take(&mut *self.parked());
+        parked.values().for_each(|it| it.expiry.abort());
+    }
+
     /// Lets a call go when its client has not come back in time.
     fn expire(self: &Arc<Yard>, state: String) -> AbortHandle {
         let yard: Weak<Yard> = Arc::downgrade(self);

@@ -185,6 +185,21 @@ async fn a_subscription_outlives_the_sources_session() {
     }
 }
 
+/// A call that waits for its client to come back holds nobody up who has to leave.
+#[tokio::test]
+async fn a_waiting_call_does_not_keep_the_gateway() {
+    let island = Island::rise(Eras::LegacyOnly).await;
+    let gateway = Gateway::before(&island);
+    let ada = gateway.visit(Door::Http, Era::Modern, "Ada").await;
+    let said = ada.ask(Request::call_tool("form", None).once(true)).await;
+    assert!(said.contains("input_required"), "{said}");
+    drop(ada);
+    let begun = std::time::Instant::now();
+    let exit = tokio::task::spawn_blocking(|| gateway.terminate()).await.expect("it ends");
+    assert_eq!(exit, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(60), "it took {:?}", begun.elapsed());
+}
+
 /// Thirty calls of each of two clients, whose requests have the same ids.
 #[tokio::test]
 async fn same_ids_are_never_crossed() {

@@ -78,6 +78,13 @@ impl Gateway {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
+    /// Tells it to leave: its exit code.
+    pub(super) fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.child.wait().expect("it ends").code()
+    }
+
     fn opener(&self, door: Door) -> Box<dyn Opener> {
         let client = Client::new(LONG).expect("a client");
         let url =
