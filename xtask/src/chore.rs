@@ -13,6 +13,7 @@ pub(crate) enum Chore {
     Generate,
     Fuzz { target: Option<String>, effort: Effort },
     Bench,
+    Load,
     Idle,
     Soak,
     Kills { times: u64 },
@@ -28,7 +29,8 @@ Usage: cargo xtask CHORE
   provision   set up what the tests need, and no more
   generate    write the generated files anew
   fuzz        run the fuzz targets for longer, or one of them on one input
-  bench       run the benchmarks
+  bench       run the benchmarks, then `load`
+  load        measure what the gateway costs, and write docs/performance.md
   idle        measure what waiting costs: a hundred servers, two minutes
   soak        a hundred thousand calls over each transport, on servers that die
   kills       kill the gateway under load, and look for what it had acknowledged
@@ -78,9 +80,19 @@ Works with a stable toolchain and a C++ compiler; cargo-fuzz is not needed.
 ";
 
 const BENCH_HELP: &str = "\
-Run the benchmarks of the loader, of the wire and of the Todo server.
+Run the benchmarks of the loader, of the wire and of the Todo server, then `load`.
 
 Usage: cargo xtask bench
+";
+
+const LOAD_HELP: &str = "\
+Measure what the gateway costs, and write docs/performance.md.
+
+Usage: cargo xtask load
+
+`wharf serve` beside the least that any gateway could cost and beside `mcp-proxy`
+from the crate registry, which is installed first; all as they are shipped, in one
+run, in turns. Takes about ten minutes, and wants a machine that does nothing else.
 ";
 
 const IDLE_HELP: &str = "\
@@ -131,12 +143,14 @@ impl Chore {
             "fuzz" if asks_for_help => Ok(Self::Help(FUZZ_HELP)),
             "soak" if asks_for_help => Ok(Self::Help(SOAK_HELP)),
             "bench" if asks_for_help => Ok(Self::Help(BENCH_HELP)),
+            "load" if asks_for_help => Ok(Self::Help(LOAD_HELP)),
             "idle" if asks_for_help => Ok(Self::Help(IDLE_HELP)),
             "kills" if asks_for_help => Ok(Self::Help(KILLS_HELP)),
             "test" => alone(rest, Self::Test),
             "provision" => alone(rest, Self::Provision),
             "generate" => alone(rest, Self::Generate),
             "bench" => alone(rest, Self::Bench),
+            "load" => alone(rest, Self::Load),
             "soak" => alone(rest, Self::Soak),
             "idle" => alone(rest, Self::Idle),
             "fuzz" => fuzz(rest),
@@ -235,7 +249,11 @@ mod tests {
         check("provision", "Provision");
         check("provision node", "error: unexpected `node`");
         check("generate", "Generate");
-        check("bench -h", "Run the benchmarks of the loader, of the wire and of the Todo server.");
+        check(
+            "bench -h",
+            "Run the benchmarks of the loader, of the wire and of the Todo server, then `load`.",
+        );
+        check("load", "Load");
         check("idle", "Idle");
         check("idle 5", "error: unexpected `5`");
         check("soak", "Soak");

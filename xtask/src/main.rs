@@ -11,6 +11,7 @@ mod chore;
 mod failure;
 mod fuzz;
 mod generate;
+mod load;
 mod provision;
 mod steps;
 
@@ -67,12 +68,14 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
         Chore::Provision => provision::all(checkout.tools(), steps),
         Chore::Generate => generate::all(&checkout, steps),
         Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
+        Chore::Load => load::measure(&checkout, steps),
         Chore::Idle => idle(&checkout, steps),
         Chore::Soak => steps.run("soak", || soak(&checkout)),
         Chore::Kills { times } => kills(&checkout, steps, times),
         Chore::Bench => {
             provision::all(checkout.tools(), steps)?;
-            steps.run("benchmarks", || checkout.cargo(BENCHMARKS))
+            steps.run("benchmarks", || checkout.cargo(BENCHMARKS))?;
+            load::measure(&checkout, steps)
         }
     }
 }

@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wharf", &["wharf-agent", "wharf-mcp", "wharf-runtime", "wharf-store"]),
     ("conformance", &["wharf-mcp"]),
     ("hostile", &["wharf-mcp", "wharf-runtime"]),
+    ("load", &[]),
     ("xtask", &[]),
 ];
 

@@ -37,7 +37,8 @@ impl Tree {
     pub(super) fn sources(&self) -> impl Iterator<Item = (&str, String)> {
         let ours = |path: &&str| {
             let folder = path.split('/').next().unwrap_or_default();
-            path.ends_with(".rs") && ["crates", "conformance", "hostile", "xtask", "fuzz"].contains(&folder)
+            path.ends_with(".rs")
+                && ["crates", "conformance", "hostile", "load", "xtask", "fuzz"].contains(&folder)
         };
         self.paths().filter(ours).map(|path| (path, self.text(path)))
     }

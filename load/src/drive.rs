@@ -1,0 +1,205 @@
+//! Many clients at one address, each with a connection and a session of its own, each asking again as soon as it has been
+//! answered. An answer that is not what was asked for ends the measurement: a fast mistake is no speed.
+
+use crate::{
+    machine::Gateway,
+    post::{Address, Answer, Line, SESSION},
+    words::Words,
+};
+use bytes::Bytes;
+use serde::Serialize;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{task::JoinSet, time};
+
+/// How long is driven before it counts.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
+const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A gateway that is to be driven.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) address: Address,
+    /// What opens its door.
+    pub(crate) bearer: Option<String>,
+    /// Its name for a tool, where `{}` is the server's.
+    pub(crate) tool: String,
+    pub(crate) gateway: Option<Gateway>,
+}
+
+/// What it is driven with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    pub(crate) what: What,
+    pub(crate) clients: usize,
+    pub(crate) time: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A call that is given so many bytes and gives them back.
+    Echo(usize),
+    /// A call that gives so many bytes.
+    Payload(usize),
+    /// The list of tools.
+    List,
+}
+
+/// What came of it. Times in microseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) calls: usize,
+    pub(crate) calls_per_second: f64,
+    pub(crate) median: f64,
+    pub(crate) p99: f64,
+    /// What a call cost the gateway in time on a processor.
+    pub(crate) cpu_per_call: f64,
+    /// What the gateway held at the end, in MiB.
+    pub(crate) mib: f64,
+}
+
+impl Target {
+    pub(crate) fn of(words: &Words) -> Result<Target, String> {
+        let url = words.text("url").ok_or("which address? `--url`")?;
+        Ok(Target {
+            address: Address::of(url),
+            bearer: words.text("token").map(|it| format!("Bearer {it}")),
+            tool: words.text("tool").unwrap_or("{}").to_owned(),
+            gateway: words.text("pid").and_then(|it| it.parse().ok()).map(Gateway),
+        })
+    }
+}
+
+impl Load {
+    pub(crate) fn of(words: &Words) -> Load {
+        let bytes = words.number("bytes", 100);
+        let what = match (words.is_given("list"), words.is_given("payload")) {
+            (true, _) => What::List,
+            (false, true) => What::Payload(bytes),
+            (false, false) => What::Echo(bytes),
+        };
+        let time = Duration::from_secs_f64(words.seconds(3.0));
+        Load { what, clients: words.number("clients", 64), time }
+    }
+}
+
+impl What {
+    /// A request without its id, and how long its answer is at least.
+    fn request(self, target: &Target) -> (String, usize) {
+        let call = |tool: &str, arguments: String| {
+            let tool = target.tool.replace("{}", tool);
+            format!(r#","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
+        };
+        match self {
+            What::Echo(bytes) => (call("echo", format!(r#"{{"text":"{}"}}"#, "x".repeat(bytes))), bytes),
+            What::Payload(bytes) => (call("payload", format!(r#"{{"bytes":{bytes}}}"#)), bytes),
+            What::List => (r#","method":"tools/list","params":{}}"#.to_owned(), 100),
+        }
+    }
+}
+
+/// One client with a session.
+pub(crate) struct Client {
+    line: Line,
+    bearer: Option<String>,
+    session: Option<String>,
+}
+
+impl Client {
+    pub(crate) async fn begin(target: &Target) -> Result<Client, String> {
+        let mut client =
+            Client { line: Line::to(&target.address), bearer: target.bearer.clone(), session: None };
+        let hello = client.post(Bytes::from_static(HELLO.as_bytes())).await?;
+        if hello.status != 200 {
+            return Err(format!("initialize: {} {}", hello.status, String::from_utf8_lossy(&hello.body)));
+        }
+        client.session = hello.session;
+        client.post(Bytes::from_static(READY.as_bytes())).await?;
+        Ok(client)
+    }
+
+    pub(crate) async fn post(&mut self, body: Bytes) -> Result<Answer, String> {
+        let bearer = self.bearer.as_deref().map(|it| ("authorization", it));
+        let session = self.session.as_deref();
+        let session = session.map(|it| [(SESSION, it), ("mcp-protocol-version", "2025-06-18")]);
+        let headers: Vec<(&str, &str)> = bearer.into_iter().chain(session.into_iter().flatten()).collect();
+        let answer = time::timeout(PATIENCE, self.line.post(&headers, body)).await;
+        answer.map_err(|_| "there was no answer in time".to_owned())?
+    }
+
+    /// Asks until it is time, and says how long each answer took.
+    async fn ask_until(
+        mut self,
+        (rest, least): (Arc<str>, usize),
+        (from, until): (Instant, Instant),
+    ) -> Result<Vec<Duration>, String> {
+        let mut took = Vec::with_capacity(1 << 14);
+        for id in 1_u64.. {
+            let begun = Instant::now();
+            if begun >= until {
+                break;
+            }
+            let answer = self.post(format!(r#"{{"jsonrpc":"2.0","id":{id}{rest}"#).into()).await?;
+            check(&answer, least)?;
+            if begun >= from {
+                took.push(begun.elapsed());
+            }
+        }
+        Ok(took)
+    }
+}
+
+fn check(answer: &Answer, least: usize) -> Result<(), String> {
+    let Answer { status, body, .. } = answer;
+    let (start, end) = (&body[..body.len().min(4096)], &body[body.len().saturating_sub(256)..]);
+    let is_result = [start, end].iter().any(|it| memchr::memmem::find(it, b"\"result\"").is_some());
+    let is_wrong = [start, end].iter().any(|it| memchr::memmem::find(it, b"\"isError\":true").is_some());
+    if *status == 200 && body.len() >= least && is_result && !is_wrong {
+        return Ok(());
+    }
+    let start = String::from_utf8_lossy(&start[..start.len().min(300)]);
+    Err(format!("{status}, {} bytes: {start}", body.len()))
+}
+
+/// Drives a target for a while.
+pub(crate) async fn drive(target: &Arc<Target>, load: &Load) -> Result<Measured, String> {
+    let mut clients = Vec::new();
+    for _ in 0..load.clients {
+        clients.push(Client::begin(target).await?);
+    }
+    let (rest, least) = load.what.request(target);
+    let rest: Arc<str> = rest.into();
+    let from = Instant::now() + WARM_UP;
+    let until = from + load.time;
+    let mut work = JoinSet::new();
+    clients.into_iter().for_each(|it| _ = work.spawn(it.ask_until((rest.clone(), least), (from, until))));
+    time::sleep_until(from.into()).await;
+    let before = target.gateway.map_or(0, Gateway::micros);
+    time::sleep_until(until.into()).await;
+    let used = target.gateway.map_or(0, Gateway::micros).saturating_sub(before);
+    let mib = target.gateway.map_or(0, Gateway::kib) as f64 / 1024.0;
+    let mut took = Vec::new();
+    while let Some(done) = work.join_next().await {
+        took.extend(done.map_err(|it| it.to_string())??);
+    }
+    took.sort_unstable();
+    let at = |part: f64| {
+        let place = (took.len().saturating_sub(1) as f64 * part) as usize;
+        took.get(place).map_or(0.0, |it| it.as_secs_f64() * 1e6)
+    };
+    Ok(Measured {
+        calls: took.len(),
+        calls_per_second: took.len() as f64 / load.time.as_secs_f64(),
+        median: at(0.5),
+        p99: at(0.99),
+        cpu_per_call: used as f64 / took.len().max(1) as f64,
+        mib,
+    })
+}

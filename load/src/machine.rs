@@ -1,0 +1,80 @@
+//! What the kernel says of processes: their time, their memory, their children.
+
+use std::{collections::HashMap, fs, path::PathBuf};
+
+/// The time of a clock tick, which Linux has at a hundredth of a second wherever programs can see it.
+const TICK_MICROS: u64 = 10_000;
+
+/// The fields of `/proc/PID/stat` after the name.
+const PARENT: usize = 1;
+const USER: usize = 11;
+const SYSTEM: usize = 12;
+
+/// A gateway: one process, and others of the same program below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gateway(pub(crate) u32);
+
+impl Gateway {
+    /// The time that it has used so far, in microseconds.
+    pub(crate) fn micros(self) -> u64 {
+        self.processes().into_iter().map(micros).sum()
+    }
+
+    /// The memory that it holds, in KiB.
+    pub(crate) fn kib(self) -> u64 {
+        kib(self.0)
+    }
+
+    /// Itself, and what it has started of itself; not the servers behind it.
+    fn processes(self) -> Vec<u32> {
+        let Gateway(first) = self;
+        let program = program(first);
+        let mut parents: HashMap<u32, Vec<u32>> = HashMap::new();
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        for pid in all.filter_map(|it| it.file_name().to_str()?.parse().ok()) {
+            let parent = field(pid, PARENT).and_then(|it| u32::try_from(it).ok());
+            parent.into_iter().for_each(|it| parents.entry(it).or_default().push(pid));
+        }
+        let mut ours = vec![first];
+        let mut next = 0;
+        while let Some(pid) = ours.get(next).copied() {
+            let children = parents.remove(&pid).unwrap_or_default();
+            ours.extend(children.into_iter().filter(|it| program.is_some() && self::program(*it) == program));
+            next += 1;
+        }
+        ours
+    }
+}
+
+fn program(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+fn micros(pid: u32) -> u64 {
+    [USER, SYSTEM].into_iter().filter_map(|it| field(pid, it)).sum::<u64>() * TICK_MICROS
+}
+
+fn kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    line.and_then(|it| it.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn field(pid: u32, field: usize) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have spaces and brackets in it.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(field)?.parse().ok()
+}
+
+/// What this machine is, for the page.
+pub(crate) fn described() -> String {
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model
+        .lines()
+        .find_map(|it| it.strip_prefix("model name"))
+        .map(|it| it.trim_start_matches([' ', '\t', ':']));
+    format!("{cpus} cores of {}, Linux {}", model.unwrap_or("an unknown processor"), kernel.trim())
+}

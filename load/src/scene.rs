@@ -1,0 +1,234 @@
+//! The programs of a measurement: each gateway in front of its own echo, on ports that they choose.
+
+use crate::{
+    drive::{Client, Target},
+    machine::Gateway,
+    post::Address,
+    words::Words,
+};
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time,
+};
+
+/// How long a program may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What opens our door in a measurement.
+const TOKEN: &str = "a-token-for-measuring-only";
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+
+/// How a gateway reaches its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Stdio,
+    Http,
+}
+
+/// Who stands between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Nobody: the server itself, over HTTP.
+    Nobody,
+    Probe,
+    Wharf,
+    Rival,
+}
+
+/// The programs that take part.
+#[derive(Debug)]
+pub(crate) struct Cast {
+    own: PathBuf,
+    wharf: PathBuf,
+    rival: Option<PathBuf>,
+}
+
+/// One gateway with its server; both end when it does.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) target: Target,
+    /// From its start to the first list of tools.
+    pub(crate) started: Duration,
+    gateway: Child,
+    _server: Option<Child>,
+    _folder: TempDir,
+}
+
+impl Cast {
+    #[expect(clippy::disallowed_methods, reason = "it starts itself in its other roles")]
+    pub(crate) fn of(words: &Words) -> Result<Cast, String> {
+        let own = std::env::current_exe().map_err(|it| it.to_string())?;
+        let wharf = words.text("wharf").ok_or("which wharf? `--wharf PROGRAM`")?;
+        Ok(Cast { own, wharf: wharf.into(), rival: words.text("rival").map(PathBuf::from) })
+    }
+
+    pub(crate) fn has_rival(&self) -> bool {
+        self.rival.is_some()
+    }
+
+    /// Starts a gateway in front of a server with so many tools.
+    pub(crate) async fn stage(&self, who: Who, wire: Wire, tools: usize) -> Result<Stage, String> {
+        let folder = TempDir::new().map_err(|it| it.to_string())?;
+        let tools = tools.to_string();
+        let mut server = None;
+        let mut upstream = String::new();
+        if wire == Wire::Http && who != Who::Nobody {
+            let (child, url) =
+                announced(Command::new(&self.own).args(["echo", "http", "--tools", &tools])).await?;
+            (server, upstream) = (Some(child), url);
+        }
+        let begun = Instant::now();
+        let (gateway, url) = match who {
+            Who::Nobody => {
+                announced(Command::new(&self.own).args(["echo", "http", "--tools", &tools])).await?
+            }
+            Who::Probe => announced(&mut self.probe(wire, &tools, &upstream)).await?,
+            Who::Wharf => announced(&mut self.wharf(wire, &tools, &upstream, folder.path())?).await?,
+            Who::Rival => self.rival(wire, &tools, &upstream, folder.path())?,
+        };
+        let target = Target {
+            address: Address::of(&url),
+            bearer: (who == Who::Wharf).then(|| format!("Bearer {TOKEN}")),
+            tool: if who == Who::Rival { "up/{}" } else { "{}" }.to_owned(),
+            gateway: gateway.id().map(Gateway),
+        };
+        let mut stage = Stage { target, started: Duration::ZERO, gateway, _server: server, _folder: folder };
+        stage.wait_for_tools().await?;
+        stage.started = begun.elapsed();
+        Ok(stage)
+    }
+
+    fn probe(&self, wire: Wire, tools: &str, upstream: &str) -> Command {
+        let mut command = Command::new(&self.own);
+        command.arg("probe");
+        match wire {
+            Wire::Http => command.args(["--http", upstream]),
+            Wire::Stdio => command.arg("--").arg(&self.own).args(["echo", "stdio", "--tools", tools]),
+        };
+        command
+    }
+
+    /// As anybody would run it: with the token, the checks, the breakers and the journal.
+    fn wharf(&self, wire: Wire, tools: &str, upstream: &str, folder: &Path) -> Result<Command, String> {
+        let own = self.own.display();
+        let endpoint = match wire {
+            Wire::Http => format!("transport: http\n    url: \"{upstream}\""),
+            Wire::Stdio => {
+                format!("command: \"{own}\"\n    args: [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]")
+            }
+        };
+        let agent = format!(
+            "tools:\n  - name: up\n    description: echo\n    type: mcp\n    server: up\n    prefix: \"\"\n    {endpoint}\n"
+        );
+        let settings = format!("[grants]\ncommands = [\"{own}\"]\n");
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(|it| it.to_string());
+        write("agent.yaml", &agent)?;
+        write("wharf.toml", &settings)?;
+        let mut command = Command::new(&self.wharf);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--settings", "wharf.toml"])
+            .current_dir(folder)
+            .env("WHARF_HOME", folder.join("home"))
+            .env("WHARF_TOKEN", TOKEN);
+        Ok(command)
+    }
+
+    /// `mcp-proxy` takes a port and says nothing, so it gets one that was free a moment ago.
+    fn rival(
+        &self,
+        wire: Wire,
+        tools: &str,
+        upstream: &str,
+        folder: &Path,
+    ) -> Result<(Child, String), String> {
+        let program = self.rival.as_ref().ok_or("there is no rival")?;
+        let free =
+            TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).map_err(|it| it.to_string())?;
+        let port = free.port();
+        let backend = match wire {
+            Wire::Http => format!("transport = \"http\"\nurl = \"{upstream}\"\n"),
+            Wire::Stdio => format!(
+                "transport = \"stdio\"\ncommand = \"{}\"\nargs = [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]\n",
+                self.own.display()
+            ),
+        };
+        let settings = format!(
+            "[proxy]\nname = \"load\"\nseparator = \"/\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n\
+             [[backends]]\nname = \"up\"\n{backend}"
+        );
+        let file = folder.join("proxy.toml");
+        fs::write(&file, settings).map_err(|it| it.to_string())?;
+        let mut command = Command::new(program);
+        let child = quiet(command.arg("--config").arg(&file)).stdout(Stdio::null()).spawn();
+        Ok((child.map_err(|it| it.to_string())?, format!("http://127.0.0.1:{port}/")))
+    }
+}
+
+impl Stage {
+    async fn wait_for_tools(&mut self) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let heard = self.tools().await;
+            match heard {
+                Ok(()) => return Ok(()),
+                Err(why) if Instant::now() >= until => {
+                    return Err(format!("it never listed its tools: {why}"));
+                }
+                Err(_) => time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    }
+
+    async fn tools(&self) -> Result<(), String> {
+        let mut client = Client::begin(&self.target).await?;
+        let answer = client.post(Bytes::from_static(LIST.as_bytes())).await?;
+        let name = format!("\"{}\"", self.target.tool.replace("{}", "echo"));
+        match memchr::memmem::find(&answer.body, name.as_bytes()) {
+            Some(_) => Ok(()),
+            None => Err(format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))),
+        }
+    }
+
+    /// Ends the gateway as an operator would.
+    pub(crate) async fn end(mut self) {
+        let pid = self.gateway.id().and_then(|it| Pid::from_raw(it.cast_signed()));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::TERM);
+            let _ = time::timeout(PATIENCE, self.gateway.wait()).await;
+        }
+    }
+}
+
+fn quiet(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true)
+}
+
+/// Starts a program that says on stdout where it is.
+async fn announced(command: &mut Command) -> Result<(Child, String), String> {
+    let mut child = quiet(command).stdout(Stdio::piped()).spawn().map_err(|it| it.to_string())?;
+    let stdout = child.stdout.take().ok_or("it has no stdout")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let address = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            let url = line.split_whitespace().find(|it| it.starts_with("http://") && it.ends_with("/mcp"));
+            if let Some(url) = url {
+                return Some(url.to_owned());
+            }
+        }
+        None
+    };
+    let address = time::timeout(PATIENCE, address).await.ok().flatten();
+    address.map(|it| (child, it)).ok_or_else(|| "it did not say where it is".to_owned())
+}

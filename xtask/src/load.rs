@@ -1,0 +1,36 @@
+//! What the gateway costs: builds it, the load generator and another gateway to compare it with, as they are shipped, and
+//! has the page of figures written.
+
+use crate::{checkout, checkout::Checkout, failure::Failure, steps::Steps};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The other gateway, from the crate registry.
+const RIVAL: (&str, &str) = ("mcp-proxy", "0.6.0");
+
+const PROGRAMS: [&str; 7] = ["build", "--locked", "--release", "--package", "wharf", "--package", "load"];
+
+/// Measures everybody in one run and writes the page.
+pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
+    steps.run("programs", || checkout.cargo(PROGRAMS))?;
+    let rival = steps.run("the other gateway", || rival(checkout))?;
+    steps.run("load", || {
+        let built = checkout.target().join("release");
+        let mut load = Command::new(built.join("load"));
+        load.arg("table").arg("--wharf").arg(built.join("wharf")).arg("--rival").arg(rival);
+        checkout::run(load.arg("--page").arg(checkout.path("docs/performance.md")))
+    })
+}
+
+/// Installs the other gateway beside the tools, unless it is there.
+fn rival(checkout: &Checkout) -> Result<PathBuf, Failure> {
+    let (name, version) = RIVAL;
+    let folder = checkout.tools().join(format!("{name}-{version}"));
+    let program = folder.join("bin").join(name);
+    if !program.exists() {
+        let mut cargo = checkout.cargo_command();
+        cargo.args(["install", name, "--version", version, "--locked", "--root"]).arg(&folder);
+        checkout::run(&mut cargo)?;
+    }
+    Ok(program)
+}
