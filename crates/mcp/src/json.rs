@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use serde::{
-    Deserialize, Serialize,
+    Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, MapAccess, Visitor},
     ser::Error as _,
 };
@@ -77,8 +77,8 @@ impl Raw {
 
     /// A member by name, if the value is an object that has it; `null` counts as absent.
     pub fn member(&self, name: &str) -> Option<Raw> {
-        let members = self.members();
-        let value = members.get(name).filter(|value| value.get() != "null")?;
+        let mut found = serde_json::Deserializer::from_slice(&self.0);
+        let value = found.deserialize_map(Find(name)).ok().flatten().filter(|value| value.get() != "null")?;
         Some(Raw::within(&self.0, value))
     }
 
@@ -141,7 +141,7 @@ impl Serialize for Raw {
 }
 
 impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Raw(String::from(Box::<str>::from(value)).into()))
     }
@@ -155,7 +155,7 @@ impl<'a> Members<'a> {
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Members<'a>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'a>, D::Error> {
         struct Collect;
 
         impl<'de> Visitor<'de> for Collect {
@@ -175,6 +175,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
         }
 
         deserializer.deserialize_map(Collect).map(Members)
+    }
+}
+
+/// Looks for one member without keeping the others. As JSON libraries count them, the last of a name counts.
+struct Find<'n>(&'n str);
+
+impl<'de> Visitor<'de> for Find<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some((Key(key), value)) = map.next_entry::<_, &RawValue>()? {
+            if key == self.0 {
+                found = Some(value);
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
 use std::{
     collections::BTreeSet,
     future::Future,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -202,7 +203,7 @@ impl Berth {
     async fn ask_once(&self, ask: &Ask<'_>, asked: &mut Option<Arc<Session>>) -> Result<Raw, Arc<Fault>> {
         *asked = None;
         let late = || Err(Arc::new(Fault::before(self.source(), Fault::too_late())));
-        let session = ask.by.wait(self.session()).await.unwrap_or_else(late)?;
+        let session = ask.by.wait(pin!(self.session())).await.unwrap_or_else(late)?;
         let session = asked.insert(session);
         let request = self.timed(ask.request(), ask.by);
         let request = match ask.caller {

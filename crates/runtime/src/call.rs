@@ -151,6 +151,11 @@ impl CallRecord {
         }
     }
 
+    /// Whether its caller left before there was an answer.
+    pub fn is_abandoned(&self) -> bool {
+        self.fault().is_some_and(|it| it.kind == FaultKind::Abandoned)
+    }
+
     /// What went wrong, in one line and without secrets: the tool's own words, or the fault's.
     pub fn error_text(&self) -> Option<String> {
         match &self.outcome {
@@ -168,8 +173,10 @@ impl CallRecord {
     /// JSON without secrets. Striking out happens inside strings, so what comes out is JSON again; should it not be,
     /// nothing of it is shown.
     pub fn redacted(&self, raw: &Raw) -> Raw {
-        let text = self.redactor.redact(raw.as_str());
-        Raw::parse(text).unwrap_or_else(|_| Raw::from(serde_json::Value::from("***")))
+        match self.redactor.struck(raw.as_str()) {
+            None => raw.clone(),
+            Some(text) => Raw::parse(text).unwrap_or_else(|_| Raw::from(serde_json::Value::from("***"))),
+        }
     }
 }
 

@@ -87,31 +87,51 @@ pub struct Events {
     closing: watch::Receiver<Closing>,
 }
 
-/// The teller's end.
+/// Everybody who listens. Most only want to hear of changes: they are not woken for every call.
 #[derive(Clone, Debug)]
-pub(crate) struct Bus(broadcast::Sender<Event>);
+pub(crate) struct Bus {
+    all: broadcast::Sender<Event>,
+    changes: broadcast::Sender<Event>,
+}
 
 impl Default for Bus {
     fn default() -> Bus {
-        Bus(broadcast::Sender::new(KEPT))
+        Bus { all: broadcast::Sender::new(KEPT), changes: broadcast::Sender::new(KEPT) }
     }
 }
 
 impl Bus {
     pub(crate) fn tell(&self, source: &Arc<str>, what: Happening) {
-        if self.has_listeners() {
-            // The last listener may leave in between.
-            let _ = self.0.send(Event { at: SystemTime::now(), source: source.clone(), what });
+        let (all, changes) = (self.hears_all(), what.is_change() && self.changes.receiver_count() > 0);
+        if !all && !changes {
+            return;
+        }
+        let event = Event { at: SystemTime::now(), source: source.clone(), what };
+        // The last listener may leave in between.
+        if changes {
+            let _ = self.changes.send(event.clone());
+        }
+        if all {
+            let _ = self.all.send(event);
         }
     }
 
+    /// Whether somebody wants to hear of something that is a change.
     pub(crate) fn has_listeners(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.hears_all() || self.changes.receiver_count() > 0
     }
 
-    /// Until the runtime is gone, even if somebody still holds a handle to it.
+    /// Whether somebody wants to hear of everything.
+    pub(crate) fn hears_all(&self) -> bool {
+        self.all.receiver_count() > 0
+    }
+
     pub(crate) fn listen(&self, closing: watch::Receiver<Closing>) -> Events {
-        Events { told: self.0.subscribe(), closing }
+        Events { told: self.all.subscribe(), closing }
+    }
+
+    pub(crate) fn listen_to_changes(&self, closing: watch::Receiver<Closing>) -> Events {
+        Events { told: self.changes.subscribe(), closing }
     }
 }
 
@@ -134,6 +154,15 @@ impl Events {
 }
 
 impl Happening {
+    /// Whether it is more than the daily business: neither progress nor a call that its caller has heard the end of.
+    fn is_change(&self) -> bool {
+        match self {
+            Happening::Progress { .. } => false,
+            Happening::Called(record) => record.is_abandoned(),
+            _ => true,
+        }
+    }
+
     /// Its name in streams and logs.
     pub fn as_str(&self) -> &'static str {
         match self {

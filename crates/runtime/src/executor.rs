@@ -15,9 +15,12 @@ use crate::{
     schema::Check,
 };
 use draft::Draft;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::{Notify, watch};
 use wharf_mcp::{Raw, RpcError};
@@ -59,7 +62,8 @@ impl Executor {
     /// Runs a call. Whatever happens, there is a record of it, even if the caller does not wait for it.
     pub(crate) async fn execute(&self, mut call: Call) -> Arc<CallRecord> {
         let mut draft = Draft::new(self.bus.clone(), &call);
-        let result = self.until_over(self.attempt(&mut call, &mut draft)).await;
+        // Pinned here, so that what is handed over is a pointer: a future itself would be kept twice.
+        let result = self.until_over(pin!(self.attempt(&mut call, &mut draft))).await;
         draft.finish(result.map_or_else(Outcome::Failed, Outcome::of))
     }
 
@@ -81,7 +85,7 @@ impl Executor {
 
     async fn attempt(&self, call: &mut Call, draft: &mut Draft) -> Result<Raw, Arc<Fault>> {
         let by = Deadline::after(call.timeout);
-        let resolved = by.wait(self.resolve(&call.tool)).await;
+        let resolved = by.wait(pin!(self.resolve(&call.tool))).await;
         let tool = resolved.unwrap_or_else(|| Err(Arc::new(Fault::too_late())))?;
         draft.is_of(&tool);
         is_on(&tool)?;
@@ -109,7 +113,7 @@ impl Executor {
 
     /// A server that does not know a tool that it listed: either the list is old, or the server is odd.
     async fn refreshed(&self, tool: &ToolEntry, fault: Arc<Fault>, by: Deadline) -> Arc<Fault> {
-        let _ = by.wait(self.refresh(tool.berth())).await;
+        let _ = by.wait(pin!(self.refresh(tool.berth()))).await;
         let catalog = self.catalog.borrow().clone();
         match catalog.tool(&tool.id()) {
             Some(_) => fault,

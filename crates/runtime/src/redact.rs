@@ -36,8 +36,14 @@ impl Redactor {
 
     /// The text without the secrets.
     pub fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text }
+        self.struck(text).unwrap_or_else(|| text.to_owned())
+    }
+
+    /// The text without the secrets, if there are any in it.
+    pub fn struck(&self, text: &str) -> Option<String> {
+        self.secrets.iter().fold(None, |struck, secret| {
+            let text = struck.as_deref().unwrap_or(text);
+            if text.contains(secret.as_str()) { Some(text.replace(secret.as_str(), "***")) } else { struck }
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::{
 };
 use std::{
     collections::BTreeSet,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -183,7 +184,7 @@ impl Handle {
 
     /// Fills in a prompt: the `GetPromptResult`, as the server gave it.
     pub async fn prompt(&self, name: &str, arguments: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
-        self.executor.until_over(self.fill_in(name, arguments, None)).await
+        self.executor.until_over(pin!(self.fill_in(name, arguments, None))).await
     }
 
     /// The same, for somebody who has a say in it.
@@ -193,7 +194,7 @@ impl Handle {
         name: &str,
         arguments: Option<&Raw>,
     ) -> Result<Raw, Arc<Fault>> {
-        self.executor.until_over(self.fill_in(name, arguments, Some(caller))).await
+        self.executor.until_over(pin!(self.fill_in(name, arguments, Some(caller)))).await
     }
 
     async fn fill_in(
@@ -256,7 +257,7 @@ impl Handle {
             let permit = berth.admit()?;
             berth.ask(permit, ask).await
         };
-        self.executor.until_over(asking).await
+        self.executor.until_over(pin!(asking)).await
     }
 
     /// How every source is doing, in their order.
@@ -301,6 +302,12 @@ impl Handle {
     /// What happens from now on.
     pub fn events(&self) -> Events {
         self.executor.bus.listen(self.executor.closing.clone())
+    }
+
+    /// The same without the daily business: no progress, and no calls but those whose callers left before the answer.
+    /// Who needs no more should listen to this, because it costs nothing while calls go well.
+    pub fn changes(&self) -> Events {
+        self.executor.bus.listen_to_changes(self.executor.closing.clone())
     }
 
     /// How many calls are out.

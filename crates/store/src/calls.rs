@@ -3,14 +3,16 @@
 use crate::{
     Store, StoreError,
     rows::{Touched, plain_row},
+    sqlite::Care,
     statement::{Statement, Value},
 };
 
 const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
     execution_duration_ms, status, result, error, error_type, door, principal";
 
-/// The most rows in one statement. With thirteen values each they stay far below what either engine can bind.
-const CHUNK: usize = 256;
+/// The most rows in one statement. With thirteen values each they stay far below what either engine can bind, and the
+/// statements of all lengths fit among those that it remembers.
+const CHUNK: usize = 64;
 
 /// One call, as it is kept. Whoever records it has redacted and bounded what it holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,13 +97,14 @@ pub struct CallPage {
 }
 
 impl Store {
-    /// Keeps calls, all or none, with one sync of the disk for all of them. A call that is kept already stays as it is,
+    /// Keeps calls, all or none. A call that is kept already stays as it is,
     /// so a batch whose fate is unknown can be given again.
     pub async fn record_calls(&self, calls: &[CallRow]) -> Result<(), StoreError> {
         if calls.is_empty() {
             return Ok(());
         }
-        let _: Vec<Touched> = self.write(chunks(calls).map(insert).collect()).await?;
+        let _: Vec<Touched> =
+            self.write_with(Care::Written, calls.chunks(CHUNK).map(insert).collect()).await?;
         Ok(())
     }
 
@@ -167,17 +170,6 @@ fn select() -> Statement {
     Statement::new("SELECT ").sql(COLUMNS).sql(" FROM calls WHERE 1 = 1")
 }
 
-/// Pieces whose lengths are powers of two, so that there are few different statements and the engines know them all.
-fn chunks(mut calls: &[CallRow]) -> impl Iterator<Item = &[CallRow]> {
-    std::iter::from_fn(move || {
-        let length = calls.len().min(CHUNK);
-        let length = if length == 0 { return None } else { 1 << length.ilog2() };
-        let (chunk, rest) = calls.split_at(length);
-        calls = rest;
-        Some(chunk)
-    })
-}
-
 fn insert(calls: &[CallRow]) -> Statement {
     let mut statement = Statement::new("INSERT INTO calls (").sql(COLUMNS).sql(") VALUES ");
     for (place, call) in calls.iter().enumerate() {
@@ -204,21 +196,5 @@ impl CallRow {
             self.door.as_deref().into(),
             self.principal.as_deref().into(),
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_is_cut_into_few_lengths() {
-        for (count, expected) in
-            [(0, &[][..]), (1, &[1]), (7, &[4, 2, 1]), (256, &[256]), (600, &[256, 256, 64, 16, 8])]
-        {
-            let calls = vec![CallRow::default(); count];
-            let lengths: Vec<usize> = chunks(&calls).map(<[CallRow]>::len).collect();
-            assert_eq!(lengths, expected);
-        }
     }
 }

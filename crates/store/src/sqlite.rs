@@ -1,7 +1,9 @@
 //! A database in a file, shared with other processes.
 //!
 //! Write-ahead log, so that readers and the writer do not wait for each other; every commit is synced to the disk before
-//! it is acknowledged (`synchronous = FULL`), so that what was acknowledged survives a power cut, not only a kill.
+//! it is acknowledged (`synchronous = FULL`), so that what was acknowledged survives a power cut, not only a kill. Only the
+//! journal of calls is not synced: it is written for every call, and of what the machine itself can lose in a power cut
+//! the last records of calls are the least.
 
 use crate::{
     StoreError,
@@ -11,8 +13,11 @@ use sqlx::{
     Sqlite, SqlitePool, Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use std::{fs, io, path::Path, time::Duration};
-use tokio::time::{Instant, sleep};
+use std::{fs, io, path::Path, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::{Instant, sleep},
+};
 
 /// How long other processes are waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,10 +28,23 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// How many may read at the same time.
 const READERS: u32 = 4;
 
+/// How sure a write has to be before it is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Care {
+    /// On the disk.
+    Synced,
+    /// With the operating system: it survives us, but not a power cut.
+    Written,
+}
+
 /// The connections with one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
-    pub(crate) writer: SqlitePool,
+    writer: SqlitePool,
+    /// Writes the journal.
+    recorder: SqlitePool,
+    /// Whose turn it is to write: waiting for it here is fair, and wakes at once.
+    turn: Arc<Mutex<()>>,
     pub(crate) readers: SqlitePool,
 }
 
@@ -47,17 +65,33 @@ impl Files {
         };
         Ok(Files {
             writer: pool(1).connect_lazy_with(options.clone()),
+            recorder: pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal)),
+            turn: Arc::default(),
             readers: pool(READERS).connect_lazy_with(options),
         })
     }
 
+    /// The right to write.
+    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
     /// A transaction that has the right to write from its beginning: one that asked for it later could be refused.
-    pub(crate) async fn begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
-        self.writer.begin_with("BEGIN IMMEDIATE").await
+    pub(crate) async fn begin(&self, care: Care) -> sqlx::Result<Transaction<'static, Sqlite>> {
+        self.pool(care).begin_with("BEGIN IMMEDIATE").await
+    }
+
+    /// The connection that writes with this much care.
+    pub(crate) fn pool(&self, care: Care) -> &SqlitePool {
+        match care {
+            Care::Synced => &self.writer,
+            Care::Written => &self.recorder,
+        }
     }
 
     pub(crate) async fn close(&self) {
         self.readers.close().await;
+        self.recorder.close().await;
         self.writer.close().await;
     }
 }

@@ -6,7 +6,7 @@
 use crate::{
     Location, StoreError, migrate,
     rows::PlainRow,
-    sqlite::Files,
+    sqlite::{Care, Files},
     statement::{Statement, Value},
 };
 use futures_util::TryStreamExt;
@@ -149,10 +149,26 @@ impl Store {
 
     /// Runs statements that change something, all or none, and gives the rows of the last.
     pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
-        let statements = statements.into_iter().map(|it| self.written_for(it));
+        self.write_with(Care::Synced, statements).await
+    }
+
+    /// The same with as much care as is wanted. PostgreSQL takes the care that its operator has set. One statement is all
+    /// or none by itself, and costs one question instead of three.
+    pub(crate) async fn write_with<T: PlainRow>(
+        &self,
+        care: Care,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.written_for(it)).collect();
+        if statements.len() == 1
+            && let Some(only) = statements.pop()
+        {
+            return self.write_alone(care, only).await;
+        }
         match &self.pools {
             Pools::Sqlite(files) => {
-                let mut transaction = files.begin().await?;
+                let _turn = files.turn().await;
+                let mut transaction = files.begin(care).await?;
                 in_order!(statements, transaction)
             }
             Pools::Postgres(pool) => {
@@ -164,10 +180,20 @@ impl Store {
 
     /// Runs one statement that changes something, and gives its rows. It needs no transaction around it.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
-        let Statement { sql, values } = self.written_for(statement);
+        self.write_alone(Care::Synced, self.written_for(statement)).await
+    }
+
+    async fn write_alone<T: PlainRow>(
+        &self,
+        care: Care,
+        Statement { sql, values }: Statement,
+    ) -> Result<Vec<T>, StoreError> {
         let sql = AssertSqlSafe(sql);
         Ok(match &self.pools {
-            Pools::Sqlite(files) => bound!(sqlx::query_as(sql), values).fetch_all(&files.writer).await?,
+            Pools::Sqlite(files) => {
+                let _turn = files.turn().await;
+                bound!(sqlx::query_as(sql), values).fetch_all(files.pool(care)).await?
+            }
             Pools::Postgres(pool) => bound!(sqlx::query_as(sql), values).fetch_all(pool).await?,
         })
     }

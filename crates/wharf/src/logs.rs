@@ -1,15 +1,21 @@
 //! Logs go to stderr, as text for people or as one JSON document per line for programs.
 
+mod spool;
+
 use crate::cli::{Common, LogFormat};
-use std::io;
+use spool::Spool;
+use std::{io, sync::OnceLock};
 use tracing::Level;
 use tracing_subscriber::{
     Layer,
     filter::Targets,
-    fmt::{self, format::FmtSpan},
+    fmt::{self, format::FmtSpan, writer::BoxMakeWriter},
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
+
+/// What a server has logged and nobody has written yet.
+static SPOOL: OnceLock<Option<Spool>> = OnceLock::new();
 
 /// Begins to log. Commands that people type log only what they ask for; a server logs what it does.
 pub(crate) fn begin(common: &Common, serving: bool) {
@@ -22,7 +28,13 @@ pub(crate) fn begin(common: &Common, serving: bool) {
     };
     // What the libraries below us have to say is rarely for our users.
     let ours = Targets::new().with_target("wharf", level).with_default(Level::ERROR);
-    let layer = fmt::layer().with_writer(io::stderr).with_span_events(FmtSpan::NONE);
+    // A server must not wait for whoever reads its log; what people type is over before that matters.
+    let spool = serving.then(|| SPOOL.get_or_init(Spool::start).clone()).flatten();
+    let writer = match spool {
+        Some(spool) => BoxMakeWriter::new(spool),
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let layer = fmt::layer().with_writer(writer).with_span_events(FmtSpan::NONE);
     let layer = match common.log_format {
         LogFormat::Text => {
             let colour = common.color.wanted(io::IsTerminal::is_terminal(&io::stderr()));
@@ -32,4 +44,9 @@ pub(crate) fn begin(common: &Common, serving: bool) {
     };
     // Only the first of a process counts, and there is only one.
     let _ = tracing_subscriber::registry().with(layer.with_filter(ours)).try_init();
+}
+
+/// Writes out what is still to be written, unless that takes too long.
+pub(crate) fn end() {
+    SPOOL.get().into_iter().flatten().for_each(Spool::finish);
 }

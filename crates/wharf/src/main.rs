@@ -28,12 +28,17 @@ use clap::Parser;
 use exit::Exit;
 use std::{panic, process::ExitCode};
 
+/// A call allocates little things on one thread and frees them on another, over and over: this one is made for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(words) = surroundings::supervised() {
         return wharf_mcp::stdio::supervise(words);
     }
     let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
+    logs::end();
     // The panic itself has been printed by then.
     outcome.unwrap_or(Exit::OurBug).into()
 }

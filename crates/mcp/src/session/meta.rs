@@ -137,6 +137,17 @@ pub(crate) fn string(text: &str) -> Vec<u8> {
     json!(text).to_string().into_bytes()
 }
 
+/// Appends a JSON string. Most names need no escape.
+fn put_string(out: &mut BytesMut, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.put_slice(&string(text));
+        return;
+    }
+    out.put_u8(b'"');
+    out.put_slice(text.as_bytes());
+    out.put_u8(b'"');
+}
+
 /// A search for the bytes is many times cheaper than a look at every member.
 fn has_meta(params: &Raw) -> bool {
     memchr::memmem::find(params.as_bytes(), b"\"_meta\"").is_some()
@@ -156,7 +167,7 @@ fn prepend(params: &Raw, name: &str, value: &[u8]) -> Raw {
 
 fn member(out: &mut BytesMut, name: &str, value: &[u8]) {
     comma(out);
-    out.put_slice(&string(name));
+    put_string(out, name);
     out.put_u8(b':');
     out.put_slice(value);
 }

@@ -65,7 +65,7 @@ impl Draft {
 
     /// Has the call's progress told to listeners too, if there are any.
     pub(super) fn watch_progress(&self, call: &mut Call) {
-        let Some(record) = self.record.as_ref().filter(|_| self.bus.has_listeners()) else { return };
+        let Some(record) = self.record.as_ref().filter(|_| self.bus.hears_all()) else { return };
         let (bus, request_id) = (self.bus.clone(), record.request_id.clone());
         let source = record.source.clone().unwrap_or_default();
         let mut told = call.on_progress.take();

@@ -28,7 +28,7 @@ async fn announce_lists(service: &Service<Gateway>, handle: &Handle) {
 }
 
 async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
-    let (mut events, watched) = (handle.events(), service.watched());
+    let (mut events, watched) = (handle.changes(), service.watched());
     while let Some(Event { source, what, .. }) = events.next().await {
         match what {
             Happening::ResourceUpdated(uri) => service.announce(News::ResourceUpdated(uri)),

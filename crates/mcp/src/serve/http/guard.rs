@@ -34,6 +34,11 @@ impl Guard {
 
     /// Whether a request that names this host speaks to this server.
     pub fn knows_host(&self, host: &str) -> bool {
+        // As nearly everybody says it, it need not be taken apart.
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        if matches!(name, "127.0.0.1" | "localhost") && is_port(&host[name.len()..]) {
+            return true;
+        }
         let named = Url::parse(&format!("http://{host}/"));
         let named = named.as_ref().ok().and_then(Url::host_str).unwrap_or_default();
         is_loopback(named) || self.hosts.iter().any(|known| known == "*" || known == named || known == host)
@@ -44,6 +49,11 @@ impl Guard {
         let named = named.as_ref().ok().and_then(Url::host_str).unwrap_or_default();
         is_loopback(named) || self.origins.iter().any(|known| known == "*" || known == origin)
     }
+}
+
+/// Nothing, or a colon and a number.
+fn is_port(rest: &str) -> bool {
+    rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -63,6 +73,9 @@ mod tests {
             ("127.0.0.1", "http://localhost:3000", true),
             ("[::1]:80", "http://[::1]:9", true),
             ("mcp.example", "https://app.example", true),
+            ("127.0.0.1:70000", "", false),
+            ("127.0.0.1:80@evil.example", "", false),
+            ("localhost:80:evil.example", "", false),
             ("evil.example", "", false),
             ("localhost.evil.example", "", false),
             ("localhost", "http://evil.example", false),
