@@ -6,6 +6,7 @@
 mod client;
 mod exchange;
 pub(crate) mod headers;
+mod lane;
 mod standing;
 
 use crate::{
@@ -18,6 +19,7 @@ pub(crate) use client::no_response;
 use exchange::{Done, Exchange};
 pub(crate) use exchange::{is_stream, refusal};
 pub use headers::{decode_value, encode_value};
+use lane::Lane;
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
@@ -56,6 +58,8 @@ pub struct Endpoint {
 #[derive(Debug)]
 pub(crate) struct Context {
     endpoint: Endpoint,
+    /// The short way, where there is one.
+    lane: Option<Lane>,
     inbound: tokio::sync::mpsc::Sender<Inbound>,
     /// The session the server gave us; swapped whole.
     session: watch::Sender<Option<HeaderValue>>,
@@ -102,8 +106,10 @@ impl Opener for Endpoint {
 async fn run(endpoint: Endpoint, far_end: FarEnd) -> Goodbye {
     let FarEnd { mut outbound, inbound, .. } = far_end;
     let (session, _) = watch::channel(None);
+    let lane = Lane::to(&endpoint.url, endpoint.client.connect_timeout);
     let context = Arc::new(Context {
         endpoint,
+        lane,
         inbound,
         session,
         version: OnceLock::new(),

@@ -60,7 +60,7 @@ impl Endpoint {
     }
 
     async fn listen(&self) -> Result<Stream, Failure> {
-        let request = self.client.0.get(self.url.clone()).headers(self.headers.clone());
+        let request = self.client.pool.get(self.url.clone()).headers(self.headers.clone());
         let request = request.header(header::ACCEPT, "text/event-stream");
         let response = oauth::send(self.authorizer.as_ref(), &self.url, request).await?;
         let status = response.status();
@@ -223,7 +223,7 @@ async fn post(endpoint: Endpoint, place: Url, message: Outbound) -> Option<Inbou
     let id = request_id(&message);
     let mut body = BytesMut::new();
     message.write(&mut body);
-    let request = endpoint.client.0.post(place.clone()).headers(endpoint.headers);
+    let request = endpoint.client.pool.post(place.clone()).headers(endpoint.headers);
     let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
     let sending = async {
         match oauth::send(endpoint.authorizer.as_ref(), &place, request).await {

@@ -248,7 +248,7 @@ impl Handle {
     /// Waits until changes of a resource that is wanted are heard of; its server is started if need be.
     pub async fn is_watching(&self, source: &str, uri: &str) -> Result<(), Arc<Fault>> {
         let berth = self.berth(source)?;
-        self.executor.until_over(berth.is_watching(uri)).await
+        self.executor.until_over(pin!(berth.is_watching(uri))).await
     }
 
     async fn put(&self, source: &str, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {

@@ -9,7 +9,11 @@ const REDIRECTS: usize = 5;
 
 /// A pool of connections, cheap to clone and meant to be shared by all endpoints of a process.
 #[derive(Clone, Debug)]
-pub struct Client(pub(crate) reqwest::Client);
+pub struct Client {
+    pub(crate) pool: reqwest::Client,
+    /// How long a connection may take.
+    pub(crate) connect_timeout: Duration,
+}
 
 impl Client {
     /// A pool whose connections are established within `connect_timeout`. The environment's proxies are not used.
@@ -30,7 +34,7 @@ impl Client {
             .redirect(same_origin)
             .no_proxy()
             .build()
-            .map(Client)
+            .map(|pool| Client { pool, connect_timeout })
             .map_err(|error| Failure::connect(format!("could not set up HTTP: {}", root_cause(&error))))
     }
 }

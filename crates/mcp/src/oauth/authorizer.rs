@@ -70,6 +70,18 @@ pub(super) fn is_bearer(challenge: &str) -> bool {
     challenge.split([' ', ',']).any(|word| word.eq_ignore_ascii_case("bearer"))
 }
 
+/// Adds the credentials there are to some headers.
+pub(crate) async fn show(
+    authorizer: Option<&Arc<dyn Authorizer>>,
+    headers: &mut HeaderMap,
+) -> Result<(), Failure> {
+    let Some(authorizer) = authorizer else { return Ok(()) };
+    if let Some(Bearer(value)) = authorizer.token().await? {
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    Ok(())
+}
+
 /// Sends a request with the credentials there are, and again as long as they can be bettered.
 pub(crate) async fn send(
     authorizer: Option<&Arc<dyn Authorizer>>,

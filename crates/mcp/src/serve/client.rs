@@ -30,6 +30,18 @@ pub struct ClientTerms {
     pub capabilities: Raw,
     /// Who it is.
     pub info: Option<Raw>,
+    /// The same as members of `_meta`, once somebody has wanted that.
+    pub(crate) as_meta: OnceLock<Raw>,
+}
+
+impl ClientTerms {
+    /// What the client can do and who it is, as a request of the 2026-07-28 era says it in `_meta`.
+    pub fn as_meta(&self) -> &Raw {
+        self.as_meta.get_or_init(|| {
+            let said = Raw::empty_object().with(MetaKey::CAPABILITIES, &self.capabilities);
+            self.info.as_ref().map_or(said.clone(), |info| said.with(MetaKey::CLIENT, info))
+        })
+    }
 }
 
 /// The way back to the client during one request.
@@ -37,7 +49,8 @@ pub struct ClientTerms {
 pub struct Client {
     terms: Arc<ClientTerms>,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Outbound>,
+    /// Boxed, because a channel makes room for many messages at once, and most requests have none.
+    out: mpsc::Sender<Box<Outbound>>,
     meta: Option<Raw>,
     progress_token: Option<Raw>,
     log_level: Option<LogLevel>,
@@ -128,7 +141,7 @@ impl Client {
     pub(crate) fn new(
         terms: Arc<ClientTerms>,
         peer: Arc<Peer>,
-        out: mpsc::Sender<Outbound>,
+        out: mpsc::Sender<Box<Outbound>>,
         meta: Option<&Raw>,
         id: Raw,
     ) -> Client {
@@ -209,7 +222,8 @@ impl Client {
     pub async fn notify(&self, method: &'static str, params: Option<Raw>) {
         let routing = Routing::default();
         // A client that has left needs no news.
-        let _ = self.out.send(Outbound::Notification { method: method.into(), params, routing }).await;
+        let said = Outbound::Notification { method: method.into(), params, routing };
+        let _ = self.out.send(Box::new(said)).await;
     }
 
     /// Asks the client something, in the handshake era. In the other a handler asks by its result.
@@ -223,7 +237,7 @@ impl Client {
         let _forget = Forget { id, peer: &self.peer };
         let request = Outbound::Request { id, method: method.into(), params, routing: Routing::default() };
         let gone = || RpcError::new(RpcError::INTERNAL, "the client has left");
-        self.out.send(request).await.map_err(|_| gone())?;
+        self.out.send(Box::new(request)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }

@@ -27,7 +27,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 struct Conversation<H> {
     service: Service<H>,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Outbound>,
+    out: mpsc::Sender<Box<Outbound>>,
     answering: JoinSet<()>,
     /// Subscriptions, which only end with the conversation.
     listening: JoinSet<()>,
@@ -40,7 +40,7 @@ pub(super) fn serve<H: Handler>(
     service: Service<H>,
     http: Option<Arc<::http::request::Parts>>,
     frames: mpsc::Receiver<Bytes>,
-) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Outbound>) {
+) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Box<Outbound>>) {
     let (out, written) = mpsc::channel(QUEUE);
     let (answering, listening, running) = (JoinSet::new(), JoinSet::new(), HashMap::new());
     let peer = Arc::default();
@@ -100,7 +100,8 @@ impl<H: Handler> Conversation<H> {
         let tasks = if endless { &mut self.listening } else { &mut self.answering };
         let task = tasks.spawn(async move {
             let outcome = answer.await;
-            let _ = out.send(Outbound::Answer { id, outcome, routing: Routing::default() }).await;
+            let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
+            let _ = out.send(Box::new(answer)).await;
         });
         self.running.retain(|_, task| !task.is_finished());
         self.running.insert(key, task);
@@ -122,7 +123,8 @@ impl<H: Handler> Conversation<H> {
         let Some((method, params)) = listen::notification(news).filter(|_| self.peer.wants(news)) else {
             return;
         };
-        let said = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
+        let routing = Routing::default();
+        let said = Box::new(Outbound::Notification { method: method.into(), params, routing });
         match news {
             // A client that reads slowly misses some lines, and holds nothing up.
             News::Log(_) => _ = self.out.try_send(said),
@@ -131,6 +133,7 @@ impl<H: Handler> Conversation<H> {
     }
 
     async fn say(&self, id: Raw, outcome: Result<Raw, RpcError>) {
-        let _ = self.out.send(Outbound::Answer { id, outcome, routing: Routing::default() }).await;
+        let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
+        let _ = self.out.send(Box::new(answer)).await;
     }
 }

@@ -11,7 +11,10 @@ use crate::{
     session::{Era, LATEST_LEGACY, LEGACY, MODERN, MetaKey, meta},
 };
 use serde_json::json;
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 use tokio::sync::mpsc;
 
 /// The results that say how long they may be cached.
@@ -30,9 +33,9 @@ pub(super) async fn answer<H: Handler>(
     request: Incoming,
     id: Raw,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Outbound>,
+    out: mpsc::Sender<Box<Outbound>>,
 ) -> Result<Raw, RpcError> {
-    let meta = request.params.as_ref().and_then(|params| params.member("_meta"));
+    let meta = request.params.as_ref().and_then(meta::given);
     let named = meta.as_ref().and_then(|meta| meta.member(MetaKey::VERSION));
     let eras = service.about().eras;
     if request.method == "initialize" && named.is_none() {
@@ -127,6 +130,7 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
         version: version.to_owned(),
         capabilities: params.member("capabilities").map_or_else(Raw::empty_object, |it| it.detached()),
         info: params.member("clientInfo").map(|it| it.detached()),
+        as_meta: OnceLock::new(),
     }));
     let About { info, capabilities, instructions, .. } = service.about();
     let (version, instructions) = (meta::string(version), instructions.as_deref().map(meta::string));
@@ -149,7 +153,7 @@ pub(super) fn modern_terms(eras: Eras, meta: Option<&Raw>) -> Result<ClientTerms
     let capabilities =
         capabilities.ok_or_else(|| invalid(&format!("`_meta` has no `{}`", MetaKey::CAPABILITIES)))?;
     let info = meta.and_then(|meta| meta.member(MetaKey::CLIENT));
-    Ok(ClientTerms { era: Era::Modern, version, capabilities, info })
+    Ok(ClientTerms { era: Era::Modern, version, capabilities, info, as_meta: OnceLock::new() })
 }
 
 fn discovered(about: &About) -> Raw {

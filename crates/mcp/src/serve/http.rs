@@ -17,7 +17,7 @@ use crate::{
     Message, RpcError,
     envelope::{self, Reading},
     http::headers,
-    session::{MODERN, MetaKey},
+    session::{MODERN, MetaKey, meta},
 };
 use ::http::{Method, Request, Response, StatusCode, request::Parts};
 use bytes::Bytes;
@@ -118,7 +118,7 @@ fn is_modern(message: &Message, parts: &Parts) -> bool {
     let header = parts.headers.get(&headers::VERSION).and_then(|version| version.to_str().ok());
     let says_so = match message {
         Message::Request { params, .. } | Message::Notification { params, .. } => {
-            let meta = params.as_ref().and_then(|params| params.member("_meta"));
+            let meta = params.as_ref().and_then(meta::given);
             meta.is_some_and(|meta| meta.member(MetaKey::VERSION).is_some())
         }
         Message::Answer { .. } => false,

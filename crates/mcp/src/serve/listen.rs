@@ -29,7 +29,7 @@ pub(super) async fn run<H: Handler>(
     service: &Service<H>,
     request: &Incoming,
     id: Raw,
-    out: mpsc::Sender<Outbound>,
+    out: mpsc::Sender<Box<Outbound>>,
 ) -> Result<Raw, RpcError> {
     let wanted = request.params.as_ref().and_then(|params| params.member("notifications"));
     let Some(wanted) = wanted.filter(Raw::is_object) else {
@@ -60,12 +60,12 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
     })
 }
 
-async fn say(out: &mpsc::Sender<Outbound>, method: &'static str, params: Option<Raw>, id: &Raw) {
+async fn say(out: &mpsc::Sender<Box<Outbound>>, method: &'static str, params: Option<Raw>, id: &Raw) {
     let params = params.unwrap_or_else(Raw::empty_object);
     let belongs = meta::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
     let params = Some(meta::replace(&params, "_meta", belongs.as_bytes()));
-    let _ =
-        out.send(Outbound::Notification { method: method.into(), params, routing: Routing::default() }).await;
+    let said = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
+    let _ = out.send(Box::new(said)).await;
 }
 
 impl Filter {

@@ -49,7 +49,7 @@ async fn read(mut source: impl AsyncRead + Unpin, frames: mpsc::Sender<Bytes>) -
 
 async fn write(
     mut sink: impl AsyncWrite + Unpin,
-    mut messages: mpsc::Receiver<crate::Outbound>,
+    mut messages: mpsc::Receiver<Box<crate::Outbound>>,
 ) -> io::Result<()> {
     let mut outbox = Outbox::new(Charset::UTF_8, Written::default());
     while let Some(message) = messages.recv().await {

@@ -95,7 +95,7 @@ pub(crate) fn with_meta(
     if let Some(token) = token {
         member(&mut meta, "progressToken", token.to_string().as_bytes());
     }
-    let own = has_meta(&params).then(|| params.member("_meta")).flatten();
+    let own = given(&params);
     let Some(given) = carried.or(own.as_ref()) else {
         comma(&mut meta);
         meta.put_slice(standing.unwrap_or_default());
@@ -148,9 +148,9 @@ fn put_string(out: &mut BytesMut, text: &str) {
     out.put_u8(b'"');
 }
 
-/// A search for the bytes is many times cheaper than a look at every member.
-fn has_meta(params: &Raw) -> bool {
-    memchr::memmem::find(params.as_bytes(), b"\"_meta\"").is_some()
+/// The `_meta` of some parameters. A search for the bytes is many times cheaper than a look at every member.
+pub(crate) fn given(params: &Raw) -> Option<Raw> {
+    memchr::memmem::find(params.as_bytes(), b"\"_meta\"").and_then(|_| params.member("_meta"))
 }
 
 fn prepend(params: &Raw, name: &str, value: &[u8]) -> Raw {

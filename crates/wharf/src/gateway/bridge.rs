@@ -15,11 +15,13 @@ pub(super) fn caller(client: &Client) -> Caller {
     let meta = match terms.era {
         Era::Modern => client.meta().cloned(),
         // In this era it was said once, in the handshake.
-        Era::Legacy => {
-            let said = client.meta().cloned().unwrap_or_else(Raw::empty_object);
-            let said = said.with(MetaKey::CAPABILITIES, &terms.capabilities);
-            Some(terms.info.as_ref().map_or(said.clone(), |info| said.with(MetaKey::CLIENT, info)))
-        }
+        Era::Legacy => Some(match client.meta() {
+            None => terms.as_meta().clone(),
+            Some(said) => {
+                let said = said.with(MetaKey::CAPABILITIES, &terms.capabilities);
+                terms.info.as_ref().map_or(said.clone(), |info| said.with(MetaKey::CLIENT, info))
+            }
+        }),
     };
     Caller { meta, comes_back: terms.era == Era::Modern, ..Caller::default() }
 }

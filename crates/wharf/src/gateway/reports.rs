@@ -11,11 +11,11 @@ const WAITING: usize = 64;
 
 /// The client's end.
 #[derive(Debug)]
-pub(super) struct Reports(mpsc::Receiver<Report>);
+pub(super) struct Reports(mpsc::Receiver<Box<Report>>);
 
 /// The server's end.
 #[derive(Clone, Debug)]
-pub(super) struct Reporter(mpsc::Sender<Report>);
+pub(super) struct Reporter(mpsc::Sender<Box<Report>>);
 
 #[derive(Debug)]
 pub(super) enum Report {
@@ -33,7 +33,7 @@ impl Reporter {
     pub(super) fn progress(&self, client: &Client) -> Option<OnProgress> {
         let reports = self.0.clone();
         client.wants_progress().then(|| -> OnProgress {
-            Box::new(move |at: &Progress| _ = reports.try_send(Report::Progress(at.clone())))
+            Box::new(move |at: &Progress| _ = reports.try_send(Box::new(Report::Progress(at.clone()))))
         })
     }
 
@@ -41,14 +41,15 @@ impl Reporter {
     pub(super) fn logs(&self, client: &Client) -> Option<WantedLogs> {
         let (level, explicit) = client.logs()?;
         let reports = self.0.clone();
-        let told = std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Report::Log(line.clone())));
+        let told =
+            std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Box::new(Report::Log(line.clone()))));
         Some(WantedLogs { level, explicit, told })
     }
 }
 
 impl Reports {
     /// The next report; `None` when there will be no more. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Report> {
+    pub(super) async fn next(&mut self) -> Option<Box<Report>> {
         self.0.recv().await
     }
 

@@ -61,11 +61,12 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-async fn say_all(answers: Vec<Answering>, out: mpsc::Sender<Outbound>) {
+async fn say_all(answers: Vec<Answering>, out: mpsc::Sender<Box<Outbound>>) {
     let said = |answer: Answering| async {
         let (id, outcome) = answer.await;
         // A client that has left needs no answers.
-        let _ = out.send(Outbound::Answer { id, outcome, routing: Routing::default() }).await;
+        let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
+        let _ = out.send(Box::new(answer)).await;
     };
     stream::iter(answers).for_each_concurrent(AT_ONCE, said).await;
 }

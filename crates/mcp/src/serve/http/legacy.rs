@@ -88,7 +88,7 @@ impl<H: Handler> HttpService<H> {
         session: Arc<Session>,
         id: Raw,
         request: Incoming,
-        out: mpsc::Sender<Outbound>,
+        out: mpsc::Sender<Box<Outbound>>,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
         let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
         let (answer, handle) = abortable(answer);

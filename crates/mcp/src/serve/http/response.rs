@@ -38,7 +38,7 @@ pub(super) fn refusal(status: StatusCode, id: Option<Raw>, error: RpcError) -> R
 pub(super) async fn json_or_stream(
     id: Raw,
     mut pending: Pending,
-    mut said: mpsc::Receiver<Outbound>,
+    mut said: mpsc::Receiver<Box<Outbound>>,
     status_of: fn(&RpcError) -> StatusCode,
 ) -> Response<Body> {
     let first = tokio::select! {
@@ -63,12 +63,12 @@ pub(super) async fn json_or_stream(
 }
 
 /// Everything that is said while `work` goes on.
-pub(super) fn stream_while(work: Work, said: mpsc::Receiver<Outbound>) -> Response<Body> {
+pub(super) fn stream_while(work: Work, said: mpsc::Receiver<Box<Outbound>>) -> Response<Body> {
     event_stream(stream::unfold((Some(work), said), |(mut work, mut said)| async {
         let event = loop {
             tokio::select! {
                 biased;
-                message = said.recv() => break event(&message?),
+                message = said.recv() => break event(message.as_deref()?),
                 // Done, it lets go of its end of the channel, and with that the stream ends.
                 () = pending(&mut work) => work = None,
                 () = time::sleep(KEEP_ALIVE) => break keep_alive(),
@@ -113,7 +113,7 @@ pub(super) fn keep_alive() -> Bytes {
 }
 
 /// The next message to be said, or a sign of life.
-pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Outbound>) -> Option<Bytes> {
+pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Box<Outbound>>) -> Option<Bytes> {
     match time::timeout(KEEP_ALIVE, said.recv()).await {
         Ok(message) => message.map(|message| event(&message)),
         Err(_) => Some(keep_alive()),
@@ -121,8 +121,8 @@ pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Outbound>) -> Option
 }
 
 struct Streaming {
-    first: Option<Outbound>,
-    said: mpsc::Receiver<Outbound>,
+    first: Option<Box<Outbound>>,
+    said: mpsc::Receiver<Box<Outbound>>,
     /// The answer; `None` once it was given.
     pending: Option<Pending>,
     id: Raw,

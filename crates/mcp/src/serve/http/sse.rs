@@ -44,7 +44,7 @@ struct Stream {
     clients: Arc<Clients>,
     greeting: Option<Bytes>,
     conversation: Pin<Box<dyn Future<Output = ()> + Send>>,
-    said: mpsc::Receiver<crate::Outbound>,
+    said: mpsc::Receiver<Box<crate::Outbound>>,
 }
 
 impl<H: Handler> SseService<H> {

@@ -1,0 +1,163 @@
+//! Kept connections to one plain-text address. Servers on this machine are called often and answer at once: for them the
+//! general client's redirects, compression and TLS are most of what a call costs. Whatever this cannot do, a redirect or
+//! credentials that have to be fetched, is left to that client: then the server has not done anything yet.
+
+use super::{client::root_cause, is_not_http};
+use crate::{Class, Failure, Phase, Sent};
+use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use reqwest::Response;
+use std::{
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    net::TcpStream,
+    task::JoinSet,
+    time::{self, Instant},
+};
+use url::{Host, Url};
+
+/// How many connections are kept.
+const KEPT: usize = 64;
+
+/// How long an unused one is kept.
+const UNUSED: Duration = Duration::from_secs(30);
+
+/// The connections to one address.
+#[derive(Debug)]
+pub(super) struct Lane {
+    url: Url,
+    path: Uri,
+    host: HeaderValue,
+    connect_timeout: Duration,
+    kept: Mutex<Vec<Kept>>,
+    /// What drives the connections; each ends with its connection.
+    driven: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    send: SendRequest<Full<Bytes>>,
+    since: Instant,
+}
+
+impl Lane {
+    /// A lane to this address, if it is plain text.
+    pub(super) fn to(url: &Url, connect_timeout: Duration) -> Option<Lane> {
+        if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
+            return None;
+        }
+        let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse().ok()?;
+        let host = url[url::Position::BeforeHost..url::Position::AfterPort].parse().ok()?;
+        let (kept, driven) = (Mutex::default(), Mutex::default());
+        Some(Lane { url: url.clone(), path, host, connect_timeout, kept, driven })
+    }
+
+    /// Posts a body. Nothing, if this is for the other client to do.
+    pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Option<Response>, Failure> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(header::HOST, self.host.clone());
+        let response = self.send(request).await?;
+        let status = response.status();
+        if status.is_redirection() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(None);
+        }
+        let encoding = response.headers().get(header::CONTENT_ENCODING);
+        if encoding.is_some_and(|it| it != "identity") {
+            return Err(Failure::protocol("the server packed its answer in a way that nobody asked for"));
+        }
+        Ok(Some(response.map(reqwest::Body::wrap).into()))
+    }
+
+    /// Sends over a connection that is kept, else over a new one. One that was closed meanwhile has not sent anything.
+    async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<::http::Response<hyper::body::Incoming>, Failure> {
+        while let Some(mut send) = self.take() {
+            match send.try_send_request(request).await {
+                Ok(response) => return Ok(self.keep(send, response)),
+                Err(mut refused) => match refused.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(self.broke(&refused.into_error())),
+                },
+            }
+        }
+        let mut send = self.dial().await?;
+        match send.send_request(request).await {
+            Ok(response) => Ok(self.keep(send, response)),
+            Err(error) => Err(self.broke(&error)),
+        }
+    }
+
+    /// A kept connection that has nothing to do, and none that has been unused for long.
+    fn take(&self) -> Option<SendRequest<Full<Bytes>>> {
+        let mut kept = self.kept();
+        kept.retain(|it| !it.send.is_closed() && it.since.elapsed() < UNUSED);
+        let free = kept.iter().rposition(|it| it.send.is_ready())?;
+        Some(kept.swap_remove(free).send)
+    }
+
+    /// Keeps a connection for others: it is taken once its response has been read.
+    fn keep<T>(&self, send: SendRequest<Full<Bytes>>, response: T) -> T {
+        let mut kept = self.kept();
+        if kept.len() < KEPT {
+            kept.push(Kept { send, since: Instant::now() });
+        }
+        response
+    }
+
+    async fn dial(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
+        let connected = time::timeout(self.connect_timeout, self.connect()).await;
+        let stream = connected.map_err(|_| {
+            let what = format!("could not connect to `{}` in time", self.place());
+            Failure::new(Class::Timeout, Phase::Open, Sent::No, what)
+        })?;
+        let stream = stream
+            .map_err(|it| Failure::connect(format!("could not connect to `{}`: {it}", self.place())))?;
+        let agreed = http1::handshake(TokioIo::new(stream)).await;
+        let (send, connection) = agreed.map_err(|it| self.broke(&it))?;
+        let mut driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
+        while driven.try_join_next().is_some() {}
+        // How a connection ends, its request hears.
+        driven.spawn(async { _ = connection.await });
+        Ok(send)
+    }
+
+    async fn connect(&self) -> io::Result<TcpStream> {
+        let port = self.url.port_or_known_default().unwrap_or(80);
+        let stream = match self.url.host() {
+            Some(Host::Domain(name)) => TcpStream::connect((name, port)).await?,
+            Some(Host::Ipv4(address)) => TcpStream::connect((address, port)).await?,
+            Some(Host::Ipv6(address)) => TcpStream::connect((address, port)).await?,
+            None => return Err(io::Error::other("the address has no host")),
+        };
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    fn broke(&self, error: &hyper::Error) -> Failure {
+        let (place, cause) = (self.place(), root_cause(error));
+        if is_not_http(error) {
+            return Failure::protocol(format!("`{place}` does not speak HTTP as it should: {cause}"));
+        }
+        let what = format!("the connection to `{place}` broke: {cause}");
+        Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
+    }
+
+    fn place(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
