@@ -68,11 +68,13 @@ fn hear<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Inboun
 fn size(inbound: &Inbound) -> usize {
     let length = |raw: &Option<Raw>| raw.as_ref().map_or(0, |it| it.as_bytes().len());
     match inbound {
-        Inbound::Message(
-            Message::Request { method, params, .. } | Message::Notification { method, params },
-        ) => method.len() + length(params),
-        Inbound::Message(Message::Answer { outcome: Ok(result), .. }) => result.as_bytes().len(),
-        Inbound::Message(Message::Answer { outcome: Err(error), .. }) => length(&error.data),
+        Inbound::Message(message) | Inbound::Aside { message, .. } => match message {
+            Message::Request { method, params, .. } | Message::Notification { method, params } => {
+                method.len() + length(params)
+            }
+            Message::Answer { outcome: Ok(result), .. } => result.as_bytes().len(),
+            Message::Answer { outcome: Err(error), .. } => length(&error.data),
+        },
         Inbound::Batch(items) => items.iter().map(size).sum(),
         Inbound::Failed { .. } | Inbound::Stirred | Inbound::Renewed | Inbound::Gone(_) => 0,
     }

@@ -12,7 +12,7 @@ mod transport;
 
 use crate::Failure;
 pub use authorizer::{Authorizer, Authorizing, Bearer, Refusal};
-pub(crate) use authorizer::{challenge, send, show};
+pub(crate) use authorizer::{authorized, challenge, send};
 use flow::Start;
 use futures_util::future::{FutureExt, Shared};
 use rmcp::transport::auth::{JwtSigningAlgorithm, WWWAuthenticateParams};

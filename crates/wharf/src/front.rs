@@ -175,8 +175,12 @@ impl Front {
             Route::WebSocket => Ok(websocket::upgrade(request, self.shared.service.clone())),
             Route::Health | Route::Ready | Route::Metrics | Route::OpenApi => self.state(route, &request),
             Route::Docs | Route::DocsScript | Route::DocsStyle => Ok(docs::respond(route)),
-            Route::Events => self.shared.hub.listen(&request, *self.shared.draining.borrow()),
-            _ => rest::respond(&self.shared, route, word, request).await,
+            Route::Events => {
+                let Shared { hub, handle, draining, .. } = &*self.shared;
+                hub.listen(handle, &request, *draining.borrow())
+            }
+            // Boxed, so that MCP, which is asked most, does not carry it along.
+            _ => Box::pin(rest::respond(&self.shared, route, word, request)).await,
         };
         answer.unwrap_or_else(Response::from)
     }

@@ -1,6 +1,6 @@
 //! One POST and its answer.
 
-use super::{Context, headers, is_not_http};
+use super::{Context, Endpoint, headers, is_not_http, no_response};
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Sent,
     envelope::{self, Reading},
@@ -8,7 +8,7 @@ use crate::{
     link::{Verdict, hear},
     oauth,
 };
-use ::http::{HeaderValue, StatusCode, header::CONTENT_TYPE};
+use ::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 use std::{sync::Arc, time::Duration};
@@ -132,16 +132,21 @@ impl Context {
         message.write(&mut body);
         let body = body.freeze();
         let headers = headers::of(message, &self.endpoint.headers, session);
-        if let Some(lane) = &self.lane {
-            let mut headers = headers.clone();
-            oauth::show(self.endpoint.authorizer.as_ref(), &mut headers).await?;
-            if let Some(response) = lane.post(headers, body.clone()).await? {
-                return Ok(response);
-            }
+        let authorizer = self.endpoint.authorizer.as_ref();
+        oauth::authorized(authorizer, headers, |headers| self.post_once(headers, body.clone())).await
+    }
+
+    /// Posts the short way where there is one, and the long way else.
+    async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
+        if let Some(lane) = &self.lane
+            && let Some(response) = lane.post(headers.clone(), body.clone()).await?
+        {
+            return Ok(response);
         }
-        let request = self.endpoint.client.pool.post(self.endpoint.url.clone()).headers(headers).body(body);
+        let Endpoint { url, client, .. } = &self.endpoint;
+        let request = client.pool.post(url.clone()).headers(headers).body(body);
         // Boxed, so that the usual exchange does not make room for the unusual one.
-        Box::pin(self.send(request)).await
+        Box::pin(request.send()).await.map_err(|error| no_response(url, &error))
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Failure> {

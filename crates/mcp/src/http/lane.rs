@@ -1,10 +1,10 @@
 //! Kept connections to one plain-text address. Servers on this machine are called often and answer at once: for them the
-//! general client's redirects, compression and TLS are most of what a call costs. Whatever this cannot do, a redirect or
-//! credentials that have to be fetched, is left to that client: then the server has not done anything yet.
+//! general client's redirects, compression and TLS are most of what a call costs. A redirect is left to that client: the
+//! server has not done anything then.
 
 use super::{client::root_cause, is_not_http};
 use crate::{Class, Failure, Phase, Sent};
-use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use ::http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -66,8 +66,7 @@ impl Lane {
         *request.headers_mut() = headers;
         request.headers_mut().insert(header::HOST, self.host.clone());
         let response = self.send(request).await?;
-        let status = response.status();
-        if status.is_redirection() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        if response.status().is_redirection() {
             return Ok(None);
         }
         let encoding = response.headers().get(header::CONTENT_ENCODING);

@@ -70,43 +70,46 @@ pub(super) fn is_bearer(challenge: &str) -> bool {
     challenge.split([' ', ',']).any(|word| word.eq_ignore_ascii_case("bearer"))
 }
 
-/// Adds the credentials there are to some headers.
-pub(crate) async fn show(
+/// Sends a request, given by its headers, with the credentials there are, and again as long as they can be bettered.
+pub(crate) async fn authorized<F>(
     authorizer: Option<&Arc<dyn Authorizer>>,
-    headers: &mut HeaderMap,
-) -> Result<(), Failure> {
-    let Some(authorizer) = authorizer else { return Ok(()) };
-    if let Some(Bearer(value)) = authorizer.token().await? {
-        headers.insert(header::AUTHORIZATION, value);
-    }
-    Ok(())
-}
-
-/// Sends a request with the credentials there are, and again as long as they can be bettered.
-pub(crate) async fn send(
-    authorizer: Option<&Arc<dyn Authorizer>>,
-    url: &Url,
-    request: RequestBuilder,
-) -> Result<Response, Failure> {
-    let plain =
-        |request: RequestBuilder| async { request.send().await.map_err(|error| no_response(url, &error)) };
-    let Some(authorizer) = authorizer else { return plain(request).await };
-    let mut request = request;
-    for left in (0..ATTEMPTS).rev() {
-        let next = request.try_clone().filter(|_| left > 0);
+    headers: HeaderMap,
+    send: impl Fn(HeaderMap) -> F,
+) -> Result<Response, Failure>
+where
+    F: Future<Output = Result<Response, Failure>>,
+{
+    let Some(authorizer) = authorizer else { return send(headers).await };
+    let mut left = ATTEMPTS;
+    loop {
         let token = authorizer.token().await?;
+        let mut shown = headers.clone();
         if let Some(Bearer(value)) = token.clone() {
-            request = request.headers(HeaderMap::from_iter([(header::AUTHORIZATION, value)]));
+            shown.insert(header::AUTHORIZATION, value);
         }
-        let response = plain(request).await?;
-        let (Some(refusal), Some(next)) = (Refusal::of(&response, token), next) else { return Ok(response) };
+        let response = send(shown).await?;
+        left -= 1;
+        let Some(refusal) = Refusal::of(&response, token).filter(|_| left > 0) else { return Ok(response) };
         let (status, challenge) = (refusal.status, refusal.challenge.clone());
         let again = authorizer.refused(refusal).await;
         if !again.map_err(|failure| failure.with_status(status).with_challenge(challenge))? {
             return Ok(response);
         }
-        request = next;
     }
-    // The last round has no `next` and returns.
-    Err(Failure::connect("the server wants other credentials than ours"))
+}
+
+/// The same for a request without a body of its own, or with one that can be sent again.
+pub(crate) async fn send(
+    authorizer: Option<&Arc<dyn Authorizer>>,
+    url: &Url,
+    request: RequestBuilder,
+) -> Result<Response, Failure> {
+    authorized(authorizer, HeaderMap::new(), |headers| {
+        let request = request.try_clone();
+        async {
+            let request = request.ok_or_else(|| Failure::protocol("the request cannot be sent again"))?;
+            request.headers(headers).send().await.map_err(|error| no_response(url, &error))
+        }
+    })
+    .await
 }

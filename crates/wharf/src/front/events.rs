@@ -18,11 +18,12 @@ use std::{
 };
 use stream::Stream;
 use tokio::sync::{
+    Notify,
     mpsc::{self, error::TrySendError},
     watch,
 };
 use wharf_mcp::serve::http::Body;
-use wharf_runtime::{Event, Handle};
+use wharf_runtime::{Event, Events, Handle};
 
 /// How many may listen at a time.
 const LISTENERS: usize = 256;
@@ -34,6 +35,9 @@ const QUEUE: usize = 256;
 #[derive(Default)]
 pub(super) struct Hub {
     listeners: Mutex<Vec<Listener>>,
+    /// What happens since the first of them came.
+    begun: Mutex<Option<Events>>,
+    come: Notify,
 }
 
 struct Listener {
@@ -52,7 +56,12 @@ struct Wants {
 
 impl Hub {
     /// A stream of what happens from now on.
-    pub(super) fn listen<B>(&self, request: &Request<B>, draining: bool) -> Result<Response<Body>, Problem> {
+    pub(super) fn listen<B>(
+        &self,
+        handle: &Handle,
+        request: &Request<B>,
+        draining: bool,
+    ) -> Result<Response<Body>, Problem> {
         let query = Query::read(request.uri().query(), &["source", "kind"])?;
         let connection = request.extensions().get().cloned();
         let text = |key: &str| query.text(key).map(str::to_owned);
@@ -68,6 +77,10 @@ impl Hub {
                 .hint(format!("at most {LISTENERS} may listen at a time"))
                 .retry_after(Duration::from_secs(5)));
         }
+        if listeners.is_empty() {
+            *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.events());
+            self.come.notify_one();
+        }
         listeners.push(Listener { wants, queue, connection });
         drop(listeners);
         let mut response = Response::new(Stream::new(events).boxed_unsync());
@@ -79,36 +92,63 @@ impl Hub {
 
     /// Tells listeners what happens, until it is time to leave; then it lets them go.
     pub(super) async fn follow(&self, handle: Handle, mut draining: watch::Receiver<bool>) {
-        let (mut events, mut catalogs) = (handle.events(), handle.catalogs());
         let mut number = 0_u64;
-        loop {
-            tokio::select! {
-                biased;
-                _ = draining.wait_for(|it| *it) => break,
-                Some(event) = events.next() => self.tell(&mut number, &event),
-                Ok(()) = catalogs.changed() => {
-                    let catalog = catalogs.borrow_and_update().clone();
-                    self.pass_on(&mut number, "", "catalog", || told::catalog(&catalog));
+        tokio::select! {
+            _ = draining.wait_for(|it| *it) => {}
+            () = async {
+                loop {
+                    self.come.notified().await;
+                    let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    if let Some(events) = begun {
+                        self.follow_while_heard(&mut number, &handle, events).await;
+                    }
                 }
-                else => break,
-            }
+            } => {}
         }
         self.listeners().clear();
         std::future::pending().await
     }
 
-    fn tell(&self, number: &mut u64, event: &Event) {
-        self.pass_on(number, &event.source, event.what.as_str(), || told::event(event));
+    /// Until the last listener has left: while nobody listens, nothing that happens is told to us.
+    async fn follow_while_heard(&self, number: &mut u64, handle: &Handle, mut events: Events) {
+        let mut catalogs = handle.catalogs();
+        catalogs.mark_unchanged();
+        loop {
+            let heard = tokio::select! {
+                biased;
+                Some(event) = events.next() => self.tell(number, &event),
+                Ok(()) = catalogs.changed() => {
+                    let catalog = catalogs.borrow_and_update().clone();
+                    self.pass_on(number, "", "catalog", || told::catalog(&catalog))
+                }
+                else => return,
+            };
+            if !heard {
+                return;
+            }
+        }
     }
 
-    fn pass_on(&self, number: &mut u64, source: &str, kind: &str, write: impl FnOnce() -> serde_json::Value) {
+    fn tell(&self, number: &mut u64, event: &Event) -> bool {
+        self.pass_on(number, &event.source, event.what.as_str(), || told::event(event))
+    }
+
+    /// Tells everybody who wants to hear it, and says whether anybody listens at all.
+    fn pass_on(
+        &self,
+        number: &mut u64,
+        source: &str,
+        kind: &str,
+        write: impl FnOnce() -> serde_json::Value,
+    ) -> bool {
         let mut listeners = self.listeners();
         if listeners.is_empty() {
-            return;
+            return false;
         }
         *number += 1;
         let text = Bytes::from(format!("id: {number}\nevent: {kind}\ndata: {}\n\n", write()));
         listeners.retain(|it| !it.wants.hears(source, kind) || it.takes(&text));
+        !listeners.is_empty()
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
