@@ -1,6 +1,6 @@
 //! One POST and its answer.
 
-use super::{Context, Endpoint, headers, is_not_http, no_response};
+use super::{Context, Endpoint, headers, is_not_http, lane::Posted, no_response};
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Sent,
     envelope::{self, Reading},
@@ -138,13 +138,15 @@ impl Context {
 
     /// Posts the short way where there is one, and the long way else.
     async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
-        if let Some(lane) = &self.lane
-            && let Some(response) = lane.post(headers.clone(), body.clone()).await?
-        {
-            return Ok(response);
-        }
         let Endpoint { url, client, .. } = &self.endpoint;
-        let request = client.pool.post(url.clone()).headers(headers).body(body);
+        let mut place = url.clone();
+        if let Some(lane) = &self.lane {
+            match lane.post(headers.clone(), body.clone()).await? {
+                Posted::Answered(response) => return Ok(response),
+                Posted::Elsewhere(other) => place = other,
+            }
+        }
+        let request = client.pool.post(place).headers(headers).body(body);
         // Boxed, so that the usual exchange does not make room for the unusual one.
         Box::pin(request.send()).await.map_err(|error| no_response(url, &error))
     }

@@ -1,10 +1,10 @@
 //! Kept connections to one plain-text address. Servers on this machine are called often and answer at once: for them the
-//! general client's redirects, compression and TLS are most of what a call costs. A redirect is left to that client: the
-//! server has not done anything then.
+//! general client's redirects, compression and TLS are most of what a call costs. What is to be sent to another place is
+//! left to that client.
 
 use super::{client::root_cause, is_not_http};
 use crate::{Class, Failure, Phase, Sent};
-use ::http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -40,6 +40,13 @@ pub(super) struct Lane {
     driven: Mutex<JoinSet<()>>,
 }
 
+/// What came of a body that was posted.
+pub(super) enum Posted {
+    Answered(Response),
+    /// It is to be posted to this place of the same server.
+    Elsewhere(Url),
+}
+
 #[derive(Debug)]
 struct Kept {
     send: SendRequest<Full<Bytes>>,
@@ -58,8 +65,8 @@ impl Lane {
         Some(Lane { url: url.clone(), path, host, connect_timeout, kept, driven })
     }
 
-    /// Posts a body. Nothing, if this is for the other client to do.
-    pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Option<Response>, Failure> {
+    /// Posts a body.
+    pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Posted, Failure> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.path.clone();
@@ -67,13 +74,30 @@ impl Lane {
         request.headers_mut().insert(header::HOST, self.host.clone());
         let response = self.send(request).await?;
         if response.status().is_redirection() {
-            return Ok(None);
+            return self.elsewhere(&response).map(Posted::Elsewhere);
         }
         let encoding = response.headers().get(header::CONTENT_ENCODING);
         if encoding.is_some_and(|it| it != "identity") {
             return Err(Failure::protocol("the server packed its answer in a way that nobody asked for"));
         }
-        Ok(Some(response.map(reqwest::Body::wrap).into()))
+        Ok(Posted::Answered(response.map(reqwest::Body::wrap).into()))
+    }
+
+    /// Where a redirect leads, if it may be followed.
+    fn elsewhere<B>(&self, response: &::http::Response<B>) -> Result<Url, Failure> {
+        let status = response.status();
+        if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+            return Err(Failure::protocol(format!("the server answered {status}")));
+        }
+        let location = response.headers().get(header::LOCATION).and_then(|it| it.to_str().ok());
+        let url = location.and_then(|it| self.url.join(it).ok());
+        let url = url.ok_or_else(|| Failure::protocol(format!("the server answered {status} to nowhere")))?;
+        if url.origin() != self.url.origin() {
+            let place = self.place();
+            let what = format!("could not connect to `{place}`: it redirects to another origin");
+            return Err(Failure::connect(what));
+        }
+        Ok(url)
     }
 
     /// Sends over a connection that is kept, else over a new one. One that was closed meanwhile has not sent anything.
