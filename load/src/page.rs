@@ -17,7 +17,7 @@ bench` measures anew and writes this page.
 - **limit** is a gateway that does nothing but read a request, change its id and pass it on: no token, no sessions, no check
   of arguments, no timeouts, no breaker, no record. No gateway can cost less.
 - **wharf** is `wharf serve` as anybody runs it: token, sessions, arguments checked against the tool's schema, deadline,
-  breaker, and every call in the journal on disk before it is answered.
+  breaker, and every call written to the journal before it is answered.
 - **mcp-proxy** is the gateway of that name from the crate registry.
 
 All stand in front of the same server, which does nothing but answer. *CPU* is the processor time that one call costs the
