@@ -106,7 +106,7 @@ impl Opener for Endpoint {
 async fn run(endpoint: Endpoint, far_end: FarEnd) -> Goodbye {
     let FarEnd { mut outbound, inbound, .. } = far_end;
     let (session, _) = watch::channel(None);
-    let lane = Lane::to(&endpoint.url, endpoint.client.connect_timeout);
+    let lane = Lane::to(&endpoint.url, &endpoint.client);
     let context = Arc::new(Context {
         endpoint,
         lane,

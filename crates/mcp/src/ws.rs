@@ -6,7 +6,7 @@
 mod tls;
 
 use crate::{
-    Class, Failure, Goodbye, Inbound, Link, Opener, Opening, Phase, Sent,
+    Class, Failure, Goodbye, Inbound, Link, Opener, Opening, Phase, Reach, Sent,
     frame::FRAME_LIMIT,
     link::{FarEnd, Verdict, hear},
 };
@@ -60,12 +60,14 @@ pub struct Endpoint {
     pub headers: HeaderMap,
     /// The longest message it may send.
     pub frame_limit: usize,
+    /// Which addresses may be dialled, where not all may.
+    pub reach: Option<Reach>,
 }
 
 impl Endpoint {
     /// An endpoint without headers of its own.
     pub fn new(url: Url) -> Endpoint {
-        Endpoint { url, headers: HeaderMap::new(), frame_limit: FRAME_LIMIT }
+        Endpoint { url, headers: HeaderMap::new(), frame_limit: FRAME_LIMIT, reach: None }
     }
 
     async fn start(&self) -> Result<Link, Failure> {
@@ -86,7 +88,7 @@ impl Endpoint {
             request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, sub_protocol);
         }
         let config = bounded(self.frame_limit);
-        let socket = Socket::connect(&self.url).await?;
+        let socket = Socket::connect(&self.url, self.reach).await?;
         let (wire, _) = client_async_with_config(request, socket, Some(config)).await?;
         Ok(wire)
     }

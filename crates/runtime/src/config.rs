@@ -17,6 +17,7 @@ mod env_file;
 mod environment;
 mod files;
 mod grants;
+mod json;
 mod launch;
 mod lower;
 mod mask;
@@ -25,6 +26,7 @@ mod place;
 mod plan;
 mod raw;
 mod read;
+mod registration;
 mod render;
 mod scalar;
 mod schema;
@@ -36,11 +38,12 @@ mod variables;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use env::Env;
+pub use env::{Env, Origin};
 pub use files::{FileTrouble, Files, Folder, NoFiles, read_regular};
 pub use grants::Grants;
 pub use place::{Lines, Place};
 pub use plan::*;
+pub use registration::{Registration, Restored, register, restore};
 pub use schema::schema;
 pub use settings::{
     NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, load_settings,

@@ -9,6 +9,7 @@ use std::{
     collections::BTreeMap,
     env, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use wharf_runtime::config::{
     Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, TelemetrySettings, load_settings,
@@ -45,11 +46,12 @@ impl Surroundings {
         let folder = folder.canonicalize().unwrap_or(folder);
         Env {
             file: file.display().to_string(),
-            files: Box::new(Folder::new(&folder)),
+            files: Arc::new(Folder::new(&folder)),
             folder,
             home: self.home.clone(),
             variables: self.variables.clone(),
             grants,
+            ..Env::bare()
         }
     }
 

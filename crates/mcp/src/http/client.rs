@@ -1,7 +1,7 @@
 //! The pool of HTTP connections.
 
-use crate::Failure;
-use std::{error::Error, io, time::Duration};
+use crate::{Failure, Reach};
+use std::{error::Error, io, sync::Arc, time::Duration};
 use url::Url;
 
 /// How many redirects are followed within one origin.
@@ -13,11 +13,27 @@ pub struct Client {
     pub(crate) pool: reqwest::Client,
     /// How long a connection may take.
     pub(crate) connect_timeout: Duration,
+    /// Which addresses may be dialled, where not all may.
+    pub(crate) reach: Option<Reach>,
 }
 
 impl Client {
     /// A pool whose connections are established within `connect_timeout`. The environment's proxies are not used.
     pub fn new(connect_timeout: Duration) -> Result<Client, Failure> {
+        Client::build(connect_timeout, None)
+    }
+
+    /// The same, and no connection is made to an address beyond `reach`, whatever name leads there.
+    pub fn within(reach: Reach, connect_timeout: Duration) -> Result<Client, Failure> {
+        Client::build(connect_timeout, Some(reach))
+    }
+
+    /// How long a connection may take.
+    pub fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    fn build(connect_timeout: Duration, reach: Option<Reach>) -> Result<Client, Failure> {
         let same_origin = reqwest::redirect::Policy::custom(|attempt| {
             let start = attempt.previous().first();
             match start {
@@ -28,13 +44,18 @@ impl Client {
                 _ => attempt.follow(),
             }
         });
-        reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .connect_timeout(connect_timeout)
             .tcp_nodelay(true)
             .redirect(same_origin)
-            .no_proxy()
+            .no_proxy();
+        let builder = match reach {
+            Some(reach) => builder.dns_resolver(Arc::new(reach)),
+            None => builder,
+        };
+        builder
             .build()
-            .map(|pool| Client { pool, connect_timeout })
+            .map(|pool| Client { pool, connect_timeout, reach })
             .map_err(|error| Failure::connect(format!("could not set up HTTP: {}", root_cause(&error))))
     }
 }

@@ -2,8 +2,11 @@
 //! general client's redirects, compression and TLS are most of what a call costs. What is to be sent to another place is
 //! left to that client.
 
-use super::{client::root_cause, is_not_http};
-use crate::{Class, Failure, Phase, Sent};
+use super::{
+    client::{Client, root_cause},
+    is_not_http,
+};
+use crate::{Class, Failure, Phase, Reach, Sent};
 use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -35,6 +38,7 @@ pub(super) struct Lane {
     path: Uri,
     host: HeaderValue,
     connect_timeout: Duration,
+    reach: Option<Reach>,
     kept: Mutex<Vec<Kept>>,
     /// What drives the connections; each ends with its connection.
     driven: Mutex<JoinSet<()>>,
@@ -55,14 +59,15 @@ struct Kept {
 
 impl Lane {
     /// A lane to this address, if it is plain text.
-    pub(super) fn to(url: &Url, connect_timeout: Duration) -> Option<Lane> {
+    pub(super) fn to(url: &Url, client: &Client) -> Option<Lane> {
         if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
             return None;
         }
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse().ok()?;
         let host = url[url::Position::BeforeHost..url::Position::AfterPort].parse().ok()?;
         let (kept, driven) = (Mutex::default(), Mutex::default());
-        Some(Lane { url: url.clone(), path, host, connect_timeout, kept, driven })
+        let Client { connect_timeout, reach, .. } = *client;
+        Some(Lane { url: url.clone(), path, host, connect_timeout, reach, kept, driven })
     }
 
     /// Posts a body.
@@ -157,11 +162,14 @@ impl Lane {
 
     async fn connect(&self) -> io::Result<TcpStream> {
         let port = self.url.port_or_known_default().unwrap_or(80);
-        let stream = match self.url.host() {
-            Some(Host::Domain(name)) => TcpStream::connect((name, port)).await?,
-            Some(Host::Ipv4(address)) => TcpStream::connect((address, port)).await?,
-            Some(Host::Ipv6(address)) => TcpStream::connect((address, port)).await?,
-            None => return Err(io::Error::other("the address has no host")),
+        let stream = match (self.url.host(), self.reach) {
+            (Some(Host::Domain(name)), Some(reach)) => {
+                TcpStream::connect(&*reach.resolve_within(name, port).await?).await?
+            }
+            (Some(Host::Domain(name)), None) => TcpStream::connect((name, port)).await?,
+            (Some(Host::Ipv4(address)), _) => TcpStream::connect((address, port)).await?,
+            (Some(Host::Ipv6(address)), _) => TcpStream::connect((address, port)).await?,
+            (None, _) => return Err(io::Error::other("the address has no host")),
         };
         stream.set_nodelay(true)?;
         Ok(stream)

@@ -1,5 +1,6 @@
 //! The socket below a WebSocket: TCP, with TLS where the address wants it.
 
+use crate::Reach;
 use rustls::{ClientConfig, crypto::aws_lc_rs, pki_types::ServerName};
 use rustls_platform_verifier::BuilderVerifierExt;
 use std::{
@@ -22,16 +23,19 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    pub(super) async fn connect(url: &Url) -> io::Result<Socket> {
+    pub(super) async fn connect(url: &Url, reach: Option<Reach>) -> io::Result<Socket> {
         let host = url.host_str().ok_or_else(|| invalid("the address names no host"))?;
         let port = url.port_or_known_default().ok_or_else(|| invalid("the address names no port"))?;
-        let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+        let name = host.trim_matches(['[', ']']);
+        let stream = match reach {
+            Some(reach) => TcpStream::connect(&*reach.resolve_within(name, port).await?).await?,
+            None => TcpStream::connect((name, port)).await?,
+        };
         stream.set_nodelay(true)?;
         if url.scheme() != "wss" {
             return Ok(Socket::Plain(stream));
         }
-        let name =
-            ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         let connector = TlsConnector::from(Arc::new(config().map_err(io::Error::other)?));
         let stream = connector.connect(name, stream).await?;
         Ok(Socket::Tls(Box::new(stream)))

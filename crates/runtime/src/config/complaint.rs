@@ -6,6 +6,7 @@
 mod document;
 mod entry;
 mod launch;
+mod registration;
 
 /// The longest part of a file that a message repeats.
 const LONGEST_ECHO: usize = 80;

@@ -4,9 +4,10 @@ use super::{
     files::{Files, NoFiles},
     grants::Grants,
 };
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// What a file is loaded with. The program builds it; nothing below the program looks anywhere else.
+#[derive(Clone)]
 pub struct Env {
     /// The name of the file in messages.
     pub file: String,
@@ -17,9 +18,26 @@ pub struct Env {
     /// The environment of the process.
     pub variables: BTreeMap<String, String>,
     /// Reads the files that the agent file names.
-    pub files: Box<dyn Files + Send + Sync>,
+    pub files: Arc<dyn Files + Send + Sync>,
     /// What the operator allows beyond the rules.
     pub grants: Grants,
+    /// Whose word the configuration is.
+    pub origin: Origin,
+    /// What the operator's secrets file holds, for sources that are registered.
+    pub secrets: BTreeMap<String, String>,
+}
+
+/// Whose word a configuration is, and so how far it is trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A file of the operator's.
+    #[default]
+    File,
+    /// Somebody who came in over REST. Nothing of this machine is theirs: no file, no variable, no address inside our
+    /// network, and no process unless the operator allows that.
+    Rest,
+    /// The same, for a plugin whose folder lies under a root of the operator's: what is in the folder is its own.
+    Plugin,
 }
 
 impl Env {
@@ -30,8 +48,17 @@ impl Env {
             folder: PathBuf::from("/agent"),
             home: None,
             variables: BTreeMap::new(),
-            files: Box::new(NoFiles),
+            files: Arc::new(NoFiles),
             grants: Grants::default(),
+            origin: Origin::File,
+            secrets: BTreeMap::new(),
         }
+    }
+}
+
+impl Origin {
+    /// Whether it was registered while the program runs.
+    pub fn is_registered(self) -> bool {
+        self != Origin::File
     }
 }

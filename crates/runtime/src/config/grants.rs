@@ -17,6 +17,12 @@ pub struct Grants {
     pub environment: Vec<Glob>,
     /// Hosts that may be reached without TLS.
     pub insecure_hosts: Vec<String>,
+    /// Hosts inside our network that a registered source may be at.
+    pub private_hosts: Vec<String>,
+    /// Where the folders of plugins may lie; absolute.
+    pub plugin_roots: Vec<PathBuf>,
+    /// Whether a server that is a process may be registered over REST.
+    pub processes_over_rest: bool,
 }
 
 impl Grants {
@@ -48,5 +54,10 @@ impl Grants {
 
     pub(crate) fn allow_insecure(&self, host: &str) -> bool {
         self.insecure_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
+    }
+
+    /// Whether a registered source may be at this host, wherever the host is.
+    pub(crate) fn allow_private(&self, host: &str) -> bool {
+        self.allow_insecure(host) || self.private_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 }

@@ -5,6 +5,7 @@ mod model;
 mod tool;
 
 pub(super) use endpoint::TRANSPORTS;
+pub(super) use tool::tool;
 
 use super::{
     diagnostic::Diagnostics,
@@ -68,7 +69,7 @@ fn sources(
     }
     let mut names = Vec::new();
     let sources: Vec<Option<Source>> =
-        entries.into_iter().map(|it| tool::tool(it, substitution, env, &mut names, diagnostics)).collect();
+        entries.into_iter().map(|it| tool(it, substitution, env, &mut names, diagnostics)).collect();
     unique(&names, diagnostics);
     sources.into_iter().collect()
 }
@@ -95,7 +96,7 @@ fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
 
 /// No header value is ever quoted, nor what a telling key holds, nor the private parts of an address, whatever else
 /// is wrong with their line.
-fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
+pub(super) fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
     match &node.value {
         Value::Seq(items) => items.iter().for_each(|it| hide_secrets(it, secret, diagnostics)),
         Value::Map(pairs) => {

@@ -3,6 +3,7 @@
 use crate::{glob::Glob, text::Text};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use url::Url;
+use wharf_mcp::Reach;
 
 /// A whole agent file.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +69,8 @@ pub struct Source {
     pub server: Text,
     /// How to reach it.
     pub endpoint: Endpoint,
+    /// Which addresses it may lead to; without it, wherever its own address leads.
+    pub reach: Option<Reach>,
     /// What is put before the names of its tools; empty: nothing is.
     pub prefix: Text,
     /// Passed on to the server.
@@ -278,6 +281,15 @@ impl Endpoint {
         match self {
             Endpoint::Builtin(_) | Endpoint::Stdio(_) => false,
             Endpoint::Sse(_) | Endpoint::WebSocket(..) | Endpoint::Http { .. } => true,
+        }
+    }
+
+    /// Where it is, if it is reached by an address.
+    pub fn url(&self) -> Option<&Url> {
+        match self {
+            Endpoint::Builtin(_) | Endpoint::Stdio(_) => None,
+            Endpoint::WebSocket(url, _) => Some(url),
+            Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => Some(&remote.url),
         }
     }
 

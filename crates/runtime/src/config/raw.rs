@@ -90,6 +90,16 @@ raw! {
 }
 
 raw! {
+    /// A source as it is registered.
+    RawRegistration, "a source" {
+        name = "name", description = "description", url = "url", source_type = "source_type",
+        plugin_dir = "mcp_plugin_dir", transport_type = "mcp_transport_type", runtime_hint = "mcp_runtime_hint",
+        lifecycle_mode = "mcp_lifecycle_mode", env_vars = "mcp_env_vars", command = "mcp_command",
+        args = "mcp_args", server_url = "mcp_server_url",
+    }
+}
+
+raw! {
     /// wharf.toml.
     RawSettings, "the settings" {
         grants = "grants", breaker = "breaker", calls = "calls", server = "server", tokens = "tokens",
@@ -128,7 +138,8 @@ raw! {
     /// `[grants]` of wharf.toml.
     RawGrants, "[grants]" {
         commands = "commands", arguments = "arguments", packages = "packages", environment = "environment",
-        insecure_hosts = "insecure_hosts",
+        insecure_hosts = "insecure_hosts", private_hosts = "private_hosts", plugin_roots = "plugin_roots",
+        processes_over_rest = "processes_over_rest",
     }
 }
 

@@ -187,7 +187,7 @@ impl Reader<'_> {
     }
 }
 
-fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
+pub(crate) fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(it) => Json::Bool(*it),

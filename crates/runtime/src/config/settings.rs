@@ -63,9 +63,17 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
 
 fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
     let raw = RawGrants::read(field.node, diagnostics)?;
-    let RawGrants { commands, arguments, packages, environment, insecure_hosts } = raw;
+    #[rustfmt::skip]
+    let RawGrants {
+        commands, arguments, packages, environment, insecure_hosts, private_hosts, plugin_roots, processes_over_rest,
+    } = raw;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let processes_over_rest = reader.flag("processes_over_rest", processes_over_rest).unwrap_or(false);
     Some(Grants {
-        commands: self::commands(commands, diagnostics),
+        commands: absolute_paths("commands", commands, diagnostics),
+        plugin_roots: absolute_paths("plugin_roots", plugin_roots, diagnostics),
+        private_hosts: words("private_hosts", private_hosts, diagnostics),
+        processes_over_rest,
         arguments: self::arguments(arguments, diagnostics),
         packages: globs("packages", packages, diagnostics),
         environment: globs("environment", environment, diagnostics),
@@ -93,13 +101,13 @@ fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<(Vec<Glob>, Opti
     Some((repeatable, reader.seconds("idle_stop", idle_stop)))
 }
 
-fn commands(field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {
+fn absolute_paths(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let commands = reader.texts("commands", field).map_or_else(Vec::new, |it| it.value);
-    for command in commands.iter().filter(|it| !Path::new(it.value.expose()).is_absolute()) {
-        reader.diagnostics.command_not_absolute(command.at, command.value.shown());
+    let paths = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+    for path in paths.iter().filter(|it| !Path::new(it.value.expose()).is_absolute()) {
+        reader.diagnostics.grant_not_absolute(path.at, key, path.value.shown());
     }
-    commands.into_iter().map(|it| PathBuf::from(it.value.expose())).collect()
+    paths.into_iter().map(|it| PathBuf::from(it.value.expose())).collect()
 }
 
 fn arguments(field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<(Launcher, Glob)> {

@@ -6,13 +6,14 @@
 
 use super::{
     diagnostic::Diagnostics,
-    grants::Grants,
+    env::Env,
     mask,
     place::{Place, Placed},
 };
 use crate::text::Text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
+use wharf_mcp::Reach;
 
 /// What the transport asks of the scheme.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(crate) enum Wants {
 pub(crate) fn check(
     text: &Placed<Text>,
     wants: Wants,
-    grants: &Grants,
+    env: &Env,
     diagnostics: &mut Diagnostics,
 ) -> Option<Url> {
     let written = text.value.expose();
@@ -62,10 +63,14 @@ pub(crate) fn check(
         diagnostics.url_invalid(text.at, "it has no host");
         return None;
     };
-    let granted = grants.allow_insecure(name);
+    let granted = env.grants.allow_insecure(name);
     let why = suspicious(&host, written_host(authority), text.value.is_secret());
     if let Some(why) = why.filter(|_| !granted) {
         diagnostics.url_host(text.at, &why);
+        return None;
+    }
+    if reach(&url, env).is_some_and(|it| !it.allows(&url)) {
+        diagnostics.url_private(text.at, (!text.value.is_secret()).then_some(name));
         return None;
     }
     let secure = matches!(url.scheme(), "https" | "wss");
@@ -82,6 +87,13 @@ pub(crate) fn check(
             None
         }
     }
+}
+
+/// How far a source at this address may lead us. Whoever registers one is not led into our own network by it, unless the
+/// operator named the host.
+pub(crate) fn reach(url: &Url, env: &Env) -> Option<Reach> {
+    let granted = url.host_str().is_some_and(|it| env.grants.allow_private(it));
+    (env.origin.is_registered() && !granted).then(|| Reach::public(url))
 }
 
 /// What stands between `://` and the path, as written.
@@ -183,12 +195,19 @@ fn is_metadata(ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Grants, Origin};
 
     fn verdict(url: &str, wants: Wants) -> &'static str {
-        let grants = Grants { insecure_hosts: vec!["box.lan".to_owned()], ..Grants::default() };
+        check_from(url, wants, Origin::File)
+    }
+
+    fn check_from(url: &str, wants: Wants, origin: Origin) -> &'static str {
+        let (insecure_hosts, private_hosts) = (vec!["box.lan".to_owned()], vec!["10.0.0.8".to_owned()]);
+        let grants = Grants { insecure_hosts, private_hosts, ..Grants::default() };
+        let env = Env { grants, origin, ..Env::bare() };
         let mut diagnostics = Diagnostics::new("agent.yaml", url);
         let text = Placed::new(Text::plain(url), Place::new(0, url.len()));
-        let checked = check(&text, wants, &grants, &mut diagnostics);
+        let checked = check(&text, wants, &env, &mut diagnostics);
         match (checked.is_some(), diagnostics.items()) {
             (true, []) => "fine",
             (true, [_]) => "warned",
@@ -258,5 +277,37 @@ mod tests {
         ] {
             assert_eq!(verdict(url, Wants::WebSocket), expected, "{url}");
         }
+    }
+
+    #[test]
+    fn whoever_registers_is_kept_out_of_our_network() {
+        for (url, expected) in [
+            ("https://mcp.example.com/mcp", "fine"),
+            ("https://93.184.216.34/mcp", "fine"),
+            ("http://localhost:8080/mcp", "fine"),
+            ("http://127.0.0.1:1", "fine"),
+            ("http://box.lan/mcp", "fine"),
+            ("https://10.0.0.8/mcp", "fine"),
+            ("https://10.0.0.7/mcp", "refused"),
+            ("https://172.16.0.1/mcp", "refused"),
+            ("https://192.168.1.1/mcp", "refused"),
+            ("https://100.64.0.1/mcp", "refused"),
+            ("https://[fd00::1]/mcp", "refused"),
+            ("https://[64:ff9b::a00:1]/mcp", "refused"),
+            ("https://169.254.169.254/", "refused"),
+            ("https://0.0.0.0/", "refused"),
+            ("https://[::]/", "refused"),
+            ("https://[::ffff:10.0.0.1]/", "refused"),
+            ("https://167772161/", "refused"),
+            ("https://0xa000001/", "refused"),
+            ("https://012.0.0.1/", "refused"),
+            ("https://user@example.com/", "refused"),
+            ("https://example.com./", "refused"),
+            ("file:///etc/passwd", "refused"),
+            ("gopher://example.com/", "refused"),
+        ] {
+            assert_eq!(check_from(url, Wants::Http, Origin::Rest), expected, "{url}");
+        }
+        assert_eq!(check_from("wss://10.0.0.7/ws", Wants::WebSocket, Origin::Rest), "refused");
     }
 }

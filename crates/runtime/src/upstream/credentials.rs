@@ -25,7 +25,8 @@ pub enum Login {
 impl Upstream {
     /// Signs in to the server, with a person at the browser.
     pub async fn login(&self, browser: Arc<dyn Browser>) -> Result<Login, Fault> {
-        let oauth = remote(&self.source).and_then(|it| oauth(it, &self.ground, Some(browser)));
+        let source = &self.source;
+        let oauth = remote(source).and_then(|it| oauth(source, it, &self.ground, Some(browser)));
         let oauth = oauth.ok_or_else(|| self.fault(&cannot_sign_in()))?;
         let challenge = match self.challenge().await {
             Ok(()) => return Ok(Login::NotNeeded),
@@ -38,7 +39,8 @@ impl Upstream {
 
     /// Forgets what was granted.
     pub async fn logout(&self) -> Result<(), Fault> {
-        let oauth = remote(&self.source).and_then(|it| oauth(it, &self.ground, None));
+        let source = &self.source;
+        let oauth = remote(source).and_then(|it| oauth(source, it, &self.ground, None));
         let oauth = oauth.ok_or_else(|| self.fault(&cannot_sign_in()))?;
         oauth.logout().await.map_err(|it| self.fault(&it))
     }
@@ -55,12 +57,17 @@ impl Upstream {
 }
 
 /// What a connection to this server is authorized with: a kept grant, unless the entry has credentials of its own.
-pub(super) fn authorizer(remote: &Remote, ground: &Ground) -> Option<Arc<dyn Authorizer>> {
-    let oauth = oauth(remote, ground, None)?;
+pub(super) fn authorizer(source: &Source, remote: &Remote, ground: &Ground) -> Option<Arc<dyn Authorizer>> {
+    let oauth = oauth(source, remote, ground, None)?;
     Some(Arc::new(oauth))
 }
 
-fn oauth(remote: &Remote, ground: &Ground, browser: Option<Arc<dyn Browser>>) -> Option<OAuth> {
+fn oauth(
+    source: &Source,
+    remote: &Remote,
+    ground: &Ground,
+    browser: Option<Arc<dyn Browser>>,
+) -> Option<OAuth> {
     let folder = ground.credentials.as_deref()?;
     if remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
         return None;
@@ -70,7 +77,7 @@ fn oauth(remote: &Remote, ground: &Ground, browser: Option<Arc<dyn Browser>>) ->
         server: remote.url.clone(),
         access: Access::Person { identity, browser },
         scopes: Vec::new(),
-        private_addresses: remote.url.scheme() == "http",
+        private_addresses: source.reach.is_none() && remote.url.scheme() == "http",
     };
     Some(OAuth::new(config, Arc::new(FileStore::new(folder.join(file_name(remote))))))
 }

@@ -6,7 +6,7 @@ use crate::{
     config::{Endpoint, Launch, Remote, Source},
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{ffi::OsString, sync::Arc};
 use wharf_mcp::{Failure, Opener, http as streamable, sse, stdio, ws};
 
 /// What opens the source's server, and its working directory if it has one.
@@ -29,17 +29,19 @@ pub(super) fn open(
             Ok((container::opener(launch, command), Some(workplace)))
         }
         Endpoint::Sse(remote) => {
-            let mut endpoint = sse::Endpoint::new(remote.url.clone(), client(remote, ground)?);
+            let mut endpoint = sse::Endpoint::new(remote.url.clone(), client(source, remote, ground)?);
             endpoint.headers = headers(remote)?;
-            endpoint.authorizer = credentials::authorizer(remote, ground);
+            endpoint.authorizer = credentials::authorizer(source, remote, ground);
             endpoint.read_timeout = remote.sse_read_timeout.unwrap_or(endpoint.read_timeout);
             Ok((Box::new(endpoint), None))
         }
-        Endpoint::WebSocket(url, _) => Ok((Box::new(ws::Endpoint::new(url.clone())), None)),
+        Endpoint::WebSocket(url, _) => {
+            Ok((Box::new(ws::Endpoint { reach: source.reach, ..ws::Endpoint::new(url.clone()) }), None))
+        }
         Endpoint::Http { remote, terminate_on_close } => {
-            let mut endpoint = streamable::Endpoint::new(remote.url.clone(), client(remote, ground)?);
+            let mut endpoint = streamable::Endpoint::new(remote.url.clone(), client(source, remote, ground)?);
             endpoint.headers = headers(remote)?;
-            endpoint.authorizer = credentials::authorizer(remote, ground);
+            endpoint.authorizer = credentials::authorizer(source, remote, ground);
             endpoint.terminate_on_close = *terminate_on_close;
             endpoint.read_timeout = remote.sse_read_timeout;
             Ok((Box::new(endpoint), None))
@@ -57,11 +59,15 @@ fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Fai
     Ok(command)
 }
 
-/// The shared pool, or one of its own where the entry has its own idea of patience.
-fn client(remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
-    remote
-        .timeout
-        .map_or_else(|| Ok(ground.http.clone()), |timeout: Duration| streamable::Client::new(timeout))
+/// The shared pool, or one of its own where the entry has its own idea of patience or may not go everywhere.
+fn client(source: &Source, remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
+    match (source.reach, remote.timeout) {
+        (None, None) => Ok(ground.http.clone()),
+        (None, Some(timeout)) => streamable::Client::new(timeout),
+        (Some(reach), timeout) => {
+            streamable::Client::within(reach, timeout.unwrap_or_else(|| ground.http.connect_timeout()))
+        }
+    }
 }
 
 fn headers(remote: &Remote) -> Result<HeaderMap, Failure> {

@@ -3,4 +3,5 @@
 mod breaker;
 mod living;
 mod load;
+mod registration;
 mod schema;

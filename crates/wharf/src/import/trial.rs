@@ -1,7 +1,7 @@
 //! The loader's own door: what it would say about an entry that is about to be written.
 
 use super::{EnvFile, failure::ImportError, yaml, yaml::Entry};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use wharf_runtime::config::{Diagnostic, Env, FileTrouble, Files, Severity, load};
 
 /// Names that are asked about at once; the loader stops counting complaints somewhere above that.
@@ -23,7 +23,7 @@ pub(super) struct Trial {
 struct Soon {
     folder: PathBuf,
     new: BTreeMap<String, String>,
-    there: Box<dyn Files + Send + Sync>,
+    there: Arc<dyn Files + Send + Sync>,
 }
 
 /// A name that may not be set, and what can be done about it.
@@ -42,7 +42,7 @@ impl Trial {
     pub(super) fn new(env: Env, env_files: &[EnvFile]) -> Trial {
         let new = env_files.iter().map(|it| (it.name.clone(), it.text.clone())).collect();
         let files = Soon { folder: env.folder.clone(), new, there: env.files };
-        Trial { env: Env { files: Box::new(files), ..env } }
+        Trial { env: Env { files: Arc::new(files), ..env } }
     }
 
     /// Why the loader would refuse a file with only this entry. Empty: it would not.

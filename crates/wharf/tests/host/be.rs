@@ -104,10 +104,11 @@ fn surroundings(file: &str) -> Env {
     let (settings, _) = load_settings(settings.expect("settings"), "wharf.toml");
     Env {
         file: file.to_owned(),
-        files: Box::new(Folder::new(Path::new(&folder))),
+        files: Arc::new(Folder::new(Path::new(&folder))),
         folder,
         home: env::home_dir(),
         variables: env::vars().collect::<BTreeMap<_, _>>(),
         grants: settings.expect("settings").grants,
+        ..Env::bare()
     }
 }

@@ -11,6 +11,7 @@ use std::{
     env, fs,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use wharf_runtime::config::{
     Diagnostics, Endpoint, Env, FileTrouble, Files, Folder, Launch, Plan, Program, Severity, load,
@@ -185,8 +186,9 @@ fn env_for(name: &str, text: &str) -> Env {
         folder: PathBuf::from("/agents/demo"),
         home: Some(PathBuf::from("/home/someone")),
         variables: BTreeMap::from(variables.map(|(name, value)| (name.to_owned(), value.to_owned()))),
-        files: Box::new(Fixtures(Folder::new(home().join("folder")))),
+        files: Arc::new(Fixtures(Folder::new(home().join("folder")))),
         grants,
+        ..Env::bare()
     }
 }
 

@@ -162,6 +162,15 @@ impl Diagnostics {
         self.error("V-07", at, format!("MCPConfigError: 'url' is refused: {why}"));
     }
 
+    /// Of what came from a variable not even the host is repeated.
+    pub(in crate::config) fn url_private(&mut self, at: Place, host: Option<&str>) {
+        let host = echo(host.unwrap_or("host"));
+        self.error("V-07", at, "MCPConfigError: 'url' is refused: its host is inside a private network")
+            .hint(format!(
+                "the operator can name the host in wharf.toml: [grants] private_hosts = [\"{host}\"]"
+            ));
+    }
+
     pub(in crate::config) fn websocket_in_the_clear(&mut self, at: Place) {
         self.warning("V-08", at, "'url' uses ws:// to another machine: everything travels in the clear")
             .hint("use wss://");

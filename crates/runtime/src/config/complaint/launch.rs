@@ -165,10 +165,13 @@ fn package_grant(spec: &Text) -> String {
 
 /// The operator's settings.
 impl Diagnostics {
-    pub(in crate::config) fn command_not_absolute(&mut self, at: Place, command: &str) {
-        self.error("S-01", at, format!("ConfigError: '{command}' is not an absolute path"))
-            .hint("a granted command is exactly one program, so its whole path is written");
+    pub(in crate::config) fn grant_not_absolute(&mut self, at: Place, key: &str, path: &str) {
+        self.error("S-01", at, format!("ConfigError: '{path}' is not an absolute path")).hint(match key {
+            "commands" => "a granted command is exactly one program, so its whole path is written",
+            _ => "what is allowed is exactly this, so its whole path is written",
+        });
     }
+
     pub(in crate::config) fn no_collector(&mut self, at: Place) {
         let message = "ConfigError: 'endpoint' is not an address with http:// or https://";
         self.error("S-03", at, message.to_owned())

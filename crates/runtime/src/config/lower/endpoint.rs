@@ -144,6 +144,11 @@ pub(super) fn endpoint(
         Kind::Stdio { written } => {
             // An entry with an address and no transport has made one mistake, and it was named just now.
             let meant_remote = written.is_none() && wire.command.is_none() && strayed.contains(&"url");
+            let Env { origin, grants, .. } = entry.env;
+            if !meant_remote && origin.is_registered() && !grants.processes_over_rest {
+                diagnostics.stdio_registration_disabled(entry.here);
+                return None;
+            }
             (!meant_remote).then(|| stdio(written, wire, entry, diagnostics)).flatten().map(Endpoint::Stdio)
         }
         Kind::Sse { written } => {
@@ -151,7 +156,7 @@ pub(super) fn endpoint(
         }
         Kind::WebSocket { written } => {
             let url = required_url("websocket", written, wire.url, diagnostics)?;
-            let parsed = url::check(&url, Wants::WebSocket, &entry.env.grants, diagnostics)?;
+            let parsed = url::check(&url, Wants::WebSocket, entry.env, diagnostics)?;
             Some(Endpoint::WebSocket(parsed, url.value))
         }
         Kind::Http { written } => remote("http", written, wire, entry, diagnostics)
@@ -212,7 +217,7 @@ fn remote(
     let terminate_on_close = reader.flag("terminate_on_close", wire.terminate_on_close).unwrap_or(true);
     let headers = self::headers(headers, diagnostics);
     let shown_url = required_url(transport, written, wire.url, diagnostics)?;
-    let url = url::check(&shown_url, Wants::Http, &entry.env.grants, diagnostics)?;
+    let url = url::check(&shown_url, Wants::Http, entry.env, diagnostics)?;
     Some((Remote { url, shown_url: shown_url.value, headers, timeout, sse_read_timeout }, terminate_on_close))
 }
 

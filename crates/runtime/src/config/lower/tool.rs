@@ -8,11 +8,12 @@ use crate::{
         env_file::{self, Assignment},
         files::FileTrouble,
         launch,
-        node::Node,
+        node::{Node, Value},
         place::{Place, Placed},
         plan::{EraChoice, Lifecycle, ServerConfig, Source, Timeouts},
         raw::{Field, Fields, RawTool},
         read::{LONGEST_SECONDS, Reader},
+        url,
         variables::{Scope, Substitution},
     },
     glob::Glob,
@@ -37,7 +38,7 @@ pub(super) struct EnvFile {
 }
 
 /// Gives an entry its meaning. `None` means at least one complaint was recorded.
-pub(super) fn tool(
+pub(in crate::config) fn tool(
     node: Node,
     substitution: &mut Substitution<'_>,
     env: &Env,
@@ -48,8 +49,13 @@ pub(super) fn tool(
     let at = node.at;
     let mut raw = RawTool::read(node, diagnostics)?;
     let written = raw.written();
+    if env.origin.is_registered() {
+        registered(&mut raw, diagnostics);
+    }
     let env_file = read_env_file(&mut raw, substitution, env, diagnostics);
-    substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
+    if !env.origin.is_registered() {
+        substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
+    }
     // Without `..`: a new key does not compile until it means something.
     #[rustfmt::skip]
     let RawTool {
@@ -89,10 +95,10 @@ pub(super) fn tool(
     let kind = Kind::of(transport, server_ref, wire.command.as_ref(), &mut reader);
     let endpoint = kind.and_then(|kind| endpoint::endpoint(kind, wire, &entry, diagnostics));
 
-    let name = name?.value;
+    let (name, endpoint) = (name?.value, endpoint?);
     #[rustfmt::skip]
     let source = Source {
-        description, server: server?.value, endpoint: endpoint?, prefix: prefix.unwrap_or_else(|| name.clone()), config,
+        description, server: server?.value, reach: endpoint.url().and_then(|it| url::reach(it, env)), endpoint, prefix: prefix.unwrap_or_else(|| name.clone()), config,
         roots, load_tools, load_prompts, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
         era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, written, name,
     };
@@ -228,6 +234,31 @@ fn parse_env_file(
         },
     }
     None
+}
+
+/// What is registered is taken as it is written, and sees neither files nor variables of this machine.
+fn registered(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
+    let RawTool { env_file, env_file_snake, inherit_env, .. } = raw;
+    for (key, field) in [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env)] {
+        if let Some(field) = field.take() {
+            diagnostics.not_registrable(field.key_at, key);
+        }
+    }
+    for field in raw.fields_mut() {
+        refuse_variables(&field.node, diagnostics);
+    }
+}
+
+/// Secrets may look like anything; elsewhere a variable was meant to be one.
+fn refuse_variables(node: &Node, diagnostics: &mut Diagnostics) {
+    match &node.value {
+        Value::Str(it) if !it.text.is_secret() && it.text.expose().contains("${") => {
+            diagnostics.variable_not_filled_in(node.at);
+        }
+        Value::Seq(items) => items.iter().for_each(|it| refuse_variables(it, diagnostics)),
+        Value::Map(pairs) => pairs.iter().for_each(|it| refuse_variables(&it.node, diagnostics)),
+        _ => {}
+    }
 }
 
 fn substitute(

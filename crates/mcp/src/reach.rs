@@ -1,0 +1,167 @@
+//! Which addresses may be dialled. A name is looked at when it is resolved, so that one that leads elsewhere than it did
+//! when it was checked leads nowhere.
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
+use url::{Host, Url};
+
+/// How far a server may lead us: the public network, and inside our own only where the server itself is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    loopback: bool,
+    private: bool,
+}
+
+/// What kind of place an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Public,
+    Private,
+    Loopback,
+    /// Neighbours on the link, among them the metadata services of clouds, and what is no host at all.
+    Forbidden,
+}
+
+impl Reach {
+    /// As far as a server at this address leads: this machine if it is here, private networks if it is in one or
+    /// `private` says so. A name leads to the public network, but for `localhost` and what ends with it.
+    pub fn of(server: &Url, private: bool) -> Reach {
+        let place = match server.host() {
+            Some(Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
+                Place::Loopback
+            }
+            Some(Host::Ipv4(address)) => place(address.into()),
+            Some(Host::Ipv6(address)) => place(address.into()),
+            _ => Place::Public,
+        };
+        Reach { loopback: place == Place::Loopback, private: private || place == Place::Private }
+    }
+
+    /// The public network, and this machine if the server is here.
+    pub fn public(server: &Url) -> Reach {
+        Reach { private: false, ..Reach::of(server, false) }
+    }
+
+    /// Only looks at addresses that are written out; names are looked at when they are resolved.
+    pub fn allows(self, url: &Url) -> bool {
+        match url.host() {
+            Some(Host::Ipv4(address)) => self.includes(address.into()),
+            Some(Host::Ipv6(address)) => self.includes(address.into()),
+            _ => true,
+        }
+    }
+
+    /// Whether this address may be dialled.
+    pub fn includes(self, address: IpAddr) -> bool {
+        match place(address) {
+            Place::Public => true,
+            Place::Private => self.private,
+            Place::Loopback => self.loopback,
+            Place::Forbidden => false,
+        }
+    }
+
+    /// The addresses of a host that may be dialled: at least one.
+    pub(crate) async fn resolve_within(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let found = tokio::net::lookup_host((host, port)).await?;
+        let within: Vec<_> = found.filter(|it| self.includes(it.ip())).collect();
+        if within.is_empty() { Err(forbidden(host)) } else { Ok(within) }
+    }
+}
+
+impl Resolve for Reach {
+    fn resolve(&self, name: Name) -> Resolving {
+        let reach = *self;
+        Box::pin(async move {
+            let within = reach.resolve_within(name.as_str(), 0).await?;
+            Ok(Box::new(within.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// What is said of a host that leads inside.
+pub(crate) fn forbidden(host: &str) -> io::Error {
+    io::Error::other(format!("`{host}` is an address inside our network, and the server is not"))
+}
+
+fn place(address: IpAddr) -> Place {
+    let address = inner(address.to_canonical());
+    let (loopback, private, forbidden) = match address {
+        IpAddr::V4(it) => {
+            let [first, second, ..] = it.octets();
+            let shared = first == 100 && (64..128).contains(&second);
+            let no_host = it.is_unspecified() || it.is_multicast() || it.is_broadcast() || first >= 240;
+            let cloud = matches!(it.octets(), [100, 100, 100, 200] | [168, 63, 129, 16]);
+            (
+                it.is_loopback(),
+                it.is_private() || shared,
+                it.is_link_local() || first == 0 || no_host || cloud,
+            )
+        }
+        IpAddr::V6(it) => {
+            let no_host = it.is_unspecified() || it.is_multicast();
+            let cloud = it.segments() == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254];
+            (it.is_loopback(), it.is_unique_local(), it.is_unicast_link_local() || no_host || cloud)
+        }
+    };
+    match (forbidden, loopback, private) {
+        (true, ..) => Place::Forbidden,
+        (_, true, _) => Place::Loopback,
+        (_, _, true) => Place::Private,
+        _ => Place::Public,
+    }
+}
+
+/// The IPv4 address that a translator would make of this one: behind `64:ff9b::`, or in a 6to4 address.
+fn inner(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(it) = address else { return address };
+    let v4 = |high: u16, low: u16| IpAddr::from([(high >> 8) as u8, high as u8, (low >> 8) as u8, low as u8]);
+    match it.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
+        [0x2002, high, low, ..] => v4(high, low),
+        _ => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_cannot_send_us_into_our_own_network() {
+        for (server, private, asked, allowed) in [
+            ("https://mcp.example/", false, "https://as.example/token", true),
+            ("https://mcp.example/", false, "http://93.184.216.34/", true),
+            ("https://mcp.example/", false, "http://127.0.0.1/", false),
+            ("https://mcp.example/", false, "http://[::1]/", false),
+            ("https://mcp.example/", false, "http://[::ffff:10.0.0.1]/", false),
+            ("https://mcp.example/", false, "http://[64:ff9b::a9fe:a9fe]/", false),
+            ("https://mcp.example/", false, "http://[2002:7f00:1::]/", false),
+            ("https://mcp.example/", false, "http://10.0.0.1/", false),
+            ("https://mcp.example/", true, "http://10.0.0.1/", true),
+            ("https://mcp.example/", true, "http://169.254.169.254/", false),
+            ("https://mcp.example/", true, "http://[fd00:ec2::254]/", false),
+            ("http://10.0.0.7/", false, "http://10.0.0.9/", true),
+            ("http://10.0.0.7/", false, "http://127.0.0.1/", false),
+            ("http://localhost:1/", false, "http://127.0.0.1:2/", true),
+            ("http://app.localhost:1/", false, "http://127.0.0.1:2/", true),
+            ("http://127.0.0.1:1/", false, "http://[::1]:2/", true),
+            ("http://127.0.0.1:1/", false, "http://0.0.0.0:2/", false),
+        ] {
+            let reach = Reach::of(&server.parse().unwrap(), private);
+            assert_eq!(reach.allows(&asked.parse().unwrap()), allowed, "{server} {private} {asked}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_inside_leads_nowhere() {
+        let outside = Reach::public(&"https://mcp.example/".parse().unwrap());
+        let error = outside.resolve_within("localhost", 80).await.unwrap_err();
+        assert!(error.to_string().contains("inside our network"), "{error}");
+        let here = Reach::public(&"http://localhost:1/".parse().unwrap());
+        assert!(!here.resolve_within("localhost", 80).await.unwrap().is_empty());
+    }
+}
