@@ -12,7 +12,7 @@ const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, exe
 
 /// The most rows in one statement. With thirteen values each they stay far below what either engine can bind, and the
 /// statements of all lengths fit among those that it remembers.
-const CHUNK: usize = 64;
+const CHUNK: usize = 256;
 
 /// One call, as it is kept. Whoever records it has redacted and bounded what it holds.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -13,6 +13,7 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0003_calls.sql"),
     include_str!("../migrations/0004_promises.sql"),
     include_str!("../migrations/0005_principals.sql"),
+    include_str!("../migrations/0011_fewer_indexes.sql"),
 ];
 
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";

@@ -107,7 +107,10 @@ impl From<String> for Value {
 impl From<Option<&str>> for Value {
     /// PostgreSQL's text cannot hold U+0000. One such character must not lose a whole batch.
     fn from(value: Option<&str>) -> Value {
-        Value::Text(value.map(|it| it.replace('\0', "\u{fffd}")))
+        Value::Text(value.map(|it| match it.contains('\0') {
+            true => it.replace('\0', "\u{fffd}"),
+            false => it.to_owned(),
+        }))
     }
 }
 

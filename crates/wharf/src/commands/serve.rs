@@ -6,7 +6,7 @@ use crate::{
     door::{guard_of, make_room},
     exit::Exit,
     front::{Front, Keys, SHORTEST, Terms, make_or_read, read_token},
-    journal::Journal,
+    journal::{Journal, Writing},
     output::Output,
     reload,
     surroundings::Surroundings,
@@ -50,7 +50,7 @@ pub(super) async fn run(
             return Exit::Usage;
         }
     };
-    let (store, off) = match open_store(&dock).await {
+    let (store, off, (journal, writing)) = match open_store(&dock).await {
         Ok(opened) => opened,
         Err(complaint) => {
             output.complain(&format!("error: {complaint}\n"));
@@ -58,7 +58,6 @@ pub(super) async fn run(
         }
     };
     let (telemetry, exporter) = dock.telemetry();
-    let (journal, writing) = Journal::new(store.clone());
     let journal = journal.traced(telemetry);
     let runtime = dock.start();
     let exporting = exporter.map(|it| it.run(runtime.handle()));
@@ -97,14 +96,15 @@ pub(super) async fn run(
     exit
 }
 
-/// The database, and what an operator has switched off, which stays off.
-async fn open_store(dock: &Dock) -> Result<(Store, SwitchedOff), String> {
+/// The database, its journal, and what an operator has switched off, which stays off.
+async fn open_store(dock: &Dock) -> Result<(Store, SwitchedOff, (Journal, Writing)), String> {
     let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME, or give --database";
     let location = dock.database().ok_or_else(|| nowhere.to_owned())?;
     let store = Store::open(location).await.map_err(|error| error.to_string())?;
     let disabled = store.disabled_tools().await.map_err(|error| error.to_string())?;
     let reason = |it: ToolRow| (tool_id(&it.source, &it.wire_name), it.reason.unwrap_or_default());
-    Ok((store, disabled.into_iter().map(reason).collect()))
+    let journal = Journal::open(store.clone(), location).await?;
+    Ok((store, disabled.into_iter().map(reason).collect(), journal))
 }
 
 /// The tokens that wharf.toml names.

@@ -44,7 +44,7 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
 
 /// Makes a call, and writes it down before anybody hears of it.
 pub(super) async fn make(shared: &Shared, call: Call) -> Result<Arc<CallRecord>, Problem> {
-    let _named = shared.ids.take(call.request_id.as_deref(), shared.journal.store()).await?;
+    let _named = shared.ids.take(call.request_id.as_deref(), &shared.journal).await?;
     let record = shared.handle.call(call).await;
     shared.journal.keep(&record, "rest").await;
     Ok(record)

@@ -2,13 +2,12 @@
 //! same name would be missing from it.
 
 use super::calls::unreadable;
-use crate::front::problem::Problem;
+use crate::{front::problem::Problem, journal::Journal};
 use http::StatusCode;
 use std::{
     collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use wharf_store::Store;
 
 /// The names of calls that are out.
 #[derive(Debug, Default)]
@@ -23,7 +22,11 @@ pub(super) struct Named<'a> {
 
 impl Ids {
     /// Takes a name for a call, if its caller has given it one that nobody has used.
-    pub(super) async fn take(&self, id: Option<&str>, store: &Store) -> Result<Option<Named<'_>>, Problem> {
+    pub(super) async fn take(
+        &self,
+        id: Option<&str>,
+        journal: &Journal,
+    ) -> Result<Option<Named<'_>>, Problem> {
         let Some(id) = id else { return Ok(None) };
         let used = || {
             Problem::new(StatusCode::CONFLICT, format!("there is a call '{id}' already"))
@@ -33,7 +36,7 @@ impl Ids {
             return Err(used());
         }
         let named = Named { ids: self, id: id.to_owned() };
-        match store.call(id).await.map_err(|it| unreadable(&it))? {
+        match journal.calls().await.call(id).await.map_err(|it| unreadable(&it))? {
             Some(_) => Err(used()),
             None => Ok(Some(named)),
         }

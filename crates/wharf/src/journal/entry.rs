@@ -1,0 +1,224 @@
+//! One call as it is written down: a view of the record that borrows what it can, and the bytes of it in the spool.
+//!
+//! An entry in the spool is its length, then its fields in order, each text with its length before it. What is cut off
+//! in the middle, because the program was killed in a write, was never acknowledged and is not read.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+use wharf_mcp::Raw;
+use wharf_runtime::{CallRecord, Outcome};
+use wharf_store::CallRow;
+
+/// Stands where a text is missing.
+const NONE: u32 = u32::MAX;
+
+/// How many bytes of an entry are its length.
+const HEAD: usize = 4;
+
+/// What is written down of a call, without secrets.
+pub(super) struct Entry<'a> {
+    record: &'a CallRecord,
+    door: &'static str,
+    parameters: Option<Raw>,
+    result: Option<Raw>,
+    error: Option<String>,
+}
+
+impl Entry<'_> {
+    pub(super) fn of<'a>(record: &'a CallRecord, door: &'static str) -> Entry<'a> {
+        let result = match &record.outcome {
+            Outcome::Answered(result) => Some(record.redacted(result)),
+            Outcome::Refused(_) | Outcome::Failed(_) => None,
+        };
+        Entry { record, door, parameters: record.parameters(), result, error: record.error_text() }
+    }
+
+    /// Its texts, in the order of the spool.
+    fn texts(&self) -> [Option<&str>; 11] {
+        let record = self.record;
+        let error_type = match &record.outcome {
+            Outcome::Answered(_) => None,
+            Outcome::Refused(_) => Some("ToolError"),
+            Outcome::Failed(fault) => Some(fault.kind.as_str()),
+        };
+        [
+            Some(&*record.request_id),
+            record.thread_id.as_deref(),
+            Some(record.source.as_deref().unwrap_or_default()),
+            Some(record.wire_name.as_ref().unwrap_or(&record.tool)),
+            Some(self.parameters.as_ref().map_or("{}", Raw::as_str)),
+            Some(record.status().as_str()),
+            self.result.as_ref().map(Raw::as_str),
+            self.error.as_deref(),
+            error_type,
+            Some(self.door),
+            record.principal.as_deref(),
+        ]
+    }
+
+    fn began(&self) -> i64 {
+        let micros = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        i64::try_from(micros(self.record.started)).unwrap_or(i64::MAX)
+    }
+
+    fn took(&self) -> f64 {
+        self.record.took.as_secs_f64() * 1_000.0
+    }
+
+    /// The row of it.
+    pub(super) fn row(&self) -> CallRow {
+        row(self.texts().map(|it| it.map(str::to_owned)), self.began(), self.took())
+    }
+
+    /// Its bytes, after those that are there already.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        write(self.texts(), self.began(), self.took(), out);
+    }
+}
+
+/// The bytes of a row, which are those of the call it is of.
+#[cfg(test)]
+pub(super) fn write_row(row: &CallRow, out: &mut Vec<u8>) {
+    let texts = [
+        Some(row.request_id.as_str()),
+        row.thread_id.as_deref(),
+        Some(&row.source),
+        Some(&row.tool_name),
+        Some(&row.parameters),
+        Some(&row.status),
+        row.result.as_deref(),
+        row.error.as_deref(),
+        row.error_type.as_deref(),
+        row.door.as_deref(),
+        row.principal.as_deref(),
+    ];
+    write(texts, row.execution_start, row.execution_duration_ms, out);
+}
+
+fn write(texts: [Option<&str>; 11], began: i64, took: f64, out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.extend_from_slice(&[0; HEAD]);
+    out.extend_from_slice(&began.to_le_bytes());
+    out.extend_from_slice(&took.to_le_bytes());
+    for text in texts {
+        out.extend_from_slice(&text.map_or(NONE, length).to_le_bytes());
+        out.extend_from_slice(text.unwrap_or_default().as_bytes());
+    }
+    let written = u32::try_from(out.len() - begin - HEAD).unwrap_or(NONE);
+    out[begin..begin + HEAD].copy_from_slice(&written.to_le_bytes());
+}
+
+/// The rows of what was written, up to where it was cut off.
+pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = CallRow> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (head, after) = rest.split_first_chunk::<HEAD>()?;
+        let (entry, after) = after.split_at_checked(u32::from_le_bytes(*head) as usize)?;
+        rest = after;
+        read_one(entry)
+    })
+}
+
+fn read_one(entry: &[u8]) -> Option<CallRow> {
+    let (began, rest) = entry.split_first_chunk()?;
+    let (took, mut rest) = rest.split_first_chunk()?;
+    let mut texts = [const { None::<String> }; 11];
+    for text in &mut texts {
+        let (head, after) = rest.split_first_chunk::<HEAD>()?;
+        rest = after;
+        let length = u32::from_le_bytes(*head);
+        if length != NONE {
+            let (bytes, after) = rest.split_at_checked(length as usize)?;
+            rest = after;
+            *text = Some(std::str::from_utf8(bytes).ok()?.to_owned());
+        }
+    }
+    Some(row(texts, i64::from_le_bytes(*began), f64::from_le_bytes(*took)))
+}
+
+fn row(texts: [Option<String>; 11], execution_start: i64, execution_duration_ms: f64) -> CallRow {
+    let [
+        request_id,
+        thread_id,
+        source,
+        tool_name,
+        parameters,
+        status,
+        result,
+        error,
+        error_type,
+        door,
+        principal,
+    ] = texts;
+    CallRow {
+        request_id: request_id.unwrap_or_default(),
+        thread_id,
+        source: source.unwrap_or_default(),
+        tool_name: tool_name.unwrap_or_default(),
+        parameters: parameters.unwrap_or_default(),
+        execution_start,
+        execution_duration_ms,
+        status: status.unwrap_or_default(),
+        result,
+        error,
+        error_type,
+        door,
+        principal,
+    }
+}
+
+/// Messages are bounded far below this.
+fn length(text: &str) -> u32 {
+    u32::try_from(text.len()).unwrap_or(NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(number: usize) -> CallRow {
+        CallRow {
+            request_id: format!("call-{number}"),
+            source: "todo".to_owned(),
+            tool_name: "create_todo".to_owned(),
+            parameters: r#"{"title":"Milch \u0000 und Brötchen"}"#.to_owned(),
+            execution_start: 1_700_000_000_000_000 + number as i64,
+            execution_duration_ms: 0.25,
+            status: "success".to_owned(),
+            result: (number % 2 == 0).then(|| "{}".repeat(number)),
+            door: Some("mcp".to_owned()),
+            ..CallRow::default()
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut bytes = Vec::new();
+        (0..9).for_each(|it| write_row(&call(it), &mut bytes));
+        let all: Vec<CallRow> = read(&bytes).collect();
+        assert_eq!(all, (0..9).map(call).collect::<Vec<_>>());
+    }
+
+    /// Wherever a write was cut off, all entries before it are whole and nothing else is read.
+    #[test]
+    fn what_is_cut_off_is_not_read() {
+        let mut bytes = Vec::new();
+        let ends: Vec<usize> = (0..4)
+            .map(|it| {
+                write_row(&call(it), &mut bytes);
+                bytes.len()
+            })
+            .collect();
+        for cut in 0..=bytes.len() {
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            assert_eq!(read(&bytes[..cut]).count(), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_entry_ends_the_reading() {
+        let mut bytes = Vec::new();
+        write_row(&call(1), &mut bytes);
+        bytes.extend_from_slice(&[0; 64]);
+        assert_eq!(read(&bytes).count(), 1);
+    }
+}
