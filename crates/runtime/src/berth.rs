@@ -353,6 +353,7 @@ fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
         | FaultKind::Disabled
         | FaultKind::Arguments
         | FaultKind::Resting
+        | FaultKind::NotReady
         | FaultKind::Closing
         | FaultKind::Abandoned => Verdict::Unknown,
     }

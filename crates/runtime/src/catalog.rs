@@ -19,6 +19,9 @@ use wharf_mcp::{
 /// The tools that an operator has switched off, by `source:tool`, each with the reason.
 pub type SwitchedOff = HashMap<String, String>;
 
+/// Sources that are registered and cannot be used, by name, each with what its callers are told.
+pub type Absent = HashMap<String, Arc<Fault>>;
+
 /// What all sources offer, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {

@@ -8,7 +8,7 @@ use crate::{
     berth::{Ask, Berth},
     breaker::Permit,
     call::{Call, CallRecord, Deadline, Outcome},
-    catalog::{Catalog, SwitchedOff, ToolEntry},
+    catalog::{Absent, Catalog, SwitchedOff, ToolEntry},
     curator::Fleet,
     events::Bus,
     fault::Stage,
@@ -46,6 +46,8 @@ pub(crate) struct Executor {
     pub(crate) fleet: watch::Receiver<Fleet>,
     /// What operators have switched off; the curator notes it in the catalog.
     pub(crate) switched: watch::Sender<Arc<SwitchedOff>>,
+    /// What is told to callers of sources that cannot be used.
+    pub(crate) absent: watch::Sender<Arc<Absent>>,
     pub(crate) closing: watch::Receiver<Closing>,
     pub(crate) bus: Bus,
     pub(crate) in_flight: InFlight,

@@ -63,6 +63,8 @@ pub enum FaultKind {
     Arguments,
     /// The source rests after too many failures.
     Resting,
+    /// The source is registered and cannot be used as it is.
+    NotReady,
     /// We are shutting down.
     Closing,
     /// The caller went away before there was an answer.
@@ -116,6 +118,12 @@ impl Fault {
         }
     }
 
+    /// A source that is registered and cannot be used: nothing is started or asked for it.
+    pub fn not_ready(source: &str, cause: impl Into<String>, hint: impl Into<String>) -> Fault {
+        let fault = Fault::ours(FaultKind::NotReady, Stage::Resolve, cause, Some(hint.into()));
+        Fault { source: source.to_owned(), ..fault }
+    }
+
     pub(crate) fn closing() -> Fault {
         Fault::ours(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
     }
@@ -166,6 +174,7 @@ impl FaultKind {
             FaultKind::Protocol => "MCPProtocolError",
             FaultKind::ToolNotFound | FaultKind::Quarantined => "MCPToolNotFoundError",
             FaultKind::Resting => "MCPConnectionError",
+            FaultKind::NotReady => "MCPConfigError",
             FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned | FaultKind::Disabled => {
                 "MCPError"
             }

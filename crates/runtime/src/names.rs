@@ -55,7 +55,7 @@ fn plain(prefix: &str, wire: &str) -> (String, bool) {
 }
 
 /// Every character that a model may not see becomes `-`.
-fn normal(name: &str) -> String {
+pub(crate) fn normal(name: &str) -> String {
     name.chars().map(|c| if u8::try_from(c).is_ok_and(is_normal) { c } else { '-' }).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::{
     Fault, FaultKind,
     berth::{Ask, Berth, Method, SourceState},
     call::{Call, CallRecord, Caller},
-    catalog::{Catalog, SwitchedOff, ToolEntry},
+    catalog::{Absent, Catalog, Discovery, SwitchedOff, ToolEntry},
     config::{Plan, Source},
     curator::{Curator, Fleet},
     events::{Bus, Events},
@@ -77,7 +77,8 @@ impl Runtime {
         let bus = Bus::default();
         let observers = observe(&tuning, &bus, &closed);
         let in_flight = InFlight::default();
-        let executor = Executor { catalog, fleet: berths, switched, closing: closed, bus, in_flight };
+        let (absent, _) = watch::channel(Arc::<Absent>::default());
+        let executor = Executor { catalog, fleet: berths, switched, absent, closing: closed, bus, in_flight };
         let handle = Handle { executor: Arc::new(executor) };
         let tasks = Mutex::new(tasks);
         let runtime = Runtime { handle, tuning, closing, stirred, fleet, tasks, observers };
@@ -279,6 +280,17 @@ impl Handle {
     /// Closes a source's breaker.
     pub fn reset(&self, source: &str) -> Result<(), Arc<Fault>> {
         self.berth(source).map(|it| it.gate().reset())
+    }
+
+    /// Waits until this source has been heard or has failed, if there is one.
+    pub async fn heard(&self, source: &str) -> Arc<Catalog> {
+        let heard = |it: &Catalog| !matches!(it.discovery(source), Some(Discovery::Pending));
+        self.executor.catalog_when(heard).await
+    }
+
+    /// From now on, callers of exactly these sources are told why they cannot be used. None of them is in the plan.
+    pub fn leave_out(&self, absent: Absent) {
+        self.executor.absent.send_replace(Arc::new(absent));
     }
 
     /// Switches exactly these tools off, also those that nobody has listed yet.

@@ -120,6 +120,13 @@ impl Store {
         Ok(())
     }
 
+    /// Notes what a source's tools were when they were listed last, without a new epoch.
+    pub async fn note_inventory(&self, id: &str, hash: &str) -> Result<(), StoreError> {
+        let statement = Statement::new("UPDATE sources SET inventory_hash = ").value(hash);
+        let _: Vec<Touched> = self.write_one(statement.sql(" WHERE id = ").value(id)).await?;
+        Ok(())
+    }
+
     /// Removes a source and what is known of its tools. Says whether there was one.
     pub async fn delete_source(&self, id: &str) -> Result<bool, StoreError> {
         let tools = Statement::new("DELETE FROM tools WHERE source = (SELECT name FROM sources WHERE id = ");

@@ -29,7 +29,7 @@ pub struct ToolRow {
     pub reason: Option<String>,
     /// When it was first listed, in microseconds since 1970.
     pub first_seen: i64,
-    /// When it was listed last.
+    /// When it was last in a list that was not as the one before.
     pub last_seen: i64,
 }
 
@@ -67,6 +67,29 @@ pub struct InventoryChange {
     pub deprecated: usize,
 }
 
+impl InventoryChange {
+    /// What a listing changes in what was known.
+    pub fn between(before: &[ToolRow], listed: &[ListedTool]) -> InventoryChange {
+        let known: HashMap<&str, &ToolRow> = before.iter().map(|it| (it.wire_name.as_str(), it)).collect();
+        let mut change = InventoryChange::default();
+        let mut still = 0;
+        for tool in listed {
+            match known.get(tool.wire_name.as_str()) {
+                None => change.created += 1,
+                Some(row) => {
+                    let was_active = row.status == "active";
+                    still += usize::from(was_active);
+                    let same = was_active && row.definition_hash == tool.definition_hash;
+                    change.updated += usize::from(!same);
+                }
+            }
+        }
+        let active = before.iter().filter(|it| it.status == "active").count();
+        change.deprecated = active.saturating_sub(still);
+        change
+    }
+}
+
 impl Store {
     /// The tools of a source, by name, the deprecated ones among them.
     pub async fn tools(&self, source: &str) -> Result<Vec<ToolRow>, StoreError> {
@@ -80,19 +103,24 @@ impl Store {
         self.read(select().and("enabled = ", Some(false))).await
     }
 
-    /// Notes what a source lists now, all or none. What it no longer lists stays, as deprecated.
+    /// Notes what a source lists now, all or none. What it no longer lists stays, as deprecated. A list that is as it was
+    /// is not written.
     pub async fn replace_tools(
         &self,
         source: &str,
         listed: &[ListedTool],
     ) -> Result<InventoryChange, StoreError> {
         let before = self.tools(source).await?;
+        let change = InventoryChange::between(&before, listed);
+        if change == InventoryChange::default() {
+            return Ok(change);
+        }
         let now = clock::now();
         let mut statements: Vec<Statement> =
             vec![Statement::new("UPDATE tools SET status = 'deprecated' WHERE source = ").value(source)];
         statements.extend(listed.iter().map(|tool| upsert(source, tool, now)));
         let _: Vec<Touched> = self.write(statements).await?;
-        Ok(compare(&before, listed))
+        Ok(change)
     }
 
     /// Switches a tool on or off, whether or not its source was ever listed here.
@@ -138,24 +166,4 @@ fn insert(source: &str, tool: &ListedTool, enabled: bool, reason: Option<&str>, 
         now.into(),
         now.into(),
     ])
-}
-
-fn compare(before: &[ToolRow], listed: &[ListedTool]) -> InventoryChange {
-    let known: HashMap<&str, &ToolRow> = before.iter().map(|it| (it.wire_name.as_str(), it)).collect();
-    let mut change = InventoryChange::default();
-    let mut still = 0;
-    for tool in listed {
-        match known.get(tool.wire_name.as_str()) {
-            None => change.created += 1,
-            Some(row) => {
-                let was_active = row.status == "active";
-                still += usize::from(was_active);
-                let same = was_active && row.definition_hash == tool.definition_hash;
-                change.updated += usize::from(!same);
-            }
-        }
-    }
-    let active = before.iter().filter(|it| it.status == "active").count();
-    change.deprecated = active.saturating_sub(still);
-    change
 }

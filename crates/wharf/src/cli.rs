@@ -111,6 +111,8 @@ pub(crate) enum Command {
     Todo(TodoArgs),
     /// Serve all tools on one port: MCP over every transport, and REST
     Serve(ServeArgs),
+    /// Manage the sources of a server that runs
+    Sources(SourcesArgs),
     /// Serve all tools as one MCP server on stdin and stdout, for desktop clients
     Stdio,
     /// Print the JSON Schema of agent.yaml, for editors
@@ -151,6 +153,36 @@ pub(crate) struct ServeArgs {
     /// Let everybody in who can reach the port; on loopback only
     #[arg(long)]
     pub(crate) no_auth: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SourcesArgs {
+    /// The server
+    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:7373")]
+    pub(crate) server: String,
+    #[command(subcommand)]
+    pub(crate) command: SourcesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SourcesCommand {
+    /// List them
+    List,
+    /// Register one
+    Add {
+        /// What to register, as JSON: a file, - for standard input, or the JSON itself
+        source: String,
+    },
+    /// Remove one that was registered
+    Remove {
+        /// Its name or id
+        name: String,
+    },
+    /// Read anew what one offers
+    Refresh {
+        /// Its name or id
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

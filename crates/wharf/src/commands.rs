@@ -12,6 +12,7 @@ mod prompt;
 mod read;
 mod schema;
 mod serve;
+mod sources;
 mod stdio;
 mod todo;
 
@@ -82,6 +83,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
                 Box::pin(serve::run(dock, args, token, followed))
             })
         }
+        Command::Sources(args) => sources::run(&args, &around, output),
         Command::Stdio => {
             dock::serve(&common, &around, around.database(), output, |dock| Box::pin(stdio::run(dock)))
         }

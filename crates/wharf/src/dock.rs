@@ -18,7 +18,7 @@ use wharf_mcp::{http::Client, session::List};
 use wharf_runtime::{
     Applied, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
     catalog::Discovery,
-    config::{Diagnostics, Plan, ServerSettings, Settings, Source},
+    config::{Diagnostics, Grants, Plan, ServerSettings, Settings, Source},
     upstream::{Consent, Declines, sweep},
 };
 use wharf_store::Location;
@@ -37,6 +37,7 @@ pub(crate) struct Dock {
     tuning: Tuning,
     database: Option<Location>,
     server: ServerSettings,
+    grants: Grants,
     telemetry: Result<Option<telemetry::Config>, String>,
 }
 
@@ -132,7 +133,8 @@ fn run_loaded(
         ..Tuning::default()
     };
     let (server, telemetry) = (settings.server, around.telemetry(&settings.telemetry));
-    let dock = Dock { output, plan, ground, tuning, database, server, telemetry };
+    let grants = settings.grants;
+    let dock = Dock { output, plan, ground, tuning, database, server, grants, telemetry };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -169,10 +171,26 @@ impl Dock {
         Some(Upstream::new(Arc::new(source.clone()), self.ground.clone()))
     }
 
+    /// What the agent file meant when it was read.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What the operator allowed then.
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
     /// Starts every source for others to use; whoever calls is asked what servers want to know.
     pub(crate) fn start(&self) -> Runtime {
+        self.start_with(&self.plan)
+    }
+
+    /// The same with a plan that holds more than the agent file.
+    pub(crate) fn start_with(&self, plan: &Plan) -> Runtime {
         let tuning = Tuning { consent: Arc::new(Switchboard), ..self.tuning.clone() };
-        Runtime::start(&self.plan, &self.ground, tuning)
+        let ground = Ground { redactor: Arc::new(Redactor::of(plan)), ..self.ground.clone() };
+        Runtime::start(plan, &ground, tuning)
     }
 
     /// Goes over to another plan.

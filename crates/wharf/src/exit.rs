@@ -52,7 +52,7 @@ impl From<Exit> for ExitCode {
 impl From<FaultKind> for Exit {
     fn from(kind: FaultKind) -> Exit {
         match kind {
-            FaultKind::Connection => Exit::Unavailable,
+            FaultKind::Connection | FaultKind::NotReady => Exit::Unavailable,
             FaultKind::Timeout => Exit::Timeout,
             FaultKind::Protocol => Exit::Protocol,
             FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled => Exit::NotFound,

@@ -20,6 +20,7 @@ use crate::{
     exit::Exit,
     gateway::{Gateway, announce},
     journal::Journal,
+    registry::Registry,
 };
 use admission::Entrance;
 use bytes::Bytes;
@@ -62,6 +63,7 @@ pub(crate) struct Terms {
 struct Shared {
     handle: Handle,
     journal: Journal,
+    registry: Registry,
     service: Service<Gateway>,
     mcp: HttpService<Gateway>,
     sse: SseService<Gateway>,
@@ -82,6 +84,7 @@ impl Front {
     pub(crate) fn new(
         handle: Handle,
         journal: Journal,
+        registry: Registry,
         terms: Terms,
         draining: watch::Receiver<bool>,
     ) -> Front {
@@ -99,6 +102,7 @@ impl Front {
         let shared = Shared {
             handle,
             journal,
+            registry,
             service,
             mcp,
             sse,

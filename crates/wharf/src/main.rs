@@ -17,6 +17,7 @@ mod logs;
 mod metrics;
 mod output;
 mod progress;
+mod registry;
 mod reload;
 mod remembered;
 mod surroundings;

@@ -1,9 +1,9 @@
 //! A changed agent file is applied while everything runs. A broken one changes nothing and says why.
 
-use crate::{cli::Common, commands::load_agent_or_todo, dock::Dock, surroundings::Surroundings};
+use crate::{cli::Common, commands::load_agent_or_todo, registry::Registry, surroundings::Surroundings};
 use std::{fs, path::Path, time::Duration};
 use tokio::time;
-use wharf_runtime::{Applied, Runtime, config::Diagnostics};
+use wharf_runtime::{Applied, config::Diagnostics};
 
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_secs(1);
 struct Look(Option<(std::time::SystemTime, u64)>);
 
 /// Applies every change of the agent file, for as long as it is polled.
-pub(crate) async fn follow(common: Common, around: Surroundings, dock: &Dock, runtime: &Runtime) {
+pub(crate) async fn follow(common: Common, around: Surroundings, registry: &Registry) {
     let mut seen = Look::at(&common.file);
     loop {
         time::sleep(LOOK).await;
@@ -22,7 +22,9 @@ pub(crate) async fn follow(common: Common, around: Surroundings, dock: &Dock, ru
             seen = now;
             let (loaded, diagnostics) = load_agent_or_todo(&common, &around);
             match loaded {
-                Some((plan, _)) => say(&common.file, &dock.apply(runtime, &plan)),
+                Some((plan, settings)) => {
+                    say(&common.file, &registry.file_changed(plan, settings.grants).await);
+                }
                 None => complain(&diagnostics),
             }
         }

@@ -105,6 +105,11 @@ impl Surroundings {
         self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")))
     }
 
+    /// The key that the secrets of registered sources are sealed with.
+    pub(crate) fn secret_key(&self) -> Option<PathBuf> {
+        self.state().map(|it| self.folder.join(it).join("secrets.key"))
+    }
+
     /// What opens the door of the gateway.
     pub(crate) fn token(&self) -> Option<Token> {
         let set = self.variables.get("WHARF_TOKEN").filter(|it| !it.is_empty()).cloned().map(Token::Set);

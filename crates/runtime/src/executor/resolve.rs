@@ -9,6 +9,7 @@ use crate::{
     catalog::{Catalog, Discovery, Page, ToolEntry},
     config::Source,
     fault::Stage,
+    names,
 };
 use std::sync::Arc;
 
@@ -18,11 +19,22 @@ impl Executor {
         if let Some(tool) = catalog.tool(name) {
             return Ok(tool.clone());
         }
+        if let Some(fault) = self.left_out(name) {
+            return Err(fault);
+        }
         let catalog = self.look_closer(name, &catalog).await;
         match catalog.tool(name) {
             Some(tool) => Ok(tool.clone()),
             None => Err(unknown(name, &catalog)),
         }
+    }
+
+    /// What callers of a source are told that cannot be used, if the name speaks of one.
+    fn left_out(&self, name: &str) -> Option<Arc<Fault>> {
+        let absent = self.absent.borrow();
+        let spoken_of =
+            |source: &str| follows(name, source, ":") || follows(name, &names::normal(source), "__");
+        absent.iter().find(|(source, _)| spoken_of(source)).map(|(_, fault)| fault.clone())
     }
 
     /// The catalog once every source that may have the tool has been heard.

@@ -34,7 +34,7 @@ pub(crate) struct Postgres {
     lifeline: Option<ChildStdin>,
     drained: Option<JoinHandle<()>>,
     port: u16,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Postgres {
@@ -73,7 +73,7 @@ impl Postgres {
             match serve(&mut shell) {
                 Ok((shell, lifeline, drained)) => {
                     let (lifeline, drained) = (Some(lifeline), Some(drained));
-                    return Postgres { shell, lifeline, drained, port, _folder: folder };
+                    return Postgres { shell, lifeline, drained, port, folder };
                 }
                 Err(said) => trouble = said,
             }
@@ -83,6 +83,13 @@ impl Postgres {
 
     pub(crate) fn address(&self) -> String {
         format!("postgres://wharf:pass%20word@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+/// Where everything is that it keeps.
+impl AsRef<Path> for Postgres {
+    fn as_ref(&self) -> &Path {
+        self.folder.path()
     }
 }
 

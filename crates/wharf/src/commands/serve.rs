@@ -8,16 +8,21 @@ use crate::{
     front::{Front, Keys, SHORTEST, Terms, make_or_read, read_token},
     journal::{Journal, Writing},
     output::Output,
+    registry::{Registrar, Registry, switched_off},
     reload,
     surroundings::Surroundings,
 };
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tokio::{net::TcpListener, sync::watch};
 use wharf_runtime::{
-    catalog::{SwitchedOff, tool_id},
+    catalog::SwitchedOff,
     config::{NamedToken, TokenPlace},
 };
-use wharf_store::{Store, ToolRow};
+use wharf_store::Store;
 
 /// How long calls that are out may take once we are leaving.
 const GRACE: Duration = Duration::from_secs(10);
@@ -50,22 +55,23 @@ pub(super) async fn run(
             return Exit::Usage;
         }
     };
-    let (store, off, (journal, writing)) = match open_store(&dock).await {
+    let opened = match Opened::open(&dock, &around, &common.file).await {
         Ok(opened) => opened,
         Err(complaint) => {
             output.complain(&format!("error: {complaint}\n"));
             return Exit::Unavailable;
         }
     };
+    let Opened { store, off, journal: (journal, writing), registered: (registry, registrar) } = opened;
     let (telemetry, exporter) = dock.telemetry();
     let journal = journal.traced(telemetry);
-    let runtime = dock.start();
+    let runtime = registrar.start(&dock);
     let exporting = exporter.map(|it| it.run(runtime.handle()));
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
     let terms = Terms { address, guard, keys, max_calls: dock.server().max_calls };
-    let front = Front::new(runtime.handle(), journal, terms, draining);
+    let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let serving = async {
         let leave = async {
@@ -80,7 +86,9 @@ pub(super) async fn run(
         };
         let exit = tokio::select! {
             exit = front.serve(listener, leave) => exit,
-            () = reload::follow(common, around, &dock, &runtime) => Exit::OurBug,
+            () = reload::follow(common, around, &registry) => Exit::OurBug,
+            () = registrar.run(&dock, &runtime) => Exit::OurBug,
+            () = registry.follow(runtime.handle()) => Exit::OurBug,
         };
         runtime.shutdown(GRACE).await;
         exit
@@ -96,15 +104,27 @@ pub(super) async fn run(
     exit
 }
 
-/// The database, its journal, and what an operator has switched off, which stays off.
-async fn open_store(dock: &Dock) -> Result<(Store, SwitchedOff, (Journal, Writing)), String> {
-    let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME, or give --database";
-    let location = dock.database().ok_or_else(|| nowhere.to_owned())?;
-    let store = Store::open(location).await.map_err(|error| error.to_string())?;
-    let disabled = store.disabled_tools().await.map_err(|error| error.to_string())?;
-    let reason = |it: ToolRow| (tool_id(&it.source, &it.wire_name), it.reason.unwrap_or_default());
-    let journal = Journal::open(store.clone(), location).await?;
-    Ok((store, disabled.into_iter().map(reason).collect(), journal))
+/// The database, and what is kept in it.
+struct Opened {
+    store: Store,
+    /// What an operator has switched off, which stays off.
+    off: SwitchedOff,
+    journal: (Journal, Writing),
+    registered: (Registry, Registrar),
+}
+
+impl Opened {
+    async fn open(dock: &Dock, around: &Surroundings, file: &Path) -> Result<Opened, String> {
+        let nowhere = "there is no folder for the database
+help: set WHARF_HOME, or give --database";
+        let location = dock.database().ok_or_else(|| nowhere.to_owned())?;
+        let store = Store::open(location).await.map_err(|error| error.to_string())?;
+        let off = switched_off(&store).await.map_err(|error| error.to_string())?;
+        let registered = Registry::open(store.clone(), around, file, dock.plan(), dock.grants()).await;
+        let registered = registered.map_err(|error| error.to_string())?;
+        let journal = Journal::open(store.clone(), location).await?;
+        Ok(Opened { store, off, journal, registered })
+    }
 }
 
 /// The tokens that wharf.toml names.

@@ -18,6 +18,8 @@ struct Details {
     detail: String,
     hint: Option<String>,
     request_id: Option<String>,
+    /// All that is wrong with what was sent, where that is more than one thing.
+    problems: Option<Value>,
     retry_after: Option<Duration>,
     allow: Option<String>,
     /// Nothing more is read from a connection after this.
@@ -35,8 +37,18 @@ pub(super) fn echo(text: &str) -> &str {
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let (kind, detail) = ("about:blank", detail.into());
-        let (hint, request_id, retry_after, allow, closes) = (None, None, None, None, false);
-        Problem(Box::new(Details { status, kind, detail, hint, request_id, retry_after, allow, closes }))
+        let (hint, request_id, problems, retry_after, allow, closes) = (None, None, None, None, None, false);
+        Problem(Box::new(Details {
+            status,
+            kind,
+            detail,
+            hint,
+            request_id,
+            problems,
+            retry_after,
+            allow,
+            closes,
+        }))
     }
 
     pub(super) fn not_found(what: &str, name: &str) -> Problem {
@@ -70,7 +82,7 @@ impl Problem {
             FaultKind::ToolNotFound | FaultKind::Quarantined => StatusCode::NOT_FOUND,
             FaultKind::Disabled => StatusCode::FORBIDDEN,
             FaultKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
-            FaultKind::Resting | FaultKind::Closing => StatusCode::SERVICE_UNAVAILABLE,
+            FaultKind::Resting | FaultKind::NotReady | FaultKind::Closing => StatusCode::SERVICE_UNAVAILABLE,
             FaultKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
             FaultKind::Connection | FaultKind::Protocol | FaultKind::Abandoned => StatusCode::BAD_GATEWAY,
         };
@@ -96,15 +108,31 @@ impl Problem {
 
     /// The document.
     pub(super) fn body(&self) -> Value {
-        let Details { status, kind, detail, hint, request_id, .. } = &*self.0;
-        json!({
+        let Details { status, kind, detail, hint, request_id, problems, .. } = &*self.0;
+        let mut body = json!({
             "type": kind,
             "title": status.canonical_reason(),
             "status": status.as_u16(),
             "detail": detail,
             "hint": hint,
             "request_id": request_id,
-        })
+        });
+        if let Some(problems) = problems {
+            body["problems"] = problems.clone();
+        }
+        body
+    }
+
+    /// One that programs know by this name.
+    pub(super) fn kind(mut self, kind: &'static str) -> Problem {
+        self.0.kind = kind;
+        self
+    }
+
+    /// One that is many: each an object.
+    pub(super) fn problems(mut self, problems: Value) -> Problem {
+        self.0.problems = Some(problems);
+        self
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Problem {

@@ -42,8 +42,12 @@ pub(super) async fn respond(
         Route::Reset => done(query, handle.reset(word)),
         Route::Prompts => prompts::list(&*shared.settled().await, query),
         Route::FillIn => prompts::fill_in(shared, word, request).await,
-        Route::Sources => sources::list(handle, query),
-        Route::Source => sources::get(handle, word, query),
+        Route::Sources => sources::list(shared, query),
+        Route::Source => sources::get(shared, word, query),
+        Route::Register => sources::register(shared, request).await,
+        Route::ChangeSource => sources::change(shared, word, request).await,
+        Route::RemoveSource => sources::remove(shared, word, query).await,
+        Route::RefreshSource => sources::refresh(shared, word, query).await,
         _ => Err(Problem::new(StatusCode::NOT_FOUND, "there is nothing here")),
     }
 }

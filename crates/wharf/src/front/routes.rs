@@ -37,6 +37,10 @@ pub(super) enum Route {
     FillIn,
     Sources,
     Source,
+    Register,
+    ChangeSource,
+    RemoveSource,
+    RefreshSource,
     Events,
 }
 

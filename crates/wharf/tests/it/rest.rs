@@ -3,15 +3,18 @@
 #![expect(clippy::disallowed_methods, reason = "programs under test are found and started like any other")]
 
 mod attacks;
+mod canaries;
 mod docs;
 mod events;
 mod far;
 mod lists;
 mod once;
+mod registering;
 mod roles;
 mod schemathesis;
 mod slow;
 mod switches;
+mod typed;
 mod upstream;
 
 /// A call of the tool that makes a todo.

@@ -37,7 +37,10 @@ pub(in crate::front) struct Once(Mutex<JoinSet<()>>);
 
 impl Once {
     /// Does work that goes on when whoever waits for it leaves.
-    async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         let (tell, told) = oneshot::channel();
         {
             let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,29 +1,31 @@
-//! The sources of tools: what they are, how they stand, and their breakers.
+//! The sources of tools: what they are, how they stand, and their breakers. Registering and changing them is in
+//! [`registering`], reading anew what they offer in [`refreshing`].
+
+mod refreshing;
+mod registering;
+mod view;
 
 use super::Answer;
-use crate::front::{json_response, problem::Problem, query::Query};
+use crate::front::{Shared, json_response, problem::Problem, query::Query};
 use http::StatusCode;
-use serde_json::{Value, json};
-use wharf_runtime::{
-    Catalog, Handle, SourceState,
-    catalog::Discovery,
-    config::{Lifecycle, Source},
-    project,
-};
+pub(super) use refreshing::refresh;
+pub(super) use registering::{change, register, remove};
+use view::View;
+use wharf_runtime::{Handle, SourceState, project};
 
-pub(super) fn list(handle: &Handle, query: Option<&str>) -> Answer {
+pub(super) fn list(shared: &Shared, query: Option<&str>) -> Answer {
     let query = Query::read(query, &["q", "limit", "cursor"])?;
-    let (mut sources, catalog) = (handle.sources(), handle.catalog());
-    sources.retain(|it| query.finds(it.source.name.shown()));
-    query.page(&sources, name, |it| source(it, &catalog))
+    let catalog = shared.handle.catalog();
+    let mut all = View::all(&shared.handle, &shared.registry);
+    all.retain(|it| query.finds(it.name()));
+    query.page(&all, |it| it.id().to_owned(), |it| it.show(&catalog, &shared.registry))
 }
 
-pub(super) fn get(handle: &Handle, id: &str, query: Option<&str>) -> Answer {
+pub(super) fn get(shared: &Shared, word: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
-    let sources = handle.sources();
-    let found = sources.iter().find(|it| it.source.name.expose() == id);
-    let found = found.ok_or_else(|| Problem::not_found("source", id))?;
-    Ok(json_response(StatusCode::OK, &source(found, &handle.catalog())))
+    let all = View::all(&shared.handle, &shared.registry);
+    let found = View::find(&all, word).ok_or_else(|| Problem::not_found("source", word))?;
+    Ok(json_response(StatusCode::OK, &found.show(&shared.handle.catalog(), &shared.registry)))
 }
 
 pub(super) fn connections(handle: &Handle, query: Option<&str>) -> Answer {
@@ -45,36 +47,4 @@ pub(super) fn breakers(handle: &Handle, query: Option<&str>) -> Answer {
 
 fn name(state: &SourceState) -> String {
     state.source.name.expose().to_owned()
-}
-
-fn source(state: &SourceState, catalog: &Catalog) -> Value {
-    let SourceState { source, standing, connection, .. } = state;
-    let Source { description, .. } = &**source;
-    let id = source.name.expose();
-    let (discovery, error) = match catalog.discovery(id) {
-        None | Some(Discovery::Pending) => ("pending", None),
-        Some(Discovery::Asleep) => ("asleep", None),
-        Some(Discovery::Done) => ("done", None),
-        Some(Discovery::Failed(fault)) => ("failed", Some(project::error(fault))),
-    };
-    json!({
-        "id": id,
-        "name": source.name.shown(),
-        "description": description.shown(),
-        // What the agent file names; it is changed there.
-        "origin": "file",
-        "enabled": true,
-        "transport": source.endpoint.transport(),
-        "lifecycle": match source.lifecycle {
-            Lifecycle::Singleton => "singleton",
-            Lifecycle::Transient => "transient",
-        },
-        "required": source.required,
-        "connection_state": connection.as_str(),
-        "session_state": standing.session.as_str(),
-        "health": standing.health.as_str(),
-        "discovery": discovery,
-        "error": error,
-        "tools": catalog.tools.iter().filter(|it| it.source == id).count(),
-    })
 }

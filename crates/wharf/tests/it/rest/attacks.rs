@@ -2,8 +2,10 @@
 //! docs/security.md has a table of them; `UPDATE=1` writes it anew.
 
 mod large;
+mod open;
 
 use crate::serve::server::{AfterSending, Server};
+use open::Open;
 use std::{fs, path::Path};
 
 const ATTACKS: &str = include_str!("attacks.txt");
@@ -14,6 +16,9 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 
 /// Stands for no line: the sender says at the end that nothing more will come.
 const STOP: &str = "STOP";
+
+/// Stands for no line: it is sent to a gateway that allows more.
+const OPEN: &str = "OPEN";
 
 /// Where the page is, from this crate, and where in it the table is.
 const PAGE: &str = "../../docs/security.md";
@@ -39,10 +44,12 @@ fn attacks() -> Vec<Attack<'static>> {
 
 #[test]
 fn every_attack_gets_what_it_is_owed() {
-    let server = Server::start(&[]);
+    let (server, open) = (Server::start(&[]), Open::start());
     let attacks = attacks();
-    let wrong: Vec<String> = attacks.iter().filter_map(|it| it.check(&server)).collect();
+    let check = |it: &Attack<'_>| it.check(if it.head.contains(&OPEN) { &open.server } else { &server });
+    let wrong: Vec<String> = attacks.iter().filter_map(check).collect();
     assert!(wrong.is_empty(), "{} of {}:\n\n{}", wrong.len(), attacks.len(), wrong.join("\n\n"));
+    open.nothing_was_started();
     // Nobody has harmed it, and nobody has made it say what it must not.
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
     let log = server.log();
@@ -78,8 +85,12 @@ impl<'a> Attack<'a> {
     }
 
     fn request(&self, server: &Server) -> String {
-        let head: String =
-            self.head.iter().filter(|it| **it != STOP).map(|it| self.line(it, server) + "\r\n").collect();
+        let head: String = self
+            .head
+            .iter()
+            .filter(|it| ![STOP, OPEN].contains(it))
+            .map(|it| self.line(it, server) + "\r\n")
+            .collect();
         let body = self.line(self.body, server);
         let has_length = ["Content-Length", "Transfer-Encoding"].iter().any(|it| head.contains(it));
         let length = match body.is_empty() || has_length {
@@ -95,6 +106,7 @@ impl<'a> Attack<'a> {
             "LIST" => "GET /api/v1/tools HTTP/1.1",
             "CALL" => "POST /api/v1/tools/todo:create_todo/call HTTP/1.1",
             "MCP" => "POST /mcp HTTP/1.1",
+            "REGISTER" => "POST /api/v1/sources HTTP/1.1",
             "HOST" => "Host: ADDRESS",
             "TOKEN" => "Authorization: Bearer SECRET",
             "JSON" => "Content-Type: application/json",
@@ -102,6 +114,9 @@ impl<'a> Attack<'a> {
         };
         let line =
             line.replace("ADDRESS", &server.address).replace("SECRET", &server.token).replace("META", META);
+        let folder = server.folder.path().display().to_string();
+        let line = open::TOKENS.iter().fold(line, |line, (word, token)| line.replace(word, token));
+        let line = line.replace("MARKER", &format!("{folder}/marker")).replace("FOLDER", &folder);
         let line = line.replace("\\0", "\0").replace("\\r", "\r").replace("\\n", "\n");
         repeated(&line).unwrap_or(line)
     }

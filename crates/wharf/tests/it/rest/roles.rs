@@ -58,7 +58,11 @@ fn each_role_may_do_its_own_and_no_more() {
         ("POST", "/api/v1/breakers/todo/reset", None, [403, 403, 200, 200]),
         ("POST", "/api/v1/connections/todo/restart", None, [403, 403, 200, 200]),
         ("PATCH", "/api/v1/tools/todo:create_todo", Some(&off), [403, 403, 200, 200]),
-        ("POST", "/api/v1/sources", Some(&json!({})), [405, 405, 405, 405]),
+        ("POST", "/api/v1/sources/todo/refresh", None, [403, 403, 200, 200]),
+        ("POST", "/api/v1/sources", Some(&json!({})), [403, 403, 403, 400]),
+        ("PATCH", "/api/v1/sources/todo", Some(&off), [403, 403, 403, 409]),
+        ("DELETE", "/api/v1/sources/todo", None, [403, 403, 403, 409]),
+        ("PUT", "/api/v1/sources", Some(&json!({})), [405, 405, 405, 405]),
         ("DELETE", "/api/v1/calls/x", None, [405, 405, 405, 405]),
     ] {
         for (token, expected) in [LOOKER, ROBOT, NIGHT_SHIFT, &admin].into_iter().zip(expected) {

@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -34,6 +34,8 @@ pub(super) struct Upstream {
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) calls: AtomicUsize,
+    /// Whether `chatty` is not to be had at the moment.
+    pub(super) silent: AtomicBool,
     headers: Mutex<String>,
 }
 
@@ -94,7 +96,7 @@ impl Handler for Server {
         }
         Box::pin(async move {
             match request.method.as_str() {
-                "tools/list" => Ok(tools()),
+                "tools/list" => Ok(tools(&heard)),
                 "tools/call" => {
                     Ok(call(&heard, &request.params.unwrap_or_else(Raw::empty_object), client).await)
                 }
@@ -104,9 +106,12 @@ impl Handler for Server {
     }
 }
 
-fn tools() -> Raw {
+fn tools(heard: &Heard) -> Raw {
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
-    json!({ "tools": [tool("slow"), tool("chatty")] }).into()
+    match heard.silent.load(Ordering::Relaxed) {
+        true => json!({ "tools": [tool("slow")] }).into(),
+        false => json!({ "tools": [tool("slow"), tool("chatty")] }).into(),
+    }
 }
 
 async fn call(heard: &Heard, params: &Raw, client: Client) -> Raw {
@@ -118,5 +123,6 @@ async fn call(heard: &Heard, params: &Raw, client: Client) -> Raw {
         }
     }
     time::sleep(Duration::from_millis(params["arguments"]["millis"].as_u64().unwrap_or_default())).await;
-    json!({ "content": [{ "type": "text", "text": format!("call {number}") }] }).into()
+    let told = if params["arguments"]["tell"] == true { heard.headers() } else { String::new() };
+    json!({ "content": [{ "type": "text", "text": format!("call {number} {told}").trim_end() }] }).into()
 }

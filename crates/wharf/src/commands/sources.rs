@@ -1,0 +1,155 @@
+//! `wharf sources`: the sources of a server that runs, over its REST.
+
+mod remote;
+
+use crate::{
+    cli::{SourcesArgs, SourcesCommand},
+    content::printable,
+    exit::Exit,
+    output::Output,
+    surroundings::Surroundings,
+};
+use remote::{Remote, Trouble};
+use serde_json::Value;
+use std::{
+    io::{self, Read},
+    path::Path,
+};
+use tokio::runtime;
+use wharf_runtime::config::{FileTrouble, read_regular};
+
+/// The longest description of a source that is sent.
+const LONGEST: u64 = 4 << 20;
+
+pub(super) fn run(args: &SourcesArgs, around: &Surroundings, output: Output) -> Exit {
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output.complain(&format!("error: {error}\n"));
+            return Exit::OurBug;
+        }
+    };
+    match runtime.block_on(ask(args, around, output)) {
+        Ok(()) => Exit::Fine,
+        Err(Trouble { what, exit }) => {
+            output.complain(&what);
+            exit
+        }
+    }
+}
+
+async fn ask(args: &SourcesArgs, around: &Surroundings, output: Output) -> Result<(), Trouble> {
+    let remote = Remote::new(&args.server, around.token())?;
+    match &args.command {
+        SourcesCommand::List => {
+            let all = remote.all("/api/v1/sources").await?;
+            show(output, &serde_json::json!({ "sources": all }), || table(&all));
+        }
+        SourcesCommand::Add { source } => {
+            let body = read(source).map_err(|why| Trouble::usage(&why))?;
+            let source = remote.ask("POST", "/api/v1/sources", Some(body)).await?;
+            show(output, &source, || added(&source));
+            warn(output, &source);
+        }
+        SourcesCommand::Remove { name } => {
+            remote.ask("DELETE", &path(name, ""), None).await?;
+            show(output, &serde_json::json!({ "ok": true }), || format!("{} is removed\n", printable(name)));
+        }
+        SourcesCommand::Refresh { name } => {
+            let report = remote.ask("POST", &path(name, "/refresh"), None).await?;
+            show(output, &report, || refreshed(name, &report));
+        }
+    }
+    Ok(())
+}
+
+fn show(output: Output, value: &Value, text: impl FnOnce() -> String) {
+    if output.json {
+        output.json(value);
+    } else {
+        output.data(&text());
+    }
+}
+
+fn path(name: &str, rest: &str) -> String {
+    let name = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
+    format!("/api/v1/sources/{name}{rest}")
+}
+
+/// What is to be registered: JSON, in a file, on standard input, or as it is.
+fn read(source: &str) -> Result<String, String> {
+    let unreadable = |why: &dyn std::fmt::Display| format!("`{source}` {why}");
+    let text = match source {
+        it if it.trim_start().starts_with('{') => return Ok(it.to_owned()),
+        "-" => {
+            let mut text = String::new();
+            let read = io::stdin().take(LONGEST).read_to_string(&mut text);
+            read.map_err(|error| format!("standard input cannot be read: {error}"))?;
+            return Ok(text);
+        }
+        path => {
+            read_regular(Path::new(path), LONGEST).map_err(|trouble: FileTrouble| unreadable(&trouble))?
+        }
+    };
+    String::from_utf8(text).map_err(|_| unreadable(&"is not UTF-8"))
+}
+
+fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or("-")
+}
+
+fn table(all: &[Value]) -> String {
+    let head = ["NAME", "ORIGIN", "STATE", "HEALTH", "TRANSPORT", "TOOLS"].map(str::to_owned);
+    let row = |it: &Value| {
+        let cell = |key| printable(word(it, key));
+        [
+            cell("name"),
+            cell("origin"),
+            cell("state"),
+            cell("health"),
+            cell("transport"),
+            it["tools"].to_string(),
+        ]
+    };
+    let rows: Vec<[String; 6]> = [head].into_iter().chain(all.iter().map(row)).collect();
+    let width = |at: usize| rows.iter().map(|it| it[at].chars().count()).max().unwrap_or_default();
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let line = |row: &[String; 6]| {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn added(source: &Value) -> String {
+    let (name, id) = (printable(word(source, "name")), printable(word(source, "id")));
+    format!("{name} is registered as {id}, with {} tools\n", source["tools"])
+}
+
+/// A source that is registered and does not work yet: its owner should know why.
+fn warn(output: Output, source: &Value) {
+    let name = printable(word(source, "name"));
+    let missing: Vec<&str> =
+        source["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !missing.is_empty() {
+        output.complain(&format!("warning: {name} is not ready: {} must be set\n", missing.join(", ")));
+    } else if let Some(message) = source["error"]["message"].as_str() {
+        output.complain(&format!("warning: {name} cannot be used yet: {}\n", printable(message)));
+        if let Some(hint) = source["error"]["hint"].as_str() {
+            output.complain(&format!("help: {}\n", printable(hint)));
+        }
+    }
+}
+
+fn refreshed(name: &str, report: &Value) -> String {
+    let count = |key: &str| report[key].as_u64().unwrap_or_default();
+    format!(
+        "{}: {} tools, {} new, {} changed, {} gone\n",
+        printable(name),
+        count("tools_discovered"),
+        count("tools_created"),
+        count("tools_updated"),
+        count("tools_deprecated")
+    )
+}

@@ -1,0 +1,191 @@
+//! What is registered at one moment, and what becomes of it: the plan that runs is the agent file's and this.
+//!
+//! A source that cannot run is in the book all the same, with the reason, and so is what its callers are told.
+
+use super::Shared;
+use std::{collections::HashSet, sync::Arc};
+use wharf_runtime::{
+    Fault, Text,
+    catalog::Absent,
+    config::{self, Grants, Lifecycle, Plan, Source},
+};
+use wharf_store::{SourceRow, StoreError};
+
+/// What is registered, beside what the agent file names.
+#[derive(Clone, Debug)]
+pub(crate) struct Book {
+    /// What the agent file means.
+    pub(crate) file: Arc<Plan>,
+    /// What the operator allows.
+    pub(crate) grants: Grants,
+    /// The registered sources, by name.
+    pub(crate) entries: Vec<Arc<Entry>>,
+}
+
+/// One registered source.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) row: SourceRow,
+    pub(crate) state: State,
+}
+
+/// What becomes of a registered source.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// It runs.
+    Ready(Box<Source>),
+    /// It is switched off.
+    Off,
+    /// It needs variables that nobody has given.
+    Lacking(Vec<String>),
+    /// It cannot be used as it is: why, and what to do.
+    Broken(String, String),
+    /// The agent file has a source of the same name, which goes first.
+    Shadowed,
+}
+
+impl Book {
+    /// Nothing is registered yet.
+    pub(super) fn new(file: Plan, grants: Grants) -> Book {
+        Book { file: Arc::new(file), grants, entries: Vec::new() }
+    }
+
+    /// The same, with what is in the table now. What has not changed is not read again.
+    pub(super) async fn filled(&self, shared: &Shared) -> Result<Book, StoreError> {
+        let rows = shared.store.sources().await?;
+        let entries = rows.into_iter().map(|row| self.renewed(row, shared)).collect();
+        Ok(Book { entries, ..self.clone() })
+    }
+
+    /// The same beside another agent file; other grants may mean another source.
+    pub(super) fn beside(&self, file: Plan, grants: Grants, shared: &Shared) -> Book {
+        let mut book = Book { entries: Vec::new(), ..Book::new(file, grants) };
+        let rows = self.entries.iter().map(|it| it.row.clone());
+        book.entries = rows.map(|row| book.renewed(row, shared)).collect();
+        book
+    }
+
+    fn renewed(&self, row: SourceRow, shared: &Shared) -> Arc<Entry> {
+        let same = |it: &&Arc<Entry>| it.row.id == row.id && it.row.epoch == row.epoch;
+        let state = match self.entries.iter().find(same).map(|it| &it.state) {
+            _ if self.is_of_file(&row.name) => State::Shadowed,
+            Some(ready @ State::Ready(_)) => ready.clone(),
+            _ => State::of(&row, &self.grants, shared),
+        };
+        Arc::new(Entry { row, state })
+    }
+
+    /// What runs: the agent file's sources, then those that are registered and ready.
+    pub(crate) fn plan(&self) -> Plan {
+        let mut plan = (*self.file).clone();
+        plan.sources.extend(self.entries.iter().filter_map(|it| match &it.state {
+            State::Ready(source) => Some((**source).clone()),
+            _ => None,
+        }));
+        plan
+    }
+
+    /// What callers of those are told that do not run.
+    pub(crate) fn absent(&self) -> Absent {
+        let told = |it: &Arc<Entry>| Some((it.row.name.clone(), Arc::new(it.fault()?)));
+        self.entries.iter().filter_map(told).collect()
+    }
+
+    /// Whether the agent file has a source of this name.
+    pub(crate) fn is_of_file(&self, name: &str) -> bool {
+        self.file.sources.iter().any(|it| it.name.expose() == name)
+    }
+
+    /// A registered source, by its id or its name.
+    pub(crate) fn entry(&self, word: &str) -> Option<&Arc<Entry>> {
+        let by_id = self.entries.iter().find(|it| it.row.id == word);
+        by_id.or_else(|| self.entries.iter().find(|it| it.row.name == word))
+    }
+
+    /// The registered source that runs under this name.
+    pub(crate) fn running(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.iter().find(|it| it.row.name == name && matches!(it.state, State::Ready(_)))
+    }
+
+    /// The names of those that are registered and do not run, which nobody else runs under.
+    pub(crate) fn idle(&self) -> Vec<&Arc<Entry>> {
+        let running: HashSet<&str> = self.file.sources.iter().map(|it| it.name.expose()).collect();
+        let idle = self.entries.iter().filter(|it| !matches!(it.state, State::Ready(_)));
+        idle.filter(|it| !running.contains(it.row.name.as_str())).collect()
+    }
+}
+
+impl State {
+    fn of(row: &SourceRow, grants: &Grants, shared: &Shared) -> State {
+        if !row.enabled {
+            return State::Off;
+        }
+        let secrets = match shared.secrets(row) {
+            Ok(secrets) => secrets,
+            Err(error) => return State::Broken(error.to_string(), error.hint().to_owned()),
+        };
+        let (restored, diagnostics) = config::restore(&row.definition, &secrets, &shared.env(grants));
+        match restored {
+            Some(it) if !it.missing.is_empty() => State::Lacking(it.missing),
+            Some(it) => {
+                it.source.map_or_else(unusable, |source| State::Ready(Box::new(dressed(source, row))))
+            }
+            None => {
+                let first = diagnostics.items().first();
+                let why = first.map_or_else(String::new, |it| it.message.clone());
+                let hint = first.and_then(|it| it.hint.clone());
+                State::Broken(why, hint.unwrap_or_else(|| "remove it, and register it anew".to_owned()))
+            }
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            State::Ready(_) => "ready",
+            State::Off => "disabled",
+            State::Lacking(_) | State::Broken(..) | State::Shadowed => "not_ready",
+        }
+    }
+}
+
+fn unusable() -> State {
+    State::Broken("it cannot be started".to_owned(), "remove it, and register it anew".to_owned())
+}
+
+/// What the row says counts, whatever the definition says.
+fn dressed(mut source: Source, row: &SourceRow) -> Source {
+    source.name = Text::plain(&row.name);
+    source.lifecycle = Lifecycle::parse(&row.lifecycle).unwrap_or(source.lifecycle);
+    source
+}
+
+impl Entry {
+    /// The variables that nobody has given.
+    pub(crate) fn missing(&self) -> &[String] {
+        match &self.state {
+            State::Lacking(missing) => missing,
+            _ => &[],
+        }
+    }
+
+    /// What its callers are told, unless it runs or another runs under its name.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let name = &self.row.name;
+        let (cause, hint) = match &self.state {
+            State::Ready(_) | State::Shadowed => return None,
+            State::Off => (format!("`{name}` is switched off"), "an admin can switch it on again".to_owned()),
+            State::Lacking(missing) => {
+                let all: Vec<String> = missing.iter().map(|it| format!("`{it}`")).collect();
+                let cause = format!("`{name}` is not ready: {} not set", all.join(", ") + are(missing));
+                (cause, "give them with PATCH /api/v1/sources, or register it anew".to_owned())
+            }
+            State::Broken(why, hint) => (format!("`{name}` is not ready: {why}"), hint.clone()),
+        };
+        Some(Fault::not_ready(name, cause, hint))
+    }
+}
+
+fn are(missing: &[String]) -> &'static str {
+    if missing.len() == 1 { " is" } else { " are" }
+}

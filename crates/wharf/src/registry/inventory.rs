@@ -1,0 +1,163 @@
+//! What sources offer and how they are, written down when it changes and at no other time.
+
+use super::Registry;
+use sha2::{Digest, Sha256};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use wharf_runtime::{
+    Catalog, Handle, Happening,
+    catalog::{Discovery, SwitchedOff, ToolEntry, tool_id},
+};
+use wharf_store::{ListedTool, Store, StoreError, ToolRow};
+
+/// Where what sources offer is written down.
+#[derive(Debug)]
+pub(crate) struct Inventory {
+    store: Store,
+    /// What was written down last, by source: a hash of it.
+    noted: Mutex<HashMap<String, String>>,
+}
+
+/// What one source offers: its tools by name, of several with one name the first.
+#[derive(Debug)]
+pub(crate) struct Listed<'a> {
+    tools: BTreeMap<&'a str, &'a ToolEntry>,
+    /// The same for the same tools, in whatever order they are listed.
+    pub(crate) hash: String,
+}
+
+impl<'a> Listed<'a> {
+    /// The tools of a source in a catalog.
+    pub(crate) fn of(source: &str, catalog: &'a Catalog) -> Listed<'a> {
+        Listed::new(catalog.tools.iter().filter(|it| it.source == source).map(|it| &**it))
+    }
+
+    fn new(listed: impl Iterator<Item = &'a ToolEntry>) -> Listed<'a> {
+        let mut tools = BTreeMap::new();
+        for tool in listed {
+            tools.entry(tool.wire_name.as_str()).or_insert(tool);
+        }
+        let mut hash = Sha256::new();
+        for (name, tool) in &tools {
+            hash.update(name);
+            hash.update([0]);
+            hash.update(&tool.definition_hash);
+            hash.update([0]);
+        }
+        let hash = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Listed { tools, hash }
+    }
+
+    /// As the store takes them.
+    pub(crate) fn rows(&self) -> Vec<ListedTool> {
+        let row = |it: &&ToolEntry| ListedTool {
+            wire_name: it.wire_name.clone(),
+            definition: it.raw.as_str().to_owned(),
+            definition_hash: it.definition_hash.clone(),
+        };
+        self.tools.values().map(row).collect()
+    }
+}
+
+impl Inventory {
+    pub(super) fn new(store: Store) -> Inventory {
+        Inventory { store, noted: Mutex::default() }
+    }
+
+    /// Writes down what a source offers, unless that is known. `id` is that of a registered one.
+    pub(crate) async fn note(
+        &self,
+        source: &str,
+        id: Option<&str>,
+        listed: &Listed<'_>,
+    ) -> Result<(), StoreError> {
+        if self.noted().get(source) == Some(&listed.hash) {
+            return Ok(());
+        }
+        self.store.replace_tools(source, &listed.rows()).await?;
+        if let Some(id) = id {
+            self.store.note_inventory(id, &listed.hash).await?;
+        }
+        self.noted().insert(source.to_owned(), listed.hash.clone());
+        Ok(())
+    }
+
+    /// What a source's tools were when they were written down last.
+    pub(crate) fn hash(&self, source: &str) -> Option<String> {
+        self.noted().get(source).cloned()
+    }
+
+    /// A source is gone; another of its name is written down anew.
+    pub(super) fn forget(&self, source: &str) {
+        self.noted().remove(source);
+    }
+
+    fn noted(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The tools that an operator has switched off.
+pub(crate) async fn switched_off(store: &Store) -> Result<SwitchedOff, StoreError> {
+    let reason = |it: ToolRow| (tool_id(&it.source, &it.wire_name), it.reason.unwrap_or_default());
+    Ok(store.disabled_tools().await?.into_iter().map(reason).collect())
+}
+
+/// Notes every change of what sources offer and of how registered ones are.
+pub(super) async fn follow(registry: &Registry, handle: Handle) {
+    let (mut catalogs, mut events) = (handle.catalogs(), handle.changes());
+    loop {
+        tokio::select! {
+            changed = catalogs.changed() => match changed {
+                Ok(()) => {
+                    let catalog = catalogs.borrow_and_update().clone();
+                    note_offers(registry, &catalog).await;
+                }
+                // The runtime is leaving.
+                Err(_) => return,
+            },
+            event = events.next() => match event.map(|it| (it.source, it.what)) {
+                Some((source, Happening::Health(_))) => note_health(registry, &handle, Some(&source)).await,
+                Some((_, Happening::Missed(_))) => note_health(registry, &handle, None).await,
+                Some(_) => {}
+                None => return,
+            },
+        }
+    }
+}
+
+async fn note_offers(registry: &Registry, catalog: &Catalog) {
+    let book = registry.book();
+    let names = book.file.sources.iter().map(|it| it.name.expose().to_owned());
+    let registered = book.entries.iter().map(|it| it.row.name.clone());
+    let mut offers: HashMap<&str, Vec<&ToolEntry>> = HashMap::new();
+    catalog.tools.iter().for_each(|it| offers.entry(&it.source).or_default().push(it));
+    for name in names.chain(registered) {
+        if !matches!(catalog.discovery(&name), Some(Discovery::Done)) {
+            continue;
+        }
+        let id = book.running(&name).map(|it| it.row.id.as_str());
+        let listed = Listed::new(offers.remove(name.as_str()).unwrap_or_default().into_iter());
+        let noted = registry.inventory().note(&name, id, &listed).await;
+        if let Err(error) = noted {
+            // It is tried again with the next catalog.
+            tracing::warn!(target: "wharf::sources", source = name, "what it offers could not be written down: {error}");
+        }
+    }
+}
+
+/// How one source is, or all of them.
+async fn note_health(registry: &Registry, handle: &Handle, source: Option<&str>) {
+    let book = registry.book();
+    for state in handle.sources() {
+        let name = state.source.name.expose();
+        let Some(entry) = book.running(name).filter(|_| source.is_none_or(|it| it == name)) else { continue };
+        let (health, failures) = (state.standing.health.as_str(), i64::from(state.standing.failures));
+        let noted = registry.shared.store.note_health(&entry.row.id, health, failures).await;
+        if let Err(error) = noted {
+            tracing::warn!(target: "wharf::sources", source = name, "how it is could not be written down: {error}");
+        }
+    }
+}

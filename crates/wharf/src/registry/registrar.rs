@@ -1,0 +1,82 @@
+//! The task that owns the plan: whatever changes, the agent file or the table, it alone hands the whole to the runtime.
+
+use super::{Book, Shared};
+use crate::dock::Dock;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+use wharf_runtime::{
+    Applied, Runtime,
+    config::{Grants, Plan},
+};
+use wharf_store::StoreError;
+
+/// How many may wait for the registrar.
+const QUEUE: usize = 16;
+
+/// The owner of the plan.
+#[derive(Debug)]
+pub(crate) struct Registrar {
+    shared: Arc<Shared>,
+    orders: mpsc::Receiver<Order>,
+    book: watch::Sender<Arc<Book>>,
+}
+
+/// What the registrar is asked to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// The table may have changed.
+    Again(oneshot::Sender<Result<(), StoreError>>),
+    /// The agent file has.
+    File(FileChange),
+}
+
+/// What an agent file means now.
+#[derive(Debug)]
+pub(super) struct FileChange {
+    pub(super) plan: Box<Plan>,
+    pub(super) grants: Box<Grants>,
+    pub(super) done: oneshot::Sender<Applied>,
+}
+
+impl Registrar {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        book: Book,
+    ) -> (Registrar, mpsc::Sender<Order>, watch::Receiver<Arc<Book>>) {
+        let (sender, orders) = mpsc::channel(QUEUE);
+        let (book, reader) = watch::channel(Arc::new(book));
+        (Registrar { shared, orders, book }, sender, reader)
+    }
+
+    /// Starts what is in the book.
+    pub(crate) fn start(&self, dock: &Dock) -> Runtime {
+        let book = self.book.borrow().clone();
+        let runtime = dock.start_with(&book.plan());
+        runtime.handle().leave_out(book.absent());
+        runtime
+    }
+
+    /// Does what it is asked to, one thing after the other, for as long as it is polled and somebody may ask.
+    pub(crate) async fn run(mut self, dock: &Dock, runtime: &Runtime) {
+        while let Some(order) = self.orders.recv().await {
+            let book = self.book.borrow().clone();
+            match order {
+                Order::Again(done) => {
+                    let filled = book.filled(&self.shared).await;
+                    let _ = done.send(filled.map(|book| _ = self.apply(book, dock, runtime)));
+                }
+                Order::File(FileChange { plan, grants, done }) => {
+                    let book = book.beside(*plan, *grants, &self.shared);
+                    let _ = done.send(self.apply(book, dock, runtime));
+                }
+            }
+        }
+    }
+
+    fn apply(&self, book: Book, dock: &Dock, runtime: &Runtime) -> Applied {
+        let applied = dock.apply(runtime, &book.plan());
+        runtime.handle().leave_out(book.absent());
+        self.book.send_replace(Arc::new(book));
+        applied
+    }
+}
