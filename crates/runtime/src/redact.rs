@@ -9,29 +9,49 @@ use base64::{
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
 
+use std::{
+    collections::HashSet,
+    sync::{PoisonError, RwLock},
+};
+
 /// Values shorter than this would be struck out of half of all words.
 const SHORTEST: usize = 6;
 
-/// Knows the secrets of a plan.
-#[derive(Clone, Default)]
-pub struct Redactor {
+/// How many of what plans held before are remembered: what was a secret may still be one.
+const REMEMBERED: usize = 1_024;
+
+/// Knows the secrets of a plan, and learns those of the next: whoever has one knows them all.
+#[derive(Default)]
+pub struct Redactor(RwLock<Known>);
+
+#[derive(Default)]
+struct Known {
     /// Longest first, so that a secret that contains another goes whole.
-    secrets: Vec<String>,
+    all: Vec<String>,
+    /// Those of the present plan.
+    present: HashSet<String>,
+    /// Those of plans before, the oldest first.
+    former: Vec<String>,
 }
 
 impl Redactor {
     /// Everything in the plan that came from a variable, an env file or a header.
     pub fn of(plan: &Plan) -> Redactor {
+        let redactor = Redactor::default();
+        redactor.learn(plan);
+        redactor
+    }
+
+    /// From now on, the secrets of this plan. Those of the plan before are not forgotten: they may be in use yet.
+    pub fn learn(&self, plan: &Plan) {
         let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
-        let mut secrets: Vec<String> = model
+        let secrets: HashSet<String> = model
             .chain(plan.sources.iter().flat_map(secrets))
             .map(|it| it.expose().trim())
             .filter(|it| it.len() >= SHORTEST)
             .flat_map(guises)
             .collect();
-        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        secrets.dedup();
-        Redactor { secrets }
+        self.0.write().unwrap_or_else(PoisonError::into_inner).renew(secrets);
     }
 
     /// The text without the secrets.
@@ -41,10 +61,25 @@ impl Redactor {
 
     /// The text without the secrets, if there are any in it.
     pub fn struck(&self, text: &str) -> Option<String> {
-        self.secrets.iter().fold(None, |struck, secret| {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.all.iter().fold(None, |struck, secret| {
             let text = struck.as_deref().unwrap_or(text);
             if text.contains(secret.as_str()) { Some(text.replace(secret.as_str(), "***")) } else { struck }
         })
+    }
+}
+
+impl Known {
+    fn renew(&mut self, present: HashSet<String>) {
+        let gone = std::mem::take(&mut self.present).into_iter().filter(|it| !present.contains(it));
+        self.former.extend(gone);
+        self.former.retain(|it| !present.contains(it));
+        let oldest = self.former.len().saturating_sub(REMEMBERED);
+        self.former.drain(..oldest);
+        self.all = present.iter().chain(&self.former).cloned().collect();
+        self.all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.all.dedup();
+        self.present = present;
     }
 }
 
@@ -83,7 +118,8 @@ fn secrets(source: &Source) -> Vec<&Text> {
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} secrets)", self.secrets.len())
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        write!(f, "Redactor({} secrets)", known.all.len())
     }
 }
 
@@ -104,5 +140,27 @@ mod tests {
         assert_eq!(redactor.redact("sent Bearer literal!"), "sent ***!");
         assert_eq!(redactor.redact("?a=Bearer%20literal&b=Bearer+literal"), "?a=***&b=***");
         assert_eq!(redactor.redact("aHVudGVyMmh1bnRlcjI="), "***=");
+    }
+
+    #[test]
+    fn what_was_a_secret_may_still_be_one() {
+        let plan = |key: &str| {
+            let mut env = Env::bare();
+            env.variables.insert("T".into(), key.into());
+            let entry =
+                "tools: [{name: a, description: b, type: mcp, server: x, command: npx, env: {K: '${T}'}}]";
+            load(entry, &env).0.expect("a plan")
+        };
+        let redactor = Redactor::of(&plan("first-secret"));
+        redactor.learn(&plan("second-secret"));
+        assert_eq!(redactor.redact("first-secret second-secret"), "*** ***");
+        for number in 0..300 {
+            redactor.learn(&plan(&format!("{number}-another-secret")));
+        }
+        assert_eq!(
+            redactor.redact("first-secret 299-another-secret 298-another-secret"),
+            "first-secret *** ***"
+        );
+        assert!(format!("{redactor:?}").len() < 30);
     }
 }

@@ -189,14 +189,14 @@ impl Dock {
     /// The same with a plan that holds more than the agent file.
     pub(crate) fn start_with(&self, plan: &Plan) -> Runtime {
         let tuning = Tuning { consent: Arc::new(Switchboard), ..self.tuning.clone() };
-        let ground = Ground { redactor: Arc::new(Redactor::of(plan)), ..self.ground.clone() };
-        Runtime::start(plan, &ground, tuning)
+        self.ground.redactor.learn(plan);
+        Runtime::start(plan, &self.ground, tuning)
     }
 
     /// Goes over to another plan.
     pub(crate) fn apply(&self, runtime: &Runtime, plan: &Plan) -> Applied {
-        let ground = Ground { redactor: Arc::new(Redactor::of(plan)), ..self.ground.clone() };
-        runtime.apply(plan, &ground)
+        self.ground.redactor.learn(plan);
+        runtime.apply(plan, &self.ground)
     }
 
     /// Connects to those sources that are wanted and asks each for some lists. One that fails does not stop the others.

@@ -59,7 +59,12 @@ fn each_role_may_do_its_own_and_no_more() {
         ("POST", "/api/v1/connections/todo/restart", None, [403, 403, 200, 200]),
         ("PATCH", "/api/v1/tools/todo:create_todo", Some(&off), [403, 403, 200, 200]),
         ("POST", "/api/v1/sources/todo/refresh", None, [403, 403, 200, 200]),
-        ("POST", "/api/v1/sources", Some(&json!({})), [403, 403, 403, 400]),
+        (
+            "POST",
+            "/api/v1/sources",
+            Some(&json!({ "name": "x", "mcp_server_url": "x" })),
+            [403, 403, 403, 400],
+        ),
         ("PATCH", "/api/v1/sources/todo", Some(&off), [403, 403, 403, 409]),
         ("DELETE", "/api/v1/sources/todo", None, [403, 403, 403, 409]),
         ("PUT", "/api/v1/sources", Some(&json!({})), [405, 405, 405, 405]),

@@ -57,7 +57,7 @@ fn sources_are_managed_from_the_shell() {
         (
             &["add", r#"{"name":"y","description":"d","type":"mcp","server":"y","command":"npx"}"#],
             2,
-            "over REST",
+            "cannot be registered here",
         ),
         (&["remove", "todo"], 2, "this source is of the agent file"),
         (&["remove", "nobody"], 66, "there is no such source"),
