@@ -43,7 +43,7 @@ pub(super) async fn respond(
         Route::Prompts => prompts::list(&*shared.settled().await, query),
         Route::FillIn => prompts::fill_in(shared, word, request).await,
         Route::Sources => sources::list(shared, query),
-        Route::Source => sources::get(shared, word, query),
+        Route::Source => sources::get(shared, word, query).await,
         Route::Register => sources::register(shared, request).await,
         Route::ChangeSource => sources::change(shared, word, request).await,
         Route::RemoveSource => sources::remove(shared, word, query).await,

@@ -184,7 +184,7 @@ mod tests {
             execution_start: 1_700_000_000_000_000 + number as i64,
             execution_duration_ms: 0.25,
             status: "success".to_owned(),
-            result: (number % 2 == 0).then(|| "{}".repeat(number)),
+            result: number.is_multiple_of(2).then(|| "{}".repeat(number)),
             door: Some("mcp".to_owned()),
             ..CallRow::default()
         }

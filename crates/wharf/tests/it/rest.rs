@@ -9,6 +9,7 @@ mod events;
 mod far;
 mod lists;
 mod once;
+mod registered;
 mod registering;
 mod roles;
 mod schemathesis;

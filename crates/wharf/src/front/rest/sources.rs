@@ -21,11 +21,13 @@ pub(super) fn list(shared: &Shared, query: Option<&str>) -> Answer {
     query.page(&all, |it| it.id().to_owned(), |it| it.show(&catalog, &shared.registry))
 }
 
-pub(super) fn get(shared: &Shared, word: &str, query: Option<&str>) -> Answer {
+pub(super) async fn get(shared: &Shared, word: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
     let all = View::all(&shared.handle, &shared.registry);
     let found = View::find(&all, word).ok_or_else(|| Problem::not_found("source", word))?;
-    Ok(json_response(StatusCode::OK, &found.show(&shared.handle.catalog(), &shared.registry)))
+    let mut shown = found.show(&shared.handle.catalog(), &shared.registry);
+    shown["deprecated"] = refreshing::deprecated(found.name(), shared).await?.into();
+    Ok(json_response(StatusCode::OK, &shown))
 }
 
 pub(super) fn connections(handle: &Handle, query: Option<&str>) -> Answer {

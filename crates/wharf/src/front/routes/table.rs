@@ -93,7 +93,7 @@ pub(in crate::front) static ROUTES: &[Operation] = &[
     needs!(Viewer, Sources GET "/api/v1/sources", "listSources": "Lists the sources of tools",
         &["q", "limit", "cursor"], None, &[(200, JSON, "Sources")], &[]),
     needs!(Viewer, Source GET "/api/v1/sources/{id}", "getSource": "Shows one source",
-        &["id"], None, &[(200, JSON, "Source")], &[404]),
+        &["id"], None, &[(200, JSON, "Source")], &[404, 503]),
     needs!(Admin, Register POST "/api/v1/sources", "registerSource": "Registers a source of tools",
         &[], Some("SourceRequest"), &[(201, JSON, "Source")], &[408, 409, 413, 415, 503]),
     needs!(Admin, ChangeSource PATCH "/api/v1/sources/{id}", "changeSource": "Changes a registered source",

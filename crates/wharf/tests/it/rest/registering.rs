@@ -126,10 +126,12 @@ fn a_tool_that_vanishes_is_deprecated_and_may_return() {
     assert_eq!(counts(&fewer), [&json!(1), &json!(0), &json!(0), &json!(1)], "{fewer}");
     assert_ne!(fewer["inventory_hash"], source["inventory_hash"]);
     assert_eq!(server.ask("GET", "/api/v1/tools/Far%20MCP:chatty", None).0, 404);
+    let deprecated = || server.ask("GET", "/api/v1/sources/Far%20MCP", None).1["deprecated"].clone();
+    assert_eq!(deprecated(), json!(["chatty"]));
     upstream.heard.silent.store(false, Ordering::Relaxed);
     let back = refresh();
     assert_eq!(counts(&back), [&json!(2), &json!(0), &json!(1), &json!(0)], "{back}");
-    assert_eq!(back["inventory_hash"], source["inventory_hash"]);
+    assert_eq!((&back["inventory_hash"], deprecated()), (&source["inventory_hash"], json!([])));
     let (_, shown) = server.ask("GET", "/api/v1/sources/Far%20MCP", None);
     assert_eq!(shown["inventory_hash"], source["inventory_hash"]);
 

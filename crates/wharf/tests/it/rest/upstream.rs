@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::{net::TcpListener, runtime::Runtime, task::JoinSet, time};
 use wharf_mcp::{
-    Raw, RpcError,
+    News, Raw, RpcError,
     serve::{
         About, Client, Handler, Incoming, Service, Serving,
         http::{HttpOptions, HttpService},
@@ -27,6 +27,7 @@ pub(super) const REPORTS: usize = 20_000;
 pub(super) struct Upstream {
     pub(super) address: String,
     pub(super) heard: Arc<Heard>,
+    service: Service<Server>,
     _runtime: Runtime,
 }
 
@@ -46,8 +47,15 @@ impl Upstream {
         let runtime = runtime.expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        runtime.spawn(serve(listener, heard.clone()));
-        Upstream { address, heard, _runtime: runtime }
+        let service = Service::new(Server(heard.clone()));
+        runtime.spawn(serve(listener, service.clone()));
+        Upstream { address, heard, service, _runtime: runtime }
+    }
+
+    /// Takes `chatty` away or brings it back, and says so.
+    pub(super) fn hush(&self, silent: bool) {
+        self.heard.silent.store(silent, Ordering::Relaxed);
+        self.service.announce(News::ToolsChanged);
     }
 
     /// The agent file of a gateway in front of it.
@@ -66,8 +74,8 @@ impl Heard {
     }
 }
 
-async fn serve(listener: TcpListener, heard: Arc<Heard>) {
-    let service = HttpService::new(Service::new(Server(heard)), HttpOptions::default());
+async fn serve(listener: TcpListener, service: Service<Server>) {
+    let service = HttpService::new(service, HttpOptions::default());
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let service = service.clone();
@@ -85,7 +93,7 @@ struct Server(Arc<Heard>);
 
 impl Handler for Server {
     fn about(&self) -> About {
-        About::new("upstream", "1", json!({ "tools": {} }).into())
+        About::new("upstream", "1", json!({ "tools": { "listChanged": true } }).into())
     }
 
     fn handle(&self, request: Incoming, client: Client) -> Serving {

@@ -46,6 +46,12 @@ pub(in crate::front::rest) async fn refresh(shared: &Shared, word: &str, query: 
     Ok(json_response(StatusCode::OK, &report))
 }
 
+/// The tools that a source once had.
+pub(super) async fn deprecated(source: &str, shared: &Shared) -> Result<Vec<String>, Problem> {
+    let tools = shared.journal.store().tools(source).await.map_err(|it| unkept(&it))?;
+    Ok(tools.into_iter().filter(|it| it.status == "deprecated").map(|it| it.wire_name).collect())
+}
+
 impl Before {
     pub(super) async fn of(source: &str, shared: &Shared) -> Result<Before, Problem> {
         let tools = shared.journal.store().tools(source).await.map_err(|it| unkept(&it))?;

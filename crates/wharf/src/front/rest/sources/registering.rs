@@ -72,7 +72,7 @@ pub(in crate::front::rest) async fn change(
     to_its_end(shared, work).await
 }
 
-/// Removes a registered source. Calls that are out are answered: its server is told to end, and they are told of that.
+/// Removes a registered source. Calls that are out come to their end; there are no others.
 pub(in crate::front::rest) async fn remove(shared: &Arc<Shared>, word: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
     let (own, word) = (shared.clone(), word.to_owned());

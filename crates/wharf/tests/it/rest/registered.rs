@@ -1,0 +1,217 @@
+//! What becomes of registered sources: their tools, their health, their calls, and where their names lead.
+
+use super::upstream::Upstream;
+use crate::{
+    serve::server::Server,
+    servers::place::{caches, path_with},
+};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{IpAddr, TcpListener, TcpStream},
+    thread::sleep,
+    time::Duration,
+};
+use tempfile::TempDir;
+use wharf_store::{Location, SourceRow, Store};
+
+const FAR: &str = "/api/v1/sources/far";
+const SLOW: &str = "/api/v1/tools/far:slow/call";
+
+fn register(server: &Server, body: &Value) -> Value {
+    let (status, source) = server.ask("POST", "/api/v1/sources", Some(body));
+    assert_eq!(status, 201, "{source}");
+    source
+}
+
+fn far(upstream: &Upstream) -> Value {
+    json!({ "name": "far", "mcp_server_url": format!("http://{}", upstream.address) })
+}
+
+/// Waits until a source is shown so.
+fn until(server: &Server, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut shown = Value::Null;
+    for _ in 0..400 {
+        shown = server.ask("GET", path, None).1;
+        if wanted(&shown) {
+            return shown;
+        }
+        sleep(Duration::from_millis(25));
+    }
+    panic!("it stays so: {shown}");
+}
+
+/// What the database has of the one source that is registered.
+fn row(folder: &TempDir) -> SourceRow {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let file = folder.path().join("home/wharf.db");
+        let store = Store::open(&Location::Sqlite(file)).await.expect("a database");
+        let mut rows = store.sources().await.expect("sources");
+        store.close().await;
+        rows.pop().expect("a source")
+    })
+}
+
+#[test]
+fn what_a_server_says_of_its_tools_is_written_down() {
+    let upstream = Upstream::start();
+    let server = Server::start(&[]);
+    let whole = register(&server, &far(&upstream))["inventory_hash"].clone();
+    upstream.hush(true);
+    let fewer = until(&server, FAR, |it| it["tools"] == 1 && it["inventory_hash"] != whole);
+    assert_ne!(fewer["inventory_hash"], Value::Null);
+    let (_, report) = server.ask("POST", &format!("{FAR}/refresh"), None);
+    assert_eq!(
+        (&report["tools_deprecated"], &report["inventory_hash"]),
+        (&json!(0), &fewer["inventory_hash"])
+    );
+    upstream.hush(false);
+    until(&server, FAR, |it| it["tools"] == 2 && it["inventory_hash"] == whole);
+    let mut server = server;
+    server.child.kill().expect("it ran");
+    assert_eq!(Some(row(&server.into_folder()).inventory_hash), Some(whole.as_str().map(str::to_owned)));
+}
+
+#[test]
+fn how_a_source_is_is_kept() {
+    let upstream = Upstream::start();
+    let server = Server::start(&[]);
+    assert_eq!(register(&server, &far(&upstream))["health"], "healthy");
+    drop(upstream);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let (status, failed) = server.ask("POST", SLOW, Some(&json!({})));
+        assert_eq!(status, 502, "{failed}");
+        seen.push(server.ask("GET", FAR, None).1["health"].clone());
+    }
+    assert_eq!(seen, ["degraded", "degraded", "unhealthy"]);
+    // It is written a moment later, and at no other time than when it changes.
+    let kept = (0..400).any(|_| {
+        sleep(Duration::from_millis(25));
+        row(&server.folder).health == "unhealthy"
+    });
+    assert!(kept, "{:?}", row(&server.folder));
+    assert_eq!((row(&server.folder).consecutive_failures, row(&server.folder).epoch), (3, 1));
+}
+
+/// A source is removed under a call: the call comes to its end, and there is no other.
+#[test]
+fn a_call_to_a_source_that_is_removed_comes_to_its_end() {
+    let upstream = Upstream::start();
+    let server = Server::start(&[]);
+    register(&server, &far(&upstream));
+    let mut stream = TcpStream::connect(&server.address).expect("somebody listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let (address, token, body) = (&server.address, &server.token, r#"{"arguments":{"millis":3000}}"#);
+    let length = body.len();
+    write!(
+        stream,
+        "POST {SLOW} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("it listens");
+    let calls = || upstream.heard.calls.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((0..400).any(|_| {
+        sleep(Duration::from_millis(25));
+        calls() == 1
+    }));
+    assert_eq!(server.ask("DELETE", FAR, None).0, 204);
+    assert_eq!(server.ask("POST", SLOW, Some(&json!({}))).0, 404);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("call 1"), "{answer}");
+    let (_, journal) = server.ask("GET", "/api/v1/calls", None);
+    assert_eq!(journal["items"].as_array().map(Vec::len), Some(2), "{journal}");
+    assert_eq!(calls(), 1);
+}
+
+/// A name that this machine knows, and that leads into it or its network.
+fn name_inside() -> String {
+    let hosts = fs::read_to_string("/etc/hosts").expect("the names of this machine");
+    let named = |line: &str| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address: IpAddr = words.next()?.parse().ok()?;
+        let inside = match address {
+            IpAddr::V4(it) => it.is_loopback() || it.is_private(),
+            IpAddr::V6(it) => it.is_loopback() || it.is_unique_local(),
+        };
+        let name = words.find(|it| *it != "localhost" && !it.ends_with(".localhost"))?;
+        inside.then(|| name.to_owned())
+    };
+    hosts.lines().find_map(named).expect("/etc/hosts has a name for this machine beside `localhost`")
+}
+
+/// An address that looks public until it is resolved: nobody is connected to.
+#[test]
+fn a_name_that_leads_inside_leads_nowhere() {
+    let canary = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a port");
+    canary.set_nonblocking(true).expect("a listener");
+    let port = canary.local_addr().expect("an address").port();
+    let server = Server::start(&[]);
+    let name = name_inside();
+    for (transport, scheme) in [("http", "https"), ("sse", "https"), ("websocket", "wss")] {
+        let source = register(
+            &server,
+            &json!({ "name": transport, "description": "d", "type": "mcp", "server": "x", "transport": transport,
+                "url": format!("{scheme}://{name}:{port}/mcp") }),
+        );
+        assert_eq!(
+            (&source["discovery"], &source["inventory"]),
+            (&json!("failed"), &Value::Null),
+            "{source}"
+        );
+        let (status, refused) = server.ask("POST", &format!("/api/v1/sources/{transport}/refresh"), None);
+        assert_eq!(status, 502, "{refused}");
+        let (status, refused) =
+            server.ask("POST", &format!("/api/v1/tools/{transport}:x/call"), Some(&json!({})));
+        assert_eq!(status, 502, "{refused}");
+    }
+    let hits = std::iter::from_fn(|| canary.accept().ok()).count();
+    assert_eq!(hits, 0);
+}
+
+/// The processes that work for a gateway, by where they work.
+pub(super) fn workers(server: &Server) -> Vec<String> {
+    let scratch = server.folder.path().canonicalize().expect("a path").join("home/scratch");
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|it| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch)))
+        .map(|it| fs::read_to_string(it.path().join("cmdline")).unwrap_or_default().replace('\0', " "))
+        .collect()
+}
+
+/// A gateway with these settings, and with the launchers that the tests have.
+pub(super) fn with_launchers(settings: &str) -> Server {
+    let folder = TempDir::new().expect("a folder");
+    let root = folder.path().canonicalize().expect("a path").display().to_string();
+    fs::write(folder.path().join("wharf.toml"), settings.replace("FOLDER", &root)).expect("settings");
+    let path = path_with([]).into_string().expect("a PATH");
+    let caches = caches().map(|(name, value)| (name, value.display().to_string()));
+    let mut variables = vec![("PATH", path.as_str())];
+    variables.extend(caches.iter().map(|(name, value)| (*name, value.as_str())));
+    let settings = format!("{root}/wharf.toml");
+    Server::start_with(folder, &["--settings", &settings], &variables)
+}
+
+/// A process from npm, registered as an entry: started for each call, and gone after it.
+#[test]
+fn a_process_is_registered_where_that_is_allowed() {
+    let server = with_launchers("[grants]\nprocesses_over_rest = true\n");
+    let entry = json!({ "name": "memory", "description": "d", "type": "mcp", "command": "npx",
+        "server": "@modelcontextprotocol/server-memory", "lifecycle": "transient" });
+    let source = register(&server, &entry);
+    assert_eq!(
+        (&source["transport"], &source["lifecycle"], &source["discovery"]),
+        (&json!("stdio"), &json!("transient"), &json!("done")),
+        "{source}"
+    );
+    let (status, graph) = server.ask("POST", "/api/v1/tools/memory:read_graph/call", Some(&json!({})));
+    assert_eq!((status, &graph["success"]), (200, &json!(true)), "{graph}");
+    let gone = (0..400).any(|_| {
+        sleep(Duration::from_millis(25));
+        workers(&server).is_empty()
+    });
+    assert!(gone, "{:?}", workers(&server));
+}
