@@ -4,7 +4,9 @@
 //! migrations makes them. What a function has written when it returns is on the disk. This crate knows nothing of MCP and
 //! of no other crate here: its rows are plain.
 
+mod breakers;
 mod calls;
+mod changes;
 mod clock;
 mod error;
 mod fold;
@@ -12,6 +14,7 @@ mod location;
 mod migrate;
 mod promises;
 mod rows;
+mod sessions;
 mod sources;
 mod sqlite;
 mod statement;
@@ -19,10 +22,13 @@ mod store;
 mod todos;
 mod tools;
 
+pub use breakers::BreakerRow;
 pub use calls::{CallCursor, CallFilter, CallPage, CallRow};
+pub use changes::{Change, Changes};
 pub use error::StoreError;
 pub use location::{Location, LocationError};
 pub use promises::{Claim, Promise};
+pub use sessions::SessionRow;
 pub use sources::SourceRow;
 pub use store::Store;
 pub use todos::{Bounds, Found, NewTodo, Status, Todo, TodoChange, TodoFilter, TodosMark};

@@ -14,6 +14,8 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0004_promises.sql"),
     include_str!("../migrations/0005_principals.sql"),
     include_str!("../migrations/0011_fewer_indexes.sql"),
+    include_str!("../migrations/0012_breakers.sql"),
+    include_str!("../migrations/0013_sessions.sql"),
 ];
 
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";

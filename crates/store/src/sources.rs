@@ -1,7 +1,7 @@
 //! The table of sources that were registered at run time.
 
 use crate::{
-    Store, StoreError, clock,
+    Change, Store, StoreError, clock,
     rows::{Touched, plain_row},
     statement::{Statement, Value},
 };
@@ -62,7 +62,8 @@ impl Store {
         let now = clock::now();
         let source = SourceRow { created_at: now, updated_at: now, epoch: 1, ..source.clone() };
         let statement = Statement::new("INSERT INTO sources (").sql(COLUMNS).sql(") VALUES (");
-        let _: Vec<Touched> = self.write_one(statement.values(source.values()).sql(")")).await?;
+        let statement = statement.values(source.values()).sql(")");
+        let _: Vec<Touched> = self.write_and_tell(&Change::Sources, vec![statement]).await?;
         Ok(source)
     }
 
@@ -109,7 +110,7 @@ impl Store {
             .value(source.epoch)
             .sql(" RETURNING ")
             .sql(COLUMNS);
-        Ok(self.write_one(statement).await?.into_iter().next())
+        Ok(self.write_and_tell(&Change::Sources, vec![statement]).await?.into_iter().next())
     }
 
     /// Notes how a source is, without a new epoch: that is no change of the source.
@@ -131,7 +132,8 @@ impl Store {
     pub async fn delete_source(&self, id: &str) -> Result<bool, StoreError> {
         let tools = Statement::new("DELETE FROM tools WHERE source = (SELECT name FROM sources WHERE id = ");
         let source = Statement::new("DELETE FROM sources WHERE id = ").value(id).sql(" RETURNING epoch");
-        let gone: Vec<Touched> = self.write(vec![tools.value(id).sql(")"), source]).await?;
+        let statements = vec![tools.value(id).sql(")"), source];
+        let gone: Vec<Touched> = self.write_and_tell(&Change::Sources, statements).await?;
         Ok(!gone.is_empty())
     }
 }

@@ -4,7 +4,7 @@
 //! queue is fair and cheap, waiting for its lock is neither. Other processes are waited for all the same.
 
 use crate::{
-    Location, StoreError, migrate,
+    Change, Location, StoreError, changes, migrate,
     rows::PlainRow,
     sqlite::{Care, Files},
     statement::{Statement, Value},
@@ -14,7 +14,7 @@ use sqlx::{
     AssertSqlSafe, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// How many connections one process may have with PostgreSQL.
@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) pools: Pools,
+    /// What this process is known by among those that share the database.
+    pub(crate) replica: Arc<str>,
 }
 
 /// The engines.
@@ -66,7 +68,7 @@ impl Store {
         match location {
             Location::Sqlite(path) => {
                 let files = Files::open(path).await?;
-                Ok(Store { pools: Pools::Sqlite(files) })
+                Ok(Store::of(Pools::Sqlite(files)))
             }
             Location::Postgres(address) => {
                 let options = PgConnectOptions::from_str(address).map_err(|it| StoreError::opening(&it))?;
@@ -75,9 +77,13 @@ impl Store {
                 reached.map_err(|_| StoreError::Open("the server does not answer".to_owned()))??;
                 let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
                 let pool = pool.connect_lazy_with(options);
-                Ok(Store { pools: Pools::Postgres(pool) })
+                Ok(Store::of(Pools::Postgres(pool)))
             }
         }
+    }
+
+    fn of(pools: Pools) -> Store {
+        Store { pools, replica: changes::name().into() }
     }
 
     /// Ends all connections. What was acknowledged is safe without it.
@@ -101,6 +107,14 @@ impl Store {
         match &self.pools {
             Pools::Sqlite(_) => "instr(",
             Pools::Postgres(_) => "strpos(",
+        }
+    }
+
+    /// The time by the database's own clock, in microseconds since 1970.
+    pub(crate) fn now(&self) -> &'static str {
+        match &self.pools {
+            Pools::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            Pools::Postgres(_) => "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
         }
     }
 
@@ -176,6 +190,21 @@ impl Store {
                 in_order!(statements, transaction)
             }
         }
+    }
+
+    /// Runs statements that change something, all or none, and tells those who share the database at the moment when it is
+    /// done. Gives the rows of the last.
+    pub(crate) async fn write_and_tell<T: PlainRow>(
+        &self,
+        change: &Change,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<T>, StoreError> {
+        let Pools::Postgres(pool) = &self.pools else { return self.write(statements).await };
+        let statements = statements.into_iter().map(|it| self.written_for(it));
+        let mut transaction = pool.begin().await?;
+        let payload = change.payload(&self.replica);
+        sqlx::query(changes::TELL).bind(payload).execute(&mut *transaction).await?;
+        in_order!(statements, transaction)
     }
 
     /// Runs one statement that changes something, and gives its rows. It needs no transaction around it.

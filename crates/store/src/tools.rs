@@ -1,7 +1,7 @@
 //! The table of tools: what each source offered when it was listed last, and which of it an operator has switched off.
 
 use crate::{
-    Store, StoreError, clock,
+    Change, Store, StoreError, clock,
     rows::{Touched, plain_row},
     statement::Statement,
 };
@@ -135,7 +135,7 @@ impl Store {
         let statement = statement.sql(
             ") ON CONFLICT (source, wire_name) DO UPDATE SET enabled = excluded.enabled, reason = excluded.reason",
         );
-        let _: Vec<Touched> = self.write_one(statement).await?;
+        let _: Vec<Touched> = self.write_and_tell(&Change::Tools, vec![statement]).await?;
         Ok(())
     }
 }

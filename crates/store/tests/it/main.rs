@@ -7,5 +7,6 @@ mod engines;
 mod opening;
 mod postgres;
 mod promises;
+mod shared;
 mod sources;
 mod todos;

@@ -1,0 +1,87 @@
+//! The table of sessions of the handshake era, for whichever gateway their client comes to next.
+
+use crate::{
+    Change, Store, StoreError,
+    rows::{Touched, plain_row},
+    statement::Statement,
+};
+use std::time::Duration;
+
+const COLUMNS: &str = "session_key, principal, version, capabilities, client_info, log_level, watched";
+
+/// One session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionRow {
+    /// A hash of what it is called.
+    pub session_key: String,
+    /// Whose it is.
+    pub principal: Option<String>,
+    /// The version of the protocol that was agreed.
+    pub version: String,
+    /// What the client can do, as JSON.
+    pub capabilities: String,
+    /// Who the client is, as JSON.
+    pub client_info: Option<String>,
+    /// From which level on it wants log lines.
+    pub log_level: Option<String>,
+    /// The resources that it wants to hear of, as a JSON array.
+    pub watched: String,
+}
+
+plain_row!(SessionRow { session_key, principal, version, capabilities, client_info, log_level, watched });
+
+impl Store {
+    /// Keeps a session that has just begun; nobody else can know of it yet. What has expired goes.
+    pub async fn begin_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
+        let expired = Statement::new("DELETE FROM sessions WHERE expires_at <= ").sql(self.now());
+        let _: Vec<Touched> = self.write(vec![expired, self.upsert_session(session, life)]).await?;
+        Ok(())
+    }
+
+    /// Keeps a session that is not as it was, or has been used for long, and tells the others.
+    pub async fn keep_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
+        let change = Change::Session(session.session_key.clone());
+        let _: Vec<Touched> = self.write_and_tell(&change, vec![self.upsert_session(session, life)]).await?;
+        Ok(())
+    }
+
+    /// A session that is not over.
+    pub async fn session(&self, key: &str) -> Result<Option<SessionRow>, StoreError> {
+        let statement = Statement::new("SELECT ").sql(COLUMNS).sql(" FROM sessions WHERE session_key = ");
+        let statement = statement.value(key).sql(" AND expires_at > ").sql(self.now());
+        Ok(self.read(statement).await?.into_iter().next())
+    }
+
+    /// Ends a session for everybody. Says whether there was one.
+    pub async fn end_session(&self, key: &str) -> Result<bool, StoreError> {
+        let statement = Statement::new("DELETE FROM sessions WHERE session_key = ").value(key);
+        let statement = statement.sql(" RETURNING session_key");
+        let change = Change::Session(key.to_owned());
+        let ended: Vec<Touched> = self.write_and_tell(&change, vec![statement]).await?;
+        Ok(!ended.is_empty())
+    }
+
+    fn upsert_session(&self, session: &SessionRow, life: Duration) -> Statement {
+        let life = i64::try_from(life.as_micros()).unwrap_or(i64::from(u32::MAX));
+        Statement::new("INSERT INTO sessions (")
+            .sql(COLUMNS)
+            .sql(", expires_at) VALUES (")
+            .values([
+                session.session_key.as_str().into(),
+                session.principal.as_deref().into(),
+                session.version.as_str().into(),
+                session.capabilities.as_str().into(),
+                session.client_info.as_deref().into(),
+                session.log_level.as_deref().into(),
+                session.watched.as_str().into(),
+            ])
+            .sql(", ")
+            .sql(self.now())
+            .sql(" + ")
+            .value(life)
+            .sql(
+                ") ON CONFLICT (session_key) DO UPDATE SET log_level = excluded.log_level, \
+                 watched = excluded.watched, expires_at = excluded.expires_at",
+            )
+    }
+}

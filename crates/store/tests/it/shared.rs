@@ -1,0 +1,106 @@
+//! What gateways on one database have in common: news, breakers, sessions.
+
+use crate::engines::{Database, on_both};
+use std::time::Duration;
+use tokio::time::timeout;
+use wharf_store::{Change, Changes, ListedTool, SessionRow, SourceRow, Store};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Nothing takes longer, even on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn next(changes: &mut Changes) -> Change {
+    timeout(PATIENCE, changes.next()).await.expect("news in time").expect("news")
+}
+
+#[tokio::test]
+async fn others_hear_what_changes_and_we_do_not_hear_ourselves() {
+    let database = Database::make().await;
+    let open = async || Store::open(&database.location).await.expect("the database opens");
+    let (here, there) = (open().await, open().await);
+    let mut heard = there.changes();
+    assert_eq!(next(&mut heard).await, Change::Everything, "nobody was listening before");
+    let tool = ListedTool { wire_name: "t".into(), definition: "{}".into(), definition_hash: "h".into() };
+    let source = SourceRow { id: "1".into(), name: "s".into(), ..SourceRow::default() };
+    let session = SessionRow { session_key: "k".into(), watched: "[]".into(), ..SessionRow::default() };
+
+    there.enable_tool("s", &tool, true, None).await.expect("it is written");
+    here.begin_session(&session, LONG).await.expect("it is written");
+    here.insert_source(&source).await.expect("it is written");
+    assert_eq!(next(&mut heard).await, Change::Sources);
+    here.insert_source(&source).await.expect_err("there is one");
+    here.enable_tool("s", &tool, false, None).await.expect("it is written");
+    assert_eq!(next(&mut heard).await, Change::Tools, "what was not done is not told");
+    here.turn_breaker("s", None, Some(LONG)).await.expect("it is written");
+    assert_eq!(next(&mut heard).await, Change::Breakers);
+    here.keep_session(&session, LONG).await.expect("it is written");
+    assert_eq!(next(&mut heard).await, Change::Session("k".into()));
+    assert!(here.end_session("k").await.expect("it is written"));
+    assert_eq!(next(&mut heard).await, Change::Session("k".into()));
+    assert!(here.delete_source("1").await.expect("it is written"));
+    assert_eq!(next(&mut heard).await, Change::Sources);
+}
+
+#[tokio::test]
+async fn a_breaker_turns_once_and_one_gets_the_probe() {
+    on_both(async |store| {
+        let turn =
+            async |epoch, open_for| store.turn_breaker("s", epoch, open_for).await.expect("it is asked");
+        assert_eq!(turn(Some(0), Some(LONG)).await, Some(1));
+        assert_eq!(turn(Some(0), Some(LONG)).await, None, "somebody was faster");
+        let probe = async |lease| store.lease_probe("s", lease).await.expect("it is asked");
+        assert_eq!(probe(LONG).await, None, "it is too early");
+        let row = store.breaker("s").await.expect("it is read").expect("a row");
+        assert_eq!((row.state.as_str(), row.epoch), ("open", 1));
+        assert!(row.wait > 3_590_000_000, "{row:?}");
+
+        assert_eq!(turn(Some(1), Some(Duration::ZERO)).await, Some(2));
+        assert_eq!(probe(LONG).await, Some(3));
+        assert_eq!(probe(LONG).await, None, "somebody is trying");
+        let row = store.breaker("s").await.expect("it is read").expect("a row");
+        assert_eq!((row.state.as_str(), row.prober.as_deref()), ("half-open", Some(store.replica())));
+        assert!(store.renew_probe("s", 3, Duration::ZERO).await.expect("it is asked"));
+        assert_eq!(probe(LONG).await, Some(4), "whoever tried is not heard of any more");
+        assert!(!store.renew_probe("s", 3, LONG).await.expect("it is asked"));
+        assert_eq!(turn(Some(3), None).await, None, "the lease was lost");
+        assert_eq!(turn(None, None).await, Some(5), "an operator is not asked");
+        assert_eq!(probe(LONG).await, None, "there is nothing to try");
+        assert_eq!(store.lease_probe("new", LONG).await.expect("it is asked"), Some(1));
+        let known = store.breakers().await.expect("they are read");
+        assert_eq!(known.len(), 2, "{known:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_session_is_kept_until_it_is_over() {
+    on_both(async |store| {
+        let began = SessionRow {
+            session_key: "k".into(),
+            principal: Some("me".into()),
+            version: "2025-06-18".into(),
+            capabilities: "{}".into(),
+            client_info: Some("{\"name\":\"c\"}".into()),
+            log_level: None,
+            watched: "[]".into(),
+        };
+        store.begin_session(&began, LONG).await.expect("it is written");
+        let read = async |key| store.session(key).await.expect("it is read");
+        assert_eq!(read("k").await, Some(began.clone()));
+        assert_eq!(read("other").await, None);
+        let later =
+            SessionRow { log_level: Some("debug".into()), watched: "[\"a:b\"]".into(), ..began.clone() };
+        store.keep_session(&later, LONG).await.expect("it is written");
+        assert_eq!(read("k").await, Some(later.clone()));
+        store.keep_session(&later, Duration::ZERO).await.expect("it is written");
+        assert_eq!(read("k").await, None, "its time is over");
+        store
+            .begin_session(&SessionRow { session_key: "l".into(), ..began }, LONG)
+            .await
+            .expect("it is written");
+        assert!(!store.end_session("k").await.expect("it is asked"), "what is over has gone");
+        assert!(store.end_session("l").await.expect("it is asked"));
+    })
+    .await;
+}
