@@ -2,6 +2,7 @@
 
 use crate::{
     Fault, FaultKind, Redactor, Trace,
+    arbiter::{Arbiter, Ruling},
     board::Board,
     breaker::{Breaker, Gate, GateState, Permit, Verdict},
     call::{Call, Caller, Deadline, OnProgress},
@@ -29,12 +30,16 @@ use tokio::{
 };
 use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, Session, session::Progress};
 
+/// Who rules over the gate besides the calls that pass it.
+struct Rulings(Option<Arc<dyn Arbiter>>);
+
 /// One source, alive.
 #[derive(Debug)]
 pub(crate) struct Berth {
     upstream: Upstream,
     keeper: Keeper,
     gate: Arc<Gate>,
+    arbiter: Rulings,
     board: Arc<Board>,
     stale: Arc<Stale>,
     repeatable: Vec<Glob>,
@@ -66,10 +71,13 @@ impl Berth {
         curator: Arc<Notify>,
     ) -> (Arc<Berth>, impl Future<Output = ()> + Send + 'static) {
         let name: Arc<str> = source.name.expose().into();
-        let board = Arc::new(Board::new(name, bus, ground.redactor.clone()));
-        let (told, nudged) = (board.clone(), curator.clone());
+        let board = Arc::new(Board::new(name.clone(), bus, ground.redactor.clone()));
+        let (told, nudged, arbiter) = (board.clone(), curator.clone(), tuning.arbiter.clone());
         let gate = Gate::new(tuning.breaker, move |breaker| {
             told.broke(breaker);
+            if let Some(arbiter) = &arbiter {
+                arbiter.turned(&name, breaker);
+            }
             // What was not read while it rested may be read again.
             nudged.notify_one();
         });
@@ -85,8 +93,8 @@ impl Berth {
             stop: stopped,
         };
         let (keeper, task) = Keeper::new(keep);
-        let repeatable = tuning.repeatable.clone();
-        (Arc::new(Berth { upstream, keeper, gate, board, stale, repeatable, stop }), task)
+        let (repeatable, arbiter) = (tuning.repeatable.clone(), Rulings(tuning.arbiter.clone()));
+        (Arc::new(Berth { upstream, keeper, gate, arbiter, board, stale, repeatable, stop }), task)
     }
 
     pub(crate) fn source(&self) -> &Arc<Source> {
@@ -136,8 +144,37 @@ impl Berth {
     }
 
     /// Leave to ask this source something.
-    pub(crate) fn admit(&self) -> Result<Permit, Arc<Fault>> {
-        self.gate.admit().map_err(|wait| Arc::new(self.resting(wait)))
+    pub(crate) async fn admit(&self) -> Result<Permit, Arc<Fault>> {
+        let permit = self.gate.admit().map_err(|wait| Arc::new(self.resting(wait)))?;
+        match &self.arbiter.0 {
+            Some(arbiter) if permit.is_probe() => self.ruled(permit, arbiter.may_probe(self.name()).await),
+            _ => Ok(permit),
+        }
+    }
+
+    /// A probe, if others who call this source let us have it.
+    fn ruled(&self, permit: Permit, ruling: Ruling) -> Result<Permit, Arc<Fault>> {
+        let resting = |wait| Arc::new(self.resting(wait));
+        match ruling {
+            Ruling::Go => Ok(permit),
+            Ruling::Closed => {
+                self.follow(Breaker::Closed { failures: 0 });
+                self.gate.admit().map_err(resting)
+            }
+            Ruling::Wait(wait) => {
+                self.follow(Breaker::Open { until: Instant::now() + wait });
+                Err(resting(wait))
+            }
+        }
+    }
+
+    /// Takes what others who call this source have found out about it.
+    pub(crate) fn follow(&self, breaker: Breaker) {
+        if let Some(breaker) = self.gate.follow(breaker) {
+            self.board.broke(breaker);
+            // What was not read while it rested may be read again.
+            self.stale.stir();
+        }
     }
 
     /// A session that stands.
@@ -256,6 +293,12 @@ impl Berth {
         let fault = Fault::ours(FaultKind::Resting, Stage::Admit, cause + &last, Some(hint));
         let retry_after = Some(wait.max(Duration::from_secs(1)));
         Fault::before(source, Fault { retry_after, ..fault })
+    }
+}
+
+impl std::fmt::Debug for Rulings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "shared" } else { "alone" })
     }
 }
 

@@ -131,6 +131,7 @@ pub struct GateState {
 pub struct Permit {
     gate: Arc<Gate>,
     epoch: u64,
+    is_probe: bool,
     verdict: Verdict,
 }
 
@@ -152,10 +153,10 @@ impl Gate {
         let mut chart = self.chart();
         let next = chart.breaker.admit(Instant::now())?;
         let changed = chart.turn(next);
-        let epoch = chart.epoch;
+        let (epoch, is_probe) = (chart.epoch, next == Breaker::HalfOpen);
         drop(chart);
         self.tell(changed);
-        Ok(Permit { gate: self.clone(), epoch, verdict: Verdict::Unknown })
+        Ok(Permit { gate: self.clone(), epoch, is_probe, verdict: Verdict::Unknown })
     }
 
     /// How it stands.
@@ -173,6 +174,21 @@ impl Gate {
         chart.epoch += 1;
         drop(chart);
         self.tell(changed);
+    }
+
+    /// Takes a state that was decided elsewhere, and says so if it has another name; `told` does not hear of it. Calls that
+    /// are out were let in by a gate that is no more.
+    pub fn follow(&self, breaker: Breaker) -> Option<Breaker> {
+        let mut chart = self.chart();
+        if let (Breaker::Closed { .. }, Breaker::Closed { .. }) = (chart.breaker, breaker) {
+            return None;
+        }
+        if let Breaker::Closed { failures } = breaker {
+            chart.failures = failures;
+        }
+        let changed = chart.turn(breaker);
+        chart.epoch += 1;
+        changed
     }
 
     fn settle(&self, epoch: u64, verdict: Verdict) {
@@ -220,6 +236,11 @@ impl Chart {
 }
 
 impl Permit {
+    /// Whether the call is the one that shows whether a source is back.
+    pub fn is_probe(&self) -> bool {
+        self.is_probe
+    }
+
     /// Says what the call has shown.
     pub fn settle(mut self, verdict: Verdict) {
         self.verdict = verdict;

@@ -208,7 +208,7 @@ impl Desk {
 }
 
 async fn read(berth: &Arc<Berth>, offer: &mut Offer, lists: &[List]) -> Result<(), Arc<Fault>> {
-    let permit = berth.admit()?;
+    let permit = berth.admit().await?;
     let mut asked = None;
     let read = async {
         let session = asked.insert(berth.session().await?);

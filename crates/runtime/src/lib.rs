@@ -5,6 +5,7 @@
 //! what it offers; a [`Fault`] says in the user's words why it could not be reached. This crate never reads the process
 //! environment, the current directory or a global: what it may know of the outside comes in as [`config::Env`].
 
+mod arbiter;
 mod berth;
 mod board;
 mod breaker;
@@ -31,6 +32,7 @@ pub mod trace;
 mod tuning;
 pub mod upstream;
 
+pub use arbiter::{Arbiter, Ruling};
 pub use berth::SourceState;
 pub use breaker::{Breaker, BreakerPolicy, Gate, GateState, Permit, Verdict};
 pub use call::{Call, CallRecord, Caller, OnProgress, Outcome, Status, WantedLogs};

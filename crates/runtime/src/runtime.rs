@@ -6,6 +6,7 @@
 use crate::{
     Fault, FaultKind,
     berth::{Ask, Berth, Method, SourceState},
+    breaker::Breaker,
     call::{Call, CallRecord, Caller},
     catalog::{Absent, Catalog, Discovery, SwitchedOff, ToolEntry},
     config::{Plan, Source},
@@ -209,7 +210,7 @@ impl Handle {
             let cause = format!("there is no prompt '{name}'");
             not_found(cause, "`wharf prompts` lists what there is")
         })?;
-        let permit = prompt.berth.admit()?;
+        let permit = prompt.berth.admit().await?;
         let ask = Ask::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
         prompt.berth.ask(permit, ask).await
     }
@@ -255,7 +256,7 @@ impl Handle {
     async fn put(&self, source: &str, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {
         let asking = async {
             let berth = self.berth(source)?;
-            let permit = berth.admit()?;
+            let permit = berth.admit().await?;
             berth.ask(permit, ask).await
         };
         self.executor.until_over(pin!(asking)).await
@@ -291,6 +292,11 @@ impl Handle {
     /// From now on, callers of exactly these sources are told why they cannot be used. None of them is in the plan.
     pub fn leave_out(&self, absent: Absent) {
         self.executor.absent.send_replace(Arc::new(absent));
+    }
+
+    /// Takes what others who call the same source have found out: whether it rests. The arbiter does not hear of it.
+    pub fn follow(&self, source: &str, breaker: Breaker) -> Result<(), Arc<Fault>> {
+        self.berth(source).map(|it| it.follow(breaker))
     }
 
     /// Switches exactly these tools off, also those that nobody has listed yet.

@@ -34,6 +34,11 @@ impl Stale {
         self.curator.notify_one();
     }
 
+    /// What keeps the lists from being read may be over.
+    pub(crate) fn stir(&self) {
+        self.curator.notify_one();
+    }
+
     /// Somebody waits for the lists: they are read now, however lately they were.
     pub(crate) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::AcqRel);

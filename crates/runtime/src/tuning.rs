@@ -1,6 +1,7 @@
 //! How a runtime is to behave, beyond what its plan says.
 
 use crate::{
+    arbiter::Arbiter,
     breaker::BreakerPolicy,
     events::Observer,
     glob::Glob,
@@ -14,6 +15,8 @@ use wharf_mcp::session::List;
 pub struct Tuning {
     /// When a source rests.
     pub breaker: BreakerPolicy,
+    /// Who speaks for others that call the same sources, if there are any.
+    pub arbiter: Option<Arc<dyn Arbiter>>,
     /// Who answers what servers ask.
     pub consent: Arc<dyn Consent>,
     /// After how long without a call a server is stopped, if ever.
@@ -30,6 +33,7 @@ impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
             breaker: BreakerPolicy::default(),
+            arbiter: None,
             consent: Arc::new(Declines),
             idle_stop: None,
             repeatable: Vec::new(),

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 const CHANNEL: &str = "wharf";
 
 /// How long a connection may take to be made.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// After how long without news the connection is asked whether it is still there.
 const QUIET: Duration = Duration::from_secs(30);
@@ -52,6 +52,8 @@ pub struct Changes {
     /// Makes connections that only listen.
     pool: Option<PgPool>,
     listener: Option<PgListener>,
+    /// Whoever listens knows that nothing is heard.
+    lost: bool,
     pause: Duration,
 }
 
@@ -66,7 +68,7 @@ impl Store {
                 Some(options.connect_lazy_with((*pool.connect_options()).clone()))
             }
         };
-        Changes { replica: self.replica.to_string(), pool, listener: None, pause: FIRST_PAUSE }
+        Changes { replica: self.replica.to_string(), pool, listener: None, lost: false, pause: FIRST_PAUSE }
     }
 
     /// Whether others may work with the same database, as gateways on other machines do.
@@ -92,7 +94,7 @@ impl Changes {
                 Ok(Ok(Some(notification))) => notification.payload().to_owned(),
                 Err(_) if is_there(listener).await => continue,
                 Ok(Ok(None) | Err(_)) | Err(_) => {
-                    self.listener = None;
+                    (self.listener, self.lost) = (None, true);
                     return Some(Change::Lost);
                 }
             };
@@ -113,8 +115,12 @@ impl Changes {
                 Ok::<_, sqlx::Error>(listener)
             };
             if let Ok(Ok(listener)) = timeout(PATIENCE, listening).await {
-                (self.listener, self.pause) = (Some(listener), FIRST_PAUSE);
+                (self.listener, self.lost, self.pause) = (Some(listener), false, FIRST_PAUSE);
                 return Some(Change::Everything);
+            }
+            if !self.lost {
+                self.lost = true;
+                return Some(Change::Lost);
             }
             sleep(self.pause).await;
             self.pause = LAST_PAUSE.min(2 * self.pause);

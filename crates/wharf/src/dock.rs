@@ -16,7 +16,8 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::runtime;
 use wharf_mcp::{http::Client, session::List};
 use wharf_runtime::{
-    Applied, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning, Upstream,
+    Applied, Arbiter, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning,
+    Upstream,
     catalog::Discovery,
     config::{Diagnostics, Grants, Plan, ServerSettings, Settings, Source},
     upstream::{Consent, Declines, sweep},
@@ -179,6 +180,11 @@ impl Dock {
     /// What the operator allowed then.
     pub(crate) fn grants(&self) -> &Grants {
         &self.grants
+    }
+
+    /// Others call the same sources: this speaks for them.
+    pub(crate) fn agree_with(&mut self, arbiter: Arc<dyn Arbiter>) {
+        self.tuning.arbiter = Some(arbiter);
     }
 
     /// Starts every source for others to use; whoever calls is asked what servers want to know.

@@ -38,7 +38,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 use wharf_mcp::serve::{
     Service,
-    http::{Body, Guard, HttpOptions, HttpService, Owner, SseService},
+    http::{Body, Guard, HttpOptions, HttpService, Ledger, Owner, SseService},
 };
 use wharf_runtime::{Catalog, Handle};
 
@@ -58,6 +58,8 @@ pub(crate) struct Terms {
     pub(crate) keys: Keys,
     /// How many calls may be out, if there is a limit.
     pub(crate) max_calls: Option<usize>,
+    /// Where sessions are kept that a client may go on with at another gateway.
+    pub(crate) ledger: Option<Arc<dyn Ledger>>,
 }
 
 struct Shared {
@@ -92,12 +94,12 @@ impl Front {
         // Whoever gets as far as MCP was admitted here.
         let everybody = || vec!["*".to_owned()];
         let admitted = Guard { hosts: everybody(), origins: everybody() };
-        let options = HttpOptions { guard: admitted, ..HttpOptions::default() };
+        let Terms { address, guard, keys, max_calls, ledger } = terms;
+        let options = HttpOptions { guard: admitted, ledger, ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
         let openapi = Bytes::from(openapi::document().to_string());
         let (hub, ids, once) = (Hub::default(), Ids::default(), Once::default());
-        let Terms { address, guard, keys, max_calls } = terms;
         let (entrance, max_calls) = (Entrance::new(guard, address), max_calls.unwrap_or(usize::MAX));
         let shared = Shared {
             handle,
@@ -116,6 +118,11 @@ impl Front {
             draining,
         };
         Front { shared: Arc::new(shared) }
+    }
+
+    /// Another gateway has changed or ended the session of this key, or perhaps any.
+    pub(crate) fn doubt_session(&self, key: Option<&str>) {
+        self.shared.mcp.doubt(key);
     }
 
     /// Serves everybody who comes, until it is time to leave.
@@ -213,12 +220,25 @@ impl Front {
         }
     }
 
-    /// Whether new work is welcome. Says nothing about what there is.
+    /// Whether new work is welcome. Says nothing about what there is. Without the database calls go on, so that not all
+    /// gateways are taken out of service at once; only one that cannot write them down any more wants no more of them.
     fn ready(&self) -> Response<Body> {
-        match *self.shared.draining.borrow() {
-            false => json_response(StatusCode::OK, &json!({ "status": "ready" })),
-            true => json_response(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "draining" })),
-        }
+        let reach = self.shared.journal.reach();
+        let (away, waiting) = (reach.is_away(), reach.waiting());
+        let (status, said) = match *self.shared.draining.borrow() {
+            true => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "draining" })),
+            false if reach.is_full() => {
+                let missing = ["database", "journal"];
+                let said = json!({ "status": "degraded", "missing": missing, "waiting": waiting });
+                (StatusCode::SERVICE_UNAVAILABLE, said)
+            }
+            false if away || waiting > 0 => {
+                let missing: &[&str] = if away { &["database"] } else { &[] };
+                (StatusCode::OK, json!({ "status": "degraded", "missing": missing, "waiting": waiting }))
+            }
+            false => (StatusCode::OK, json!({ "status": "ready" })),
+        };
+        json_response(status, &said)
     }
 }
 
@@ -226,6 +246,16 @@ impl Shared {
     /// The catalog, once everybody has been heard who does not take too long.
     async fn settled(&self) -> Arc<Catalog> {
         timeout(PATIENCE, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
+    }
+
+    /// Whether the database can be asked, for what cannot be done without it: nobody waits for it to come back.
+    fn has_database(&self) -> Result<(), Problem> {
+        if !self.journal.reach().is_away() {
+            return Ok(());
+        }
+        Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the database cannot be reached at the moment")
+            .hint("calls without `Idempotency-Key` and `request_id` go on; for all else try again later")
+            .retry_after(Duration::from_secs(1)))
     }
 
     /// Whether one more call can be made.

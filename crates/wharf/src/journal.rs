@@ -2,18 +2,28 @@
 //!
 //! Beside a database in a file, a call is written to the [`spool`] at once, and brought into the database with many
 //! others a moment later: whoever reads the journal has that done first. Into PostgreSQL, where others read, every call
-//! is written before it is answered; those that end at about the same time share one write. A call whose caller left is
-//! written down too.
+//! is written before it is answered; those that end at about the same time share one write, and while it cannot be reached
+//! they wait in a spool. A call whose caller left is written down too.
 
+mod backlog;
 mod binding;
 mod entry;
+mod reach;
 mod spool;
 mod through;
 
 use crate::{metrics::Metrics, telemetry::Telemetry};
+use backlog::Backlog;
 use binding::Binding;
 use entry::Entry;
-use std::{future::Future, pin::Pin, sync::Arc};
+pub(crate) use reach::Reach;
+use sha2::{Digest, Sha256};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+};
 use through::Through;
 use wharf_runtime::{CallRecord, Handle, Happening};
 use wharf_store::{Location, Store};
@@ -28,6 +38,7 @@ pub(crate) struct Journal {
     store: Store,
     metrics: Arc<Metrics>,
     telemetry: Telemetry,
+    reach: Arc<Reach>,
 }
 
 /// How a call gets into the database.
@@ -41,19 +52,32 @@ enum Way {
 
 impl Journal {
     /// A journal in this database, and what writes it. What others have left behind is brought in first.
-    pub(crate) async fn open(store: Store, location: &Location) -> Result<(Journal, Writing), String> {
+    /// `folder` is where calls may wait for a database that is elsewhere.
+    pub(crate) async fn open(
+        store: Store,
+        location: &Location,
+        folder: Option<&Path>,
+    ) -> Result<(Journal, Writing), String> {
+        let reach = Arc::<Reach>::default();
         let (way, writing): (Way, Writing) = match location {
             Location::Sqlite(path) => {
                 let (binding, writing) = Binding::open(store.clone(), path).await?;
                 (Way::Bound(binding), Box::pin(writing))
             }
-            Location::Postgres(_) => {
-                let (through, writing) = Through::open(store.clone());
+            Location::Postgres(address) => {
+                let backlog = Backlog::beside(folder.map(|it| spool_of(address, it)).as_deref());
+                let backlog = backlog.map_err(|error| {
+                    let folder = folder.unwrap_or(Path::new("")).display();
+                    format!(
+                        "calls cannot be spooled in `{folder}`: {error}\nhelp: see that wharf may write there"
+                    )
+                })?;
+                let (through, writing) = Through::open(store.clone(), backlog, reach.clone());
                 (Way::Through(through), Box::pin(writing))
             }
         };
         let (metrics, telemetry) = (Arc::default(), Telemetry::default());
-        Ok((Journal { way, store, metrics, telemetry }, writing))
+        Ok((Journal { way, store, metrics, telemetry, reach }, writing))
     }
 
     /// With traces.
@@ -77,6 +101,11 @@ impl Journal {
             binding.settle().await;
         }
         &self.store
+    }
+
+    /// What is known of the way to the database.
+    pub(crate) fn reach(&self) -> &Arc<Reach> {
+        &self.reach
     }
 
     /// What the calls come to.
@@ -111,4 +140,12 @@ impl Journal {
             }
         }
     }
+}
+
+/// Where calls wait for the database of this address, and for no other. Who it is asked as makes no difference.
+fn spool_of(address: &str, folder: &Path) -> PathBuf {
+    let place = address.rsplit_once('@').map_or(address, |(_, place)| place);
+    let place = place.split('?').next().unwrap_or_default();
+    let hash: String = Sha256::digest(place).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    folder.join(format!("postgres-{hash}"))
 }

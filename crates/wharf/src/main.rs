@@ -20,6 +20,7 @@ mod progress;
 mod registry;
 mod reload;
 mod remembered;
+mod replica;
 mod surroundings;
 mod telemetry;
 mod terminal;

@@ -105,6 +105,11 @@ impl Surroundings {
         self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")))
     }
 
+    /// Where calls wait while the database cannot be reached.
+    pub(crate) fn spool(&self) -> Option<PathBuf> {
+        self.state().map(|it| self.folder.join(it))
+    }
+
     /// The key that the secrets of registered sources are sealed with.
     pub(crate) fn secret_key(&self) -> Option<PathBuf> {
         self.state().map(|it| self.folder.join(it).join("secrets.key"))

@@ -8,7 +8,7 @@ use crate::{
 };
 use serde_json::json;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU8, AtomicU64, Ordering},
@@ -85,7 +85,7 @@ impl Peer {
         self.log_level.store(level as u8 + 1, Ordering::Relaxed);
     }
 
-    fn log_level(&self) -> Option<LogLevel> {
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
         self.log_level.load(Ordering::Relaxed).checked_sub(1).and_then(LogLevel::numbered)
     }
 
@@ -100,6 +100,16 @@ impl Peer {
         }
         watches.push(hold);
         Ok(())
+    }
+
+    /// The resources that it wants to hear of.
+    pub(crate) fn watched(&self) -> BTreeSet<String> {
+        self.watches().iter().map(|it| it.uri().to_owned()).collect()
+    }
+
+    /// From here on what it is asked is numbered.
+    pub(crate) fn number_from(&self, number: u64) {
+        self.next_id.store(number, Ordering::Relaxed);
     }
 
     pub(crate) fn unwatch(&self, uri: &str) {

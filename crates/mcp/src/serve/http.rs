@@ -6,6 +6,7 @@
 
 mod batch;
 mod guard;
+mod ledger;
 mod legacy;
 mod modern;
 mod response;
@@ -23,6 +24,7 @@ use ::http::{Method, Request, Response, StatusCode, request::Parts};
 use bytes::Bytes;
 pub use guard::Guard;
 use http_body_util::{BodyExt, Limited};
+pub use ledger::{Keeping, KeptSession, Ledger, OutOfReach};
 pub use response::Body;
 pub use sessions::Owner;
 use sessions::Sessions;
@@ -40,6 +42,8 @@ pub struct HttpOptions {
     pub session_limit: usize,
     /// How long a session may be idle before it can be forgotten.
     pub session_idle: Duration,
+    /// Where those sessions are kept that a client may go on with elsewhere, if it may.
+    pub ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// A handler served over HTTP; cheap to clone.
@@ -56,6 +60,7 @@ impl Default for HttpOptions {
             guard: Guard::default(),
             session_limit: 10_000,
             session_idle: Duration::from_secs(30 * 60),
+            ledger: None,
         }
     }
 }
@@ -82,8 +87,8 @@ impl<H: Handler> HttpService<H> {
         }
         match *request.method() {
             Method::POST => self.post(request).await,
-            Method::GET => self.listen(request.headers(), request.extensions().get()),
-            Method::DELETE => self.end_session(request.headers(), request.extensions().get()),
+            Method::GET => self.listen(request.headers(), request.extensions().get()).await,
+            Method::DELETE => self.end_session(request.headers(), request.extensions().get()).await,
             _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }
@@ -101,7 +106,7 @@ impl<H: Handler> HttpService<H> {
         match envelope::read(&body.to_bytes()) {
             Reading::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
             Reading::Message(message) => self.legacy(message, parts).await,
-            Reading::Batch(messages) => self.batch(messages, parts),
+            Reading::Batch(messages) => self.batch(messages, parts).await,
             Reading::Noise => {
                 let error = RpcError::new(RpcError::PARSE_ERROR, "the body is no message");
                 response::refusal(StatusCode::BAD_REQUEST, None, error)

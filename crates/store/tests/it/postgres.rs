@@ -30,11 +30,16 @@ const TRIES: usize = 5;
 const BESIDE: &str = r#""$@" <&- & server=$!; read -r _; kill -s INT "$server"; wait "$server""#;
 
 pub(crate) struct Postgres {
+    running: Option<Running>,
+    port: u16,
+    folder: TempDir,
+}
+
+/// The server itself; ended when it is dropped.
+struct Running {
     shell: Child,
     lifeline: Option<ChildStdin>,
     drained: Option<JoinHandle<()>>,
-    port: u16,
-    folder: TempDir,
 }
 
 impl Postgres {
@@ -42,43 +47,39 @@ impl Postgres {
     pub(crate) fn start() -> Postgres {
         let programs = programs();
         let folder = TempDir::new().expect("a folder");
-        let is_root = fs::metadata(folder.path()).expect("a folder").uid() == 0;
-        if is_root {
+        if fs::metadata(folder.path()).expect("a folder").uid() == 0 {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("the folder can be given away");
         }
-        let run = |program: &Path| {
-            let mut command = Command::new(program);
-            command.current_dir(folder.path()).env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
-            if is_root {
-                command.uid(NOBODY).gid(NOBODY);
-            }
-            command
-        };
         let data = folder.path().join("data");
         fs::write(folder.path().join("password"), "pass word").expect("a file");
-        let made = run(&programs.join("initdb"))
+        let made = run(&folder, &programs.join("initdb"))
             .args(["--username=wharf", "--auth=scram-sha-256", "--pwfile=password", "--no-sync"])
             .args(["--encoding=UTF8", "--locale=C", "--pgdata"])
             .arg(&data)
             .output()
             .expect("initdb starts");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let mut server = Postgres { running: None, port: 0, folder };
         let mut trouble = String::new();
         for _ in 0..TRIES {
-            let port = free_port();
-            let mut shell = run(Path::new("/bin/sh"));
-            shell.args(["-c", BESIDE, "sh"]).arg(programs.join("postgres")).arg("-D").arg(&data);
-            shell.args(["-p", &port.to_string(), "-c", "unix_socket_directories="]);
-            shell.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=100"]);
-            match serve(&mut shell) {
-                Ok((shell, lifeline, drained)) => {
-                    let (lifeline, drained) = (Some(lifeline), Some(drained));
-                    return Postgres { shell, lifeline, drained, port, folder };
-                }
+            server.port = free_port();
+            match server.start_again() {
+                Ok(()) => return server,
                 Err(said) => trouble = said,
             }
         }
         panic!("PostgreSQL does not start on any of {TRIES} ports: {trouble}");
+    }
+
+    /// Ends the server; its data stay.
+    pub(crate) fn stop(&mut self) {
+        self.running = None;
+    }
+
+    /// Serves the same data at the same place; what it said if it gave up.
+    pub(crate) fn start_again(&mut self) -> Result<(), String> {
+        self.running = Some(serve(&mut shell(&self.folder, self.port))?);
+        Ok(())
     }
 
     pub(crate) fn address(&self) -> String {
@@ -95,14 +96,40 @@ impl AsRef<Path> for Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
         drop(self.lifeline.take());
         _ = self.shell.wait();
         _ = self.drained.take().map(JoinHandle::join);
     }
 }
 
+/// A program that works in this folder, as whoever owns it.
+fn run(folder: &TempDir, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder.path()).env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
+    if fs::metadata(folder.path()).expect("a folder").uid() == NOBODY {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// What serves the data in this folder.
+fn shell(folder: &TempDir, port: u16) -> Command {
+    let mut shell = run(folder, Path::new("/bin/sh"));
+    shell.args(["-c", BESIDE, "sh"]).arg(programs().join("postgres"));
+    shell.arg("-D").arg(folder.path().join("data"));
+    shell.args(["-p", &port.to_string(), "-c", "unix_socket_directories="]);
+    shell.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=100"]);
+    shell
+}
+
 /// Starts it, and comes back when it is ready, or with its words if it gave up.
-fn serve(shell: &mut Command) -> Result<(Child, ChildStdin, JoinHandle<()>), String> {
+fn serve(shell: &mut Command) -> Result<Running, String> {
     let shell = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut shell = shell.spawn().expect("a shell starts");
     let lifeline = shell.stdin.take().expect("a pipe");
@@ -117,7 +144,7 @@ fn serve(shell: &mut Command) -> Result<(Child, ChildStdin, JoinHandle<()>), Str
         }
     }
     let drained = thread::spawn(move || _ = io::copy(&mut log, &mut io::sink()));
-    Ok((shell, lifeline, drained))
+    Ok(Running { shell, lifeline: Some(lifeline), drained: Some(drained) })
 }
 
 /// Where its programs are.

@@ -1,9 +1,12 @@
 //! What gateways on one database have in common: news, breakers, sessions.
 
-use crate::engines::{Database, on_both};
+use crate::{
+    engines::{Database, on_both},
+    postgres::Postgres,
+};
 use std::time::Duration;
 use tokio::time::timeout;
-use wharf_store::{Change, Changes, ListedTool, SessionRow, SourceRow, Store};
+use wharf_store::{Change, Changes, ListedTool, Location, SessionRow, SourceRow, Store};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -40,6 +43,31 @@ async fn others_hear_what_changes_and_we_do_not_hear_ourselves() {
     assert_eq!(next(&mut heard).await, Change::Session("k".into()));
     assert!(here.delete_source("1").await.expect("it is written"));
     assert_eq!(next(&mut heard).await, Change::Sources);
+}
+
+#[tokio::test]
+async fn after_an_outage_everything_counts_as_changed() {
+    let mut server = Postgres::start();
+    let location = Location::parse(&server.address()).expect("an address");
+    let (here, there) = (Store::open(&location).await, Store::open(&location).await);
+    let (here, there) = (here.expect("the database opens"), there.expect("the database opens"));
+    let mut heard = there.changes();
+    assert_eq!(next(&mut heard).await, Change::Everything);
+    server.stop();
+    assert_eq!(next(&mut heard).await, Change::Lost);
+    server.start_again().expect("it starts again");
+    assert_eq!(next(&mut heard).await, Change::Everything);
+    here.turn_breaker("s", None, None).await.expect("it is written");
+    assert_eq!(next(&mut heard).await, Change::Breakers);
+}
+
+#[tokio::test]
+async fn nothing_comes_where_there_is_nobody_else() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let location = Location::Sqlite(folder.path().join("wharf.db"));
+    let store = Store::open(&location).await.expect("the database opens");
+    assert_eq!(store.changes().next().await, None);
+    assert!(!store.is_shared());
 }
 
 #[tokio::test]

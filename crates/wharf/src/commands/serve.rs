@@ -10,15 +10,20 @@ use crate::{
     output::Output,
     registry::{Registrar, Registry, switched_off},
     reload,
+    replica::Replica,
     surroundings::Surroundings,
 };
 use std::{
+    future,
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{net::TcpListener, sync::watch};
+use wharf_mcp::serve::http::Ledger;
 use wharf_runtime::{
+    Handle,
     catalog::SwitchedOff,
     config::{NamedToken, TokenPlace},
 };
@@ -37,7 +42,7 @@ pub(crate) enum Token {
 }
 
 pub(super) async fn run(
-    dock: Dock,
+    mut dock: Dock,
     args: ServeArgs,
     token: Option<Token>,
     (common, around): (Common, Surroundings),
@@ -65,12 +70,13 @@ pub(super) async fn run(
     let Opened { store, off, journal: (journal, writing), registered: (registry, registrar) } = opened;
     let (telemetry, exporter) = dock.telemetry();
     let journal = journal.traced(telemetry);
+    let (replica, ledger) = join(&mut dock, &store, &journal);
     let runtime = registrar.start(&dock);
     let exporting = exporter.map(|it| it.run(runtime.handle()));
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
-    let terms = Terms { address, guard, keys, max_calls: dock.server().max_calls };
+    let terms = Terms { address, guard, keys, max_calls: dock.server().max_calls, ledger };
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let serving = async {
@@ -84,8 +90,10 @@ pub(super) async fn run(
             }
             Exit::Fine
         };
+        let following = follow(replica, runtime.handle(), front.clone(), &registry);
         let exit = tokio::select! {
             exit = front.serve(listener, leave) => exit,
+            () = following => Exit::OurBug,
             () = reload::follow(common, around, &registry) => Exit::OurBug,
             () = registrar.run(&dock, &runtime) => Exit::OurBug,
             () = registry.follow(runtime.handle()) => Exit::OurBug,
@@ -122,8 +130,24 @@ help: set WHARF_HOME, or give --database";
         let off = switched_off(&store).await.map_err(|error| error.to_string())?;
         let registered = Registry::open(store.clone(), around, file, dock.plan(), dock.grants()).await;
         let registered = registered.map_err(|error| error.to_string())?;
-        let journal = Journal::open(store.clone(), location).await?;
+        let journal = Journal::open(store.clone(), location, around.spool().as_deref()).await?;
         Ok(Opened { store, off, journal, registered })
+    }
+}
+
+/// One of several gateways, if there can be several, and where it keeps sessions for the others.
+fn join(dock: &mut Dock, store: &Store, journal: &Journal) -> (Option<Replica>, Option<Arc<dyn Ledger>>) {
+    let Some((replica, council)) = Replica::new(store, journal.reach()) else { return (None, None) };
+    dock.agree_with(Arc::new(council));
+    let ledger = Arc::new(replica.sessions());
+    (Some(replica), Some(ledger))
+}
+
+/// Brings in what other gateways on the same database change, if there can be any.
+async fn follow(replica: Option<Replica>, handle: Handle, front: Front, registry: &Registry) {
+    match replica {
+        Some(replica) => replica.follow(handle, front, registry).await,
+        None => future::pending().await,
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) async fn respond(
 ) -> Answer {
     let handle = &shared.handle;
     let query = request.uri().query();
+    if let Route::Calls | Route::Call | Route::SwitchTool = route {
+        shared.has_database()?;
+    }
     match route {
         Route::Tools => tools::list(&*shared.settled().await, query),
         Route::Tool => tools::get(&*shared.settled().await, word, query),

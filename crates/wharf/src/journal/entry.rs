@@ -76,7 +76,6 @@ impl Entry<'_> {
 }
 
 /// The bytes of a row, which are those of the call it is of.
-#[cfg(test)]
 pub(super) fn write_row(row: &CallRow, out: &mut Vec<u8>) {
     let texts = [
         Some(row.request_id.as_str()),

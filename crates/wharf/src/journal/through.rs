@@ -1,9 +1,17 @@
-//! Calls that go straight into the database, in batches.
+//! Calls that go straight into the database, in batches, as long as it is there.
+//!
+//! A database that others share is on another machine as often as not, and may go away for a while. What it does not take
+//! at once is spooled, and the caller is answered. From then on everything goes by the spool, in order, until the database
+//! has taken all of it; so nobody waits for it to come back.
 
-use std::time::Duration;
+use super::{
+    Reach,
+    backlog::{Backlog, Drained},
+};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    time,
+    time::{Instant, timeout, timeout_at},
 };
 use wharf_store::{CallRow, Store};
 
@@ -11,14 +19,16 @@ use wharf_store::{CallRow, Store};
 const QUEUE: usize = 4_096;
 
 /// The most that are written at once.
-const BATCH: usize = 512;
+pub(super) const BATCH: usize = 512;
 
 /// How often others are let in before a write.
 const TURNS: usize = 16;
 
-/// How often a write is tried, and how long the pause between is.
-const TRIES: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long a caller waits for the database before its call is spooled.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the spool is brought in once nobody calls any more. What is left then waits for the next start.
+const LAST: Duration = Duration::from_secs(5);
 
 /// The way into the database.
 #[derive(Clone, Debug)]
@@ -34,9 +44,14 @@ struct Waiting {
 }
 
 impl Through {
-    pub(super) fn open(store: Store) -> (Through, impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn open(
+        store: Store,
+        backlog: Backlog,
+        reach: Arc<Reach>,
+    ) -> (Through, impl Future<Output = ()> + Send + 'static) {
         let (rows, waiting) = mpsc::channel(QUEUE);
-        (Through { rows }, write(store, waiting))
+        reach.set_waiting(backlog.waiting());
+        (Through { rows }, Writer { store, backlog, reach }.run(waiting))
     }
 
     /// Writes a call down, and comes back when it is safe.
@@ -53,13 +68,63 @@ impl Through {
     }
 }
 
-async fn write(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
-    let mut batch = Vec::with_capacity(BATCH);
-    while waiting.recv_many(&mut batch, BATCH).await > 0 {
-        gather(&mut waiting, &mut batch).await;
-        let (rows, written): (Vec<CallRow>, Vec<_>) = batch.drain(..).map(|it| (it.row, it.written)).unzip();
-        keep(&store, rows).await;
-        written.into_iter().flatten().for_each(|it| _ = it.send(()));
+struct Writer {
+    store: Store,
+    backlog: Backlog,
+    reach: Arc<Reach>,
+}
+
+impl Writer {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Waiting>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            tokio::select! {
+                received = waiting.recv_many(&mut batch, BATCH) => {
+                    if received == 0 {
+                        break;
+                    }
+                    gather(&mut waiting, &mut batch).await;
+                    let (rows, written): (Vec<CallRow>, Vec<_>) =
+                        batch.drain(..).map(|it| (it.row, it.written)).unzip();
+                    self.keep(rows).await;
+                    written.into_iter().flatten().for_each(|it| _ = it.send(()));
+                }
+                drained = self.backlog.drain(&self.store), if !self.backlog.is_empty() => self.note(drained),
+            }
+        }
+        let last = Instant::now() + LAST;
+        while !self.backlog.is_empty() {
+            let Ok(drained) = timeout_at(last, self.backlog.drain(&self.store)).await else { break };
+            self.note(drained);
+        }
+    }
+
+    /// To the database, or to the spool.
+    async fn keep(&mut self, rows: Vec<CallRow>) {
+        if self.backlog.is_empty() && !self.reach.is_away() {
+            let why = match timeout(PATIENCE, self.store.record_calls(&rows)).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "the database does not answer".to_owned(),
+            };
+            tracing::warn!(target: "wharf::journal", "calls wait in the spool: {why}");
+        }
+        let calls = rows.len();
+        let kept = self.backlog.add(&rows);
+        self.reach.set_full(kept.is_err());
+        if let Err(error) = kept {
+            tracing::error!(target: "wharf::journal", calls, "calls could not be written down: {error}");
+        }
+        self.reach.set_waiting(self.backlog.waiting());
+    }
+
+    fn note(&mut self, drained: Drained) {
+        self.backlog.settle(drained, self.reach.is_away());
+        self.reach.set_waiting(self.backlog.waiting());
+        if self.backlog.is_empty() {
+            self.reach.set_full(false);
+            tracing::info!(target: "wharf::journal", "all calls are in the database again");
+        }
     }
 }
 
@@ -76,20 +141,6 @@ async fn gather(waiting: &mut mpsc::Receiver<Waiting>, batch: &mut Vec<Waiting>)
         }
         if batch.len() == before {
             return;
-        }
-    }
-}
-
-/// Tries more than once; what cannot be written then is lost, and loudly.
-async fn keep(store: &Store, rows: Vec<CallRow>) {
-    for tried in 1..=TRIES {
-        match store.record_calls(&rows).await {
-            Ok(()) => return,
-            Err(error) if tried == TRIES => {
-                let calls = rows.len();
-                tracing::error!(target: "wharf::journal", calls, "calls could not be written down: {error}");
-            }
-            Err(_) => time::sleep(PAUSE * tried).await,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! and every call that anybody had an answer to is looked up. `WHARF_KILLS` says how often; `cargo xtask kills` sets it.
 
 mod callers;
-mod gateway;
+pub(crate) mod gateway;
 
 use crate::todo::postgres::Postgres;
 use callers::{Acknowledged, Door};

@@ -20,6 +20,8 @@ mod login;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(unix)]
+mod replicas;
+#[cfg(unix)]
 mod rest;
 #[cfg(unix)]
 mod serve;

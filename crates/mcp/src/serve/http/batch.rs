@@ -24,8 +24,8 @@ type Answering = Pin<Box<dyn Future<Output = (Raw, Result<Raw, RpcError>)> + Sen
 
 impl<H: Handler> HttpService<H> {
     /// Answers the requests of a batch over one stream, each when it is ready.
-    pub(super) fn batch(&self, messages: Vec<Reading>, parts: Parts) -> Response<Body> {
-        let session = match self.session(&parts.headers, parts.extensions.get()) {
+    pub(super) async fn batch(&self, messages: Vec<Reading>, parts: Parts) -> Response<Body> {
+        let session = match self.session(&parts.headers, parts.extensions.get()).await {
             Ok(session) => session,
             Err((status, what)) => return response::refusal(status, None, RpcError::new(NO_SESSION, what)),
         };

@@ -30,7 +30,7 @@ impl<H: Handler> HttpService<H> {
         {
             return self.initialize(id.clone(), params.clone(), parts).await;
         }
-        let session = match self.session(&parts.headers, parts.extensions.get()) {
+        let session = match self.session(&parts.headers, parts.extensions.get()).await {
             Ok(session) => session,
             Err((status, what)) => return response::refusal(status, None, RpcError::new(NO_SESSION, what)),
         };
@@ -57,13 +57,22 @@ impl<H: Handler> HttpService<H> {
     }
 
     async fn initialize(&self, id: Raw, params: Option<Raw>, parts: Parts) -> Response<Body> {
-        let session = Arc::new(Session::of(parts.extensions.get().cloned()));
+        let owner = parts.extensions.get().cloned();
+        let session = match self.options.ledger {
+            None => Arc::new(Session::of(owner)),
+            Some(_) => Arc::new(Session::elsewhere(owner)),
+        };
         let mut response = self.request(session.clone(), id, "initialize".into(), params, parts).await;
         if session.peer.terms.get().is_none() {
             return response;
         }
-        let name = self.sessions.open(session).and_then(|name| HeaderValue::try_from(name).ok());
-        let Some(name) = name else { return response::empty(StatusCode::SERVICE_UNAVAILABLE) };
+        let Some(name) = self.sessions.open(session.clone()) else {
+            return response::empty(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        self.begun(&name, &session).await;
+        let Ok(name) = HeaderValue::try_from(name) else {
+            return response::empty(StatusCode::SERVICE_UNAVAILABLE);
+        };
         response.headers_mut().insert(headers::SESSION, name);
         response
     }
@@ -90,22 +99,31 @@ impl<H: Handler> HttpService<H> {
         request: Incoming,
         out: mpsc::Sender<Box<Outbound>>,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
+        // Whatever is asked for beyond one request is asked for in one of these.
+        let lasts = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+        let changing = self.options.ledger.is_some() && lasts.contains(&request.method.as_str());
+        let changing = changing.then(|| self.clone());
         let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
         let (answer, handle) = abortable(answer);
         session.began(id.as_bytes(), handle);
         async move {
             let outcome = answer.await;
             session.ended(id.as_bytes());
+            if let Some(service) = changing {
+                Box::pin(service.changed(&session)).await;
+            }
             outcome.unwrap_or_else(|_| Err(RpcError::new(RpcError::INTERNAL, "the request was cancelled")))
         }
     }
 
     /// The standing stream, over which the session hears what it did not ask for.
-    pub(super) fn listen(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
-        let session = match self.session(headers, owner) {
+    pub(super) async fn listen(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
+        let session = match self.session(headers, owner).await {
             Ok(session) => session,
             // Without a session there is nothing to hear.
-            Err((StatusCode::NOT_FOUND, _)) => return response::empty(StatusCode::NOT_FOUND),
+            Err((status @ (StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE), _)) => {
+                return response::empty(status);
+            }
             Err(_) => return response::empty(StatusCode::METHOD_NOT_ALLOWED),
         };
         let announcements = self.service.announcements();
@@ -128,17 +146,17 @@ impl<H: Handler> HttpService<H> {
         }))
     }
 
-    pub(super) fn end_session(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
+    pub(super) async fn end_session(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
         let id = headers.get(headers::SESSION).and_then(|id| id.to_str().ok());
-        match id {
-            Some(id) if self.sessions.close(id, owner) => response::empty(StatusCode::NO_CONTENT),
-            Some(_) => response::empty(StatusCode::NOT_FOUND),
-            None => response::empty(StatusCode::METHOD_NOT_ALLOWED),
+        let Some(id) = id else { return response::empty(StatusCode::METHOD_NOT_ALLOWED) };
+        match self.end(id, owner).await {
+            Ok(()) => response::empty(StatusCode::NO_CONTENT),
+            Err((status, _)) => response::empty(status),
         }
     }
 
     /// The session a request belongs to, or how it is refused.
-    pub(super) fn session(
+    pub(super) async fn session(
         &self,
         headers: &HeaderMap,
         owner: Option<&Owner>,
@@ -150,6 +168,6 @@ impl<H: Handler> HttpService<H> {
         let Some(id) = headers.get(headers::SESSION).and_then(|id| id.to_str().ok()) else {
             return Err((StatusCode::BAD_REQUEST, "no session: initialize first"));
         };
-        self.sessions.find(id, owner).ok_or((StatusCode::NOT_FOUND, "the session is unknown"))
+        self.find(id, owner).await
     }
 }

@@ -35,7 +35,28 @@ pub(super) struct Session {
 struct Entry {
     session: Arc<Session>,
     used: Instant,
+    /// What the ledger knows it by, if there is one.
+    key: Option<String>,
+    /// Whether the ledger has it.
+    is_kept: bool,
+    /// When the ledger was last told, or asked.
+    kept: Instant,
+    /// Somebody else may have changed it.
+    doubtful: bool,
 }
+
+/// What is known here of a session.
+pub(super) enum Found {
+    Here(Arc<Session>),
+    /// It is here, but may have changed elsewhere, or has to be written down.
+    Doubtful(Arc<Session>),
+    /// It is somebody else's.
+    Theirs,
+    Nowhere,
+}
+
+/// How long a session is in use before the ledger is told that it is.
+const OLD: Duration = Duration::from_secs(60 * 60);
 
 impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Sessions {
@@ -45,7 +66,21 @@ impl Sessions {
     /// Opens a session and names it; `None` when there are too many.
     pub(super) fn open(&self, session: Arc<Session>) -> Option<String> {
         let id = random_id()?;
+        self.insert(&id, session, None)?;
+        Some(id)
+    }
+
+    /// Opens a session of this name, or finds that somebody just has; `None` when there are too many.
+    pub(super) fn insert(
+        &self,
+        id: &str,
+        session: Arc<Session>,
+        key: Option<String>,
+    ) -> Option<Arc<Session>> {
         let mut open = self.entries();
+        if let Some(entry) = open.get(id) {
+            return Some(entry.session.clone());
+        }
         if open.len() >= self.limit {
             // A session in use, as by a call or a standing stream, is held by somebody else too.
             open.retain(|_, entry| entry.used.elapsed() < self.idle || Arc::strong_count(&entry.session) > 1);
@@ -53,15 +88,58 @@ impl Sessions {
         if open.len() >= self.limit {
             return None;
         }
-        open.insert(id.clone(), Entry { session, used: Instant::now() });
-        Some(id)
+        let (used, kept, is_kept, doubtful) = (Instant::now(), Instant::now(), key.is_some(), false);
+        let entry = Entry { session: session.clone(), used, key, is_kept, kept, doubtful };
+        open.insert(id.to_owned(), entry);
+        Some(session)
     }
 
-    pub(super) fn find(&self, id: &str, owner: Option<&Owner>) -> Option<Arc<Session>> {
+    pub(super) fn find(&self, id: &str, owner: Option<&Owner>) -> Found {
         let mut open = self.entries();
-        let entry = open.get_mut(id).filter(|it| it.session.owner.as_ref() == owner)?;
+        let Some(entry) = open.get_mut(id) else { return Found::Nowhere };
+        if entry.session.owner.as_ref() != owner {
+            return Found::Theirs;
+        }
         entry.used = Instant::now();
-        Some(entry.session.clone())
+        let sure = entry.key.is_none() || !entry.doubtful && entry.used - entry.kept < OLD;
+        let session = entry.session.clone();
+        if sure { Found::Here(session) } else { Found::Doubtful(session) }
+    }
+
+    /// The ledger knows a session by this key, and may have it.
+    pub(super) fn keyed(&self, id: &str, key: String, is_kept: bool) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            (entry.key, entry.is_kept, entry.doubtful) = (Some(key), is_kept, !is_kept);
+        }
+    }
+
+    /// The ledger and we agree about a session, or not yet.
+    pub(super) fn settled(&self, key: &str, is_kept: bool) {
+        for entry in self.entries().values_mut().filter(|it| it.key.as_deref() == Some(key)) {
+            (entry.is_kept, entry.doubtful) = (entry.is_kept || is_kept, !is_kept);
+            entry.kept = Instant::now();
+        }
+    }
+
+    /// Somebody else has changed the session of this key, or perhaps any.
+    pub(super) fn doubt(&self, key: Option<&str>) {
+        for entry in self.entries().values_mut() {
+            entry.doubtful |= key.is_none() || entry.key.as_deref() == key;
+        }
+    }
+
+    pub(super) fn is_kept(&self, id: &str) -> bool {
+        self.entries().get(id).is_some_and(|it| it.is_kept)
+    }
+
+    pub(super) fn is_old(&self, id: &str) -> bool {
+        self.entries().get(id).is_some_and(|it| it.kept.elapsed() >= OLD)
+    }
+
+    pub(super) fn key_of(&self, session: &Session) -> Option<String> {
+        let open = self.entries();
+        let entry = open.values().find(|it| std::ptr::eq(&raw const *it.session, &raw const *session));
+        entry.and_then(|it| it.key.clone())
     }
 
     pub(super) fn close(&self, id: &str, owner: Option<&Owner>) -> bool {
@@ -80,6 +158,14 @@ impl Sessions {
 impl Session {
     pub(super) fn of(owner: Option<Owner>) -> Session {
         Session { owner, ..Session::default() }
+    }
+
+    /// A session that its client may go on with elsewhere, where it is asked other questions: no two have the same number.
+    pub(super) fn elsewhere(owner: Option<Owner>) -> Session {
+        let session = Session::of(owner);
+        let number = random_id().and_then(|it| u64::from_str_radix(it.get(..12)?, 16).ok());
+        session.peer.number_from(number.unwrap_or(1));
+        session
     }
 
     /// Remembers how to cancel a request.

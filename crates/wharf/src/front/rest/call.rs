@@ -36,6 +36,9 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     let body = body::object(request).await?;
     let call = Call { principal: Some(principal.clone()), ..call(id, &body)? };
     shared.is_free()?;
+    if key.is_some() || call.request_id.is_some() {
+        shared.has_database()?;
+    }
     match key {
         Some(key) => once::make(shared, once::promise(&principal, key, id, &body), call).await,
         None => Ok(json_response(StatusCode::OK, &report(&*make(shared, call).await?)?)),

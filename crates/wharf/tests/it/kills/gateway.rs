@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-pub(super) const TOKEN: &str = "a-token-that-survives";
+pub(crate) const TOKEN: &str = "a-token-that-survives";
 
 /// Nothing takes longer, even on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,22 +17,33 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How many calls a page of the journal has.
 const PAGE: usize = 500;
 
-pub(super) struct Gateway {
+pub(crate) struct Gateway {
     child: Child,
-    pub(super) address: String,
+    pub(crate) address: String,
 }
 
 /// The pages of the journal, the newest first.
-pub(super) struct Pages<'a> {
+pub(crate) struct Pages<'a> {
     gateway: &'a Gateway,
     /// Where the next page begins; nothing after the last.
     query: Option<String>,
 }
 
 impl Gateway {
-    pub(super) async fn start(home: &Path, database: &str) -> Gateway {
+    pub(crate) async fn start(home: &Path, database: &str) -> Gateway {
+        Gateway::start_with(home, database, &[], &[]).await
+    }
+
+    pub(crate) async fn start_with(
+        home: &Path,
+        database: &str,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Gateway {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
             .args(["--quiet", "serve", "--listen", "127.0.0.1:0", "--database", database])
+            .args(args)
+            .envs(variables.iter().copied())
             .current_dir(home)
             .env("WHARF_HOME", home)
             .env("WHARF_TOKEN", TOKEN)
@@ -56,17 +67,17 @@ impl Gateway {
     }
 
     /// SIGKILL, and nothing before it.
-    pub(super) async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         timeout(PATIENCE, self.child.kill()).await.expect("it ends").expect("it was alive");
     }
 
-    pub(super) fn journal(&self) -> Pages<'_> {
+    pub(crate) fn journal(&self) -> Pages<'_> {
         Pages { gateway: self, query: Some(format!("limit={PAGE}")) }
     }
 }
 
 impl Pages<'_> {
-    pub(super) async fn next(&mut self) -> Option<Vec<Value>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<Value>> {
         let path = format!("/api/v1/calls?{}", self.query.take()?);
         let page = ask(&self.gateway.address, "GET", &path, "").await.expect("a page");
         self.query = page["next_cursor"].as_str().map(|it| format!("limit={PAGE}&cursor={it}"));
@@ -75,7 +86,7 @@ impl Pages<'_> {
 }
 
 /// One request: the document that it is answered with, if it is answered well and to the end.
-pub(super) async fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
+pub(crate) async fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\

@@ -1,0 +1,162 @@
+//! Calls that a database has not taken: they wait in the spool, and are brought in from there when it takes them again.
+//!
+//! A call may be brought in twice, never not at all: the database knows it by its name and keeps it once.
+
+use super::{
+    entry,
+    spool::{Left, Spool},
+    through::BATCH,
+};
+use std::{collections::VecDeque, future::Future, io, path::Path, pin::Pin, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout};
+use wharf_store::{CallRow, Store, StoreError};
+
+/// How long the database may take over calls that nobody waits for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How soon it is tried again.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// How often a single call may be refused by a database that is there, before it is taken for one that nobody can keep.
+const TRIES: u32 = 20;
+
+/// What waits for the database.
+pub(super) struct Backlog {
+    /// There may be no place for one.
+    spool: Option<Spool>,
+    /// What was read from the spool and is not in the database.
+    page: VecDeque<CallRow>,
+    /// What is on its way there, and how many calls that are.
+    draining: Option<(Draining, usize)>,
+    /// Whether the page has to be forgotten when all of it is there.
+    turned: bool,
+    again: Instant,
+    /// How many are brought in at once: fewer after a refusal, to find the one that is refused.
+    portion: usize,
+    refusals: u32,
+}
+
+type Draining = Pin<Box<dyn Future<Output = Drained> + Send>>;
+
+/// Calls that were to be brought in, and what came of it.
+pub(super) type Drained = (Vec<CallRow>, Result<(), StoreError>);
+
+impl Backlog {
+    /// An empty one beside this path, with what was left there by others whom nobody can ask any more.
+    pub(super) fn beside(path: Option<&Path>) -> io::Result<Backlog> {
+        let mut backlog = Backlog {
+            spool: None,
+            page: VecDeque::new(),
+            draining: None,
+            turned: false,
+            again: Instant::now(),
+            portion: BATCH,
+            refusals: 0,
+        };
+        let Some(path) = path else { return Ok(backlog) };
+        let left = Left::beside(path)?;
+        backlog.spool = Some(Spool::beside(path)?);
+        for left in left {
+            let rows: Vec<CallRow> = entry::read(&left.read()?).collect();
+            backlog.add(&rows)?;
+            left.forget()?;
+        }
+        Ok(backlog)
+    }
+
+    /// How many calls wait.
+    pub(super) fn waiting(&self) -> u64 {
+        let draining = self.draining.as_ref().map_or(0, |(_, calls)| *calls);
+        let spooled = self.spool.as_ref().map_or(0, |it| it.load().entries);
+        (spooled + self.page.len() + draining) as u64
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting() == 0 && !self.turned
+    }
+
+    /// Has calls wait. When it comes back, they survive us.
+    pub(super) fn add(&mut self, rows: &[CallRow]) -> io::Result<()> {
+        if self.is_empty() {
+            self.again = Instant::now() + AGAIN;
+        }
+        let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("there is no folder for a spool"))?;
+        let mut bytes = Vec::with_capacity(512);
+        for row in rows {
+            bytes.clear();
+            entry::write_row(row, &mut bytes);
+            spool.append(&bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Brings some of them in. It can be left at any time and gone on with; what comes of it has to be settled.
+    pub(super) async fn drain(&mut self, store: &Store) -> Drained {
+        if self.draining.is_none() {
+            let rows = self.take();
+            let (calls, store, again) = (rows.len(), store.clone(), self.again);
+            let draining = async move {
+                sleep_until(again).await;
+                let silent = || Err(StoreError::Open("the database does not answer".to_owned()));
+                let outcome = timeout(PATIENCE, store.record_calls(&rows)).await;
+                (rows, outcome.unwrap_or_else(|_| silent()))
+            };
+            self.draining = Some((Box::pin(draining), calls));
+        }
+        match &mut self.draining {
+            Some((draining, _)) => draining.await,
+            None => (Vec::new(), Ok(())),
+        }
+    }
+
+    /// Takes note of what came of it.
+    pub(super) fn settle(&mut self, (rows, outcome): Drained, away: bool) {
+        self.draining = None;
+        let alone = rows.len() == 1;
+        match outcome {
+            Ok(()) => (self.portion, self.refusals) = (BATCH, 0),
+            Err(StoreError::Engine(why)) if !away && alone && self.refusals >= TRIES => {
+                self.refusals = 0;
+                tracing::error!(target: "wharf::journal", calls = 1, "calls could not be written down: {why}");
+            }
+            Err(_) => {
+                self.again = Instant::now() + AGAIN;
+                if !away {
+                    self.refusals += u32::from(alone);
+                    self.portion = (self.portion / 2).max(1);
+                }
+                rows.into_iter().rev().for_each(|it| self.page.push_front(it));
+            }
+        }
+        if self.page.is_empty() && self.turned {
+            self.forget();
+        }
+    }
+
+    /// The next calls to be brought in.
+    fn take(&mut self) -> Vec<CallRow> {
+        if self.page.is_empty()
+            && let Some(spool) = &mut self.spool
+        {
+            match spool.turn() {
+                Ok(page) => (self.page, self.turned) = (entry::read(&page).collect(), true),
+                Err(error) => {
+                    tracing::error!(target: "wharf::journal", "the spool cannot be read: {error}");
+                    self.again = Instant::now() + AGAIN;
+                }
+            }
+        }
+        self.page.drain(..self.portion.min(self.page.len())).collect()
+    }
+
+    /// What was read from the spool is in the database.
+    fn forget(&mut self) {
+        match self.spool.as_mut().map_or(Ok(()), Spool::forget) {
+            Ok(()) => self.turned = false,
+            Err(error) => {
+                tracing::error!(target: "wharf::journal", "the spool cannot be emptied: {error}");
+                self.again = Instant::now() + AGAIN;
+            }
+        }
+    }
+}

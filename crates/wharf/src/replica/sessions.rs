@@ -1,0 +1,94 @@
+//! Sessions of the handshake era in the database, for whichever gateway their client comes to next.
+
+use super::PATIENCE;
+use crate::journal::Reach;
+use sha2::{Digest, Sha256};
+use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+use tokio::time::timeout;
+use wharf_mcp::{
+    Raw,
+    serve::{
+        LogLevel,
+        http::{Keeping, KeptSession, Ledger, OutOfReach},
+    },
+};
+use wharf_store::{SessionRow, Store, StoreError};
+
+/// How long a session is kept that nobody uses.
+const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Where sessions are kept.
+#[derive(Debug)]
+pub(crate) struct SharedSessions {
+    store: Store,
+    reach: Arc<Reach>,
+}
+
+impl SharedSessions {
+    pub(super) fn new(store: Store, reach: Arc<Reach>) -> SharedSessions {
+        SharedSessions { store, reach }
+    }
+
+    /// What comes of asking the database, if it can be asked.
+    async fn asked<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, OutOfReach> {
+        if self.reach.is_away() {
+            return Err(OutOfReach);
+        }
+        match timeout(PATIENCE, question).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                tracing::warn!(target: "wharf::replica", "a session cannot be shared with others: {error}");
+                Err(OutOfReach)
+            }
+            Err(_) => Err(OutOfReach),
+        }
+    }
+}
+
+impl Ledger for SharedSessions {
+    fn key(&self, name: &str) -> String {
+        Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn begun<'a>(&'a self, key: &'a str, session: KeptSession) -> Keeping<'a, ()> {
+        Box::pin(async move { self.asked(self.store.begin_session(&row(key, &session), LIFE)).await })
+    }
+
+    fn changed<'a>(&'a self, key: &'a str, session: KeptSession) -> Keeping<'a, ()> {
+        Box::pin(async move { self.asked(self.store.keep_session(&row(key, &session), LIFE)).await })
+    }
+
+    fn find<'a>(&'a self, key: &'a str) -> Keeping<'a, Option<KeptSession>> {
+        Box::pin(async move { Ok(self.asked(self.store.session(key)).await?.and_then(session)) })
+    }
+
+    fn ended<'a>(&'a self, key: &'a str) -> Keeping<'a, ()> {
+        Box::pin(async move { self.asked(self.store.end_session(key)).await.map(|_| ()) })
+    }
+}
+
+fn row(key: &str, session: &KeptSession) -> SessionRow {
+    SessionRow {
+        session_key: key.to_owned(),
+        principal: session.owner.as_deref().map(str::to_owned),
+        version: session.version.clone(),
+        capabilities: session.capabilities.as_str().to_owned(),
+        client_info: session.info.as_ref().map(|it| it.as_str().to_owned()),
+        log_level: session.log_level.map(|it| it.name().to_owned()),
+        watched: serde_json::json!(session.watched).to_string(),
+    }
+}
+
+/// The session of a row, unless somebody has written into it what nobody can read.
+fn session(row: SessionRow) -> Option<KeptSession> {
+    let raw = |text: String| Raw::parse(text).ok();
+    let watched: BTreeSet<String> = serde_json::from_str(&row.watched).ok()?;
+    Some(KeptSession {
+        owner: row.principal.map(Arc::from),
+        version: row.version,
+        capabilities: raw(row.capabilities)?,
+        info: row.client_info.and_then(raw),
+        log_level: row.log_level.as_deref().and_then(LogLevel::named),
+        watched,
+    })
+}

@@ -1,0 +1,68 @@
+//! One of two gateways is killed in the middle of many calls: the other goes on, and every call that was answered is in the
+//! journal, once.
+
+use super::{Harbour, PATIENCE, call, journal};
+use serde_json::json;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use tokio::{task::JoinSet, time::timeout};
+
+const CALLS: usize = 5_000;
+
+/// How many call at once, half of them at each gateway.
+const CALLERS: usize = 8;
+
+#[tokio::test]
+async fn the_other_goes_on() {
+    let harbour = Harbour::new().await;
+    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+    let (next, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let mut addresses = vec![here.address.clone(), there.address.clone()];
+        if caller.is_multiple_of(2) {
+            addresses.reverse();
+        }
+        let (next, answered) = (next.clone(), answered.clone());
+        callers.spawn(async move {
+            let mut names = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= CALLS {
+                    return names;
+                }
+                let answer = loop {
+                    let address = addresses.last().expect("somebody is left");
+                    match call(address, &json!({ "number": number })).await {
+                        Ok(answer) => break answer,
+                        // Whoever does not answer is not asked again.
+                        Err(_) if addresses.len() > 1 => _ = addresses.pop(),
+                        Err(error) => panic!("call {number} at the one that lives: {error}"),
+                    }
+                };
+                assert_eq!(answer["success"], true, "{answer}");
+                names.push(answer["request_id"].as_str().expect("a name").to_owned());
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    while answered.load(Ordering::Relaxed) < CALLS / 3 {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    here.kill().await;
+    let names: Vec<String> = timeout(3 * PATIENCE, callers.join_all())
+        .await
+        .expect("everybody is answered")
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(names.len(), CALLS);
+    let journal = journal(&there).await;
+    let missing: Vec<_> = names.iter().filter(|it| journal.get(*it) != Some(&1)).collect();
+    assert!(missing.is_empty(), "{} of {CALLS} are not there once: {missing:?}", missing.len());
+    // A call that was out when the gateway was killed may have been written down without an answer, and was made again.
+    assert!(journal.len() <= CALLS + CALLERS, "{} calls", journal.len());
+}

@@ -1,0 +1,102 @@
+//! The database goes away for ten seconds, under load: no call fails or waits for it, `/ready` tells the truth, and when it
+//! is back everything is in the journal, once; also what a gateway had written down that was killed meanwhile.
+
+use super::{Harbour, PATIENCE, call, journal, until};
+use crate::kills::gateway::{Gateway, ask};
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{task::JoinSet, time::sleep};
+
+const OUTAGE: Duration = Duration::from_secs(10);
+
+/// The longest that a call may take, on a busy machine, while nobody is at the database.
+const LONGEST: Duration = Duration::from_secs(5);
+
+const CALLERS: usize = 4;
+
+/// Calls at both gateways until it is told to stop: what the calls are known by.
+fn load(gateways: [&Gateway; 2], stop: &Arc<AtomicBool>) -> JoinSet<Vec<String>> {
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let (address, stop) = (gateways[caller % 2].address.clone(), stop.clone());
+        callers.spawn(async move {
+            let mut names = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                let answer = call(&address, &json!({ "number": names.len() })).await;
+                let answer = answer.unwrap_or_else(|error| panic!("a call failed: {error}"));
+                assert_eq!(answer["success"], true, "{answer}");
+                assert!(start.elapsed() < LONGEST, "a call waited for {:?}", start.elapsed());
+                names.push(answer["request_id"].as_str().expect("a name").to_owned());
+                sleep(Duration::from_millis(2)).await;
+            }
+            names
+        });
+    }
+    callers
+}
+
+async fn ready(gateway: &Gateway) -> Value {
+    ask(&gateway.address, "GET", "/ready", "").await.expect("it takes new work")
+}
+
+#[tokio::test]
+async fn nothing_fails_and_nothing_is_lost() {
+    let mut harbour = Harbour::new().await;
+    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+    for gateway in [&here, &there] {
+        until("it is ready", PATIENCE, async || ready(gateway).await == json!({ "status": "ready" })).await;
+        call(&gateway.address, &json!({})).await.expect("it works");
+    }
+    let stop = Arc::<AtomicBool>::default();
+    let callers = load([&here, &there], &stop);
+    sleep(Duration::from_millis(500)).await;
+    harbour.postgres.stop();
+    let away = Instant::now();
+    until("it says what is missing", LONGEST, async || {
+        let said = ready(&here).await;
+        said["status"] == "degraded"
+            && said["missing"] == json!(["database"])
+            && said["waiting"].as_u64() > Some(0)
+    })
+    .await;
+    sleep(OUTAGE.saturating_sub(away.elapsed())).await;
+    harbour.postgres.start_again().expect("it starts again");
+    for gateway in [&here, &there] {
+        until("it is ready again", PATIENCE, async || ready(gateway).await == json!({ "status": "ready" }))
+            .await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let names: Vec<String> = callers.join_all().await.into_iter().flatten().collect();
+    until("nothing waits", PATIENCE, async || ready(&here).await == ready(&there).await).await;
+    let kept = journal(&there).await;
+    let missing: Vec<_> = names.iter().filter(|it| kept.get(*it) != Some(&1)).collect();
+    assert!(missing.is_empty(), "{} of {} are not there once: {missing:?}", missing.len(), names.len());
+    assert_eq!(kept.len(), names.len() + 2, "nothing is there that nobody asked for");
+}
+
+#[tokio::test]
+async fn what_a_killed_one_wrote_down_meanwhile_is_there_when_it_is_back() {
+    let mut harbour = Harbour::new().await;
+    let here = harbour.gateway(0).await;
+    call(&here.address, &json!({})).await.expect("it works");
+    harbour.postgres.stop();
+    let mut names = Vec::new();
+    for number in 0..50 {
+        let answer = call(&here.address, &json!({ "number": number })).await.expect("it works");
+        names.push(answer["request_id"].as_str().expect("a name").to_owned());
+    }
+    here.kill().await;
+    harbour.postgres.start_again().expect("it starts again");
+    let here = harbour.gateway(0).await;
+    until("nothing waits", PATIENCE, async || ready(&here).await == json!({ "status": "ready" })).await;
+    let kept = journal(&here).await;
+    assert!(names.iter().all(|it| kept.get(it) == Some(&1)), "{names:?} {kept:?}");
+    assert_eq!(kept.len(), names.len() + 1);
+}

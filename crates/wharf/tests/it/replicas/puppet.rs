@@ -1,0 +1,129 @@
+//! A server behind the gateways that does as it is told: answers, takes its time, or is broken. It counts what reaches it.
+
+use http::{Response, StatusCode};
+use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    net::TcpListener,
+    task::{AbortHandle, JoinSet},
+};
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::{
+        About, Client, Handler, Incoming, Service, Serving,
+        http::{HttpOptions, HttpService},
+    },
+};
+
+/// A running server; ended when it is dropped.
+pub(super) struct Puppet {
+    address: String,
+    pub(super) strings: Arc<Strings>,
+    serving: AbortHandle,
+    _tasks: JoinSet<()>,
+}
+
+/// What it is told to do, and what it has done.
+#[derive(Debug, Default)]
+pub(super) struct Strings {
+    pub(super) broken: AtomicBool,
+    /// Calls that have reached it, broken or not.
+    pub(super) calls: AtomicUsize,
+}
+
+impl Puppet {
+    pub(super) async fn start() -> Puppet {
+        let strings = Arc::<Strings>::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let mut tasks = JoinSet::new();
+        let serving = tasks.spawn(serve(listener, strings.clone()));
+        Puppet { address, strings, serving, _tasks: tasks }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// The agent file of a gateway in front of it.
+    pub(super) fn agent_file(&self) -> String {
+        let url = self.url();
+        format!(
+            "tools:\n  - {{name: puppet, description: d, type: mcp, server: x, transport: http, url: '{url}'}}\n"
+        )
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.strings.calls.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn break_down(&self, broken: bool) {
+        self.strings.broken.store(broken, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, strings: Arc<Strings>) {
+    let service = HttpService::new(Service::new(Server(strings.clone())), HttpOptions::default());
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let (service, strings) = (service.clone(), strings.clone());
+        let respond = service_fn(move |request: hyper::Request<Body>| {
+            let (service, strings) = (service.clone(), strings.clone());
+            async move {
+                let mut response = service.respond(request).await;
+                if strings.broken.load(Ordering::SeqCst) {
+                    response = Response::default();
+                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                }
+                Ok::<_, Infallible>(response)
+            }
+        });
+        connections.spawn(async move {
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
+        });
+    }
+}
+
+struct Server(Arc<Strings>);
+
+impl Handler for Server {
+    fn about(&self) -> About {
+        About::new("puppet", "1", json!({ "tools": {} }).into())
+    }
+
+    fn handle(&self, request: Incoming, _: Client) -> Serving {
+        let strings = self.0.clone();
+        Box::pin(async move {
+            match request.method.as_str() {
+                "tools/list" => {
+                    let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
+                    Ok(json!({ "tools": [tool] }).into())
+                }
+                "tools/call" => {
+                    strings.calls.fetch_add(1, Ordering::SeqCst);
+                    let params: Value = request.params.unwrap_or_else(Raw::empty_object).decode_or_default();
+                    let arguments = &params["arguments"];
+                    let millis = arguments["millis"].as_u64().unwrap_or_default();
+                    tokio::time::sleep(Duration::from_millis(millis)).await;
+                    Ok(json!({ "content": [{ "type": "text", "text": arguments.to_string() }] }).into())
+                }
+                unknown => Err(RpcError::method_not_found(unknown)),
+            }
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! A source that is registered at one gateway is there at all, and gone when it is removed.
+
+use super::{Harbour, SOON, until};
+use crate::kills::gateway::{TOKEN, ask};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// What is answered, whatever the status.
+async fn send(gateway: &str, method: &str, path: &str, body: &str) -> String {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {gateway}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    let mut stream = TcpStream::connect(gateway).await.expect("somebody listens");
+    stream.write_all(request.as_bytes()).await.expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    answer
+}
+
+#[tokio::test]
+async fn what_is_registered_at_one_is_called_at_another() {
+    let harbour = Harbour::new().await;
+    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+    let url = harbour.puppet.url();
+    let source = json!({ "name": "late", "source_type": "mcp", "mcp_transport_type": "streamable_http", "mcp_server_url": url });
+    let answer = send(&here.address, "POST", "/api/v1/sources", &source.to_string()).await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+
+    let call = async || {
+        let body = json!({ "arguments": { "number": 1 } }).to_string();
+        ask(&there.address, "POST", "/api/v1/tools/late:echo/call", &body).await
+    };
+    until("the others have it", SOON, async || call().await.is_ok_and(|it| it["success"] == true)).await;
+    let answer = send(&there.address, "DELETE", "/api/v1/sources/late", "").await;
+    assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+    let gone = async || ask(&here.address, "POST", "/api/v1/tools/late:echo/call", "{}").await;
+    until("it is gone everywhere", SOON, async || gone().await.is_err_and(|it| it.contains("404"))).await;
+}
