@@ -189,6 +189,7 @@ fn target(source: &Source) -> String {
         Endpoint::Stdio(launch) => {
             let program = match &launch.program {
                 Program::Launcher(launcher) => launcher.as_str().to_owned(),
+                Program::Interpreter(interpreter) => interpreter.as_str().to_owned(),
                 Program::Granted(path) => path.display().to_string(),
             };
             let args = launch.args.iter().map(|it| it.value.shown().to_owned());

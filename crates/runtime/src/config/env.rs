@@ -23,8 +23,6 @@ pub struct Env {
     pub grants: Grants,
     /// Whose word the configuration is.
     pub origin: Origin,
-    /// What the operator's secrets file holds, for sources that are registered.
-    pub secrets: BTreeMap<String, String>,
 }
 
 /// Whose word a configuration is, and so how far it is trusted.
@@ -51,7 +49,6 @@ impl Env {
             files: Arc::new(NoFiles),
             grants: Grants::default(),
             origin: Origin::File,
-            secrets: BTreeMap::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     diagnostic::Diagnostics,
     env::Env,
     env_file::Assignment,
+    grants::Grants,
     mask,
     place::{Place, Placed},
     plan::{ChildEnv, EnvOrigin, EnvVar, Launcher, Program, ServerConfig},
@@ -159,7 +160,7 @@ fn operators(name: &str, program: &Program) -> Option<EnvOrigin> {
         Program::Launcher(launcher @ Launcher::Npx) => Some(("NPM_CONFIG_*", *launcher)),
         Program::Launcher(launcher @ Launcher::Uvx) => Some(("UV_*", *launcher)),
         Program::Launcher(launcher @ Launcher::Docker) => Some(("DOCKER_*", *launcher)),
-        Program::Granted(_) => None,
+        Program::Granted(_) | Program::Interpreter(_) => None,
     };
     match own {
         _ if ALWAYS.iter().any(|it| glob::matches(it, name)) => Some(EnvOrigin::Always),
@@ -169,11 +170,17 @@ fn operators(name: &str, program: &Program) -> Option<EnvOrigin> {
     }
 }
 
+/// Whether nobody but the operator may set this name.
+pub(crate) fn is_refused(name: &str, grants: &Grants) -> bool {
+    let refused =
+        matches_any(REFUSED, name) && !matches_any(HARMLESS, name) || matches_any(&["*_PROXY"], name);
+    refused && !grants.allow_environment(name)
+}
+
 fn permitted(text: &Text, named: Named, at: Place, env: &Env, diagnostics: &mut Diagnostics) -> bool {
     let name = text.expose();
-    let refused = matches_any(REFUSED, name) && !matches_any(HARMLESS, name)
-        || named != Named::InheritEnv && matches_any(&["*_PROXY"], name);
-    let permitted = !refused || env.grants.allow_environment(name);
+    let proxy = named == Named::InheritEnv && matches_any(&["*_PROXY"], name);
+    let permitted = proxy || !is_refused(name, &env.grants);
     if !permitted {
         diagnostics.refused_environment(at, text, named);
     }

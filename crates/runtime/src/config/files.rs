@@ -4,6 +4,7 @@ use std::{
     fmt, fs, io,
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// Finds and reads what an agent file names.
@@ -12,6 +13,18 @@ pub trait Files {
     fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble>;
     /// The content of a regular file inside the folder, refused unread when it is longer than `most` bytes.
     fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble>;
+    /// The true path of a file inside the folder that nobody but its owner may write to.
+    fn trusted(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+        self.locate(path)
+    }
+    /// The files of a plugin: a folder that lies under one of these roots, and that not everybody may write to.
+    fn plugin(&self, _path: &str, _roots: &[PathBuf]) -> Result<Arc<dyn Files + Send + Sync>, FileTrouble> {
+        Err(FileTrouble::Elsewhere)
+    }
+    /// The content of a file of the operator's, by absolute path, that nobody else may read.
+    fn private(&self, _path: &Path, _most: u64) -> Result<Vec<u8>, FileTrouble> {
+        Err(FileTrouble::Missing)
+    }
     /// Whether `path`, a list of folders, has a program by this name.
     fn is_on_path(&self, _name: &str, _path: &str) -> bool {
         false
@@ -29,6 +42,12 @@ pub enum FileTrouble {
     NotRegular(&'static str),
     /// Longer than it may be.
     TooLarge(u64),
+    /// It lies under none of the plugin roots.
+    Elsewhere,
+    /// Others may write to it.
+    Writable,
+    /// Others may read it.
+    Readable,
     /// What the system said.
     Unreadable(io::Error),
 }
@@ -60,6 +79,39 @@ impl Files for Folder {
 
     fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
         read_regular(&self.locate(path)?, most)
+    }
+
+    fn trusted(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+        let found = self.locate(path)?;
+        let metadata = fs::metadata(&found)?;
+        refuse_irregular(&metadata)?;
+        if may_others(&metadata, OTHERS) { Err(FileTrouble::Writable) } else { Ok(found) }
+    }
+
+    fn plugin(&self, path: &str, roots: &[PathBuf]) -> Result<Arc<dyn Files + Send + Sync>, FileTrouble> {
+        if path.contains('\0') {
+            return Err(FileTrouble::Missing);
+        }
+        // What lies elsewhere is not even said to be there or not.
+        let found = Path::new(path).canonicalize().map_err(|_| FileTrouble::Elsewhere)?;
+        let mut roots = roots.iter().filter_map(|it| it.canonicalize().ok());
+        let root = roots.find(|it| found.starts_with(it)).ok_or(FileTrouble::Elsewhere)?;
+        if !found.is_dir() {
+            return Err(FileTrouble::NotRegular("no folder"));
+        }
+        for folder in found.ancestors().take_while(|it| it.starts_with(&root)) {
+            if may_others(&fs::metadata(folder)?, EVERYBODY) {
+                return Err(FileTrouble::Writable);
+            }
+        }
+        Ok(Arc::new(Folder(found)))
+    }
+
+    fn private(&self, path: &Path, most: u64) -> Result<Vec<u8>, FileTrouble> {
+        if may_others(&fs::metadata(path)?, ANYTHING) {
+            return Err(FileTrouble::Readable);
+        }
+        read_regular(path, most)
     }
 
     fn is_on_path(&self, name: &str, path: &str) -> bool {
@@ -106,6 +158,22 @@ fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
     fs::File::open(path)
 }
 
+/// What others than the owner might do: everybody write, anybody write, anybody do anything.
+const EVERYBODY: u32 = 0o002;
+const OTHERS: u32 = 0o022;
+const ANYTHING: u32 = 0o077;
+
+#[cfg(unix)]
+fn may_others(metadata: &fs::Metadata, what: u32) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & what != 0
+}
+
+#[cfg(not(unix))]
+fn may_others(_metadata: &fs::Metadata, _what: u32) -> bool {
+    false
+}
+
 fn refuse_irregular(metadata: &fs::Metadata) -> Result<(), FileTrouble> {
     if metadata.is_file() { Ok(()) } else { Err(FileTrouble::NotRegular(kind(metadata))) }
 }
@@ -127,6 +195,17 @@ fn kind(metadata: &fs::Metadata) -> &'static str {
     if metadata.is_dir() { "a folder" } else { "not a regular file" }
 }
 
+impl FileTrouble {
+    /// The same of a file in a plugin's folder, which is not the agent file's.
+    pub(crate) fn of_plugin(&self) -> String {
+        match self {
+            FileTrouble::Outside => "lies outside the plugin's folder".to_owned(),
+            FileTrouble::NotRegular("no folder") => "is not a folder".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl From<io::Error> for FileTrouble {
     fn from(error: io::Error) -> FileTrouble {
         match error.kind() {
@@ -143,6 +222,9 @@ impl fmt::Display for FileTrouble {
             FileTrouble::Outside => f.write_str("lies outside the folder of the agent file"),
             FileTrouble::NotRegular(kind) => write!(f, "is {kind}, not a regular file"),
             FileTrouble::TooLarge(most) => write!(f, "is larger than {} MiB", most / 1024 / 1024),
+            FileTrouble::Elsewhere => f.write_str("lies under none of the plugin roots"),
+            FileTrouble::Writable => f.write_str("may be written to by others"),
+            FileTrouble::Readable => f.write_str("can be read by others"),
             FileTrouble::Unreadable(error) => write!(f, "cannot be read: {error}"),
         }
     }

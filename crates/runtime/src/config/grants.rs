@@ -23,6 +23,8 @@ pub struct Grants {
     pub plugin_roots: Vec<PathBuf>,
     /// Whether a server that is a process may be registered over REST.
     pub processes_over_rest: bool,
+    /// Where the operator keeps values for plugins that are registered, if anywhere: an env file, by absolute path.
+    pub secrets_file: Option<PathBuf>,
 }
 
 impl Grants {

@@ -161,6 +161,17 @@ pub enum Program {
     Launcher(Launcher),
     /// One that the operator granted, by absolute path.
     Granted(PathBuf),
+    /// One that runs a plugin's script, found on the operator's PATH.
+    Interpreter(Interpreter),
+}
+
+/// What may run a script of a plugin's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpreter {
+    /// `python3`, else `python`.
+    Python,
+    /// Node.js.
+    Node,
 }
 
 /// The programs that agent.yaml may name.
@@ -266,6 +277,16 @@ pub struct Timeouts {
     pub request: Duration,
     /// For an answer in all, however much progress there is.
     pub total: Duration,
+}
+
+impl Interpreter {
+    /// The names of its program, the better one first.
+    pub fn programs(self) -> &'static [&'static str] {
+        match self {
+            Interpreter::Python => &["python3", "python"],
+            Interpreter::Node => &["node"],
+        }
+    }
 }
 
 impl Source {
@@ -376,6 +397,7 @@ macro_rules! words {
 
 words!(Provider { OpenAi = "openai", AzureOpenAi = "azure_openai", Anthropic = "anthropic", Ollama = "ollama", Gemini = "gemini" });
 words!(Builtin { Todo = "builtin:todo" });
+words!(Interpreter { Python = "python", Node = "node" });
 words!(Launcher { Npx = "npx", Uvx = "uvx", Docker = "docker" });
 words!(Lifecycle { Singleton = "singleton", Transient = "transient" });
 words!(EraChoice { Auto = "auto", Legacy = "legacy", Modern = "modern" });

@@ -139,7 +139,7 @@ raw! {
     RawGrants, "[grants]" {
         commands = "commands", arguments = "arguments", packages = "packages", environment = "environment",
         insecure_hosts = "insecure_hosts", private_hosts = "private_hosts", plugin_roots = "plugin_roots",
-        processes_over_rest = "processes_over_rest",
+        processes_over_rest = "processes_over_rest", secrets_file = "secrets_file",
     }
 }
 

@@ -6,6 +6,7 @@
 //! back the same way, with its secrets filled in where it only has names.
 
 mod entry;
+mod plugin;
 mod remote;
 
 use super::{
@@ -13,13 +14,14 @@ use super::{
     diagnostic::Diagnostics,
     env::{Env, Origin},
     json, lower,
-    node::{Node, Str, Value},
+    node::{Node, Pair, Str, Value},
     plan::{Lifecycle, Source},
-    raw::RawRegistration,
-    read::json_tree,
+    raw::{Field, RawRegistration},
+    read::{Reader, json_tree},
     variables::Substitution,
 };
 use crate::text::Text;
+use plugin::Plugin;
 use std::{collections::BTreeMap, fmt};
 
 /// The mappings whose values are secrets, whatever their keys are.
@@ -111,7 +113,16 @@ fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Readi
     let afar = Env { origin: Origin::Rest, files: entry::afar(env), home: None, ..env.clone() };
     let (node, env, missing) = match in_provider_words {
         false => (root, afar, Vec::new()),
-        true => (remote::entry(RawRegistration::read(root, diagnostics)?, diagnostics)?, afar, Vec::new()),
+        true => {
+            let raw = RawRegistration::read(root, diagnostics)?;
+            match raw.plugin_dir {
+                Some(_) => {
+                    let Plugin { entry, env, missing } = plugin::plugin(raw, env, diagnostics)?;
+                    (entry, env, missing)
+                }
+                None => (remote::entry(raw, diagnostics)?, afar, Vec::new()),
+            }
+        }
     };
     let mut names = Vec::new();
     let source = lower::tool(node, &mut Substitution::new(""), &env, &mut names, diagnostics);
@@ -123,9 +134,17 @@ fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Readi
     Some(Reading { source: source?, missing })
 }
 
+/// `source_type`, which is `mcp` where it is said at all.
+fn source_type(field: Option<Field>, reader: &mut Reader<'_>) {
+    if let Some(kind) = reader.text("source_type", field).filter(|it| it.value.expose() != "mcp") {
+        reader.diagnostics.unknown_source_type(kind.at, kind.value.shown());
+    }
+}
+
 /// Hands out the values of the sections that hold secrets, and makes them secret where they stand.
 fn take_secrets(root: &mut Node, diagnostics: &mut Diagnostics) -> BTreeMap<String, String> {
     let mut secrets = BTreeMap::new();
+    each_section(root, |pairs| pairs.retain(|it| !matches!(it.node.value, Value::Null)));
     each_secret(root, |name, node| {
         diagnostics.hide(node.at);
         if let Value::Str(it) = &node.value {
@@ -155,10 +174,14 @@ fn fill_in(root: &mut Node, secrets: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 fn each_secret(root: &mut Node, mut visit: impl FnMut(&str, &mut Node)) {
+    each_section(root, |pairs| pairs.iter_mut().for_each(|it| visit(&it.key, &mut it.node)));
+}
+
+fn each_section(root: &mut Node, mut visit: impl FnMut(&mut Vec<Pair>)) {
     let Value::Map(sections) = &mut root.value else { return };
     for section in sections.iter_mut().filter(|it| SECTIONS.contains(&it.key.as_str())) {
         if let Value::Map(pairs) = &mut section.node.value {
-            pairs.iter_mut().for_each(|it| visit(&it.key, &mut it.node));
+            visit(pairs);
         }
     }
 }

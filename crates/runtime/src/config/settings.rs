@@ -66,10 +66,16 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
     #[rustfmt::skip]
     let RawGrants {
         commands, arguments, packages, environment, insecure_hosts, private_hosts, plugin_roots, processes_over_rest,
+        secrets_file,
     } = raw;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let processes_over_rest = reader.flag("processes_over_rest", processes_over_rest).unwrap_or(false);
+    let secrets_file = reader.text("secrets_file", secrets_file);
+    if let Some(file) = secrets_file.as_ref().filter(|it| !Path::new(it.value.expose()).is_absolute()) {
+        diagnostics.grant_not_absolute(file.at, "secrets_file", file.value.shown());
+    }
     Some(Grants {
+        secrets_file: secrets_file.map(|it| PathBuf::from(it.value.expose())),
         commands: absolute_paths("commands", commands, diagnostics),
         plugin_roots: absolute_paths("plugin_roots", plugin_roots, diagnostics),
         private_hosts: words("private_hosts", private_hosts, diagnostics),

@@ -20,7 +20,7 @@ struct Container {
 pub(super) fn opener(launch: &Launch, command: Command) -> Box<dyn Opener> {
     match launch.program {
         Program::Launcher(Launcher::Docker) => Box::new(Container { command, started: AtomicU64::new(0) }),
-        Program::Launcher(_) | Program::Granted(_) => Box::new(command),
+        Program::Launcher(_) | Program::Granted(_) | Program::Interpreter(_) => Box::new(command),
     }
 }
 

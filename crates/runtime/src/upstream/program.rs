@@ -9,12 +9,14 @@ use wharf_mcp::Failure;
 
 /// The program as an absolute path. It is looked up where the child would look, which is the operator's PATH.
 pub(super) fn find(launch: &Launch) -> Result<PathBuf, Failure> {
-    let name = match &launch.program {
+    let names = match &launch.program {
         Program::Granted(path) => return Ok(path.clone()),
-        Program::Launcher(launcher) => launcher.as_str(),
+        Program::Launcher(launcher) => &[launcher.as_str()][..],
+        Program::Interpreter(interpreter) => interpreter.programs(),
     };
     let path = launch.env.0.get("PATH").map(|it| it.value.expose()).unwrap_or_default();
-    find_program(name, path).ok_or_else(|| {
+    names.iter().find_map(|name| find_program(name, path)).ok_or_else(|| {
+        let name = names[0];
         let looked = if path.is_empty() { "PATH is empty".to_owned() } else { format!("looked in {path}") };
         Failure::connect(format!("there is no `{name}` on PATH ({looked})"))
     })

@@ -3,5 +3,9 @@
 mod breaker;
 mod living;
 mod load;
+#[cfg(unix)]
+mod manifests;
+#[cfg(unix)]
+mod plugins;
 mod registration;
 mod schema;

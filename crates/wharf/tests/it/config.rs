@@ -123,6 +123,7 @@ fn command_line(launch: &Launch) -> String {
     let program = match &launch.program {
         Program::Launcher(launcher) => launcher.as_str().to_owned(),
         Program::Granted(path) => path.display().to_string(),
+        Program::Interpreter(interpreter) => interpreter.as_str().to_owned(),
     };
     let args = launch.args.iter().map(|it| it.value.shown().to_owned());
     let line = [program].into_iter().chain(args).collect::<Vec<_>>().join(" ");

@@ -61,6 +61,31 @@ impl Diagnostics {
         );
     }
 
+    pub(in crate::config) fn plugin_folder(&mut self, at: Place, why: &str) {
+        self.error("R-04", at, format!("MCPConfigError: 'mcp_plugin_dir' {why}")).hint(
+            "a plugin lies in a folder under one of the roots in wharf.toml ([grants] plugin_roots), and nobody else may write to it",
+        );
+    }
+
+    pub(in crate::config) fn secrets_file(&mut self, at: Place, why: &str) {
+        self.error("R-07", at, format!("ConfigError: the operator's secrets file {why}"))
+            .hint("wharf.toml names it: [grants] secrets_file; it holds NAME=value lines, and `chmod 600` makes it private");
+    }
+
+    pub(in crate::config) fn unusable_manifest(&mut self, at: Place, why: &str) {
+        self.error("R-05", at, format!("MCPConfigError: the plugin's manifest cannot be used: {why}"));
+    }
+
+    /// Names the variable, never its value.
+    pub(in crate::config) fn unfit_variable(&mut self, at: Place, name: &str, why: &str) {
+        self.error("R-05", at, format!("MCPConfigError: the value of '{}' {}", echo(name), echo(why)));
+    }
+
+    pub(in crate::config) fn not_a_script(&mut self, at: Place, why: &str) {
+        self.error("R-06", at, format!("MCPConfigError: a plugin's script {why}"))
+            .hint("python and node run one file of the plugin's folder, which nobody else may write to; flags before it are not taken");
+    }
+
     pub(in crate::config) fn not_a_header(&mut self, at: Place, name: &str) {
         let message =
             format!("MCPConfigError: '{}' of 'mcp_env_vars' is not sent to a remote server", echo(name));

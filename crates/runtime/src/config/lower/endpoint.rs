@@ -5,11 +5,13 @@ use crate::{
     config::{
         diagnostic::Diagnostics,
         encoding,
-        env::Env,
+        env::{Env, Origin},
         environment::{self, Wishes},
         launch::{self, Launching},
         place::{Place, Placed},
-        plan::{Arg, ArgOrigin, Builtin, Endpoint, Launch, Launcher, Program, Remote, ServerConfig},
+        plan::{
+            Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, Remote, ServerConfig,
+        },
         raw::Field,
         read::{Reader, Texts},
         url::{self, Wants},
@@ -326,7 +328,9 @@ fn program(
         let path = PathBuf::from(name);
         entry.env.grants.commands.contains(&path).then_some(Program::Granted(path))
     };
-    let program = Launcher::parse(name).map(Program::Launcher).or_else(granted);
+    let in_plugin = entry.env.origin == Origin::Plugin;
+    let interpreter = Interpreter::parse(name).filter(|_| in_plugin).map(Program::Interpreter);
+    let program = Launcher::parse(name).map(Program::Launcher).or(interpreter).or_else(granted);
     if program.is_none() {
         reader.diagnostics.invalid_command(command.at, &command.value);
     }
@@ -346,6 +350,9 @@ fn arguments(
             let args = args.map_or_else(Vec::new, |it| it.value);
             return Some(args.into_iter().map(|it| launch::free(it.value, &entry.env.folder)).collect());
         }
+        Program::Interpreter(_) => {
+            return script(args.map_or_else(Vec::new, |it| it.value), entry, launching);
+        }
     };
     match args {
         Some(args) if args.value.is_empty() => {
@@ -360,6 +367,31 @@ fn arguments(
                 _ => it,
             };
             Some(args.into_iter().map(from_server).collect())
+        }
+    }
+}
+
+/// A script of the plugin's own folder, and its arguments.
+fn script(args: Vec<Placed<Text>>, entry: &Entry<'_>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
+    let mut args = args.into_iter();
+    let Some(script) = args.next() else {
+        launching.diagnostics.not_a_script(entry.here, "is not named");
+        return None;
+    };
+    let found = match script.value.expose() {
+        it if it.starts_with('-') || it.is_empty() => Err("is a file, not a flag".to_owned()),
+        it => entry.env.files.trusted(it).map_err(|trouble| trouble.of_plugin()),
+    };
+    match found {
+        Ok(path) => {
+            let value = script.value.map(|_| path.to_string_lossy().into_owned());
+            let script = Arg { value, origin: ArgOrigin::Resolved(script.value) };
+            let rest = args.map(|it| launch::free(it.value, &entry.env.folder));
+            Some([script].into_iter().chain(rest).collect())
+        }
+        Err(why) => {
+            launching.diagnostics.not_a_script(script.at, &why);
+            None
         }
     }
 }

@@ -21,21 +21,16 @@ const USUAL_PATH: &str = "/mcp";
 pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Option<Node> {
     #[rustfmt::skip]
     let RawRegistration {
-        name, description, url, source_type, plugin_dir, transport_type, runtime_hint, lifecycle_mode, env_vars, command,
+        name, description, url, source_type, plugin_dir: _, transport_type, runtime_hint, lifecycle_mode, env_vars, command,
         args, server_url,
     } = raw;
     let here = name.as_ref().or(url.as_ref()).map_or(Place::default(), |it| it.key_at);
     let mut reader = Reader { class: CLASS, diagnostics };
-    if let Some(kind) = reader.text("source_type", source_type).filter(|it| it.value.expose() != "mcp") {
-        reader.diagnostics.unknown_source_type(kind.at, kind.value.shown());
-    }
+    super::source_type(source_type, &mut reader);
     for (key, field) in [("mcp_runtime_hint", runtime_hint), ("mcp_command", command), ("mcp_args", args)] {
         if let Some(field) = field {
             reader.diagnostics.not_for_a_remote(field.key_at, key);
         }
-    }
-    if let Some(plugin_dir) = plugin_dir {
-        reader.diagnostics.plugin_or_remote(plugin_dir.key_at, server_url.is_some());
     }
     let transport = reader.text("mcp_transport_type", transport_type);
     if let Some(other) = transport.filter(|it| it.value.expose() != "streamable_http") {

@@ -104,6 +104,10 @@ fn stdio(launch: &Launch, around: &Surroundings) -> Vec<Fact> {
     let (name, path) = match &launch.program {
         Program::Launcher(launcher) => (launcher.as_str().to_owned(), around.find_program(launcher.as_str())),
         Program::Granted(path) => (path.display().to_string(), Some(path.clone())),
+        Program::Interpreter(interpreter) => {
+            let path = interpreter.programs().iter().find_map(|it| around.find_program(it));
+            (interpreter.as_str().to_owned(), path)
+        }
     };
     let found = match (&launch.program, &path) {
         (Program::Granted(_), _) => format!("{name} (granted in wharf.toml)"),

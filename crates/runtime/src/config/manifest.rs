@@ -1,0 +1,187 @@
+//! A server's manifest, `server.json` or `plugin.json`: what its author says about how it is run or reached.
+//!
+//! There are two vocabularies, the official registry's (camelCase now, snake_case before) and the tools provider's; each
+//! may stand in either file, so every word is looked for under all its names. A manifest is somebody else's document:
+//! words that nobody knows are passed over, and what it asks for is judged later, by the rules of an agent file.
+
+mod argv;
+mod fill;
+mod input;
+mod suggestion;
+
+use super::{
+    diagnostic::Diagnostics,
+    json,
+    node::{Node, Value},
+};
+pub(super) use argv::{Offer, Run};
+pub(super) use fill::{Filler, Values};
+use input::{Argument, Input, KeyValue};
+pub use suggestion::{Suggestion, suggest};
+
+/// A manifest that is longer is refused unread.
+pub(super) const LONGEST: u64 = 1024 * 1024;
+/// More packages, remotes, arguments or variables than this nobody needs.
+const MOST: usize = 200;
+
+/// A manifest, read.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    pub(super) name: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) packages: Vec<Package>,
+    pub(super) remotes: Vec<Remote>,
+}
+
+/// One way to run the server here.
+#[derive(Debug)]
+pub(super) struct Package {
+    /// What starts it: the word for a launcher or an interpreter, or for what we cannot start.
+    pub(super) runtime: Option<String>,
+    /// `npm`, `pypi`, `oci` and others.
+    pub(super) registry: Option<String>,
+    pub(super) registry_url: Option<String>,
+    pub(super) identifier: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) transport: Option<String>,
+    /// What the tools provider's manifests have instead of an identifier.
+    pub(super) command: Vec<String>,
+    pub(super) runtime_arguments: Vec<Argument>,
+    pub(super) package_arguments: Vec<Argument>,
+    pub(super) variables: Vec<KeyValue>,
+}
+
+/// One place where the server runs already.
+#[derive(Debug)]
+pub(super) struct Remote {
+    pub(super) transport: Option<String>,
+    pub(super) url: Input,
+    pub(super) headers: Vec<KeyValue>,
+}
+
+impl Manifest {
+    /// Reads a document. The error is one sentence, and no more of the document than a name.
+    pub(super) fn read(bytes: &[u8]) -> Result<Manifest, String> {
+        let text = str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut diagnostics = Diagnostics::new("manifest", text);
+        let root = json::parse(text, &mut diagnostics);
+        if let Some(first) = diagnostics.items().first() {
+            let (line, _) = super::place::Lines::of(text).position(first.place.map_or(0, |it| it.start));
+            let what = first.message.trim_start_matches("ConfigError: ");
+            return Err(format!("line {line}: {what}"));
+        }
+        let root = root.ok_or("it is empty")?;
+        // What a registry hands out has the document one level down.
+        let root = root.child("server").filter(|it| matches!(it.value, Value::Map(_))).unwrap_or(&root);
+        if !matches!(root.value, Value::Map(_)) {
+            return Err("it is not an object".to_owned());
+        }
+        let packages = each(root, &["packages"], Package::read)?;
+        let remotes = each(root, &["remotes"], Remote::read)?;
+        if packages.is_empty() && remotes.is_empty() {
+            return Err("it has neither 'packages' nor 'remotes'".to_owned());
+        }
+        let (name, description) = (text_of(root, &["name"])?, text_of(root, &["description"])?);
+        Ok(Manifest { name, description, packages, remotes })
+    }
+}
+
+impl Package {
+    fn read(node: &Node) -> Result<Package, String> {
+        let registry = text_of(node, &["registryType", "registry_type", "registry_name", "registryName"])?;
+        let named = text_of(node, &["identifier"])?;
+        // The name of a package is its label in one vocabulary, and what a registry knows it by in an older one.
+        let identifier = match (named, &registry) {
+            (None, Some(_)) => text_of(node, &["name"])?,
+            (named, _) => named,
+        };
+        let transport = pick(node, &["transport"]).filter(|it| matches!(it.value, Value::Map(_)));
+        let transport = match transport {
+            Some(transport) => text_of(transport, &["type"])?,
+            None => text_of(node, &["transport_type", "transportType", "transport"])?,
+        };
+        Ok(Package {
+            runtime: text_of(node, &["runtime", "runtimeHint", "runtime_hint"])?,
+            registry_url: text_of(node, &["registryBaseUrl", "registry_base_url"])?,
+            version: text_of(node, &["version"])?.filter(|it| !it.is_empty()),
+            command: texts_of(node, &["command"])?,
+            runtime_arguments: each(node, &["runtimeArguments", "runtime_arguments"], Argument::read)?,
+            package_arguments: each(node, &["packageArguments", "package_arguments"], Argument::read)?,
+            variables: each(node, &["environmentVariables", "environment_variables"], KeyValue::read)?,
+            registry,
+            identifier,
+            transport,
+        })
+    }
+}
+
+impl Remote {
+    fn read(node: &Node) -> Result<Remote, String> {
+        let url = text_of(node, &["url"])?.ok_or("a remote has no 'url'")?;
+        Ok(Remote {
+            transport: text_of(node, &["type", "transport_type", "transportType", "transport"])?,
+            url: Input { value: Some(url), required: true, ..Input::read(node)? },
+            headers: each(node, &["headers"], KeyValue::read)?,
+        })
+    }
+}
+
+/// The value under the first of these keys that is there.
+fn pick<'a>(node: &'a Node, keys: &[&str]) -> Option<&'a Node> {
+    keys.iter().filter_map(|key| node.child(key)).find(|it| !matches!(it.value, Value::Null))
+}
+
+/// A string; numbers and booleans are taken for what they read as.
+fn text_of(node: &Node, keys: &[&str]) -> Result<Option<String>, String> {
+    let Some(found) = pick(node, keys) else { return Ok(None) };
+    text(found).map(Some).ok_or_else(|| format!("'{}' is not a string", keys[0]))
+}
+
+fn text(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Str(it) => Some(it.text.expose().to_owned()).filter(|it| !it.contains('\0')),
+        Value::Int(it) => Some(it.to_string()),
+        Value::Float(it) => Some(it.to_string()),
+        Value::Bool(it) => Some(it.to_string()),
+        Value::Null | Value::Seq(_) | Value::Map(_) => None,
+    }
+}
+
+/// A list of strings, or one.
+fn texts_of(node: &Node, keys: &[&str]) -> Result<Vec<String>, String> {
+    let Some(found) = pick(node, keys) else { return Ok(Vec::new()) };
+    let items = match &found.value {
+        Value::Seq(items) => items.iter().collect(),
+        _ => vec![found],
+    };
+    let texts: Option<Vec<String>> = items.into_iter().map(text).collect();
+    texts.filter(|it| it.len() <= MOST).ok_or_else(|| format!("'{}' is not a list of strings", keys[0]))
+}
+
+fn each<T>(node: &Node, keys: &[&str], read: impl Fn(&Node) -> Result<T, String>) -> Result<Vec<T>, String> {
+    match pick(node, keys).map(|it| &it.value) {
+        None => Ok(Vec::new()),
+        Some(Value::Seq(items)) if items.len() <= MOST => items.iter().map(read).collect(),
+        Some(_) => Err(format!("'{}' is not a list, or a very long one", keys[0])),
+    }
+}
+
+fn flag_of(node: &Node, keys: &[&str]) -> bool {
+    matches!(pick(node, keys).map(|it| &it.value), Some(Value::Bool(true)))
+}
+
+/// The pairs of an object.
+fn each_pair<T>(
+    node: &Node,
+    keys: &[&str],
+    read: impl Fn(&Node) -> Result<T, String>,
+) -> Result<Vec<(String, T)>, String> {
+    match pick(node, keys).map(|it| &it.value) {
+        None => Ok(Vec::new()),
+        Some(Value::Map(pairs)) if pairs.len() <= MOST => {
+            pairs.iter().map(|it| Ok((it.key.clone(), read(&it.node)?))).collect()
+        }
+        Some(_) => Err(format!("'{}' is not an object, or a very large one", keys[0])),
+    }
+}

@@ -1,0 +1,182 @@
+//! From a manifest to what an entry of `tools:` says: a command and its arguments, or an address.
+
+use super::{Filler, Manifest, Package, Remote};
+use crate::text::Text;
+
+/// What a manifest offers to somebody who asks.
+pub(in crate::config) enum Offer<'a> {
+    Package(&'a Package),
+    Remote(&'a Remote),
+}
+
+/// What is written into an entry. Either there is a command, or there is an address.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Run {
+    pub(in crate::config) command: Option<String>,
+    pub(in crate::config) args: Vec<Text>,
+    pub(in crate::config) env: Vec<(String, Text)>,
+    /// `http` or `sse`.
+    pub(in crate::config) transport: Option<&'static str>,
+    pub(in crate::config) url: Option<Text>,
+    pub(in crate::config) headers: Vec<(String, Text)>,
+}
+
+impl Manifest {
+    /// The first way to reach the server that fits: a package for this runtime, if one is asked for, or else a remote
+    /// place. The error says what there is instead.
+    pub(in crate::config) fn offer(&self, runtime: Option<&str>, remote: bool) -> Result<Offer<'_>, String> {
+        let fits = |it: &&Package| {
+            let own = it.runtime();
+            let asked = runtime.is_none_or(|asked| own.as_deref().is_none_or(|own| own == asked));
+            asked && it.cannot_run(runtime).is_none()
+        };
+        let package = self.packages.iter().find(fits).filter(|_| !remote).map(Offer::Package);
+        let place = self.remotes.first().filter(|_| runtime.is_none()).map(Offer::Remote);
+        package.or(place).ok_or_else(|| match self.packages.first() {
+            _ if remote => "it has no 'remotes'".to_owned(),
+            Some(first) => first.cannot_run(runtime).unwrap_or_else(|| {
+                let own = first.runtime().unwrap_or_default();
+                format!("it has no package for '{}', but one for '{own}'", runtime.unwrap_or_default())
+            }),
+            None => "it has no 'packages'".to_owned(),
+        })
+    }
+}
+
+impl Package {
+    /// What starts it. What a registry's packages are run with is known; the hint is for the others.
+    pub(in crate::config) fn runtime(&self) -> Option<String> {
+        let known = match self.registry.as_deref()? {
+            "npm" => Some("npx"),
+            "pypi" => Some("uvx"),
+            "oci" | "docker" => Some("docker"),
+            _ => None,
+        };
+        known.map(str::to_owned)
+    }
+
+    /// Why we cannot run it, if we cannot.
+    fn cannot_run(&self, asked: Option<&str>) -> Option<String> {
+        let runtime = self.started_by(asked);
+        let registry = self.registry.as_deref();
+        match (registry, runtime.as_deref()) {
+            (Some(other), _) if self.runtime().is_none() => {
+                Some(format!("packages of '{}' are not supported; npm, pypi and oci are", short(other)))
+            }
+            (_, Some("npx" | "uvx" | "docker" | "python" | "node")) => self.foreign_registry(),
+            (_, Some(other)) => Some(format!(
+                "the runtime '{}' is not supported; npx, uvx, docker, python and node are",
+                short(other)
+            )),
+            (_, None) => Some("it does not say what runs the package".to_owned()),
+        }
+    }
+
+    fn started_by(&self, asked: Option<&str>) -> Option<String> {
+        self.runtime().or_else(|| asked.map(str::to_owned)).or_else(|| self.runtime.clone())
+    }
+
+    /// A package of another registry may be another package where the operator's launcher looks for it.
+    fn foreign_registry(&self) -> Option<String> {
+        let usual = match self.registry.as_deref()? {
+            "npm" => "npmjs",
+            "pypi" => "pypi",
+            _ => return None,
+        };
+        let url = self.registry_url.as_deref().filter(|it| !it.is_empty())?;
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', ':']).next()?;
+        (!host.split('.').any(|it| it == usual))
+            .then(|| "its package comes from a registry of its own, which is not supported".to_owned())
+    }
+
+    /// The command line, its arguments after the package's own, and the environment.
+    pub(in crate::config) fn run(
+        &self,
+        asked: Option<&str>,
+        filler: &mut Filler<'_>,
+        more: Vec<Text>,
+    ) -> Result<Run, String> {
+        let command = self.started_by(asked).ok_or("it does not say what runs the package")?;
+        let mut args: Vec<Text> = Vec::new();
+        let runtime: Vec<Text> = self.runtime_arguments.iter().flat_map(|it| filler.argument(it)).collect();
+        if command == "docker" {
+            let first = self.command.iter().find(|it| *it != "docker").map(String::as_str);
+            let says_run = first == Some("run") || runtime.first().is_some_and(|it| it.expose() == "run");
+            let usual: &[&str] = if says_run { &[] } else { &["run", "-i", "--rm"] };
+            args.extend(usual.iter().map(|it| Text::plain(*it)));
+        }
+        let from = runtime.iter().any(|it| it.expose() == "--from");
+        args.extend(runtime);
+        match &self.identifier {
+            Some(identifier) => args.push(Text::plain(self.named(identifier, &command, from))),
+            None if self.command.is_empty() => return Err("its package has no 'identifier'".to_owned()),
+            None => {}
+        }
+        let command_line = self.command.iter().skip(usize::from(self.command.first() == Some(&command)));
+        args.extend(command_line.map(Text::plain));
+        args.extend(self.package_arguments.iter().flat_map(|it| filler.argument(it)));
+        args.extend(more);
+        Ok(Run { command: Some(command), args, env: self.environment(filler), ..Run::default() })
+    }
+
+    /// The declared variables that have a value.
+    pub(in crate::config) fn environment(&self, filler: &mut Filler<'_>) -> Vec<(String, Text)> {
+        let variables = self.variables.iter();
+        variables.filter_map(|it| Some((it.name.clone(), filler.variable(&it.name, &it.input)?))).collect()
+    }
+
+    /// The package as its launcher knows it. The tool of a package that `--from` names has no version of its own.
+    fn named(&self, identifier: &str, command: &str, from: bool) -> String {
+        let between = match command {
+            "npx" => "@",
+            "uvx" => "==",
+            "docker" => ":",
+            _ => return identifier.to_owned(),
+        };
+        let identifier = match command {
+            "docker" => self.with_registry(identifier),
+            _ => identifier.to_owned(),
+        };
+        // An image may have its tag or digest already.
+        let tagged = command == "docker"
+            && identifier.rsplit('/').next().is_some_and(|name| name.contains([':', '@']));
+        match &self.version {
+            Some(version) if !from && !tagged => format!("{identifier}{between}{version}"),
+            _ => identifier,
+        }
+    }
+
+    /// An image of a registry that is not docker's own has the registry in its name.
+    fn with_registry(&self, identifier: &str) -> String {
+        let url = self.registry_url.as_deref().unwrap_or_default();
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
+        let usual = host.is_empty() || host.split('.').any(|it| it == "docker");
+        match usual || identifier.starts_with(&format!("{host}/")) {
+            true => identifier.to_owned(),
+            false => format!("{host}/{identifier}"),
+        }
+    }
+}
+
+impl Remote {
+    pub(in crate::config) fn run(&self, filler: &mut Filler<'_>) -> Result<Run, String> {
+        let transport = match self.transport.as_deref() {
+            Some("sse") => "sse",
+            None | Some("streamable-http" | "streamable_http" | "streamable" | "http") => "http",
+            Some(other) => return Err(format!("the transport '{}' of a remote is not known", short(other))),
+        };
+        let url = filler.value("url", &self.url);
+        let mut headers = Vec::new();
+        for header in &self.headers {
+            if let Some(value) = filler.value(&header.name, &header.input) {
+                headers.push((header.name.clone(), value));
+            }
+        }
+        Ok(Run { transport: Some(transport), url, headers, ..Run::default() })
+    }
+}
+
+/// A word of a manifest as a message repeats it.
+fn short(word: &str) -> String {
+    crate::config::complaint::echo(word)
+}

@@ -1,0 +1,145 @@
+//! Fills in what a manifest asks for.
+
+use super::input::{Argument, Input};
+use crate::{config::resolver::Layers, text::Text};
+use std::collections::BTreeSet;
+
+/// Where values come from.
+pub(in crate::config) enum Values<'a> {
+    /// From those who may give some.
+    Given(Layers<'a>),
+    /// From nobody yet: a name is written in their place, as agent files name variables.
+    Named,
+}
+
+/// Fills in one manifest, and remembers what it could not.
+pub(in crate::config) struct Filler<'a> {
+    values: Values<'a>,
+    /// Required, and nobody gave it.
+    pub(in crate::config) missing: BTreeSet<String>,
+    /// Not required, and nobody gave it.
+    pub(in crate::config) open: BTreeSet<String>,
+    /// The names that were used or written.
+    pub(in crate::config) used: BTreeSet<String>,
+    /// What was given and does not fit: a name, and why.
+    pub(in crate::config) wrong: Vec<(String, String)>,
+}
+
+impl<'a> Filler<'a> {
+    pub(in crate::config) fn new(values: Values<'a>) -> Filler<'a> {
+        let (missing, open, used) = Default::default();
+        Filler { values, missing, open, used, wrong: Vec::new() }
+    }
+
+    /// The value of an environment variable, which the machine may have as well.
+    pub(super) fn variable(&mut self, name: &str, input: &Input) -> Option<Text> {
+        match &self.values {
+            // Whoever gives a value means it, even where the manifest has one.
+            Values::Given(layers) if layers.declared(name).is_some() => self.open_value(name, input, true),
+            _ if input.value.is_some() => self.template(name, input),
+            _ => self.open_value(name, input, true),
+        }
+    }
+
+    /// The value of something else.
+    pub(super) fn value(&mut self, id: &str, input: &Input) -> Option<Text> {
+        if input.value.is_some() { self.template(id, input) } else { self.open_value(id, input, false) }
+    }
+
+    /// An argument as it stands on the command line.
+    pub(super) fn argument(&mut self, argument: &Argument) -> Vec<Text> {
+        let Argument { flag, input, .. } = argument;
+        let flag = flag.as_ref().map(|it| self.literal(it));
+        if argument.is_bare() {
+            return flag.into_iter().collect();
+        }
+        match self.value(argument.id(), input) {
+            Some(value) => flag.into_iter().chain([value]).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// A value that has to be given, or has a default.
+    fn open_value(&mut self, id: &str, input: &Input, declared: bool) -> Option<Text> {
+        let name = if declared { id.to_owned() } else { variable_name(id) };
+        let given = match &self.values {
+            Values::Given(layers) if declared => layers.declared(id).map(str::to_owned),
+            Values::Given(layers) => layers.given(id).or_else(|| layers.given(&name)).map(str::to_owned),
+            Values::Named => {
+                let wanted = input.required && (input.secret || input.default.is_none());
+                wanted.then(|| format!("${{{name}}}"))
+            }
+        };
+        match (given, &input.default, &self.values) {
+            (Some(written), _, Values::Named) => {
+                self.used.insert(name);
+                Some(Text::plain(written))
+            }
+            (Some(given), ..) => {
+                if let Some(why) = input.objection(&given) {
+                    self.wrong.push((name.clone(), why));
+                }
+                self.used.extend([id.to_owned(), name]);
+                Some(Text::secret(given, "***"))
+            }
+            (None, Some(default), _) => Some(self.literal(default)),
+            (None, None, _) if input.required => {
+                self.missing.insert(name);
+                None
+            }
+            (None, None, _) => {
+                self.open.insert(name);
+                None
+            }
+        }
+    }
+
+    /// A fixed value with its `{variables}` filled in. `None` when one that is not required has no value: then the whole
+    /// is left out.
+    fn template(&mut self, id: &str, input: &Input) -> Option<Text> {
+        let mut rest = input.value.as_deref().unwrap_or_default();
+        let (mut value, mut secret, mut whole) = (String::new(), false, true);
+        while let Some(start) = rest.find('{') {
+            let end = rest[start..].find('}').map(|at| start + at);
+            let known = end.and_then(|end| {
+                let name = &rest[start + 1..end];
+                input.variables.iter().find(|(it, _)| it == name).map(|found| (found, end))
+            });
+            let Some(((name, variable), end)) = known else {
+                // Braces that name nothing stay as they are.
+                value.push_str(self.literal(&rest[..=start]).expose());
+                rest = &rest[start + 1..];
+                continue;
+            };
+            value.push_str(self.literal(&rest[..start]).expose());
+            let needed = Input { required: variable.required || input.required, ..variable.clone() };
+            let label = if variable.value.is_some() { id } else { name };
+            match self.value(label, &needed) {
+                Some(text) => {
+                    secret |= text.is_secret();
+                    value.push_str(text.expose());
+                }
+                None => whole = needed.required && whole,
+            }
+            rest = &rest[end + 1..];
+        }
+        value.push_str(self.literal(rest).expose());
+        let text = if secret { Text::secret(value, "***") } else { Text::plain(value) };
+        Some(text).filter(|_| whole)
+    }
+
+    /// What the manifest says word for word, written so that it stays that.
+    fn literal(&self, text: &str) -> Text {
+        match self.values {
+            Values::Named => Text::plain(text.replace("${", "$${")),
+            Values::Given(_) => Text::plain(text),
+        }
+    }
+}
+
+/// The name by which the value of an argument is given: `api-key` is `API_KEY`.
+pub(in crate::config) fn variable_name(id: &str) -> String {
+    let name: String =
+        id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}

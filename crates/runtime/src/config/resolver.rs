@@ -1,0 +1,76 @@
+//! Where the value of a variable that a plugin declares comes from.
+//!
+//! Whoever is nearest wins: the request that is being answered, then the operator's secrets file, then what was given
+//! when the source was registered, and last the machine's own environment, which is asked only for names that the
+//! manifest declares and that a child may be given at all.
+
+use super::{
+    env::Env,
+    env_file::{self, Assignment, BadLine},
+    environment,
+};
+use std::collections::BTreeMap;
+
+const LONGEST_SECRETS: u64 = 1024 * 1024;
+
+/// Those who may give a value, the nearest first.
+#[derive(Clone, Copy)]
+pub(super) struct Layers<'a> {
+    pub(super) request: &'a BTreeMap<String, String>,
+    pub(super) file: &'a BTreeMap<String, String>,
+    pub(super) registered: &'a BTreeMap<String, String>,
+    pub(super) env: &'a Env,
+}
+
+impl<'a> Layers<'a> {
+    /// What somebody gave under this name.
+    pub(super) fn given(&self, name: &str) -> Option<&'a str> {
+        let layers = [self.request, self.file, self.registered];
+        layers.into_iter().find_map(|it| it.get(name)).map(String::as_str)
+    }
+
+    /// The same, for a name that the manifest declares: the machine is asked last.
+    pub(super) fn declared(&self, name: &str) -> Option<&'a str> {
+        self.given(name).or_else(|| {
+            let machine = || self.env.variables.get(name).map(String::as_str);
+            (!environment::is_refused(name, &self.env.grants)).then(machine).flatten()
+        })
+    }
+}
+
+/// What the operator's secrets file holds. The error quotes nothing of it.
+pub(super) fn secrets_file(env: &Env) -> Result<BTreeMap<String, String>, String> {
+    let Some(path) = &env.grants.secrets_file else { return Ok(BTreeMap::new()) };
+    let bytes = env.files.private(path, LONGEST_SECRETS).map_err(|trouble| trouble.to_string())?;
+    let text = str::from_utf8(&bytes).map_err(|_| "is not UTF-8 text".to_owned())?;
+    let read = env_file::parse(text);
+    let read = read.map_err(|BadLine { number, why }| format!("cannot be read: line {number}: {why}"))?;
+    Ok(read.into_iter().map(|Assignment { name, value }| (name, value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_wins() {
+        let layer = |names: &[&str], value: &str| -> BTreeMap<String, String> {
+            names.iter().map(|it| ((*it).to_owned(), value.to_owned())).collect()
+        };
+        let (request, registered) = (layer(&["A"], "request"), layer(&["A", "B", "C"], "registered"));
+        let file = layer(&["A", "B"], "file");
+        let variables = layer(&["A", "B", "C", "D", "NODE_OPTIONS"], "machine");
+        let env = Env { variables, ..Env::bare() };
+        let layers = Layers { request: &request, file: &file, registered: &registered, env: &env };
+        for (name, given, declared) in [
+            ("A", Some("request"), Some("request")),
+            ("B", Some("file"), Some("file")),
+            ("C", Some("registered"), Some("registered")),
+            ("D", None, Some("machine")),
+            ("NODE_OPTIONS", None, None),
+            ("E", None, None),
+        ] {
+            assert_eq!((layers.given(name), layers.declared(name)), (given, declared), "{name}");
+        }
+    }
+}
