@@ -50,6 +50,14 @@ pub(crate) enum Command {
         #[arg(long, value_name = "CLIENT")]
         from: Option<String>,
     },
+    /// Add a server to the agent file from its manifest, a server.json or plugin.json
+    Add {
+        /// The manifest: its path, its folder, or the JSON itself
+        manifest: String,
+        /// What to call the server
+        #[arg(long)]
+        name: Option<String>,
+    },
     /// Validate the agent file; starts nothing
     Check {
         /// A missing description is an error

@@ -1,5 +1,6 @@
 //! From what was typed to what is done.
 
+mod add;
 mod call;
 mod check;
 mod completions;
@@ -43,6 +44,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
     };
     match command {
         Command::Init { from } => init::run(&common, from.as_deref(), &around, output),
+        Command::Add { manifest, name } => add::run(&common, &manifest, name, &around, output),
         Command::Check { strict } => check::run(&common, strict, &around, output),
         Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
         Command::Doctor => dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock))),
@@ -128,4 +130,9 @@ pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<(Pla
         Ok((plan.map(|it| (it, settings)), diagnostics))
     });
     loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
+}
+
+/// How a command that follows names the agent file, where it is not the usual one.
+fn flag_for(agent_file: &Path) -> String {
+    if agent_file == Path::new(USUAL_FILE) { String::new() } else { format!(" -f {}", agent_file.display()) }
 }

@@ -16,6 +16,7 @@ mod launcher;
 mod note;
 mod page;
 mod secret;
+mod suggested;
 mod template;
 mod trial;
 mod vault;
@@ -25,6 +26,7 @@ mod yaml;
 pub(crate) use client::{Client, candidates};
 pub(crate) use failure::ImportError;
 pub(crate) use note::Note;
+pub(crate) use suggested::entry;
 
 use document::Document;
 use draft::Draft;

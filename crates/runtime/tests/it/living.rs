@@ -10,5 +10,5 @@ mod leaving;
 mod lists;
 mod plans;
 mod puppet;
-mod rig;
+pub(crate) mod rig;
 mod timing;

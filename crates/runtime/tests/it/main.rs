@@ -7,5 +7,7 @@ mod load;
 mod manifests;
 #[cfg(unix)]
 mod plugins;
+#[cfg(unix)]
+mod registered;
 mod registration;
 mod schema;

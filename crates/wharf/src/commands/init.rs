@@ -1,5 +1,6 @@
 //! `wharf init`: a first agent file. Never overwrites anything.
 
+use super::flag_for;
 use crate::{
     cli::Common,
     exit::Exit,
@@ -121,10 +122,5 @@ fn report(made: &Imported, files: &[PathBuf], agent_file: &Path, output: Output)
     for file in &files {
         output.say(&format!("{file} is written"));
     }
-    let flag = if agent_file == Path::new("agent.yaml") {
-        String::new()
-    } else {
-        format!(" -f {}", agent_file.display())
-    };
-    output.say(&format!("next: wharf check{flag}"));
+    output.say(&format!("next: wharf check{}", flag_for(agent_file)));
 }

@@ -1,5 +1,6 @@
 //! The integration tests of the program: one binary, one module for each subject.
 
+mod add;
 #[cfg(unix)]
 mod bridge;
 #[cfg(unix)]

@@ -1,0 +1,114 @@
+//! Registered sources at work: a plugin's process is gone after each call, and no name leads into our own network.
+
+use crate::{living::rig::told, manifests::Plugins};
+use serde_json::json;
+use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, time::Duration};
+use wharf_mcp::Reach;
+use wharf_runtime::{
+    Call, Ground, Runtime, Tuning,
+    config::{Env, Plan, Source, register, restore},
+};
+
+/// A server with one tool, which says who it is: its process, and what it was given.
+const SERVER: &str = r#"
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, result, error = message["method"], None, None
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "who", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "who", "inputSchema": {"type": "object"}}]}
+    elif method == "tools/call":
+        said = " ".join([str(os.getpid()), os.environ.get("GREETING", "-"), *sys.argv[1:]])
+        result = {"content": [{"type": "text", "text": said}]}
+    else:
+        error = {"code": -32601, "message": "no"}
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    answer.update({"error": error} if error else {"result": result})
+    print(json.dumps(answer), flush=True)
+"#;
+
+const MANIFEST: &str = r#"{"name": "who", "packages": [{"runtime": "python", "command": ["server.py", "--own"],
+    "environment_variables": [{"name": "GREETING", "required": true}]}]}"#;
+
+fn source(body: &serde_json::Value, env: &Env) -> Source {
+    let (registration, diagnostics) = register(&body.to_string(), env);
+    let registration = registration.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
+    let (restored, _) = restore(&registration.definition, &registration.secrets, env);
+    restored.and_then(|it| it.source).expect("nothing is missing")
+}
+
+fn plan(source: Source) -> Plan {
+    let (name, description, author) = Default::default();
+    Plan { name, description, author, model: None, instructions: None, sources: vec![source] }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_plugin_is_started_for_each_call_and_gone_after_it() {
+    let plugins = Plugins::new();
+    let folder = plugins.write("who", "plugin.json", MANIFEST);
+    plugins.write("who", "server.py", SERVER);
+    let body = json!({ "name": "it", "source_type": "mcp", "mcp_plugin_dir": folder, "mcp_args": ["--more"],
+        "mcp_env_vars": { "GREETING": "hello" } });
+    let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+    let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
+    let scratch = tempfile::tempdir().expect("a folder");
+    let ground = Ground::plain(scratch.path()).expect("an HTTP client");
+    let runtime = Runtime::start(&plan(source(&body, &env)), &ground, Tuning::default());
+    let handle = runtime.handle();
+    let listed: Vec<String> = handle.settled().await.tools.iter().map(|it| it.name.to_string()).collect();
+    assert_eq!(listed, ["it__who"]);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let said = told(&handle.call(Call::new("it__who")).await);
+        let words: Vec<&str> = said.split(' ').collect();
+        let ["ok", process, "hello", "--own", "--more"] = words[..] else { panic!("{said}") };
+        assert!(!seen.contains(&process.to_owned()), "{said}");
+        gone(process).await;
+        seen.push(process.to_owned());
+    }
+    runtime.shutdown(Duration::from_secs(5)).await;
+    let left = fs::read_dir(scratch.path())
+        .expect("it is there")
+        .filter(|it| it.as_ref().is_ok_and(|it| it.file_name().to_string_lossy().starts_with("wharf-")));
+    assert_eq!(left.count(), 0);
+}
+
+/// A call is answered before its server has left, but not much.
+async fn gone(process: &str) {
+    for _ in 0..600 {
+        if !Path::new("/proc").join(process).exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("process {process} stays");
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_dialled() {
+    let canary = TcpListener::bind("127.0.0.1:0").expect("a port");
+    canary.set_nonblocking(true).expect("it can be asked");
+    let port = canary.local_addr().expect("an address").port();
+    for (transport, scheme) in [("http", "http"), ("sse", "http"), ("websocket", "ws")] {
+        let url = format!("{scheme}://localhost:{port}/mcp");
+        let body = json!({ "name": "it", "type": "mcp", "server": "s", "transport": transport, "url": url });
+        let mut source = source(&body, &Env::bare());
+        assert!(source.reach.is_some(), "{transport}");
+        // As if the name had been another one when it was registered: what it leads to now is this machine.
+        source.reach = Some(Reach::public(&"https://mcp.example/".parse().expect("an address")));
+        let ground = Ground::plain("unused").expect("an HTTP client");
+        let runtime = Runtime::start(&plan(source), &ground, Tuning::default());
+        let said = told(&runtime.handle().call(Call::new("it__any")).await);
+        assert!(said.starts_with("MCPConnectionError") || said.starts_with("MCPToolNotFoundError"), "{said}");
+        let state = runtime.handle().sources().remove(0);
+        assert!(format!("{state:?}").contains("inside our network"), "{transport}: {state:?}");
+        assert!(canary.accept().is_err(), "{transport}: it was dialled");
+        runtime.shutdown(Duration::ZERO).await;
+    }
+}

@@ -1,0 +1,27 @@
+//! The entry that a manifest suggests, as lines of an agent file.
+
+use super::yaml::Entry;
+use wharf_runtime::config::Suggestion;
+
+/// The lines of the entry, as an item of a list that is two spaces in.
+pub(crate) fn entry(suggestion: &Suggestion) -> String {
+    let Suggestion { name, description, server, command, env, remote, headers, .. } = suggestion;
+    let mut entry = Entry::default();
+    entry.text("name", name);
+    let described = description.as_ref().map_or_else(|| format!("MCP server '{name}'"), Clone::clone);
+    // Names and descriptions are nobody's variables.
+    entry.text("description", described.replace("${", "$${"));
+    entry.text("type", "mcp");
+    entry.text("server", server);
+    if let Some((command, args)) = command {
+        entry.text("command", command);
+        entry.texts("args", args.clone());
+    }
+    if let Some((transport, url)) = remote {
+        entry.text("transport", *transport);
+        entry.text("url", url);
+    }
+    entry.map("env", env.clone());
+    entry.map("headers", headers.clone());
+    entry.render()
+}
