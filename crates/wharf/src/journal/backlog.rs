@@ -160,3 +160,74 @@ impl Backlog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+    use wharf_store::{CallFilter, Location};
+
+    fn calls(numbers: std::ops::Range<usize>) -> Vec<CallRow> {
+        numbers.map(|it| CallRow { request_id: format!("call-{it}"), ..CallRow::default() }).collect()
+    }
+
+    async fn drain_all(backlog: &mut Backlog, store: &Store) {
+        while !backlog.is_empty() {
+            let drained = backlog.drain(store).await;
+            backlog.settle(drained, false);
+        }
+    }
+
+    /// Whoever is killed leaves it to the next; what is brought in twice is there once.
+    #[tokio::test]
+    async fn what_waits_is_brought_in_once_by_whoever_is_left() {
+        let folder = TempDir::new().expect("a folder");
+        let location = Location::Sqlite(folder.path().join("wharf.db"));
+        let store = Store::open(&location).await.expect("the database opens");
+        let place = folder.path().join("postgres");
+        let mut killed = Backlog::beside(Some(&place)).expect("a backlog");
+        killed.add(&calls(0..700)).expect("they are written");
+        store.record_calls(&calls(0..3)).await.expect("they are written");
+        drop(killed);
+
+        let mut next = Backlog::beside(Some(&place)).expect("a backlog");
+        assert_eq!(next.waiting(), 700);
+        next.add(&calls(700..710)).expect("they are written");
+        drain_all(&mut next, &store).await;
+        assert_eq!(next.waiting(), 0);
+        let kept = store.list_calls(&CallFilter::default(), None, 1_000).await.expect("they are read");
+        assert_eq!(kept.calls.len(), 710);
+        drop(next);
+        let left = Backlog::beside(Some(&place)).expect("a backlog");
+        assert!(left.is_empty(), "nothing is left behind");
+    }
+
+    /// A database that is there and refuses is asked for fewer calls at once, and in the end goes without one.
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_can_keep_holds_up_nobody_for_ever() {
+        let folder = TempDir::new().expect("a folder");
+        let mut backlog = Backlog::beside(Some(&folder.path().join("postgres"))).expect("a backlog");
+        backlog.add(&calls(0..2)).expect("they are written");
+        let (mut lost, mut tries) = (0, 0);
+        while !backlog.is_empty() {
+            let rows = backlog.take();
+            let before = backlog.waiting();
+            let refused = || StoreError::Engine("it is refused".to_owned());
+            // Only the first is refused.
+            let poisoned = rows.iter().any(|it| it.request_id == "call-0");
+            let (count, outcome) = (rows.len(), if poisoned { Err(refused()) } else { Ok(()) });
+            backlog.settle((rows, outcome), false);
+            tries += 1;
+            lost += usize::from(poisoned && count == 1 && backlog.waiting() == before);
+        }
+        assert_eq!(lost, 1);
+        assert!(tries > TRIES as usize, "{tries}");
+        let mut away = Backlog::beside(Some(&folder.path().join("postgres"))).expect("a backlog");
+        away.add(&calls(0..1)).expect("they are written");
+        for _ in 0..3 * TRIES {
+            let rows = away.take();
+            away.settle((rows, Err(StoreError::Engine("nobody is there".to_owned()))), true);
+        }
+        assert_eq!(away.waiting(), 1, "a database that is away refuses nothing");
+    }
+}

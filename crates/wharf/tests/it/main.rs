@@ -10,6 +10,8 @@ mod cli;
 mod clients;
 mod config;
 #[cfg(unix)]
+mod deploy;
+#[cfg(unix)]
 mod doctor;
 mod editor;
 #[cfg(target_os = "linux")]

@@ -86,3 +86,15 @@ async fn journal(gateway: &Gateway) -> BTreeMap<String, usize> {
     }
     all
 }
+
+/// The password of the database need not stand in an argument, where others on the machine could read it.
+#[tokio::test]
+async fn a_password_can_come_from_the_environment() {
+    let harbour = Harbour::new().await;
+    let address = harbour.postgres.address().replace(":pass%20word@", "@");
+    let home = harbour.homes[0].path();
+    let variables = [("PGPASSWORD", "pass word"), ("SOMEBODY", SOMEBODY)];
+    let gateway = Gateway::start_with(home, &address, &["--settings", "wharf.toml"], &variables).await;
+    call(&gateway.address, &json!({})).await.expect("it works");
+    assert_eq!(journal(&gateway).await.len(), 1);
+}
