@@ -86,7 +86,7 @@ impl Registry {
         let (vault, inventory) = (Vault::new(around.secret_key()), Inventory::new(store.clone()));
         let (around, file) = (around.clone(), file.to_owned());
         let shared = Arc::new(Shared { store, vault, around, file, inventory });
-        let book = Book::new(plan.clone(), grants.clone()).filled(&shared).await?;
+        let book = Book::new(plan.clone(), grants.clone()).filled(&shared, None).await?;
         let (registrar, orders, book) = Registrar::new(shared.clone(), book);
         Ok((Registry { shared, orders, book }, registrar))
     }
@@ -108,8 +108,17 @@ impl Registry {
 
     /// Reads the rows again and applies what changed to the runtime.
     pub(crate) async fn reload(&self) -> Result<(), StoreError> {
+        self.again(None).await
+    }
+
+    /// The same, and this source is read anew though its row is as it was: its manifest, or what it needs, may not be.
+    pub(crate) async fn renew(&self, id: &str) -> Result<(), StoreError> {
+        self.again(Some(id.to_owned())).await
+    }
+
+    async fn again(&self, anew: Option<String>) -> Result<(), StoreError> {
         let (done, told) = oneshot::channel();
-        if self.orders.send(Order::Again(done)).await.is_err() {
+        if self.orders.send(Order::Again { anew, done }).await.is_err() {
             // Whoever owned the plan has left, and with it everything that ran.
             return Ok(());
         }

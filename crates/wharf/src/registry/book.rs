@@ -50,11 +50,13 @@ impl Book {
         Book { file: Arc::new(file), grants, entries: Vec::new() }
     }
 
-    /// The same, with what is in the table now. What has not changed is not read again.
-    pub(super) async fn filled(&self, shared: &Shared) -> Result<Book, StoreError> {
+    /// The same, with what is in the table now. What runs and has not changed is not read again, unless it is to be.
+    pub(super) async fn filled(&self, shared: &Shared, anew: Option<&str>) -> Result<Book, StoreError> {
         let rows = shared.store.sources().await?;
-        let entries = rows.into_iter().map(|row| self.renewed(row, shared)).collect();
-        Ok(Book { entries, ..self.clone() })
+        let mut known = self.clone();
+        known.entries.retain(|it| Some(it.row.id.as_str()) != anew);
+        let entries = rows.into_iter().map(|row| known.renewed(row, shared)).collect();
+        Ok(Book { entries, ..known })
     }
 
     /// The same beside another agent file; other grants may mean another source.

@@ -24,8 +24,8 @@ pub(crate) struct Registrar {
 /// What the registrar is asked to do.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// The table may have changed.
-    Again(oneshot::Sender<Result<(), StoreError>>),
+    /// The table may have changed, or what one of its sources means.
+    Again { anew: Option<String>, done: oneshot::Sender<Result<(), StoreError>> },
     /// The agent file has.
     File(FileChange),
 }
@@ -61,8 +61,8 @@ impl Registrar {
         while let Some(order) = self.orders.recv().await {
             let book = self.book.borrow().clone();
             match order {
-                Order::Again(done) => {
-                    let filled = book.filled(&self.shared).await;
+                Order::Again { anew, done } => {
+                    let filled = book.filled(&self.shared, anew.as_deref()).await;
                     let _ = done.send(filled.map(|book| _ = self.apply(book, dock, runtime)));
                 }
                 Order::File(FileChange { plan, grants, done }) => {

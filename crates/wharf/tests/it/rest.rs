@@ -9,6 +9,7 @@ mod events;
 mod far;
 mod lists;
 mod once;
+mod plugins;
 mod registered;
 mod registering;
 mod roles;

@@ -27,6 +27,9 @@ pub(super) struct Before {
 /// Reads a source anew.
 pub(in crate::front::rest) async fn refresh(shared: &Shared, word: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
+    if let Some(entry) = shared.registry.book().entry(word) {
+        shared.registry.renew(&entry.row.id).await.map_err(|it| unkept(&it))?;
+    }
     let all = View::all(&shared.handle, &shared.registry);
     let source = View::find(&all, word).ok_or_else(|| Problem::not_found("source", word))?;
     if let View::Idle(entry) = source

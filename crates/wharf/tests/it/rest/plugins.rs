@@ -1,0 +1,199 @@
+//! Plugins: folders with a manifest, whose servers are really started.
+
+use super::registered::{with_launchers, workers};
+use crate::serve::server::Server;
+use serde_json::{Value, json};
+use std::{fs, thread::sleep, time::Duration};
+
+const SETTINGS: &str = "[grants]\nprocesses_over_rest = true\nplugin_roots = [\"FOLDER/plugins\"]\n";
+
+/// In the words of the tools provider. It needs a secret.
+const CLOCK: &str = r#"{
+  "name": "clock",
+  "version": "1.0.0",
+  "description": "The time",
+  "packages": [{
+    "name": "default",
+    "transport_type": "stdio",
+    "runtime": "uvx",
+    "command": ["mcp-server-time"],
+    "environment_variables": [
+      { "name": "CLOCK_TOKEN", "description": "Winds it up", "required": true, "secret": true }
+    ]
+  }]
+}"#;
+
+/// In the words of the official registry.
+const MEMORY: &str = r#"{
+  "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+  "name": "io.github.modelcontextprotocol/server-memory",
+  "description": "What is to be remembered",
+  "version": "1.0.0",
+  "packages": [{
+    "registryType": "npm",
+    "identifier": "@modelcontextprotocol/server-memory",
+    "transport": { "type": "stdio" }
+  }]
+}"#;
+
+/// A server that says what it finds: which secret it has, and as which process it runs. It has one tool more while there
+/// is a file for it.
+const SCRIPT: &str = r#"
+import json, os, sys
+def tools():
+    names = ["tell"] + (["more"] if os.path.exists(os.path.join(os.path.dirname(__file__), "more")) else [])
+    return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+def tell():
+    text = json.dumps({"pid": os.getpid(), "has_token": os.environ.get("TOKEN") == "canary-e5-0b1d77c2"})
+    return {"content": [{"type": "text", "text": text}]}
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    answer = {"jsonrpc": "2.0", "id": request["id"]}
+    method = request["method"]
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                            "serverInfo": {"name": "script", "version": "1"}}
+    elif method == "tools/list":
+        answer["result"] = tools()
+    elif method == "tools/call":
+        answer["result"] = tell()
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+const SCRIPTED: &str = r#"{
+  "name": "script",
+  "version": "1.0.0",
+  "packages": [{ "transport_type": "stdio", "runtime": "python", "command": ["server.py"],
+    "environment_variables": [{ "name": "TOKEN", "required": true, "secret": true }] }]
+}"#;
+
+/// A folder with these files, under the root of plugins.
+fn plugin(server: &Server, name: &str, files: &[(&str, &str)]) -> String {
+    let folder = server.folder.path().canonicalize().expect("a path").join("plugins").join(name);
+    fs::create_dir_all(&folder).expect("a folder");
+    for (file, text) in files {
+        fs::write(folder.join(file), text).expect("a file");
+    }
+    folder.display().to_string()
+}
+
+fn register(server: &Server, body: &Value) -> Value {
+    let (status, source) = server.ask("POST", "/api/v1/sources", Some(body));
+    assert_eq!(status, 201, "{source}");
+    source
+}
+
+fn call(server: &Server, tool: &str, arguments: Value) -> (u16, Value) {
+    server.ask("POST", &format!("/api/v1/tools/{tool}/call"), Some(&json!({ "arguments": arguments })))
+}
+
+fn nobody_is_left(server: &Server) {
+    let gone = (0..400).any(|_| {
+        sleep(Duration::from_millis(25));
+        workers(server).is_empty()
+    });
+    assert!(gone, "{:?}", workers(server));
+}
+
+/// The first example: a plugin that needs a secret, without it and with it.
+#[test]
+fn a_plugin_is_started_when_it_has_what_it_needs() {
+    let server = with_launchers(SETTINGS);
+    let folder = plugin(&server, "clock", &[("plugin.json", CLOCK)]);
+    let body = json!({ "name": "Clock MCP", "url": "mcp://clock-plugin", "source_type": "mcp", "mcp_plugin_dir": folder,
+        "mcp_transport_type": "stdio", "mcp_runtime_hint": "uvx", "mcp_lifecycle_mode": "transient" });
+    let source = register(&server, &body);
+    assert_eq!(
+        (&source["state"], &source["missing"], &source["inventory"], &source["health"]),
+        (&json!("not_ready"), &json!(["CLOCK_TOKEN"]), &Value::Null, &json!("unknown")),
+        "{source}"
+    );
+    let now = || call(&server, "Clock%20MCP:get_current_time", json!({ "timezone": "Europe/Berlin" }));
+    let (status, refused) = now();
+    assert_eq!((status, &refused["type"]), (503, &json!("MCPConfigError")), "{refused}");
+    assert!(refused["detail"].to_string().contains("`CLOCK_TOKEN` is not set"), "{refused}");
+    assert_eq!(server.ask("POST", "/api/v1/sources/Clock%20MCP/refresh", None).0, 503);
+    assert!(workers(&server).is_empty(), "{:?}", workers(&server));
+    assert!(!server.folder.path().join("home/scratch").exists(), "nothing was ever started");
+
+    let given = json!({ "mcp_env_vars": { "CLOCK_TOKEN": "canary-f6-winding" } });
+    let (status, ready) = server.ask("PATCH", "/api/v1/sources/Clock%20MCP", Some(&given));
+    assert_eq!((status, &ready["state"], &ready["missing"]), (200, &json!("ready"), &json!([])), "{ready}");
+    let (status, time) = now();
+    assert_eq!((status, &time["success"]), (200, &json!(true)), "{time}");
+    assert!(time["content"].to_string().contains("Europe/Berlin"), "{time}");
+    nobody_is_left(&server);
+}
+
+/// The second example: a manifest of the registry, a package of npm, one process for all calls.
+#[test]
+fn a_package_of_the_registry_is_a_plugin() {
+    let server = with_launchers(SETTINGS);
+    let folder = plugin(&server, "memory", &[("server.json", MEMORY)]);
+    let body = json!({ "name": "memory", "source_type": "mcp", "mcp_plugin_dir": folder,
+        "mcp_lifecycle_mode": "singleton" });
+    let source = register(&server, &body);
+    assert_eq!(
+        (&source["state"], &source["description"], &source["lifecycle"]),
+        (&json!("ready"), &json!("What is to be remembered"), &json!("singleton")),
+        "{source}"
+    );
+    let tools = source["inventory"]["tools_created"].as_u64().expect("a number");
+    assert!(tools >= 9 && source["tools"] == tools, "{source}");
+    let entities = json!([{ "name": "wharf", "entityType": "program", "observations": ["docks"] }]);
+    assert_eq!(call(&server, "memory:create_entities", json!({ "entities": entities })).0, 200);
+    let (status, graph) = call(&server, "memory:read_graph", json!({}));
+    assert_eq!((status, &graph["structured_content"]["entities"]), (200, &entities), "{graph}");
+    assert!(!workers(&server).is_empty(), "it stays");
+    assert_eq!(server.ask("DELETE", "/api/v1/sources/memory", None).0, 204);
+    nobody_is_left(&server);
+}
+
+/// A script of the plugin's own: it has its secret and nobody else does, is started for each call and gone after it.
+#[test]
+fn a_script_of_a_plugin_is_started_for_each_call() {
+    let server = with_launchers(SETTINGS);
+    let folder = plugin(&server, "script", &[("plugin.json", SCRIPTED), ("server.py", SCRIPT)]);
+    let canary = "canary-e5-0b1d77c2";
+    let body = json!({ "name": "script", "source_type": "mcp", "mcp_plugin_dir": folder,
+        "mcp_env_vars": { "TOKEN": canary } });
+    let source = register(&server, &body);
+    assert_eq!((&source["lifecycle"], &source["tools"]), (&json!("transient"), &json!(1)), "{source}");
+    let tell = || {
+        let (status, told) = call(&server, "script:tell", json!({}));
+        assert_eq!(status, 200, "{told}");
+        let text = told["content"][0]["text"].as_str().expect("text").to_owned();
+        serde_json::from_str::<Value>(&text).expect("JSON")
+    };
+    let (first, second) = (tell(), tell());
+    assert_eq!((&first["has_token"], &second["has_token"]), (&json!(true), &json!(true)));
+    assert_ne!(first["pid"], second["pid"]);
+    nobody_is_left(&server);
+
+    let refresh = || server.ask("POST", "/api/v1/sources/script/refresh", None);
+    fs::write(format!("{folder}/more"), "").expect("a file");
+    let (status, more) = refresh();
+    assert_eq!(
+        (status, &more["tools_discovered"], &more["tools_created"]),
+        (200, &json!(2), &json!(1)),
+        "{more}"
+    );
+    fs::remove_file(format!("{folder}/more")).expect("a file");
+    assert_eq!(refresh().1["tools_deprecated"], 1);
+    fs::write(format!("{folder}/more"), "").expect("a file");
+    assert_eq!(refresh().1["tools_updated"], 1);
+    // What others could have changed is not started.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(format!("{folder}/server.py"), open).expect("a mode");
+    let (status, refused) = refresh();
+    assert_eq!(status, 503, "{refused}");
+    assert_eq!(call(&server, "script:tell", json!({})).0, 503);
+    for text in [server.log(), server.ask("GET", "/api/v1/sources", None).1.to_string()] {
+        assert!(!text.contains(canary), "{text}");
+    }
+    nobody_is_left(&server);
+}
