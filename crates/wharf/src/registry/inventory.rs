@@ -5,12 +5,17 @@ use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+use tokio::time;
 use wharf_runtime::{
     Catalog, Handle, Happening,
     catalog::{Discovery, SwitchedOff, ToolEntry, tool_id},
 };
 use wharf_store::{ListedTool, Store, StoreError, ToolRow};
+
+/// How soon what could not be written down is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Where what sources offer is written down.
 #[derive(Debug)]
@@ -105,30 +110,39 @@ pub(crate) async fn switched_off(store: &Store) -> Result<SwitchedOff, StoreErro
     Ok(store.disabled_tools().await?.into_iter().map(reason).collect())
 }
 
-/// Notes every change of what sources offer and of how registered ones are.
+/// Notes every change of what sources offer and of how registered ones are. What could not be written down is tried again.
 pub(super) async fn follow(registry: &Registry, handle: Handle) {
     let (mut catalogs, mut events) = (handle.catalogs(), handle.changes());
+    let mut owed = false;
     loop {
-        tokio::select! {
+        let noted = tokio::select! {
             changed = catalogs.changed() => match changed {
-                Ok(()) => {
-                    let catalog = catalogs.borrow_and_update().clone();
-                    note_offers(registry, &catalog).await;
-                }
+                Ok(()) => note_offers(registry, &handle.catalog()).await,
                 // The runtime is leaving.
                 Err(_) => return,
             },
             event = events.next() => match event.map(|it| (it.source, it.what)) {
                 Some((source, Happening::Health(_))) => note_health(registry, &handle, Some(&source)).await,
                 Some((_, Happening::Missed(_))) => note_health(registry, &handle, None).await,
-                Some(_) => {}
+                Some(_) => continue,
                 None => return,
             },
+            () = time::sleep(AGAIN), if owed => {
+                owed = false;
+                match note_offers(registry, &handle.catalog()).await {
+                    Ok(()) => note_health(registry, &handle, None).await,
+                    failed => failed,
+                }
+            }
+        };
+        if let Err(error) = noted {
+            owed = true;
+            tracing::warn!(target: "wharf::sources", "what sources offer and how they are is written down later: {error}");
         }
     }
 }
 
-async fn note_offers(registry: &Registry, catalog: &Catalog) {
+async fn note_offers(registry: &Registry, catalog: &Catalog) -> Result<(), StoreError> {
     let book = registry.book();
     let names = book.file.sources.iter().map(|it| it.name.expose().to_owned());
     let registered = book.entries.iter().map(|it| it.row.name.clone());
@@ -140,24 +154,19 @@ async fn note_offers(registry: &Registry, catalog: &Catalog) {
         }
         let id = book.running(&name).map(|it| it.row.id.as_str());
         let listed = Listed::new(offers.remove(name.as_str()).unwrap_or_default().into_iter());
-        let noted = registry.inventory().note(&name, id, &listed).await;
-        if let Err(error) = noted {
-            // It is tried again with the next catalog.
-            tracing::warn!(target: "wharf::sources", source = name, "what it offers could not be written down: {error}");
-        }
+        registry.inventory().note(&name, id, &listed).await?;
     }
+    Ok(())
 }
 
 /// How one source is, or all of them.
-async fn note_health(registry: &Registry, handle: &Handle, source: Option<&str>) {
+async fn note_health(registry: &Registry, handle: &Handle, source: Option<&str>) -> Result<(), StoreError> {
     let book = registry.book();
     for state in handle.sources() {
         let name = state.source.name.expose();
         let Some(entry) = book.running(name).filter(|_| source.is_none_or(|it| it == name)) else { continue };
         let (health, failures) = (state.standing.health.as_str(), i64::from(state.standing.failures));
-        let noted = registry.shared.store.note_health(&entry.row.id, health, failures).await;
-        if let Err(error) = noted {
-            tracing::warn!(target: "wharf::sources", source = name, "how it is could not be written down: {error}");
-        }
+        registry.shared.store.note_health(&entry.row.id, health, failures).await?;
     }
+    Ok(())
 }
