@@ -1,6 +1,6 @@
 //! Plugins: folders with a manifest, whose servers are really started.
 
-use super::registered::{with_launchers, workers};
+use super::registered::{MACHINE_TOKEN, with_launchers, workers};
 use crate::serve::server::Server;
 use serde_json::{Value, json};
 use std::{fs, thread::sleep, time::Duration};
@@ -44,7 +44,9 @@ def tools():
     names = ["tell"] + (["more"] if os.path.exists(os.path.join(os.path.dirname(__file__), "more")) else [])
     return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
 def tell():
-    text = json.dumps({"pid": os.getpid(), "has_token": os.environ.get("TOKEN") == "canary-e5-0b1d77c2"})
+    secrets = [os.environ.get(name) for name in ("TOKEN", "MACHINE_TOKEN", "WHARF_HOME", "HOME_TOKEN")]
+    print("I know", secrets, file=sys.stderr, flush=True)
+    text = json.dumps({"pid": os.getpid(), "secrets": secrets})
     return {"content": [{"type": "text", "text": text}]}
 for line in sys.stdin:
     request = json.loads(line)
@@ -68,7 +70,10 @@ const SCRIPTED: &str = r#"{
   "name": "script",
   "version": "1.0.0",
   "packages": [{ "transport_type": "stdio", "runtime": "python", "command": ["server.py"],
-    "environment_variables": [{ "name": "TOKEN", "required": true, "secret": true }] }]
+    "environment_variables": [
+      { "name": "TOKEN", "required": true, "secret": true },
+      { "name": "MACHINE_TOKEN", "secret": true },
+      { "name": "HOME_TOKEN" }] }]
 }"#;
 
 /// A folder with these files, under the root of plugins.
@@ -170,7 +175,11 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
         serde_json::from_str::<Value>(&text).expect("JSON")
     };
     let (first, second) = (tell(), tell());
-    assert_eq!((&first["has_token"], &second["has_token"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        first["secrets"],
+        json!([canary, MACHINE_TOKEN, null, null]),
+        "only what it declares and is there"
+    );
     assert_ne!(first["pid"], second["pid"]);
     nobody_is_left(&server);
 
@@ -192,8 +201,14 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     let (status, refused) = refresh();
     assert_eq!(status, 503, "{refused}");
     assert_eq!(call(&server, "script:tell", json!({})).0, 503);
-    for text in [server.log(), server.ask("GET", "/api/v1/sources", None).1.to_string()] {
-        assert!(!text.contains(canary), "{text}");
+    let (_, calls) = server.ask("GET", "/api/v1/calls", None);
+    assert!(
+        calls.to_string().contains("***") && server.log().contains("I know"),
+        "{calls}\n{}",
+        server.log()
+    );
+    for text in [calls.to_string(), server.log(), server.ask("GET", "/api/v1/sources", None).1.to_string()] {
+        assert!(!text.contains(canary) && !text.contains(MACHINE_TOKEN), "{text}");
     }
     nobody_is_left(&server);
 }

@@ -17,6 +17,9 @@ use tempfile::TempDir;
 use wharf_store::{Location, SourceRow, Store};
 
 const FAR: &str = "/api/v1/sources/far";
+/// What a plugin gets of this machine's environment if it declares it.
+pub(super) const MACHINE_TOKEN: &str = "canary-g7-3e9a5510";
+
 const SLOW: &str = "/api/v1/tools/far:slow/call";
 
 fn register(server: &Server, body: &Value) -> Value {
@@ -191,8 +194,9 @@ pub(super) fn with_launchers(settings: &str) -> Server {
     let caches = caches().map(|(name, value)| (name, value.display().to_string()));
     let mut variables = vec![("PATH", path.as_str())];
     variables.extend(caches.iter().map(|(name, value)| (*name, value.as_str())));
+    variables.push(("MACHINE_TOKEN", MACHINE_TOKEN));
     let settings = format!("{root}/wharf.toml");
-    Server::start_with(folder, &["--settings", &settings], &variables)
+    Server::start_with(folder, &["-vv", "--settings", &settings], &variables)
 }
 
 /// A process from npm, registered as an entry: started for each call, and gone after it.

@@ -99,12 +99,17 @@ fn a_remote_server_is_registered_called_and_removed() {
         "{again}"
     );
 
+    // What is switched off of it is forgotten with it.
+    let tool = "/api/v1/tools/Far%20MCP:slow";
+    assert_eq!(server.ask("PATCH", tool, Some(&json!({ "enabled": false, "reason": "no" }))).0, 200);
+    assert_eq!(call(&server).0, 403);
     let (status, _) = server.ask("DELETE", &format!("/api/v1/sources/{id}"), None);
     assert_eq!(status, 204);
     assert_eq!(server.ask("GET", &format!("/api/v1/sources/{id}"), None).0, 404);
     assert_eq!(server.ask("DELETE", &format!("/api/v1/sources/{id}"), None).0, 404);
     assert_eq!(call(&server).0, 404);
     assert_eq!(counts(&register(&server, &remote(&upstream))["inventory"])[1], &json!(2));
+    assert_eq!(call(&server).0, 200);
 }
 
 #[test]
