@@ -130,11 +130,11 @@ impl Curator {
         desk.reading = false;
         desk.read_at = Some(Instant::now());
         desk.sheet.page.reads += 1;
+        let mut listed = None;
         match offer {
             Ok(offer) => {
-                let tools = offer.tools.len();
+                listed = Some(offer.tools.len());
                 (desk.sheet.offer, desk.sheet.page.discovery) = (offer, Discovery::Done);
-                berth.tell(Happening::Listed { tools });
             }
             Err(fault) => {
                 if fault.kind == FaultKind::Resting {
@@ -145,6 +145,10 @@ impl Curator {
             }
         }
         self.publish();
+        // Whoever hears of it finds it in the catalog.
+        if let Some(tools) = listed {
+            berth.tell(Happening::Listed { tools });
+        }
     }
 
     fn publish(&mut self) {

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::time;
+use tokio::time::{self, Instant};
 use wharf_runtime::{
     Catalog, Handle, Happening,
     catalog::{Discovery, SwitchedOff, ToolEntry, tool_id},
@@ -36,12 +36,8 @@ pub(crate) struct Listed<'a> {
 impl<'a> Listed<'a> {
     /// The tools of a source in a catalog.
     pub(crate) fn of(source: &str, catalog: &'a Catalog) -> Listed<'a> {
-        Listed::new(catalog.tools.iter().filter(|it| it.source == source).map(|it| &**it))
-    }
-
-    fn new(listed: impl Iterator<Item = &'a ToolEntry>) -> Listed<'a> {
-        let mut tools = BTreeMap::new();
-        for tool in listed {
+        let mut tools: BTreeMap<&str, &ToolEntry> = BTreeMap::new();
+        for tool in catalog.tools.iter().filter(|it| it.source == source) {
             tools.entry(tool.wire_name.as_str()).or_insert(tool);
         }
         let mut hash = Sha256::new();
@@ -112,51 +108,52 @@ pub(crate) async fn switched_off(store: &Store) -> Result<SwitchedOff, StoreErro
 
 /// Notes every change of what sources offer and of how registered ones are. What could not be written down is tried again.
 pub(super) async fn follow(registry: &Registry, handle: Handle) {
-    let (mut catalogs, mut events) = (handle.catalogs(), handle.changes());
-    let mut owed = false;
+    let mut events = handle.changes();
+    // What was listed before anybody listened.
+    let mut owed = Some(Instant::now() + AGAIN);
     loop {
         let noted = tokio::select! {
-            changed = catalogs.changed() => match changed {
-                Ok(()) => note_offers(registry, &handle.catalog()).await,
-                // The runtime is leaving.
-                Err(_) => return,
-            },
             event = events.next() => match event.map(|it| (it.source, it.what)) {
+                Some((source, Happening::Listed { .. })) => note_offer(registry, &handle, &source).await,
                 Some((source, Happening::Health(_))) => note_health(registry, &handle, Some(&source)).await,
-                Some((_, Happening::Missed(_))) => note_health(registry, &handle, None).await,
+                Some((_, Happening::Missed(_))) => note_all(registry, &handle).await,
                 Some(_) => continue,
+                // The runtime is gone.
                 None => return,
             },
-            () = time::sleep(AGAIN), if owed => {
-                owed = false;
-                match note_offers(registry, &handle.catalog()).await {
-                    Ok(()) => note_health(registry, &handle, None).await,
-                    failed => failed,
-                }
+            () = until(owed) => {
+                owed = None;
+                note_all(registry, &handle).await
             }
         };
         if let Err(error) = noted {
-            owed = true;
+            owed = owed.or(Some(Instant::now() + AGAIN));
             tracing::warn!(target: "wharf::sources", "what sources offer and how they are is written down later: {error}");
         }
     }
 }
 
-async fn note_offers(registry: &Registry, catalog: &Catalog) -> Result<(), StoreError> {
-    let book = registry.book();
-    let names = book.file.sources.iter().map(|it| it.name.expose().to_owned());
-    let registered = book.entries.iter().map(|it| it.row.name.clone());
-    let mut offers: HashMap<&str, Vec<&ToolEntry>> = HashMap::new();
-    catalog.tools.iter().for_each(|it| offers.entry(&it.source).or_default().push(it));
-    for name in names.chain(registered) {
-        if !matches!(catalog.discovery(&name), Some(Discovery::Done)) {
-            continue;
-        }
-        let id = book.running(&name).map(|it| it.row.id.as_str());
-        let listed = Listed::new(offers.remove(name.as_str()).unwrap_or_default().into_iter());
-        registry.inventory().note(&name, id, &listed).await?;
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => time::sleep_until(due).await,
+        None => std::future::pending().await,
     }
-    Ok(())
+}
+
+async fn note_all(registry: &Registry, handle: &Handle) -> Result<(), StoreError> {
+    for state in handle.sources() {
+        note_offer(registry, handle, state.source.name.expose()).await?;
+    }
+    note_health(registry, handle, None).await
+}
+
+async fn note_offer(registry: &Registry, handle: &Handle, source: &str) -> Result<(), StoreError> {
+    let (book, catalog) = (registry.book(), handle.catalog());
+    if !matches!(catalog.discovery(source), Some(Discovery::Done)) {
+        return Ok(());
+    }
+    let id = book.running(source).map(|it| it.row.id.as_str());
+    registry.inventory().note(source, id, &Listed::of(source, &catalog)).await
 }
 
 /// How one source is, or all of them.
