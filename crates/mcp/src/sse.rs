@@ -60,7 +60,7 @@ impl Endpoint {
     }
 
     async fn listen(&self) -> Result<Stream, Failure> {
-        let request = self.client.pool.get(self.url.clone()).headers(self.headers.clone());
+        let request = self.client.pool(&self.url)?.get(self.url.clone()).headers(self.headers.clone());
         let request = request.header(header::ACCEPT, "text/event-stream");
         let response = oauth::send(self.authorizer.as_ref(), &self.url, request).await?;
         let status = response.status();
@@ -223,9 +223,13 @@ async fn post(endpoint: Endpoint, place: Url, message: Outbound) -> Option<Inbou
     let id = request_id(&message);
     let mut body = BytesMut::new();
     message.write(&mut body);
-    let request = endpoint.client.pool.post(place.clone()).headers(endpoint.headers);
-    let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
     let sending = async {
+        let pool = match endpoint.client.pool(&place) {
+            Ok(pool) => pool,
+            Err(failure) => return Some(failure),
+        };
+        let request = pool.post(place.clone()).headers(endpoint.headers);
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
         match oauth::send(endpoint.authorizer.as_ref(), &place, request).await {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(refusal(response).await),

@@ -189,14 +189,9 @@ impl Dock {
 
     /// Starts every source for others to use; whoever calls is asked what servers want to know.
     pub(crate) fn start(&self) -> Runtime {
-        self.start_with(&self.plan)
-    }
-
-    /// The same with a plan that holds more than the agent file.
-    pub(crate) fn start_with(&self, plan: &Plan) -> Runtime {
         let tuning = Tuning { consent: Arc::new(Switchboard), ..self.tuning.clone() };
-        self.ground.redactor.learn(plan);
-        Runtime::start(plan, &self.ground, tuning)
+        self.ground.redactor.learn(&self.plan);
+        Runtime::start(&self.plan, &self.ground, tuning)
     }
 
     /// Goes over to another plan.

@@ -34,7 +34,11 @@ use query::Query;
 use rest::{Ids, Once};
 use routes::{Found, Operation, Route, find};
 use serde_json::{Value, json};
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 use wharf_mcp::serve::{
     Service,
@@ -76,8 +80,8 @@ struct Shared {
     hub: Hub,
     ids: Ids,
     once: Once,
-    /// `/openapi.json`, written once.
-    openapi: Bytes,
+    /// `/openapi.json`, written when somebody asks.
+    openapi: OnceLock<Bytes>,
     draining: watch::Receiver<bool>,
 }
 
@@ -98,7 +102,6 @@ impl Front {
         let options = HttpOptions { guard: admitted, ledger, ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
-        let openapi = Bytes::from(openapi::document().to_string());
         let (hub, ids, once) = (Hub::default(), Ids::default(), Once::default());
         let (entrance, max_calls) = (Entrance::new(guard, address), max_calls.unwrap_or(usize::MAX));
         let shared = Shared {
@@ -114,7 +117,7 @@ impl Front {
             hub,
             ids,
             once,
-            openapi,
+            openapi: OnceLock::new(),
             draining,
         };
         Front { shared: Arc::new(shared) }
@@ -214,7 +217,10 @@ impl Front {
                 let text = journal.metrics().text(handle);
                 Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
-            Route::OpenApi => Ok(document(StatusCode::OK, "application/json", openapi.clone())),
+            Route::OpenApi => {
+                let text = openapi.get_or_init(|| openapi::document().to_string().into());
+                Ok(document(StatusCode::OK, "application/json", text.clone()))
+            }
             Route::Ready => Ok(self.ready()),
             _ => Ok(json_response(StatusCode::OK, &json!({ "status": "ok" }))),
         }

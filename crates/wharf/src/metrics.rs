@@ -16,11 +16,15 @@ const TOOLS: usize = 2_000;
 /// Counts of calls since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    calls: Mutex<BTreeMap<Labels, Count>>,
+    calls: Mutex<Calls>,
 }
 
-/// Whose calls are counted together.
-type Labels = (String, String, &'static str);
+/// Counts by source, tool and status: nested, so that a call that was counted before is found by what it has.
+#[derive(Debug, Default)]
+struct Calls {
+    by_source: BTreeMap<String, BTreeMap<String, Vec<(&'static str, Count)>>>,
+    tools: usize,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
@@ -33,18 +37,14 @@ struct Count {
 impl Metrics {
     /// Counts a call that is over. A tool that does not exist is not counted by its name, which anybody can make up.
     pub(crate) fn count(&self, record: &CallRecord) {
-        let source = record.source.as_deref().unwrap_or_default().to_owned();
-        let labels = (source, record.wire_name.clone().unwrap_or_default(), record.status().as_str());
-        self.add(labels, record.took.as_secs_f64());
+        let source = record.source.as_deref().unwrap_or_default();
+        let tool = record.wire_name.as_deref().unwrap_or_default();
+        self.add((source, tool, record.status().as_str()), record.took.as_secs_f64());
     }
 
-    fn add(&self, labels: Labels, seconds: f64) {
+    fn add(&self, (source, tool, status): (&str, &str, &'static str), seconds: f64) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let labels = match calls.len() < TOOLS || calls.contains_key(&labels) {
-            true => labels,
-            false => (labels.0, "others".to_owned(), labels.2),
-        };
-        let count = calls.entry(labels).or_default();
+        let count = calls.of(source, tool, status);
         count.calls += 1;
         count.seconds += seconds;
         count
@@ -66,10 +66,10 @@ impl Metrics {
     }
 
     fn write_calls(&self, out: &mut String) {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).all();
         let name = "wharf_call_duration_seconds";
         head(out, name, "histogram", "How long calls took.");
-        for ((source, tool, status), count) in &calls {
+        for (source, tool, status, count) in &calls {
             let labels = [("source", source.as_str()), ("tool", tool), ("status", status)];
             for (bound, within) in BOUNDS.iter().zip(count.within) {
                 let bound = bound.to_string();
@@ -82,6 +82,43 @@ impl Metrics {
             line(out, &format!("{name}_count"), &labels, count.calls);
         }
     }
+}
+
+impl Calls {
+    fn of(&mut self, source: &str, tool: &str, status: &'static str) -> &mut Count {
+        if !self.by_source.get(source).is_some_and(|it| it.contains_key(tool)) {
+            return self.of_new(source, tool, status);
+        }
+        // It is there, so nothing is made for it.
+        let counts = self.by_source.get_mut(source).and_then(|it| it.get_mut(tool));
+        at(counts.unwrap_or_else(|| unreachable!("it was there")), status)
+    }
+
+    fn of_new(&mut self, source: &str, tool: &str, status: &'static str) -> &mut Count {
+        let tool = if self.tools < TOOLS { tool } else { "others" };
+        let by_tool = self.by_source.entry(source.to_owned()).or_default();
+        self.tools += usize::from(!by_tool.contains_key(tool));
+        at(by_tool.entry(tool.to_owned()).or_default(), status)
+    }
+
+    fn all(&self) -> Vec<(String, String, &'static str, Count)> {
+        let tools = self.by_source.iter().flat_map(|(source, tools)| {
+            tools.iter().map(move |(tool, counts)| (source.clone(), tool.clone(), counts.clone()))
+        });
+        let one = |(source, tool, counts): (String, String, Vec<(&'static str, Count)>)| {
+            counts.into_iter().map(move |(status, count)| (source.clone(), tool.clone(), status, count))
+        };
+        tools.flat_map(one).collect()
+    }
+}
+
+/// The count of one status, of which there are three.
+fn at<'a>(counts: &'a mut Vec<(&'static str, Count)>, status: &'static str) -> &'a mut Count {
+    let place = counts.iter().position(|(it, _)| *it == status).unwrap_or_else(|| {
+        counts.push((status, Count::default()));
+        counts.len() - 1
+    });
+    &mut counts[place].1
 }
 
 fn write_sources(out: &mut String, handle: &Handle) {
@@ -125,7 +162,7 @@ mod tests {
     fn so_many_series_and_no_more() {
         let metrics = Metrics::default();
         for number in 0..100_000 {
-            metrics.add(("odd".to_owned(), format!("tool-{number}"), "success"), 0.002);
+            metrics.add(("odd", &format!("tool-{number}"), "success"), 0.002);
         }
         let mut page = String::new();
         metrics.write_calls(&mut page);

@@ -1,7 +1,12 @@
 //! The pool of HTTP connections.
 
 use crate::{Failure, Reach};
-use std::{error::Error, io, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use url::Url;
 
 /// How many redirects are followed within one origin.
@@ -10,7 +15,9 @@ const REDIRECTS: usize = 5;
 /// A pool of connections, cheap to clone and meant to be shared by all endpoints of a process.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) pool: reqwest::Client,
+    plain: reqwest::Client,
+    /// Made when somebody needs it: to read what this machine trusts takes longer than everything else at a start.
+    secure: Arc<OnceLock<reqwest::Client>>,
     /// How long a connection may take.
     pub(crate) connect_timeout: Duration,
     /// Which addresses may be dialled, where not all may.
@@ -34,30 +41,48 @@ impl Client {
     }
 
     fn build(connect_timeout: Duration, reach: Option<Reach>) -> Result<Client, Failure> {
-        let same_origin = reqwest::redirect::Policy::custom(|attempt| {
-            let start = attempt.previous().first();
-            match start {
-                Some(start) if start.origin() != attempt.url().origin() => {
-                    attempt.error("it redirects to another origin")
-                }
-                _ if attempt.previous().len() > REDIRECTS => attempt.error("it redirects too often"),
-                _ => attempt.follow(),
-            }
-        });
-        let builder = reqwest::Client::builder()
-            .connect_timeout(connect_timeout)
-            .tcp_nodelay(true)
-            .redirect(same_origin)
-            .no_proxy();
-        let builder = match reach {
-            Some(reach) => builder.dns_resolver(Arc::new(reach)),
-            None => builder,
-        };
-        builder
-            .build()
-            .map(|pool| Client { pool, connect_timeout, reach })
-            .map_err(|error| Failure::connect(format!("could not set up HTTP: {}", root_cause(&error))))
+        // Nothing is trusted over TLS here, because nobody speaks it: redirects stay within their origin.
+        let plain = built(pool(connect_timeout, reach).tls_certs_only([]))?;
+        Ok(Client { plain, secure: Arc::default(), connect_timeout, reach })
     }
+
+    /// The connections with such an address.
+    pub(crate) fn pool(&self, url: &Url) -> Result<&reqwest::Client, Failure> {
+        if url.scheme() == "http" {
+            return Ok(&self.plain);
+        }
+        if let Some(secure) = self.secure.get() {
+            return Ok(secure);
+        }
+        let secure = built(pool(self.connect_timeout, self.reach))?;
+        Ok(self.secure.get_or_init(|| secure))
+    }
+}
+
+fn pool(connect_timeout: Duration, reach: Option<Reach>) -> reqwest::ClientBuilder {
+    let same_origin = reqwest::redirect::Policy::custom(|attempt| {
+        let start = attempt.previous().first();
+        match start {
+            Some(start) if start.origin() != attempt.url().origin() => {
+                attempt.error("it redirects to another origin")
+            }
+            _ if attempt.previous().len() > REDIRECTS => attempt.error("it redirects too often"),
+            _ => attempt.follow(),
+        }
+    });
+    let builder = reqwest::Client::builder()
+        .connect_timeout(connect_timeout)
+        .tcp_nodelay(true)
+        .redirect(same_origin)
+        .no_proxy();
+    match reach {
+        Some(reach) => builder.dns_resolver(Arc::new(reach)),
+        None => builder,
+    }
+}
+
+fn built(pool: reqwest::ClientBuilder) -> Result<reqwest::Client, Failure> {
+    pool.build().map_err(|error| Failure::connect(format!("could not set up HTTP: {}", root_cause(&error))))
 }
 
 /// What went wrong at the bottom: the layers above it only say that something did.

@@ -146,7 +146,7 @@ impl Context {
                 Posted::Elsewhere(other) => place = other,
             }
         }
-        let request = client.pool.post(place).headers(headers).body(body);
+        let request = client.pool(&place)?.post(place).headers(headers).body(body);
         // Boxed, so that the usual exchange does not make room for the unusual one.
         Box::pin(request.send()).await.map_err(|error| no_response(url, &error))
     }
@@ -157,7 +157,8 @@ impl Context {
 
     /// Opens a stream of events, from the start or after an event.
     pub(super) async fn get(&self, last_event: Option<&str>) -> Result<Response, Failure> {
-        let mut request = self.endpoint.client.pool.get(self.endpoint.url.clone());
+        let Endpoint { url, client, .. } = &self.endpoint;
+        let mut request = client.pool(url)?.get(url.clone());
         request = request.headers(self.standing_headers());
         request = request.header(::http::header::ACCEPT, headers::EVENTS);
         if let Some(last_event) = last_event {
@@ -167,7 +168,9 @@ impl Context {
     }
 
     pub(super) async fn delete(&self) {
-        let request = self.endpoint.client.pool.delete(self.endpoint.url.clone());
+        let Endpoint { url, client, .. } = &self.endpoint;
+        let Ok(pool) = client.pool(url) else { return };
+        let request = pool.delete(url.clone());
         let _ = self.send(request.headers(self.standing_headers())).await;
     }
 

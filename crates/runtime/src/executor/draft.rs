@@ -8,7 +8,7 @@ use crate::{
     fault::Stage,
 };
 use std::{
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Instant, SystemTime},
 };
 use uuid::Uuid;
@@ -37,11 +37,11 @@ impl Draft {
             arguments: call.arguments.clone(),
             started: SystemTime::now(),
             took: std::time::Duration::ZERO,
-            outcome: Outcome::Failed(Arc::new(abandoned())),
+            outcome: Outcome::Failed(ABANDONED.clone()),
             unchecked: None,
             trace: call.trace.clone(),
             limit: None,
-            redactor: Arc::new(Redactor::default()),
+            redactor: NOTHING.clone(),
         };
         Draft { bus, begun: Instant::now(), record: Some(record) }
     }
@@ -115,8 +115,12 @@ impl Drop for Draft {
     }
 }
 
-fn abandoned() -> Fault {
+/// What every call comes to until something else does.
+static ABANDONED: LazyLock<Arc<Fault>> = LazyLock::new(|| {
     let cause = "the caller went away before there was an answer";
     let fault = Fault::ours(FaultKind::Abandoned, Stage::Call, cause, None);
-    Fault { sent: Sent::Unknown, ..fault }
-}
+    Arc::new(Fault { sent: Sent::Unknown, ..fault })
+});
+
+/// What is struck out as long as it is not known whose call it is.
+static NOTHING: LazyLock<Arc<Redactor>> = LazyLock::new(Arc::default);

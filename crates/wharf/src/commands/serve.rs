@@ -60,9 +60,15 @@ pub(super) async fn run(
             return Exit::Usage;
         }
     };
+    // Servers take a while to start, and so does a database. Gateways that share one have to agree first.
+    let alone = matches!(dock.database(), Some(Location::Sqlite(_)));
+    let early = alone.then(|| dock.start());
     let opened = match Opened::open(&dock, &around, &common.file).await {
         Ok(opened) => opened,
         Err(complaint) => {
+            if let Some(runtime) = early {
+                runtime.shutdown(Duration::ZERO).await;
+            }
             output.complain(&format!("error: {complaint}\n"));
             return Exit::Unavailable;
         }
@@ -71,7 +77,8 @@ pub(super) async fn run(
     let (telemetry, exporter) = dock.telemetry();
     let journal = journal.traced(telemetry);
     let (replica, ledger) = join(&mut dock, &store, &journal);
-    let runtime = registrar.start(&dock);
+    let runtime = early.unwrap_or_else(|| dock.start());
+    registrar.begin(&dock, &runtime);
     let exporting = exporter.map(|it| it.run(runtime.handle()));
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);

@@ -38,11 +38,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often it is tried when we are leaving: what is not brought in then waits for the next start.
 const LAST_TRIES: u32 = 3;
 
+/// How often others are let in before a write.
+const TURNS: usize = 16;
+
 /// The way into the database by the spool.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
-    spool: Arc<Mutex<Spool>>,
+    pending: Arc<Mutex<Pending>>,
+    /// Told when there is something pending.
+    pends: mpsc::UnboundedSender<()>,
     asks: mpsc::UnboundedSender<Ask>,
+}
+
+/// What is to be spooled next, and who waits for it.
+#[derive(Debug, Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    waiting: Vec<oneshot::Sender<()>>,
 }
 
 /// What the one who brings calls in is told.
@@ -75,40 +87,94 @@ impl Binding {
         }
         let spool = Arc::new(Mutex::new(Spool::beside(database).map_err(trouble)?));
         let (asks, asked) = mpsc::unbounded_channel();
-        let writing = Binder { store, spool: spool.clone() }.run(asked);
-        Ok((Binding { spool, asks }, writing))
+        let (pends, pended) = mpsc::unbounded_channel();
+        let pending = Arc::<Mutex<Pending>>::default();
+        let spooling =
+            Spooler { pending: pending.clone(), spool: spool.clone(), asks: asks.clone() }.run(pended);
+        let binding = Binder { store, spool }.run(asked);
+        let writing = async { _ = tokio::join!(spooling, binding) };
+        Ok((Binding { pending, pends, asks }, writing))
     }
 
     /// Spools a call. When it comes back, the call survives us.
     pub(super) async fn keep(&self, entry: &Entry<'_>) {
-        let load = self.append(entry);
-        let ask = match load {
-            Load { entries: 1, .. } => Some(Ask::Begun),
-            // Asked for once: the page is turned after that.
-            load if load.entries == ENOUGH.entries || load.bytes >= ENOUGH.bytes => Some(Ask::Enough),
-            _ => None,
+        let (written, safe) = oneshot::channel();
+        let first = {
+            let mut pending = lock(&self.pending);
+            entry.write(&mut pending.bytes);
+            pending.waiting.push(written);
+            pending.waiting.len() == 1
         };
-        ask.into_iter().for_each(|it| _ = self.asks.send(it));
-        if load.bytes >= FULL {
-            self.settle().await;
+        if first {
+            let _ = self.pends.send(());
         }
-    }
-
-    fn append(&self, entry: &Entry<'_>) -> Load {
-        let mut bytes = Vec::with_capacity(512);
-        entry.write(&mut bytes);
-        lock(&self.spool).append(&bytes).unwrap_or_else(|error| {
-            tracing::error!(target: "wharf::journal", "a call could not be written down: {error}");
-            Load::default()
-        })
+        let _ = safe.await;
     }
 
     /// Comes back when everything that was spooled is in the database, or is not for a good while.
     pub(super) async fn settle(&self) {
-        let (settled, safe) = oneshot::channel();
-        if self.asks.send(Ask::Settle(settled)).is_ok() {
-            let _ = time::timeout(PATIENCE, safe).await;
+        settle(&self.asks).await;
+    }
+}
+
+async fn settle(asks: &mpsc::UnboundedSender<Ask>) {
+    let (settled, safe) = oneshot::channel();
+    if asks.send(Ask::Settle(settled)).is_ok() {
+        let _ = time::timeout(PATIENCE, safe).await;
+    }
+}
+
+/// Spools calls: those that end at about the same time with one write.
+struct Spooler {
+    pending: Arc<Mutex<Pending>>,
+    spool: Arc<Mutex<Spool>>,
+    asks: mpsc::UnboundedSender<Ask>,
+}
+
+impl Spooler {
+    async fn run(self, mut pends: mpsc::UnboundedReceiver<()>) {
+        while pends.recv().await.is_some() {
+            self.gather().await;
+            let Pending { bytes, waiting } = std::mem::take(&mut *lock(&self.pending));
+            let load = self.append(&bytes, waiting.len());
+            waiting.into_iter().for_each(|it| _ = it.send(()));
+            if load.bytes >= FULL {
+                settle(&self.asks).await;
+            }
         }
+    }
+
+    /// A write costs about the same for one call as for ten, and so does waking up whoever is answered. So those that are
+    /// just ending are let in, as long as more come: a call that is alone waits for nobody.
+    async fn gather(&self) {
+        let mut before = 0;
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+            let now = lock(&self.pending).waiting.len();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+
+    fn append(&self, bytes: &[u8], entries: usize) -> Load {
+        let appended = lock(&self.spool).append(bytes, entries);
+        let load = match appended {
+            Ok(load) => load,
+            Err(error) => {
+                let calls = entries;
+                tracing::error!(target: "wharf::journal", calls, "calls could not be written down: {error}");
+                return Load::default();
+            }
+        };
+        let ask = match load {
+            load if load.entries == entries => Some(Ask::Begun),
+            load if load.entries >= ENOUGH.entries || load.bytes >= ENOUGH.bytes => Some(Ask::Enough),
+            _ => None,
+        };
+        ask.into_iter().for_each(|it| _ = self.asks.send(it));
+        load
     }
 }
 
@@ -177,6 +243,6 @@ impl Binder {
     }
 }
 
-fn lock(spool: &Mutex<Spool>) -> MutexGuard<'_, Spool> {
-    spool.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

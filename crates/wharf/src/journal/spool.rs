@@ -58,18 +58,18 @@ impl Spool {
         Ok(Spool { active: Leaf::new(database)?, other: Leaf::new(database)? })
     }
 
-    /// Adds one entry: whole, or not at all.
-    pub(crate) fn append(&mut self, entry: &[u8]) -> io::Result<Load> {
+    /// Adds so many entries: all of them, or none.
+    pub(crate) fn append(&mut self, bytes: &[u8], entries: usize) -> io::Result<Load> {
         let leaf = &mut self.active;
-        if leaf.length + entry.len() as u64 > LIMIT {
+        if leaf.length + bytes.len() as u64 > LIMIT {
             return Err(io::Error::other("the spool is full, and the database does not take it"));
         }
-        if let Err(error) = leaf.file.write_all(entry) {
+        if let Err(error) = leaf.file.write_all(bytes) {
             leaf.back_to(leaf.length)?;
             return Err(error);
         }
-        leaf.length += entry.len() as u64;
-        leaf.entries += 1;
+        leaf.length += bytes.len() as u64;
+        leaf.entries += entries;
         Ok(self.load())
     }
 
@@ -211,14 +211,14 @@ mod tests {
     fn a_page_is_given_until_it_is_forgotten() -> Tried {
         let folder = tempfile::tempdir()?;
         let mut spool = Spool::beside(&folder.path().join("wharf.db"))?;
-        spool.append(b"one ")?;
-        assert_eq!(spool.append(b"two ")?, Load { bytes: 8, entries: 2 });
+        spool.append(b"one ", 1)?;
+        assert_eq!(spool.append(b"two ", 1)?, Load { bytes: 8, entries: 2 });
         assert_eq!(spool.turn()?, b"one two ");
-        spool.append(b"three ")?;
+        spool.append(b"three ", 1)?;
         assert_eq!(spool.turn()?, b"one two ", "it was not forgotten");
         spool.forget()?;
         assert_eq!(spool.turn()?, b"three ");
-        spool.append(b"four ")?;
+        spool.append(b"four ", 1)?;
         spool.forget()?;
         assert_eq!(spool.turn()?, b"four ");
         Ok(())
@@ -229,7 +229,7 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let database = folder.path().join("wharf.db");
         let mut spool = Spool::beside(&database)?;
-        spool.append(b"one ")?;
+        spool.append(b"one ", 1)?;
         assert!(Left::beside(&database)?.is_empty(), "its owner lives");
         drop(spool);
         let left = Left::beside(&database)?;

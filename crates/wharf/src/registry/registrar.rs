@@ -48,12 +48,11 @@ impl Registrar {
         (Registrar { shared, orders, book }, sender, reader)
     }
 
-    /// Starts what is in the book.
-    pub(crate) fn start(&self, dock: &Dock) -> Runtime {
+    /// Starts what is in the book beside what runs already.
+    pub(crate) fn begin(&self, dock: &Dock, runtime: &Runtime) {
         let book = self.book.borrow().clone();
-        let runtime = dock.start_with(&book.plan());
+        dock.apply(runtime, &book.plan());
         runtime.handle().leave_out(book.absent());
-        runtime
     }
 
     /// Does what it is asked to, one thing after the other, for as long as it is polled and somebody may ask.
