@@ -27,7 +27,7 @@ use wharf_runtime::{
     catalog::SwitchedOff,
     config::{NamedToken, TokenPlace},
 };
-use wharf_store::Store;
+use wharf_store::{Location, Store};
 
 /// How long calls that are out may take once we are leaving.
 const GRACE: Duration = Duration::from_secs(10);

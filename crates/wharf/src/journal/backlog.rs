@@ -81,13 +81,9 @@ impl Backlog {
             self.again = Instant::now() + AGAIN;
         }
         let spool = self.spool.as_mut().ok_or_else(|| io::Error::other("there is no folder for a spool"))?;
-        let mut bytes = Vec::with_capacity(512);
-        for row in rows {
-            bytes.clear();
-            entry::write_row(row, &mut bytes);
-            spool.append(&bytes)?;
-        }
-        Ok(())
+        let mut bytes = Vec::with_capacity(512 * rows.len());
+        rows.iter().for_each(|row| entry::write_row(row, &mut bytes));
+        spool.append(&bytes, rows.len()).map(drop)
     }
 
     /// Brings some of them in. It can be left at any time and gone on with; what comes of it has to be settled.
