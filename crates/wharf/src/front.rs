@@ -214,7 +214,7 @@ impl Front {
         match route {
             Route::Metrics => {
                 Query::read(request.uri().query(), &[])?;
-                let text = journal.metrics().text(handle);
+                let text = journal.metrics().text(handle, journal.reach());
                 Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
             Route::OpenApi => {

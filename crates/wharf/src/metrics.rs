@@ -1,5 +1,6 @@
 //! What operators watch, in the text format of Prometheus.
 
+use crate::journal::Reach;
 use std::{
     collections::BTreeMap,
     fmt::Write,
@@ -56,12 +57,18 @@ impl Metrics {
     }
 
     /// Everything, as a scraper reads it.
-    pub(crate) fn text(&self, handle: &Handle) -> String {
+    pub(crate) fn text(&self, handle: &Handle, reach: &Reach) -> String {
         let mut out = String::new();
         self.write_calls(&mut out);
         write_sources(&mut out, handle);
         head(&mut out, "wharf_calls_in_flight", "gauge", "Calls that are out.");
         line(&mut out, "wharf_calls_in_flight", &[], handle.in_flight());
+        head(&mut out, "wharf_database_up", "gauge", "Whether the database can be reached.");
+        line(&mut out, "wharf_database_up", &[], u8::from(!reach.is_away()));
+        head(&mut out, "wharf_journal_waiting_calls", "gauge", "Calls that wait for the database.");
+        line(&mut out, "wharf_journal_waiting_calls", &[], reach.waiting());
+        head(&mut out, "wharf_journal_lost_calls_total", "counter", "Calls that could not be written down.");
+        line(&mut out, "wharf_journal_lost_calls_total", &[], reach.lost());
         out
     }
 

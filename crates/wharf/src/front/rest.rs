@@ -29,7 +29,8 @@ pub(super) async fn respond(
 ) -> Answer {
     let handle = &shared.handle;
     let query = request.uri().query();
-    if let Route::Calls | Route::Call | Route::SwitchTool = route {
+    let remembered = matches!(route, Route::Calls | Route::Call | Route::SwitchTool);
+    if remembered || matches!(route, Route::Register | Route::ChangeSource | Route::RemoveSource) {
         shared.has_database()?;
     }
     match route {

@@ -11,6 +11,8 @@ pub(crate) struct Reach {
     waiting: AtomicU64,
     /// There is no room here for more.
     full: AtomicBool,
+    /// How many calls nobody could write down.
+    lost: AtomicU64,
 }
 
 impl Reach {
@@ -29,6 +31,14 @@ impl Reach {
 
     pub(super) fn set_waiting(&self, waiting: u64) {
         self.waiting.store(waiting, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn lose(&self, calls: usize) {
+        self.lost.fetch_add(calls as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn is_full(&self) -> bool {

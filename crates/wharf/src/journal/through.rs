@@ -103,7 +103,7 @@ impl Writer {
     async fn keep(&mut self, rows: Vec<CallRow>) {
         if self.backlog.is_empty() && !self.reach.is_away() {
             let why = match timeout(PATIENCE, self.store.record_calls(&rows)).await {
-                Ok(Ok(())) => return,
+                Ok(Ok(())) => return self.reach.set_full(false),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "the database does not answer".to_owned(),
             };
@@ -113,6 +113,7 @@ impl Writer {
         let kept = self.backlog.add(&rows);
         self.reach.set_full(kept.is_err());
         if let Err(error) = kept {
+            self.reach.lose(calls);
             tracing::error!(target: "wharf::journal", calls, "calls could not be written down: {error}");
         }
         self.reach.set_waiting(self.backlog.waiting());
@@ -141,6 +142,43 @@ async fn gather(waiting: &mut mpsc::Receiver<Waiting>, batch: &mut Vec<Waiting>)
         }
         if batch.len() == before {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+    use wharf_store::Location;
+
+    fn call(name: &str) -> CallRow {
+        CallRow { request_id: name.to_owned(), ..CallRow::default() }
+    }
+
+    /// With a spool nothing is lost while the database is away; without one it is, and is said to be.
+    #[tokio::test]
+    async fn what_becomes_of_calls_while_the_database_is_away() {
+        for (place, lost) in [(Some("postgres"), 0), (None, 1)] {
+            let folder = TempDir::new().expect("a folder");
+            let location = Location::Sqlite(folder.path().join("wharf.db"));
+            let store = Store::open(&location).await.expect("the database opens");
+            let backlog = Backlog::beside(place.map(|it| folder.path().join(it)).as_deref());
+            let reach = Arc::<Reach>::default();
+            let (through, writing) = Through::open(store.clone(), backlog.expect("a backlog"), reach.clone());
+            let calling = async {
+                reach.set_away(true);
+                through.keep(call("one")).await;
+                assert_eq!((reach.waiting(), reach.lost()), (1 - lost, lost));
+                assert_eq!(reach.is_full(), lost > 0);
+                reach.set_away(false);
+                through.keep(call("two")).await;
+                drop(through);
+            };
+            tokio::join!(calling, writing);
+            assert!(!reach.is_full() && reach.waiting() == 0);
+            let is_kept = async |name| store.call(name).await.expect("it is read").is_some();
+            assert_eq!((is_kept("one").await, is_kept("two").await), (lost == 0, true));
         }
     }
 }

@@ -66,6 +66,8 @@ async fn nothing_fails_and_nothing_is_lost() {
             && said["waiting"].as_u64() > Some(0)
     })
     .await;
+    let refused = ask(&here.address, "GET", "/api/v1/calls", "").await.expect_err("there is no journal");
+    assert!(refused.contains("503") && refused.contains("the database cannot be reached"), "{refused}");
     sleep(OUTAGE.saturating_sub(away.elapsed())).await;
     harbour.postgres.start_again().expect("it starts again");
     for gateway in [&here, &there] {
