@@ -1,5 +1,7 @@
 //! Servers of 2024-11-05: one stream of events from the server, and a place to POST to that it names.
 
+mod served;
+
 use crate::{
     Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
     events::{Event, Events},
@@ -11,6 +13,7 @@ use crate::{
 use ::http::{HeaderMap, header};
 use bytes::BytesMut;
 use reqwest::Response;
+pub use served::{PORT, Served};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time};
 use url::Url;

@@ -96,7 +96,7 @@ fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
 
 /// No header value is ever quoted, nor what a telling key holds, nor the private parts of an address, whatever else
 /// is wrong with their line.
-pub(super) fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
+fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
     match &node.value {
         Value::Seq(items) => items.iter().for_each(|it| hide_secrets(it, secret, diagnostics)),
         Value::Map(pairs) => {

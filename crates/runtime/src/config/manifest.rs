@@ -44,6 +44,8 @@ pub(super) struct Package {
     pub(super) identifier: Option<String>,
     pub(super) version: Option<String>,
     pub(super) transport: Option<String>,
+    /// Where it listens, if it does: only the path counts.
+    pub(super) transport_url: Option<String>,
     /// What the tools provider's manifests have instead of an identifier.
     pub(super) command: Vec<String>,
     pub(super) runtime_arguments: Vec<Argument>,
@@ -97,9 +99,9 @@ impl Package {
             (named, _) => named,
         };
         let transport = pick(node, &["transport"]).filter(|it| matches!(it.value, Value::Map(_)));
-        let transport = match transport {
-            Some(transport) => text_of(transport, &["type"])?,
-            None => text_of(node, &["transport_type", "transportType", "transport"])?,
+        let (transport, transport_url) = match transport {
+            Some(transport) => (text_of(transport, &["type"])?, text_of(transport, &["url"])?),
+            None => (text_of(node, &["transport_type", "transportType", "transport"])?, None),
         };
         Ok(Package {
             runtime: text_of(node, &["runtime", "runtimeHint", "runtime_hint"])?,
@@ -112,6 +114,7 @@ impl Package {
             registry,
             identifier,
             transport,
+            transport_url,
         })
     }
 }

@@ -152,6 +152,8 @@ pub struct Launch {
     pub env: ChildEnv,
     /// How its pipes are encoded.
     pub encoding: &'static encoding_rs::Encoding,
+    /// The path of its stream, where it speaks by server-sent events on a port that it is given, and not by its pipes.
+    pub serves: Option<String>,
 }
 
 /// A program that may be started.
@@ -318,6 +320,7 @@ impl Endpoint {
     pub fn transport(&self) -> &'static str {
         match self {
             Endpoint::Builtin(_) => "builtin",
+            Endpoint::Stdio(Launch { serves: Some(_), .. }) => "sse",
             Endpoint::Stdio(_) => "stdio",
             Endpoint::Sse(_) => "sse",
             Endpoint::WebSocket(..) => "websocket",

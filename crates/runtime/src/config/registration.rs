@@ -15,13 +15,13 @@ use super::{
     env::{Env, Origin},
     json, lower,
     node::{Node, Pair, Str, Value},
-    plan::{Lifecycle, Source},
+    place::Place,
+    plan::{Endpoint, Lifecycle, Source},
     raw::{Field, RawRegistration},
     read::{Reader, json_tree},
     variables::Substitution,
 };
 use crate::text::Text;
-use plugin::Plugin;
 use std::{collections::BTreeMap, fmt};
 
 /// The mappings whose values are secrets, whatever their keys are.
@@ -64,7 +64,7 @@ struct Reading {
 /// Whether everything is there that the source needs is for [`restore`] to say.
 pub fn register(body: &str, env: &Env) -> (Option<Registration>, Diagnostics) {
     read(body, "the request", |mut root, diagnostics| {
-        let secrets = take_secrets(&mut root, diagnostics);
+        let secrets = take_secrets(&mut root);
         let definition = json_tree(&without_secrets(&root), Text::expose).to_string();
         let Reading { source, .. } = lowered(root, env, diagnostics)?;
         let name = source.name.expose().to_owned();
@@ -98,10 +98,9 @@ fn read<T>(
         Err(diagnostics) => return (None, diagnostics),
     };
     let source = diagnostics.source().to_owned();
-    let found = json::parse(&source, &mut diagnostics).and_then(|root| {
-        lower::hide_secrets(&root, false, &mut diagnostics);
-        lower(root, &mut diagnostics)
-    });
+    // Nothing of it is quoted: where it is broken, nobody can tell what in it is a secret.
+    diagnostics.hide(Place::new(0, source.len()));
+    let found = json::parse(&source, &mut diagnostics).and_then(|root| lower(root, &mut diagnostics));
     diagnostics.settle();
     (found.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
@@ -111,14 +110,16 @@ fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Readi
     let in_provider_words = matches!(&root.value, Value::Map(pairs)
         if pairs.iter().any(|it| it.key == "source_type" || it.key.starts_with("mcp_")));
     let afar = Env { origin: Origin::Rest, files: entry::afar(env), home: None, ..env.clone() };
+    let mut serves = None;
     let (node, env, missing) = match in_provider_words {
         false => (root, afar, Vec::new()),
         true => {
             let raw = RawRegistration::read(root, diagnostics)?;
             match raw.plugin_dir {
                 Some(_) => {
-                    let Plugin { entry, env, missing } = plugin::plugin(raw, env, diagnostics)?;
-                    (entry, env, missing)
+                    let plugin = plugin::plugin(raw, env, diagnostics)?;
+                    serves = plugin.serves;
+                    (plugin.entry, plugin.env, plugin.missing)
                 }
                 None => (remote::entry(raw, diagnostics)?, afar, Vec::new()),
             }
@@ -131,7 +132,11 @@ fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Readi
         diagnostics.source_name(name.at, LONGEST_NAME);
         return None;
     }
-    Some(Reading { source: source?, missing })
+    let mut source = source?;
+    if let Endpoint::Stdio(launch) = &mut source.endpoint {
+        launch.serves = serves;
+    }
+    Some(Reading { source, missing })
 }
 
 /// `source_type`, which is `mcp` where it is said at all.
@@ -142,11 +147,10 @@ fn source_type(field: Option<Field>, reader: &mut Reader<'_>) {
 }
 
 /// Hands out the values of the sections that hold secrets, and makes them secret where they stand.
-fn take_secrets(root: &mut Node, diagnostics: &mut Diagnostics) -> BTreeMap<String, String> {
+fn take_secrets(root: &mut Node) -> BTreeMap<String, String> {
     let mut secrets = BTreeMap::new();
     each_section(root, |pairs| pairs.retain(|it| !matches!(it.node.value, Value::Null)));
     each_secret(root, |name, node| {
-        diagnostics.hide(node.at);
         if let Value::Str(it) = &node.value {
             let value = it.text.expose().to_owned();
             node.value = secret(&value);

@@ -26,7 +26,13 @@ pub(super) fn open(
             let mut command = command(launch, &workplace)?;
             command.supervisor.clone_from(&ground.supervisor);
             command.witness = witness;
-            Ok((container::opener(launch, command), Some(workplace)))
+            let opener: Box<dyn Opener> = match &launch.serves {
+                Some(path) => {
+                    Box::new(sse::Served { command, path: path.clone(), client: ground.http.clone() })
+                }
+                None => container::opener(launch, command),
+            };
+            Ok((opener, Some(workplace)))
         }
         Endpoint::Sse(remote) => {
             let mut endpoint = sse::Endpoint::new(remote.url.clone(), client(source, remote, ground)?);

@@ -153,7 +153,7 @@ fn what_a_registration_says_itself() {
         (json!({ "mcp_command": "bash" }), "V-05"),
         (json!({ "mcp_runtime_hint": "docker" }), "R-05"),
         (json!({ "mcp_runtime_hint": "bash" }), "V-13"),
-        (json!({ "mcp_transport_type": "sse" }), "R-05"),
+        (json!({ "mcp_transport_type": "sse" }), "npx -y @example/x"),
         (json!({ "mcp_transport_type": "streamable_http" }), "R-05"),
         (json!({ "mcp_transport_type": "carrier pigeon" }), "V-13"),
         (json!({ "mcp_server_url": "https://a.example/" }), "R-02"),

@@ -90,6 +90,68 @@ async fn gone(process: &str) {
     panic!("process {process} stays");
 }
 
+/// The same server on a port that it is told, by server-sent events.
+const STREAM: &str = r#"
+import http.server, json, os, queue, sys
+said = queue.Queue()
+class Served(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"event: endpoint\ndata: /messages\n\n")
+        while True:
+            self.wfile.write(("data: " + json.dumps(said.get()) + "\n\n").encode())
+            self.wfile.flush()
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        if "id" not in message:
+            return
+        answer, method = {"jsonrpc": "2.0", "id": message["id"]}, message["method"]
+        if method == "initialize":
+            answer["result"] = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+                                "serverInfo": {"name": "who", "version": "1"}}
+        elif method == "tools/list":
+            answer["result"] = {"tools": [{"name": "who", "inputSchema": {"type": "object"}}]}
+        elif method == "tools/call":
+            same = "same" if os.environ["PORT"] == sys.argv[2] else "another"
+            answer["result"] = {"content": [{"type": "text", "text": f"{os.getpid()} {same}"}]}
+        else:
+            answer["error"] = {"code": -32601, "message": "no"}
+        said.put(answer)
+print("listening soon", flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Served).serve_forever()
+"#;
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_plugin_may_serve_on_a_port_that_it_is_given() {
+    let plugins = Plugins::new();
+    let manifest = r#"{"name": "who", "packages": [{"runtime": "python", "command": ["server.py"],
+        "transport": {"type": "sse", "url": "http://localhost:{port}/events"},
+        "packageArguments": [{"type": "named", "name": "--port", "isRequired": true, "format": "number"}]}]}"#;
+    let folder = plugins.write("who", "plugin.json", manifest);
+    plugins.write("who", "server.py", STREAM);
+    let body = json!({ "name": "it", "source_type": "mcp", "mcp_plugin_dir": folder });
+    let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+    let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
+    let source = source(&body, &env);
+    assert_eq!(source.endpoint.transport(), "sse");
+    let scratch = tempfile::tempdir().expect("a folder");
+    let ground = Ground::plain(scratch.path()).expect("an HTTP client");
+    let runtime = Runtime::start(&plan(source), &ground, Tuning::default());
+    let said = told(&runtime.handle().call(Call::new("it__who")).await);
+    let words: Vec<&str> = said.split(' ').collect();
+    let ["ok", process, "same"] = words[..] else { panic!("{said}") };
+    gone(process).await;
+    runtime.shutdown(Duration::from_secs(5)).await;
+}
+
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_dialled() {
     let canary = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,5 +1,6 @@
 //! What may be registered while the program runs: a body, what the operator allows, and what comes of it.
 
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wharf_runtime::config::{
     Endpoint, Env, Grants, Lifecycle, Restored, Severity, Source, register, restore,
@@ -182,4 +183,52 @@ fn processes_only_where_allowed_and_by_the_rules_of_a_file() {
         let found = errors(&entry(more), &open());
         assert_eq!(found, [expected], "{more}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is sent, there is a registration or a complaint, and a registration can be restored.
+    #[test]
+    fn anything_may_be_sent(words in proptest::collection::vec(word(), 0..24), noise in ".{0,40}") {
+        for body in [format!("{{{}}}", words.join(",")), noise.clone(), words.concat()] {
+            let (registration, diagnostics) = register(&body, &open());
+            prop_assert_eq!(registration.is_some(), !diagnostics.has_errors());
+            let printed = format!("{}{}{registration:?}", diagnostics.render(false), diagnostics.to_json());
+            prop_assert!(!printed.contains(CANARY), "{}", printed);
+            if let Some(registration) = registration {
+                let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, &open());
+                prop_assert!(restored.is_some(), "{}: {}", body, diagnostics.render(false));
+            }
+        }
+    }
+}
+
+fn word() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        r#""name": "a""#,
+        r#""name": 7"#,
+        r#""type": "mcp""#,
+        r#""server": "pkg""#,
+        r#""source_type": "mcp""#,
+        r#""transport": "http""#,
+        r#""transport": "stdio""#,
+        r#""command": "npx""#,
+        r#""command": "docker""#,
+        r#""args": ["-y", "pkg"]"#,
+        r#""args": {}"#,
+        r#""url": "https://a.example/""#,
+        r#""url": "mcp://a""#,
+        r#""headers": {"X": "canary-9f31"}"#,
+        r#""headers": {"Y\n": "canary-9f31", "X": null}"#,
+        r#""env": {"A": "canary-9f31"}"#,
+        r#""env": ["canary-9f31"]"#,
+        r#""mcp_env_vars": {"API_KEY": "canary-9f31"}"#,
+        r#""mcp_env_vars": {"API_KEY": ["canary-9f31"]}"#,
+        r#""mcp_server_url": "https://a.example""#,
+        r#""mcp_server_url": "http://10.0.0.1""#,
+        r#""mcp_plugin_dir": "/nowhere""#,
+        r#""mcp_lifecycle_mode": "transient""#,
+        r#""mcp_transport_type": "streamable_http""#,
+    ])
 }

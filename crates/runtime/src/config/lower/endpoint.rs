@@ -303,7 +303,7 @@ fn stdio(
     }
     let mut launching = Launching { env: entry.env, container_env, diagnostics };
     let args = arguments(&program, args, entry, &mut launching)?;
-    Some(Launch { program, args, env, encoding: encoding? })
+    Some(Launch { program, args, env, encoding: encoding?, serves: None })
 }
 
 /// V-04, V-05, V-15.

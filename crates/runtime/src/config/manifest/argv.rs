@@ -5,7 +5,8 @@ use crate::text::Text;
 
 /// What a manifest offers to somebody who asks.
 pub(in crate::config) enum Offer<'a> {
-    Package(&'a Package),
+    /// With the transport that it speaks: `stdio` or `sse`.
+    Package(&'a Package, &'static str),
     Remote(&'a Remote),
 }
 
@@ -19,31 +20,62 @@ pub(in crate::config) struct Run {
     pub(in crate::config) transport: Option<&'static str>,
     pub(in crate::config) url: Option<Text>,
     pub(in crate::config) headers: Vec<(String, Text)>,
+    /// The path of its stream, for a process that serves one.
+    pub(in crate::config) serves: Option<String>,
 }
 
 impl Manifest {
-    /// The first way to reach the server that fits: a package for this runtime, if one is asked for, or else a remote
-    /// place. The error says what there is instead.
-    pub(in crate::config) fn offer(&self, runtime: Option<&str>, remote: bool) -> Result<Offer<'_>, String> {
+    /// The first way to reach the server that fits: a package for this runtime and transport, where they are asked for,
+    /// or else a remote place. The error says what there is instead.
+    pub(in crate::config) fn offer(
+        &self,
+        runtime: Option<&str>,
+        transport: Option<&str>,
+    ) -> Result<Offer<'_>, String> {
         let fits = |it: &&Package| {
             let own = it.runtime();
             let asked = runtime.is_none_or(|asked| own.as_deref().is_none_or(|own| own == asked));
             asked && it.cannot_run(runtime).is_none()
         };
-        let package = self.packages.iter().find(fits).filter(|_| !remote).map(Offer::Package);
-        let place = self.remotes.first().filter(|_| runtime.is_none()).map(Offer::Remote);
+        let wanted = ["stdio", "sse"].into_iter().filter(|it| transport.is_none_or(|asked| asked == *it));
+        let package = wanted.into_iter().find_map(|word| {
+            let speaks = |it: &&Package| it.transport.as_deref().is_none_or(|own| own == word);
+            self.packages.iter().filter(fits).find(speaks).map(|it| Offer::Package(it, word))
+        });
+        let elsewhere = runtime.is_none() && transport.is_none_or(|it| it == REMOTE);
+        let place = self.remotes.first().filter(|_| elsewhere).map(Offer::Remote);
         package.or(place).ok_or_else(|| match self.packages.first() {
-            _ if remote => "it has no 'remotes'".to_owned(),
-            Some(first) => first.cannot_run(runtime).unwrap_or_else(|| {
-                let own = first.runtime().unwrap_or_default();
-                format!("it has no package for '{}', but one for '{own}'", runtime.unwrap_or_default())
-            }),
+            _ if transport == Some(REMOTE) => "it has no 'remotes'".to_owned(),
+            Some(first) => first.cannot_run(runtime).unwrap_or_else(|| first.instead(runtime)),
             None => "it has no 'packages'".to_owned(),
         })
     }
 }
 
 impl Package {
+    /// What there is, for somebody who asked for something else.
+    fn instead(&self, runtime: Option<&str>) -> String {
+        let own = self.runtime().or_else(|| self.runtime.clone()).unwrap_or_default();
+        match runtime.filter(|asked| *asked != own) {
+            Some(asked) => format!("it has no package for '{asked}', but one for '{}'", short(&own)),
+            None => {
+                let transport = self.transport.as_deref().unwrap_or("stdio");
+                format!("its package speaks '{}', which is not what it was asked for", short(transport))
+            }
+        }
+    }
+
+    /// Where its stream is. A container would have to be told to let the port through, and nobody can.
+    pub(in crate::config) fn path_of_stream(&self, run: &Run) -> Result<String, String> {
+        if run.command.as_deref() == Some("docker") {
+            return Err("a container that serves 'sse' is not supported".to_owned());
+        }
+        let url = self.transport_url.as_deref().unwrap_or_default();
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let path = rest.find('/').map_or("/sse", |at| &rest[at..]);
+        Ok(path.to_owned())
+    }
+
     /// What starts it. What a registry's packages are run with is known; the hint is for the others.
     pub(in crate::config) fn runtime(&self) -> Option<String> {
         let known = match self.registry.as_deref()? {
@@ -175,6 +207,9 @@ impl Remote {
         Ok(Run { transport: Some(transport), url, headers, ..Run::default() })
     }
 }
+
+/// What a registration calls the transport of a server that runs elsewhere.
+pub(super) const REMOTE: &str = "streamable_http";
 
 /// A word of a manifest as a message repeats it.
 fn short(word: &str) -> String {

@@ -2,6 +2,7 @@
 
 use super::{each_pair, flag_of, text_of, texts_of};
 use crate::config::node::Node;
+use wharf_mcp::sse::PORT;
 
 /// A value that may be given.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +58,10 @@ impl Input {
 
     /// Why a value does not fit, if it does not. The value itself is not repeated.
     pub(super) fn objection(&self, value: &str) -> Option<String> {
+        // The port of a server that is given one is filled in when it is started.
+        if value == PORT {
+            return None;
+        }
         let number = || value.parse::<f64>().is_ok_and(f64::is_finite);
         match self.format.as_deref() {
             _ if !self.choices.is_empty() && !self.choices.iter().any(|it| it == value) => {

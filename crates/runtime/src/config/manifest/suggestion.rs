@@ -1,7 +1,7 @@
 //! What a manifest suggests to somebody who writes an agent file: an entry in which values that have to be given are
 //! named as variables.
 
-use super::{Filler, Manifest, Offer, Run, Values};
+use super::{Filler, Manifest, Offer, Run, Values, argv::REMOTE};
 use crate::text::Text;
 
 /// An entry of `tools:` that is still to be written.
@@ -34,17 +34,15 @@ pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
     }
     let manifest = Manifest::read(manifest)?;
     let mut filler = Filler::new(Values::Named);
-    let (server, run) = match manifest.offer(None, false)? {
+    let offer = manifest.offer(None, Some("stdio"));
+    let (server, run) = match offer.or_else(|why| manifest.offer(None, Some(REMOTE)).map_err(|_| why))? {
         Offer::Remote(remote) => (None, remote.run(&mut filler)?),
-        Offer::Package(package) => {
-            if let Some(other) = package.transport.as_deref().filter(|it| *it != "stdio") {
-                return Err(format!("its package serves '{other}' itself, which is not supported; stdio is"));
-            }
+        Offer::Package(package, _) => {
             let server = package.identifier.clone().or_else(|| package.command.first().cloned());
             (server, package.run(None, &mut filler, Vec::new())?)
         }
     };
-    let Run { command, args, env, transport, url, headers } = run;
+    let Run { command, args, env, transport, url, headers, serves: _ } = run;
     if let Some(other) = command.as_deref().filter(|it| matches!(*it, "python" | "node")) {
         return Err(format!("an agent file does not start '{other}'; register the plugin's folder instead"));
     }

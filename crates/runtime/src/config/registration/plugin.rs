@@ -21,6 +21,7 @@ use std::{
     path::{Component, Path},
     sync::Arc,
 };
+use wharf_mcp::sse::PORT;
 
 const CLASS: &str = "MCPConfigError";
 
@@ -34,6 +35,8 @@ const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
 pub(super) struct Plugin {
     pub(super) entry: Node,
     pub(super) env: Env,
+    /// The path of its stream, if it serves one.
+    pub(super) serves: Option<String>,
     /// What it needs and nobody gave.
     pub(super) missing: Vec<String>,
 }
@@ -93,10 +96,11 @@ pub(super) fn plugin(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnost
     }
     let lifecycle = lifecycle.unwrap_or(Lifecycle::Transient);
     entry.put("lifecycle", folder.at, Value::plain(lifecycle.as_str()));
+    let serves = run.serves.clone();
     entry.put_run(run, variables, &used, folder.at);
     let folder = files.locate(".").ok()?;
     let env = Env { origin: Origin::Plugin, folder, files, home: None, ..env.clone() };
-    Some(Plugin { entry: entry.finish(), env, missing: missing.into_iter().collect() })
+    Some(Plugin { entry: entry.finish(), env, serves, missing: missing.into_iter().collect() })
 }
 
 impl Asked {
@@ -111,9 +115,14 @@ impl Asked {
     ) -> Option<Filled> {
         let file = resolver::secrets_file(env);
         let file = file.inspect_err(|why| diagnostics.secrets_file(folder.at, why)).ok()?;
-        let nobody = BTreeMap::new();
-        // A value that came with a request was registered by it.
-        let layers = Layers { request: &nobody, file: &file, registered: &self.variables, env };
+        // Only whoever starts a server that serves knows its port; nobody else may say what it is.
+        let serves = matches!(
+            manifest.offer(self.runtime.as_deref(), self.transport.as_deref()),
+            Ok(Offer::Package(_, "sse"))
+        );
+        let ports = ["port", "PORT"].into_iter().filter(|_| serves);
+        let request = ports.map(|it| (it.to_owned(), PORT.to_owned())).collect();
+        let layers = Layers { request: &request, file: &file, registered: &self.variables, env };
         let mut filler = Filler::new(Values::Given(layers));
         let run = self.run(manifest, &mut filler);
         let run = run.inspect_err(|why| diagnostics.unusable_manifest(folder.at, why)).ok()?;
@@ -126,7 +135,6 @@ impl Asked {
 
     fn run(&self, manifest: &Manifest, filler: &mut Filler<'_>) -> Result<Run, String> {
         let runtime = self.runtime.as_deref();
-        let remote = self.transport.as_deref() == Some("streamable_http");
         if let [program, rest @ ..] = &*self.command {
             // The operator's grants say which programs these may be; the manifest still says what it needs.
             let package = manifest.packages.first();
@@ -134,15 +142,13 @@ impl Asked {
             let args = rest.iter().chain(&self.args).cloned().collect();
             return Ok(Run { command: Some(program.expose().to_owned()), args, env, ..Run::default() });
         }
-        match manifest.offer(runtime, remote)? {
+        match manifest.offer(runtime, self.transport.as_deref())? {
             Offer::Remote(remote) => remote.run(filler),
-            Offer::Package(package) => {
-                let own = package.transport.as_deref().unwrap_or("stdio");
-                match self.transport.as_deref().unwrap_or(own) {
-                    "stdio" => package.run(runtime, filler, self.args.clone()),
-                    other => Err(format!("a plugin that serves '{other}' itself is not supported; stdio is")),
-                }
+            Offer::Package(package, "sse") => {
+                let run = package.run(runtime, filler, self.args.clone())?;
+                Ok(Run { serves: Some(package.path_of_stream(&run)?), ..run })
             }
+            Offer::Package(package, _) => package.run(runtime, filler, self.args.clone()),
         }
     }
 }
@@ -151,7 +157,7 @@ impl Entry {
     /// What starts or reaches the server. Variables that nobody declared are the server's as well, unless an argument
     /// has taken them.
     fn put_run(&mut self, run: Run, given: Texts, used: &BTreeSet<String>, at: Place) {
-        let Run { command, args, env, transport, url, headers } = run;
+        let Run { command, args, env, transport, url, headers, serves: _ } = run;
         let text = |text: Text, at: Place| Node { value: Value::Str(Str { text, is_variable: false }), at };
         if let Some(command) = command {
             self.put("command", at, Value::plain(command));
