@@ -1,6 +1,7 @@
 //! Runs one call: resolve, check, admit, ask, settle, record.
 
 mod draft;
+mod ids;
 mod resolve;
 
 use crate::{

@@ -1,5 +1,6 @@
 //! The record of a call that is not over yet. Dropped unfinished, it says that the caller went away.
 
+use super::ids;
 use crate::{
     Fault, FaultKind, Redactor,
     call::{Call, CallRecord, Outcome, Status},
@@ -11,7 +12,6 @@ use std::{
     sync::{Arc, LazyLock},
     time::{Instant, SystemTime},
 };
-use uuid::Uuid;
 use wharf_mcp::{Sent, session::Progress};
 
 pub(super) struct Draft {
@@ -23,9 +23,10 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(bus: Bus, call: &Call) -> Draft {
+        let started = SystemTime::now();
         let request_id = match &call.request_id {
             Some(id) => id.as_str().into(),
-            None => Uuid::now_v7().hyphenated().encode_lower(&mut Uuid::encode_buffer()).into(),
+            None => ids::next(started),
         };
         let record = CallRecord {
             request_id,
@@ -35,7 +36,7 @@ impl Draft {
             wire_name: None,
             source: None,
             arguments: call.arguments.clone(),
-            started: SystemTime::now(),
+            started,
             took: std::time::Duration::ZERO,
             outcome: Outcome::Failed(ABANDONED.clone()),
             unchecked: None,

@@ -1,0 +1,49 @@
+//! The names of calls that have none: UUIDs of version 7, so that they sort by time.
+//!
+//! Chance is asked for once in a process and counted on from there: to ask the system for it takes longer than much of
+//! what a call does.
+
+use std::{
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+use uuid::{Builder, Uuid};
+
+/// Where counting begins, and what every name of this process has in common.
+static CHANCE: LazyLock<(AtomicU64, [u8; 2])> = LazyLock::new(|| {
+    let (high, low) = Uuid::new_v4().as_u64_pair();
+    let [.., one, two] = high.to_be_bytes();
+    // Counting goes on for a while before it comes round.
+    (AtomicU64::new(low >> 1), [one, two])
+});
+
+/// A name that no other call has.
+pub(super) fn next(now: SystemTime) -> Arc<str> {
+    let (count, common) = &*CHANCE;
+    let [a, b, c, d, e, f, g, h] = count.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let millis = now.duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis());
+    let bytes = [common[0], common[1], a, b, c, d, e, f, g, h];
+    let id =
+        Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(u64::MAX), &bytes).into_uuid();
+    Arc::from(&*id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{collections::HashSet, time::Duration};
+
+    #[test]
+    fn names_differ_and_sort_by_time() {
+        let now = SystemTime::now();
+        let names: HashSet<Arc<str>> = (0..10_000).map(|_| next(now)).collect();
+        assert_eq!(names.len(), 10_000);
+        let later = next(now + Duration::from_millis(1));
+        assert!(names.iter().all(|it| **it < *later));
+        let version = Uuid::parse_str(&later).map(|it| it.get_version_num());
+        assert_eq!(version, Ok(7), "{later}");
+    }
+}
