@@ -4,6 +4,7 @@
 //! line that VS Code makes of the same manifest once its questions are answered; ours is the same but for npx's `-y`,
 //! unless `differs` says why not, and then `argv` says how.
 
+use proptest::prelude::*;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -12,7 +13,7 @@ use std::{
     sync::Arc,
 };
 use wharf_runtime::config::{
-    Endpoint, Env, Folder, Grants, Launch, Lifecycle, Program, Restored, register, restore,
+    Endpoint, Env, Folder, Grants, Launch, Lifecycle, Program, Restored, register, restore, suggest_entry,
 };
 
 /// An operator with one root for plugins, and a plugin in it.
@@ -67,12 +68,33 @@ pub(crate) fn argv(launch: &Launch) -> Vec<String> {
     [program].into_iter().chain(launch.args.iter().map(|it| it.value.expose().to_owned())).collect()
 }
 
-#[test]
-fn what_manifests_mean() {
+fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests");
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).expect("the folder").map(|it| it.expect("an entry").path()).collect();
     files.sort();
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However broken a manifest is, it is an entry or a reason.
+    #[test]
+    fn broken_manifests(file in 0_usize..20, at in 0_usize..2_000, cut in 0_usize..40, put in "[\\[\\]{}\",:0a-z$\\u{e9}]{0,6}") {
+        let case: Value = serde_json::from_slice(&fs::read(&files()[file]).expect("a case")).expect("JSON");
+        let text: Vec<char> = case["manifest"].to_string().chars().collect();
+        let at = at % text.len();
+        let rest = &text[(at + cut).min(text.len())..];
+        let broken: String = text[..at].iter().copied().chain(put.chars()).chain(rest.iter().copied()).collect();
+        let found = suggest_entry(broken.as_bytes());
+        prop_assert!(found.is_ok() || found.is_err_and(|it| !it.is_empty()));
+    }
+}
+
+#[test]
+fn what_manifests_mean() {
+    let files = files();
     assert!(files.len() >= 20, "{}", files.len());
     for file in files {
         let case: Value = serde_json::from_slice(&fs::read(&file).expect("a case")).expect("JSON");
