@@ -10,7 +10,7 @@ mod inventory;
 mod registrar;
 mod vault;
 
-use crate::surroundings::Surroundings;
+use crate::{dock::Dock, surroundings::Surroundings};
 pub(crate) use book::{Book, Entry, State};
 pub(crate) use change::Change;
 pub(crate) use inventory::{Inventory, Listed, switched_off};
@@ -26,9 +26,12 @@ pub(crate) use vault::VaultError;
 use vault::{Secrets, Vault};
 use wharf_runtime::{
     Applied,
-    config::{self, Diagnostics, Env, Grants, Plan, Registration},
+    config::{self, Diagnostics, Env, Grants, NamedToken, Plan, Registration, TokenPlace},
 };
 use wharf_store::{SourceRow, Store, StoreError};
+
+/// What begins so in the environment is the gateway's own, whatever a manifest declares.
+const OURS: [&str; 3] = ["WHARF_", "OTEL_", "PGPASS"];
 
 /// How many sources may be registered.
 const MOST: usize = 1_000;
@@ -80,13 +83,12 @@ impl Registry {
         store: Store,
         around: &Surroundings,
         file: &Path,
-        plan: &Plan,
-        grants: &Grants,
+        dock: &Dock,
     ) -> Result<(Registry, Registrar), StoreError> {
         let (vault, inventory) = (Vault::new(around.secret_key()), Inventory::new(store.clone()));
-        let (around, file) = (around.clone(), file.to_owned());
+        let (around, file) = (without_ours(around, &dock.server().tokens), file.to_owned());
         let shared = Arc::new(Shared { store, vault, around, file, inventory });
-        let book = Book::new(plan.clone(), grants.clone()).filled(&shared, None).await?;
+        let book = Book::new(dock.plan().clone(), dock.grants().clone()).filled(&shared, None).await?;
         let (registrar, orders, book) = Registrar::new(shared.clone(), book);
         Ok((Registry { shared, orders, book }, registrar))
     }
@@ -206,6 +208,20 @@ impl Registry {
         let of_file = || if book.is_of_file(word) { Refusal::OfFile } else { Refusal::Unknown };
         book.entry(word).cloned().ok_or_else(of_file)
     }
+}
+
+/// The world without what opens our own doors.
+fn without_ours(around: &Surroundings, tokens: &[NamedToken]) -> Surroundings {
+    let mut around = around.clone();
+    let is_token = |name: &String| {
+        tokens.iter().any(|it| matches!(&it.kept, TokenPlace::Variable(variable) if variable == name))
+    };
+    let is_ours = |name: &String| {
+        let upper = name.to_ascii_uppercase();
+        OURS.iter().any(|it| upper.starts_with(it)) || is_token(name)
+    };
+    around.variables.retain(|name, _| !is_ours(name));
+    around
 }
 
 impl Shared {

@@ -130,12 +130,11 @@ struct Opened {
 
 impl Opened {
     async fn open(dock: &Dock, around: &Surroundings, file: &Path) -> Result<Opened, String> {
-        let nowhere = "there is no folder for the database
-help: set WHARF_HOME, or give --database";
+        let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME, or give --database";
         let location = dock.database().ok_or_else(|| nowhere.to_owned())?;
         let store = Store::open(location).await.map_err(|error| error.to_string())?;
         let off = switched_off(&store).await.map_err(|error| error.to_string())?;
-        let registered = Registry::open(store.clone(), around, file, dock.plan(), dock.grants()).await;
+        let registered = Registry::open(store.clone(), around, file, dock).await;
         let registered = registered.map_err(|error| error.to_string())?;
         let journal = Journal::open(store.clone(), location, around.spool().as_deref()).await?;
         Ok(Opened { store, off, journal, registered })

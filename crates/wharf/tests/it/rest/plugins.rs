@@ -73,6 +73,7 @@ const SCRIPTED: &str = r#"{
     "environment_variables": [
       { "name": "TOKEN", "required": true, "secret": true },
       { "name": "MACHINE_TOKEN", "secret": true },
+      { "name": "WHARF_HOME" },
       { "name": "HOME_TOKEN" }] }]
 }"#;
 
@@ -178,7 +179,7 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     assert_eq!(
         first["secrets"],
         json!([canary, MACHINE_TOKEN, null, null]),
-        "only what it declares and is there"
+        "only what it declares and is not ours"
     );
     assert_ne!(first["pid"], second["pid"]);
     nobody_is_left(&server);
