@@ -23,9 +23,12 @@ pub(crate) struct Metrics {
 /// Counts by source, tool and status: nested, so that a call that was counted before is found by what it has.
 #[derive(Debug, Default)]
 struct Calls {
-    by_source: BTreeMap<String, BTreeMap<String, Vec<(&'static str, Count)>>>,
+    by_source: BTreeMap<String, BTreeMap<String, ByStatus>>,
     tools: usize,
 }
+
+/// The counts of one tool, by how its calls ended.
+type ByStatus = Vec<(&'static str, Count)>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {

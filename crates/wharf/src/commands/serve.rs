@@ -23,7 +23,7 @@ use std::{
 use tokio::{net::TcpListener, sync::watch};
 use wharf_mcp::serve::http::Ledger;
 use wharf_runtime::{
-    Handle,
+    Handle, Runtime,
     catalog::SwitchedOff,
     config::{NamedToken, TokenPlace},
 };
@@ -87,16 +87,7 @@ pub(super) async fn run(
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let serving = async {
-        let leave = async {
-            // To be told to leave is how a server ends well. Meanwhile others are told so; told twice, it leaves at once.
-            interrupted().await;
-            drain.send_replace(true);
-            tokio::select! {
-                () = runtime.drain(GRACE) => {}
-                _ = interrupted() => {}
-            }
-            Exit::Fine
-        };
+        let leave = told_to_leave(&runtime, &drain);
         let following = follow(replica, runtime.handle(), front.clone(), &registry);
         let exit = tokio::select! {
             exit = front.serve(listener, leave) => exit,
@@ -117,6 +108,18 @@ pub(super) async fn run(
     let (exit, (), ()) = tokio::join!(serving, writing, exporting);
     store.close().await;
     exit
+}
+
+/// Comes back when it is time to leave. To be told to is how a server ends well. Meanwhile others are told so; told twice,
+/// it leaves at once.
+async fn told_to_leave(runtime: &Runtime, drain: &watch::Sender<bool>) -> Exit {
+    interrupted().await;
+    drain.send_replace(true);
+    tokio::select! {
+        () = runtime.drain(GRACE) => {}
+        _ = interrupted() => {}
+    }
+    Exit::Fine
 }
 
 /// The database, and what is kept in it.
