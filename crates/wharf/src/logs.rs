@@ -1,8 +1,10 @@
 //! Logs go to stderr, as text for people or as one JSON document per line for programs.
 
+mod plain;
 mod spool;
 
 use crate::cli::{Common, LogFormat};
+use plain::Plain;
 use spool::Spool;
 use std::{io, sync::OnceLock};
 use tracing::Level;
@@ -38,7 +40,10 @@ pub(crate) fn begin(common: &Common, serving: bool) {
     let layer = match common.log_format {
         LogFormat::Text => {
             let colour = common.color.wanted(io::IsTerminal::is_terminal(&io::stderr()));
-            layer.with_ansi(colour).boxed()
+            match colour {
+                true => layer.with_ansi(true).boxed(),
+                false => layer.with_ansi(false).event_format(Plain).boxed(),
+            }
         }
         LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
     };

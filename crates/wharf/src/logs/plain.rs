@@ -1,0 +1,190 @@
+//! A line of the log as text without colour: what `tracing` writes by default, written with less ado. A server logs every
+//! call, so a line is part of what a call costs.
+
+use std::{
+    cell::RefCell,
+    fmt::{self, Debug, Write},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tracing::{
+    Event, Level, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{
+    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
+    registry::LookupSpan,
+};
+use wharf_runtime::stamp::rfc3339;
+
+/// Writes such lines.
+pub(super) struct Plain;
+
+thread_local! {
+    /// The second that was written last, and its text up to the point.
+    static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+}
+
+impl<S, N> FormatEvent<S, N> for Plain
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        write_time(&mut out, SystemTime::now())?;
+        out.write_str(match *event.metadata().level() {
+            Level::ERROR => " ERROR ",
+            Level::WARN => "  WARN ",
+            Level::INFO => "  INFO ",
+            Level::DEBUG => " DEBUG ",
+            Level::TRACE => " TRACE ",
+        })?;
+        out.write_str(event.metadata().target())?;
+        out.write_str(":")?;
+        let mut fields = Fields { out: &mut out, written: Ok(()) };
+        event.record(&mut fields);
+        fields.written?;
+        out.write_char('\n')
+    }
+}
+
+/// The time, to the microsecond. Most of it is that of the line before.
+fn write_time(out: &mut impl Write, now: SystemTime) -> fmt::Result {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    SECOND.with_borrow_mut(|(second, text)| {
+        if *second != since.as_secs() || text.is_empty() {
+            let whole = rfc3339(UNIX_EPOCH + std::time::Duration::from_secs(since.as_secs()));
+            *second = since.as_secs();
+            *text = whole.split(['.', 'Z']).next().unwrap_or_default().to_owned();
+        }
+        out.write_str(text)
+    })?;
+    write!(out, ".{:06}Z", since.subsec_micros())
+}
+
+struct Fields<'a, W> {
+    out: &'a mut W,
+    written: fmt::Result,
+}
+
+impl<W: Write> Fields<'_, W> {
+    fn write(&mut self, field: &Field, write: impl FnOnce(&mut W) -> fmt::Result) {
+        if self.written.is_err() {
+            return;
+        }
+        let name = field.name();
+        self.written = self.out.write_char(' ').and_then(|()| match name {
+            "message" => Ok(()),
+            _ => self.out.write_str(name).and_then(|()| self.out.write_char('=')),
+        });
+        if self.written.is_ok() {
+            self.written = write(self.out);
+        }
+    }
+}
+
+impl<W: Write> Visit for Fields<'_, W> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.write(field, |out| match field.name() {
+            // What a stranger said must not look like a line of its own, nor colour the terminal.
+            "message" => Escaped(out).write_fmt(format_args!("{value:?}")),
+            _ => write!(out, "{value:?}"),
+        });
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let plain = value.bytes().all(|it| (b' '..=b'~').contains(&it) && it != b'"' && it != b'\\');
+        self.write(field, |out| match plain {
+            true => {
+                out.write_char('"').and_then(|()| out.write_str(value)).and_then(|()| out.write_char('"'))
+            }
+            false => write!(out, "{value:?}"),
+        });
+    }
+}
+
+/// Writes control characters as their escapes; lines that were meant stay lines.
+struct Escaped<'a, W>(&'a mut W);
+
+impl<W: Write> Write for Escaped<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let odd = |it: char| it.is_control() && it != '\n' && it != '\t';
+        if !text.contains(odd) {
+            return self.0.write_str(text);
+        }
+        text.chars().try_for_each(|it| match odd(it) {
+            true => write!(self.0, "{}", it.escape_default()),
+            false => self.0.write_char(it),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+    use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt};
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("nobody panicked").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Page {
+        type Writer = Page;
+
+        fn make_writer(&self) -> Page {
+            self.clone()
+        }
+    }
+
+    /// Everything behind the time and the level is as `tracing` writes it.
+    #[test]
+    fn a_line_is_what_it_always_was() {
+        let say = || {
+            let (tool, error) = ("create\n\u{1b}[31mtodo\"", Some("no \\ good".to_owned()));
+            tracing::info!(target: "wharf::call", request_id = "0190-ab", duration = 0.25, "it is {}", "over");
+            tracing::warn!(target: "wharf::call", tool, error, count = 3_u64, well = false, "odd");
+        };
+        let lines = |layer: &dyn Fn(Page) -> tracing::Dispatch| {
+            let page = Page::default();
+            tracing::dispatcher::with_default(&layer(page.clone()), say);
+            let text = String::from_utf8(page.0.lock().expect("nobody panicked").clone()).expect("UTF-8");
+            text.lines().map(|it| it[27..].to_owned()).collect::<Vec<_>>()
+        };
+        let ours = lines(&|page| {
+            let layer =
+                tracing_subscriber::fmt::layer().with_writer(page).with_ansi(false).event_format(Plain);
+            tracing_subscriber::registry().with(layer).into()
+        });
+        let theirs = lines(&|page| {
+            let layer = tracing_subscriber::fmt::layer().with_writer(page).with_ansi(false);
+            tracing_subscriber::registry().with(layer).into()
+        });
+        assert_eq!(ours, theirs);
+        assert_eq!(ours.len(), 2, "{ours:?}");
+    }
+
+    #[test]
+    fn the_time_is_written_to_the_microsecond() {
+        let mut text = String::new();
+        for micros in [1_700_000_000_000_001, 1_700_000_000_999_999, 1_700_000_001_000_000] {
+            write_time(&mut text, UNIX_EPOCH + Duration::from_micros(micros))
+                .expect("a string takes everything");
+            text.push(' ');
+        }
+        let expected = "2023-11-14T22:13:20.000001Z 2023-11-14T22:13:20.999999Z 2023-11-14T22:13:21.000000Z ";
+        assert_eq!(text, expected);
+    }
+}
