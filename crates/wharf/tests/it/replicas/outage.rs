@@ -46,7 +46,8 @@ async fn ready(gateway: &Gateway) -> Value {
     ask(&gateway.address, "GET", "/ready", "").await.expect("it takes new work")
 }
 
-#[tokio::test]
+/// To end and start a database takes a while; those who call meanwhile must not have to wait for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_fails_and_nothing_is_lost() {
     let mut harbour = Harbour::new().await;
     let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
