@@ -31,27 +31,17 @@ use exit::Exit;
 use std::{panic, process::ExitCode};
 
 /// A call allocates little things on one thread and frees them on another, over and over: this one is made for that.
+/// Without pages of megabytes, of which we would use a corner each.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(words) = surroundings::supervised() {
-        large_pages(true);
         return wharf_mcp::stdio::supervise(words);
     }
-    #[cfg(target_os = "linux")]
-    large_pages(false);
     let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
     logs::end();
     // The panic itself has been printed by then.
     outcome.unwrap_or(Exit::OurBug).into()
-}
-
-/// Whether the system may give memory in pages of megabytes, of which we would use a corner each. Children inherit it, so
-/// servers get it back.
-#[cfg(target_os = "linux")]
-fn large_pages(wanted: bool) {
-    // Where it cannot be said, everything works all the same.
-    let _ = rustix::thread::disable_transparent_huge_pages(!wanted);
 }

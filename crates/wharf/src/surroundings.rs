@@ -182,3 +182,15 @@ pub(crate) fn read_agent_file(file: &Path) -> Result<Vec<u8>, Diagnostics> {
         Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
     })
 }
+
+/// Whether nobody but its owner may read or change a file.
+#[cfg(unix)]
+pub(crate) fn only_ours(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 == 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn only_ours(_path: &Path) -> bool {
+    true
+}

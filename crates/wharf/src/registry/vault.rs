@@ -4,6 +4,7 @@
 //! sealed along, so that the secrets of one source cannot be put under another. The key is a file that only its owner can
 //! read, made when the first secret is to be kept.
 
+use crate::surroundings::only_ours;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use std::{
     collections::BTreeMap,
@@ -118,17 +119,6 @@ fn make_key(path: &Path) -> Result<Vec<u8>, VaultError> {
         VaultError::Unusable
     })?;
     read_key(path)
-}
-
-#[cfg(unix)]
-fn only_ours(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 == 0)
-}
-
-#[cfg(not(unix))]
-fn only_ours(_path: &Path) -> bool {
-    true
 }
 
 impl fmt::Display for VaultError {

@@ -127,7 +127,7 @@ fn the_compose_file_has_two_gateways_and_a_database() {
     let file =
         read(&[Path::new("compose"), Path::new("compose.yaml"), &schema], &Value::Null).expect("it is valid");
     let services = file["services"].as_object().expect("services");
-    assert_eq!(services.keys().collect::<Vec<_>>(), ["wharf-1", "wharf-2", "postgres"]);
+    assert_eq!(services.keys().collect::<Vec<_>>(), ["wharf-1", "wharf-2", "key", "postgres"]);
     for name in ["wharf-1", "wharf-2"] {
         let service = &services[name];
         assert_eq!(service["read_only"], true);
@@ -137,7 +137,13 @@ fn the_compose_file_has_two_gateways_and_a_database() {
                 .as_str()
                 .is_some_and(|it| it.starts_with("${WHARF_TOKEN:?"))
         );
+        assert_eq!(service["depends_on"]["key"]["condition"], "service_completed_successfully");
         assert!(service["healthcheck"]["test"].to_string().contains("GET /ready"));
     }
+    let made = services["key"]["command"].to_string();
+    assert!(
+        made.contains("/state-1/secrets.key") && made.contains("/state-2/secrets.key"),
+        "one key for both: {made}"
+    );
     assert_ne!(services["wharf-1"]["volumes"], services["wharf-2"]["volumes"], "each has its own state");
 }

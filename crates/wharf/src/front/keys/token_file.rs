@@ -1,6 +1,7 @@
 //! A token in a file that only its owner can read. The operator's is made at the first start.
 
 use super::SHORTEST;
+use crate::surroundings::only_ours;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use std::{
     fs, io,
@@ -48,15 +49,4 @@ fn make(path: &Path) -> io::Result<String> {
         // Another one was faster: then its token counts.
         Err(_) => Ok(fs::read_to_string(path)?.trim().to_owned()),
     }
-}
-
-#[cfg(unix)]
-fn only_ours(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 == 0)
-}
-
-#[cfg(not(unix))]
-fn only_ours(_path: &Path) -> bool {
-    true
 }

@@ -3,6 +3,7 @@
 use super::{Harbour, SOON, until};
 use crate::kills::gateway::{TOKEN, ask};
 use serde_json::json;
+use std::time::{Duration, Instant};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -27,15 +28,23 @@ async fn what_is_registered_at_one_is_called_at_another() {
     let harbour = Harbour::new().await;
     let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
     let url = harbour.puppet.url();
-    let source = json!({ "name": "late", "source_type": "mcp", "mcp_transport_type": "streamable_http", "mcp_server_url": url });
-    let answer = send(&here.address, "POST", "/api/v1/sources", &source.to_string()).await;
-    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let mut took = Vec::new();
+    for name in ["late", "later", "last"] {
+        let source = json!({ "name": name, "source_type": "mcp", "mcp_transport_type": "streamable_http", "mcp_server_url": url });
+        let answer = send(&here.address, "POST", "/api/v1/sources", &source.to_string()).await;
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+        let registered = Instant::now();
+        let call = async || {
+            let body = json!({ "arguments": { "number": 1 } }).to_string();
+            ask(&there.address, "POST", &format!("/api/v1/tools/{name}:echo/call"), &body).await
+        };
+        until("the others have it", SOON, async || call().await.is_ok_and(|it| it["success"] == true)).await;
+        took.push(registered.elapsed());
+    }
+    println!("registered at one, called at another after {took:?}");
+    // A machine with other things to do may be late, but not every time.
+    assert!(took.iter().min().is_some_and(|it| *it < Duration::from_secs(1)), "{took:?}");
 
-    let call = async || {
-        let body = json!({ "arguments": { "number": 1 } }).to_string();
-        ask(&there.address, "POST", "/api/v1/tools/late:echo/call", &body).await
-    };
-    until("the others have it", SOON, async || call().await.is_ok_and(|it| it["success"] == true)).await;
     let answer = send(&there.address, "DELETE", "/api/v1/sources/late", "").await;
     assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
     let gone = async || ask(&here.address, "POST", "/api/v1/tools/late:echo/call", "{}").await;
