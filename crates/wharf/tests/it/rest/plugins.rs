@@ -32,7 +32,8 @@ const MEMORY: &str = r#"{
   "packages": [{
     "registryType": "npm",
     "identifier": "@modelcontextprotocol/server-memory",
-    "transport": { "type": "stdio" }
+    "transport": { "type": "stdio" },
+    "environmentVariables": [{ "name": "MEMORY_FILE_PATH", "isRequired": true, "format": "filepath" }]
   }]
 }"#;
 
@@ -141,7 +142,8 @@ fn a_package_of_the_registry_is_a_plugin() {
     let server = with_launchers(SETTINGS);
     let folder = plugin(&server, "memory", &[("server.json", MEMORY)]);
     let body = json!({ "name": "memory", "source_type": "mcp", "mcp_plugin_dir": folder,
-        "mcp_lifecycle_mode": "singleton" });
+        "mcp_lifecycle_mode": "singleton",
+        "mcp_env_vars": { "MEMORY_FILE_PATH": server.folder.path().join("memory.jsonl") } });
     let source = register(&server, &body);
     assert_eq!(
         (&source["state"], &source["description"], &source["lifecycle"]),

@@ -35,6 +35,8 @@ impl Background {
             .env("PATH", path_with([]))
             .envs(caches())
             .env("PORT", port.to_string())
+            // One that remembers things remembers them here, not for every other test.
+            .env("MEMORY_FILE_PATH", folder.path().join("memory.jsonl"))
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file"))
