@@ -20,6 +20,7 @@ pub(crate) use reach::Reach;
 use sha2::{Digest, Sha256};
 use std::{
     future::Future,
+    io,
     path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
@@ -27,6 +28,9 @@ use std::{
 use through::Through;
 use wharf_runtime::{CallRecord, Handle, Happening};
 use wharf_store::{Location, Store};
+
+/// How often others are let in before a write.
+const TURNS: usize = 16;
 
 /// What writes a journal. It ends when the journal is dropped.
 pub(crate) type Writing = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -66,12 +70,7 @@ impl Journal {
             }
             Location::Postgres(address) => {
                 let backlog = Backlog::beside(folder.map(|it| spool_of(address, it)).as_deref());
-                let backlog = backlog.map_err(|error| {
-                    let folder = folder.unwrap_or(Path::new("")).display();
-                    format!(
-                        "calls cannot be spooled in `{folder}`: {error}\nhelp: see that wharf may write there"
-                    )
-                })?;
+                let backlog = backlog.map_err(|it| unspoolable(folder.unwrap_or(Path::new("")), &it))?;
                 let (through, writing) = Through::open(store.clone(), backlog, reach.clone());
                 (Way::Through(through), Box::pin(writing))
             }
@@ -140,6 +139,24 @@ impl Journal {
             }
         }
     }
+}
+
+/// A write costs about the same for one call as for ten, and so does waking up whoever is answered. So those that are
+/// just ending are let in, as long as more come than there were: a call that is alone waits for nobody.
+async fn gather(mut before: usize, mut waiting: impl FnMut() -> usize) {
+    for _ in 0..TURNS {
+        tokio::task::yield_now().await;
+        let now = waiting();
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+fn unspoolable(folder: &Path, error: &io::Error) -> String {
+    let folder = folder.display();
+    format!("calls cannot be spooled in `{folder}`: {error}\nhelp: see that wharf may write there")
 }
 
 /// Where calls wait for the database of this address, and for no other. Who it is asked as makes no difference.

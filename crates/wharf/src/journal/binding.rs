@@ -2,7 +2,9 @@
 
 use super::{
     entry::{self, Entry},
+    gather,
     spool::{Left, Load, Spool},
+    unspoolable,
 };
 use std::{
     io,
@@ -38,9 +40,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often it is tried when we are leaving: what is not brought in then waits for the next start.
 const LAST_TRIES: u32 = 3;
 
-/// How often others are let in before a write.
-const TURNS: usize = 16;
-
 /// The way into the database by the spool.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
@@ -74,15 +73,9 @@ impl Binding {
         store: Store,
         database: &Path,
     ) -> Result<(Binding, impl Future<Output = ()> + Send + 'static), String> {
-        let trouble = |error: io::Error| {
-            let folder = database.parent().unwrap_or(database).display().to_string();
-            format!("calls cannot be spooled in `{folder}`: {error}\nhelp: see that wharf may write there")
-        };
+        let trouble = |error: io::Error| unspoolable(database.parent().unwrap_or(database), &error);
         for left in Left::beside(database).map_err(trouble)? {
-            let rows: Vec<CallRow> = entry::read(&left.read().map_err(trouble)?).collect();
-            for batch in rows.chunks(BATCH) {
-                store.record_calls(batch).await.map_err(|error| error.to_string())?;
-            }
+            bind(&store, &left.read().map_err(trouble)?).await?;
             left.forget().map_err(trouble)?;
         }
         let spool = Arc::new(Mutex::new(Spool::beside(database).map_err(trouble)?));
@@ -134,27 +127,13 @@ struct Spooler {
 impl Spooler {
     async fn run(self, mut pends: mpsc::UnboundedReceiver<()>) {
         while pends.recv().await.is_some() {
-            self.gather().await;
+            gather(0, || lock(&self.pending).waiting.len()).await;
             let Pending { bytes, waiting } = std::mem::take(&mut *lock(&self.pending));
             let load = self.append(&bytes, waiting.len());
             waiting.into_iter().for_each(|it| _ = it.send(()));
             if load.bytes >= FULL {
                 settle(&self.asks).await;
             }
-        }
-    }
-
-    /// A write costs about the same for one call as for ten, and so does waking up whoever is answered. So those that are
-    /// just ending are let in, as long as more come: a call that is alone waits for nobody.
-    async fn gather(&self) {
-        let mut before = 0;
-        for _ in 0..TURNS {
-            tokio::task::yield_now().await;
-            let now = lock(&self.pending).waiting.len();
-            if now == before {
-                return;
-            }
-            before = now;
         }
     }
 
@@ -235,12 +214,18 @@ impl Binder {
     }
 
     async fn bind(&self, page: &[u8]) -> Result<(), String> {
-        let rows: Vec<CallRow> = entry::read(page).collect();
-        for batch in rows.chunks(BATCH) {
-            self.store.record_calls(batch).await.map_err(|error| error.to_string())?;
-        }
+        bind(&self.store, page).await?;
         lock(&self.spool).forget().map_err(|error| error.to_string())
     }
+}
+
+/// Brings in what is on a page.
+async fn bind(store: &Store, page: &[u8]) -> Result<(), String> {
+    let rows: Vec<CallRow> = entry::read(page).collect();
+    for batch in rows.chunks(BATCH) {
+        store.record_calls(batch).await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -21,9 +21,6 @@ const QUEUE: usize = 4_096;
 /// The most that are written at once.
 pub(super) const BATCH: usize = 512;
 
-/// How often others are let in before a write.
-const TURNS: usize = 16;
-
 /// How long a caller waits for the database before its call is spooled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -129,21 +126,17 @@ impl Writer {
     }
 }
 
-/// A write costs about the same for one call as for ten. So those that are just ending are let in, as long as more
-/// come: a call that is alone waits for nobody.
+/// Lets those in who come.
 async fn gather(waiting: &mut mpsc::Receiver<Waiting>, batch: &mut Vec<Waiting>) {
-    for _ in 0..TURNS {
-        tokio::task::yield_now().await;
-        let before = batch.len();
+    super::gather(batch.len(), || {
         while batch.len() < BATCH
             && let Ok(entry) = waiting.try_recv()
         {
             batch.push(entry);
         }
-        if batch.len() == before {
-            return;
-        }
-    }
+        batch.len()
+    })
+    .await;
 }
 
 #[cfg(test)]

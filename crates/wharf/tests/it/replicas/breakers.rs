@@ -2,7 +2,7 @@
 //! tries does not leave the source resting for ever.
 
 use super::{Harbour, PATIENCE, SOON, call, until};
-use crate::kills::gateway::ask;
+use crate::kills::gateway::{Gateway, ask};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -28,14 +28,20 @@ async fn opens_everywhere(harbour: &Harbour, here: &str, there: &str) {
     assert_eq!(harbour.puppet.calls(), before, "nobody was asked");
 }
 
-#[tokio::test]
-async fn one_of_all_tries_whether_a_source_is_back() {
+/// Two gateways and a source that rests at both.
+async fn resting() -> (Harbour, Gateway, Gateway) {
     let harbour = Harbour::new().await;
     let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
     for gateway in [&here, &there] {
         call(&gateway.address, &json!({})).await.expect("it works");
     }
     opens_everywhere(&harbour, &here.address, &there.address).await;
+    (harbour, here, there)
+}
+
+#[tokio::test]
+async fn one_of_all_tries_whether_a_source_is_back() {
+    let (harbour, here, there) = resting().await;
 
     harbour.puppet.break_down(false);
     let before = harbour.puppet.calls();
@@ -64,12 +70,7 @@ async fn one_of_all_tries_whether_a_source_is_back() {
 
 #[tokio::test]
 async fn one_that_is_killed_while_it_tries_is_not_waited_for() {
-    let harbour = Harbour::new().await;
-    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
-    for gateway in [&here, &there] {
-        call(&gateway.address, &json!({})).await.expect("it works");
-    }
-    opens_everywhere(&harbour, &here.address, &there.address).await;
+    let (harbour, here, there) = resting().await;
     harbour.puppet.break_down(false);
     let before = harbour.puppet.calls();
     let address = here.address.clone();
