@@ -37,6 +37,10 @@ impl Consent for Terminal {
         true
     }
 
+    fn answers_links(&self) -> bool {
+        true
+    }
+
     fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
         if asked.method != "elicitation/create" {
             // A model's answer costs money and may tell secrets; nobody has agreed to that here.

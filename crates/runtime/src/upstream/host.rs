@@ -17,7 +17,7 @@ const CONFIG_META: &str = "wharf/config";
 pub struct Asked {
     /// Who asks.
     pub source: String,
-    /// `elicitation/create`, `sampling/createMessage`.
+    /// `elicitation/create`, `sampling/createMessage`, `roots/list`.
     pub method: String,
     /// What it wants to know.
     pub params: Raw,
@@ -27,6 +27,11 @@ pub struct Asked {
 pub trait Consent: Send + Sync {
     /// Whether there is somebody to fill in forms.
     fn answers_forms(&self) -> bool;
+
+    /// Whether there is somebody to be sent to an address, where what is asked is not for us to see.
+    fn answers_links(&self) -> bool {
+        false
+    }
 
     /// Whether there is a model that servers may ask, with somebody's leave.
     fn answers_samples(&self) -> bool {
@@ -80,7 +85,10 @@ impl Host for SourceHost {
             capabilities["roots"] = json!({});
         }
         if self.consent.answers_forms() {
-            capabilities["elicitation"] = json!({ "form": {} });
+            capabilities["elicitation"]["form"] = json!({});
+        }
+        if self.consent.answers_links() {
+            capabilities["elicitation"]["url"] = json!({});
         }
         if self.consent.answers_samples() {
             capabilities["sampling"] = json!({});
@@ -89,7 +97,7 @@ impl Host for SourceHost {
     }
 
     fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
-        if method == "roots/list" && (!self.source.roots.is_empty() || !self.consent.answers_roots()) {
+        if method == "roots/list" && !self.source.roots.is_empty() {
             let roots = json!({ "roots": self.roots() });
             return Box::pin(async move { Ok(roots.into()) });
         }

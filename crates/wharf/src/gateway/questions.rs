@@ -95,20 +95,25 @@ impl Asking {
 
 impl Consent for Line {
     fn answers_forms(&self) -> bool {
-        self.client.offers("elicitation")
+        offers(&self.client, FORM)
+    }
+
+    fn answers_links(&self) -> bool {
+        offers(&self.client, LINK)
     }
 
     fn answers_samples(&self) -> bool {
-        self.client.offers("sampling")
+        offers(&self.client, SAMPLE)
     }
 
     fn answers_roots(&self) -> bool {
-        self.client.offers("roots")
+        offers(&self.client, ROOTS)
     }
 
     fn answer(&self, asked: Asked) -> Answering {
-        let Some(method) = method(&asked.method).filter(|it| self.client.offers(capability(it))) else {
-            return Box::pin(async { Err(RpcError::method_not_found("the client cannot answer this")) });
+        let method = match answerable(&self.client, &asked) {
+            Ok(method) => method,
+            Err(refused) => return Box::pin(async { Err(refused) }),
         };
         match self.way.clone() {
             Way::Ask(mut over) => {
@@ -116,14 +121,14 @@ impl Consent for Line {
                 Box::pin(async move {
                     tokio::select! {
                         answer = client.ask(method, Some(asked.params)) => answer,
-                        _ = over.changed() => Err(nobody()),
+                        _ = over.changed() => Err(nobody(method)),
                     }
                 })
             }
             Way::Wait(wait) => Box::pin(async move {
                 let (question, answer) = Question::new(asked.method, asked.params);
-                wait.send(question).await.map_err(|_| nobody())?;
-                answer.await.map_err(|_| nobody())?
+                wait.send(question).await.map_err(|_| nobody(method))?;
+                answer.await.map_err(|_| nobody(method))?
             }),
         }
     }
@@ -134,25 +139,73 @@ impl Consent for Switchboard {
         true
     }
 
+    fn answers_links(&self) -> bool {
+        true
+    }
+
     fn answers_samples(&self) -> bool {
         true
     }
 
-    fn answer(&self, _asked: Asked) -> Answering {
-        Box::pin(async { Err(nobody()) })
+    fn answers_roots(&self) -> bool {
+        true
+    }
+
+    fn answer(&self, asked: Asked) -> Answering {
+        Box::pin(async move { Err(nobody(&asked.method)) })
     }
 }
 
-/// What a server may ask of a client.
-fn method(name: &str) -> Option<&'static str> {
-    ["elicitation/create", "sampling/createMessage", "roots/list"].into_iter().find(|it| *it == name)
+/// What a client declares if it answers such questions: a capability, and the part of it that is meant.
+type Offer = (&'static str, Option<&'static str>);
+
+const FORM: Offer = ("elicitation", Some("form"));
+const LINK: Offer = ("elicitation", Some("url"));
+const SAMPLE: Offer = ("sampling", None);
+const SAMPLE_WITH_TOOLS: Offer = ("sampling", Some("tools"));
+const ROOTS: Offer = ("roots", None);
+
+/// The method by which this client is asked such a thing, if it has said that it answers.
+fn answerable(client: &Client, asked: &Asked) -> Result<&'static str, RpcError> {
+    let has = |name: &str| asked.params.member(name).is_some();
+    let is_link = || asked.params.member("mode").is_some_and(|it| it.as_bytes() == b"\"url\"");
+    let (method, offer) = match asked.method.as_str() {
+        "elicitation/create" => ("elicitation/create", if is_link() { LINK } else { FORM }),
+        "sampling/createMessage" if has("tools") || has("toolChoice") => {
+            ("sampling/createMessage", SAMPLE_WITH_TOOLS)
+        }
+        "sampling/createMessage" => ("sampling/createMessage", SAMPLE),
+        "roots/list" => ("roots/list", ROOTS),
+        unknown => return Err(RpcError::method_not_found(unknown)),
+    };
+    let (capability, part) = offer;
+    match part {
+        _ if !client.offers(capability) => Err(incapable(method)),
+        Some(part) if !offers(client, offer) => {
+            let what = format!("the client that called does not offer `{part}` of `{capability}`");
+            Err(RpcError::new(RpcError::INVALID_PARAMS, what))
+        }
+        _ => Ok(method),
+    }
 }
 
-/// The capability that a client declares if it answers this.
-fn capability(method: &str) -> &str {
-    method.split('/').next().unwrap_or_default()
+fn offers(client: &Client, (capability, part): Offer) -> bool {
+    let Some(offered) = client.terms().capabilities.member(capability) else { return false };
+    let has = |part: &str| offered.member(part).is_some();
+    match part {
+        None => true,
+        // Who says nothing more means forms, as there was nothing else before.
+        Some("form") => has("form") || !has("url"),
+        Some(part) => has(part),
+    }
 }
 
-fn nobody() -> RpcError {
-    RpcError::new(RpcError::INVALID_REQUEST, "nobody is there to answer this")
+/// What the protocol has a client say that does not know a method.
+fn incapable(method: &str) -> RpcError {
+    RpcError::new(RpcError::METHOD_NOT_FOUND, format!("the client that called cannot answer `{method}`"))
+}
+
+fn nobody(method: &str) -> RpcError {
+    let what = format!("nobody is there to answer `{method}`: no call of a client's that could is under way");
+    RpcError::new(RpcError::METHOD_NOT_FOUND, what)
 }

@@ -49,6 +49,12 @@ async fn questions_are_answered_by_whoever_called() {
             (&said["who"]["content"]["name"], &said["what"]["content"]["text"]),
             (&json!("Ada"), &json!("Ada"))
         );
+        // Of two who call at once each is asked for its own.
+        let (one, two) = tokio::join!(ada.call("roots", json!({})), bob.call("roots", json!({})));
+        for (said, name) in [(one, "Ada"), (two, "Bob")] {
+            let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+            assert_eq!(said["where"]["roots"][0]["name"], name, "{door:?} {era:?} {eras:?}");
+        }
         assert_eq!(
             ada.ask(Request::get_prompt("greet", None)).await,
             r#"Greet "Ada"."#,
@@ -78,7 +84,29 @@ async fn who_cannot_be_asked_is_not() {
         let said =
             time::timeout(Duration::from_secs(20), mute.call("form", json!({}))).await.expect("an answer");
         assert!(!said.contains("\"name\""), "{door:?} {era:?} {eras:?}: {said}");
+        let said = time::timeout(Duration::from_secs(20), mute.call("roots", json!({}))).await;
+        let said = said.expect("an answer");
+        if eras == Eras::LegacyOnly {
+            assert!(said.starts_with("-32601 ") && said.contains("`roots/list`"), "{door:?} {era:?}: {said}");
+        }
+        assert!(!said.contains("file:"), "{door:?} {era:?} {eras:?}: {said}");
     }
+}
+
+/// A server that has a session for all clients decides by what it was told at its beginning what it may ask.
+#[tokio::test]
+async fn a_server_is_told_what_clients_may_be_able_to_answer() {
+    let island = Island::rise(Eras::LegacyOnly).await;
+    let gateway = Gateway::before(&island);
+    let mute = gateway.visit_with(Door::Http, Era::Legacy, "Mute", Arc::new(NoHost)).await;
+    let said = mute.call("whoami", json!({})).await;
+    let seen: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let told = json!({ "elicitation": { "form": {}, "url": {} }, "roots": {}, "sampling": {} });
+    assert_eq!(seen["capabilities"], told);
+    // Ada fills in forms, and cannot be sent anywhere.
+    let ada = gateway.visit(Door::Http, Era::Legacy, "Ada").await;
+    let said = ada.call("link", json!({})).await;
+    assert!(said.starts_with("-32602 ") && said.contains("`url` of `elicitation`"), "{said}");
 }
 
 /// What a caller says about its request reaches the server, in either era; what only one era understands does not.

@@ -97,7 +97,30 @@ fn rust() {
 fn questions() {
     let house = House::open();
     let all = CLIENTS.iter().filter(|it| it.maker != Maker::Inspector && it.way != Way::Stdio);
-    all.for_each(|it| visit(it, &house, &steps::questions()));
+    for client in all {
+        visit(client, &house, &steps::questions());
+        if client.has_roots() {
+            // The server remembers the roots of the first that it has asked.
+            house.restart("everything");
+            visit(client, &house, &steps::roots());
+        }
+    }
+}
+
+/// A server that asks for roots as soon as it is started would take them from whoever happens to call first.
+#[test]
+fn nobody_widens_what_an_operator_allows() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let folder = folder.path().canonicalize().expect("a folder").display().to_string();
+    let entry = "description: d, type: mcp, server: '@modelcontextprotocol/server-filesystem', command: npx";
+    for lifecycle in ["singleton", "transient"] {
+        let file = format!(
+            "tools:\n  - {{name: files, {entry}, args: ['-y', '@modelcontextprotocol/server-filesystem', '{folder}'], lifecycle: {lifecycle}}}\n"
+        );
+        let house = House::with(&file);
+        let client = Client { maker: Maker::Rust, way: Way::Http, era: "legacy" };
+        visit(&client, &house, &steps::allowed("files", &folder));
+    }
 }
 
 /// Two clients at a time: most of what they do is waiting.
@@ -114,6 +137,12 @@ fn check(makers: &[Maker]) {
 }
 
 impl Client {
+    /// Whether it is asked for its roots: one client of each maker's, in the newest era that it knows.
+    fn has_roots(&self) -> bool {
+        let is_newest = self.era == "modern" || matches!(self.maker, Maker::Python1 | Maker::TypeScript1);
+        self.way == Way::Http && is_newest
+    }
+
     fn steps(&self) -> Vec<Step> {
         if self.maker == Maker::Inspector { steps::plain() } else { steps::all() }
     }

@@ -96,7 +96,7 @@ async fn answer(
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
     match request.method.as_str() {
         "tools/list" => {
-            let tools = ["form", "sample", "both", "roots", "speak", "touch", "whoami", "echo"];
+            let tools = ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo"];
             Ok(json!({ "tools": tools.map(tool) }))
         }
         "prompts/list" => Ok(json!({ "prompts": [{ "name": "greet" }] })),
@@ -141,6 +141,7 @@ async fn call(
         "sample" => &[("what", SAMPLE)],
         "both" => &[("who", FORM), ("what", SAMPLE)],
         "roots" => &[("where", ROOTS)],
+        "link" => &[("link", FORM)],
         _ => &[],
     };
     if !questions.is_empty() {
@@ -173,7 +174,11 @@ async fn asked(
     params: &Value,
     client: &Client,
 ) -> Result<Result<Value, Value>, RpcError> {
-    let wanted = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    let mut wanted = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    if questions.iter().any(|(key, _)| *key == "link") {
+        wanted =
+            json!({ "mode": "url", "message": "?", "url": "https://example.com/", "elicitationId": "1" });
+    }
     if client.terms().era == Era::Legacy {
         let said = Arc::new(Mutex::new(json!({})));
         let mut asking = JoinSet::new();

@@ -186,7 +186,7 @@ fn said(answer: Result<Raw, wharf_mcp::Failure>) -> String {
 
 impl Host for Answers {
     fn capabilities(&self) -> Raw {
-        json!({ "elicitation": { "form": {} }, "sampling": {} }).into()
+        json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} }).into()
     }
 
     fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
@@ -195,6 +195,7 @@ impl Host for Answers {
             "sampling/createMessage" => {
                 json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": self.0 } })
             }
+            "roots/list" => json!({ "roots": [{ "uri": format!("file:///{}", self.0), "name": self.0 }] }),
             _ => return NoHost.answer(method, params),
         };
         Box::pin(async move { Ok(answer.into()) })

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use std::{
     ffi::OsStr,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -53,8 +54,12 @@ impl House {
 
     /// A house of one's own.
     pub(super) fn open() -> House {
+        House::with(AGENT_FILE)
+    }
+
+    pub(super) fn with(agent_file: &str) -> House {
         let folder = TempDir::new().expect("a folder");
-        fs::write(folder.path().join("agent.yaml"), AGENT_FILE).expect("the file can be written");
+        fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
         let mut command = Command::new(WHARF);
         command.current_dir(folder.path()).args(["--quiet", "serve", "--listen", "127.0.0.1:0"]);
         let mut child = surrounded(&mut command, folder.path())
@@ -72,6 +77,18 @@ impl House {
 
     pub(super) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Has a source let its session go.
+    pub(super) fn restart(&self, source: &str) {
+        let head = format!("POST /api/v1/connections/{source}/restart HTTP/1.1\r\nHost: {}", self.address);
+        let head = format!("{head}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close");
+        let request = format!("{head}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}");
+        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
     pub(super) fn agent_file(&self) -> String {

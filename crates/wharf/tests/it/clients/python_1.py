@@ -24,12 +24,17 @@ async def reach(stack, transport, target):
         http = await stack.enter_async_context(httpx.AsyncClient(headers=headers, timeout=30))
         streams = streamable_http_client(target[0], http_client=http)
     read, write, *_ = await stack.enter_async_context(streams)
-    return await stack.enter_async_context(ClientSession(read, write, sampling_callback=think))
+    session = ClientSession(read, write, sampling_callback=think, list_roots_callback=name_roots)
+    return await stack.enter_async_context(session)
 
 
 async def think(_context, _params):
     content = types.TextContent(type="text", text="I think so")
     return types.CreateMessageResult(role="assistant", model="none", content=content)
+
+
+async def name_roots(_context):
+    return types.ListRootsResult(roots=[types.Root(uri="file:///", name="harbour")])
 
 
 async def take(session, method, params, progress):

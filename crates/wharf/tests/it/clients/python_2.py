@@ -27,6 +27,10 @@ async def think(_context, _params):
     return types.CreateMessageResult(role="assistant", model="none", content=content)
 
 
+async def name_roots(_context):
+    return types.ListRootsResult(roots=[types.Root(uri="file:///", name="harbour")])
+
+
 async def take(client, method, params, progress):
     match method:
         case "tools/list":
@@ -51,7 +55,8 @@ async def main():
     mode = {"legacy": "legacy", "modern": "2026-07-28", "auto": "auto"}[era]
     async with contextlib.AsyncExitStack() as stack:
         server = await reach(stack, transport, target)
-        client = await stack.enter_async_context(Client(server, mode=mode, sampling_callback=think))
+        callbacks = {"sampling_callback": think, "list_roots_callback": name_roots}
+        client = await stack.enter_async_context(Client(server, mode=mode, **callbacks))
         for step in json.load(sys.stdin):
             heard = []
 

@@ -11,7 +11,7 @@ use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData,
     model::{
         CallToolRequestParams, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
-        GetPromptRequestParams, Implementation, ProgressNotificationParam, ProtocolVersion,
+        GetPromptRequestParams, Implementation, ListRootsResult, ProgressNotificationParam, ProtocolVersion,
         ReadResourceRequestParams,
     },
     service::{NotificationContext, RequestContext, RoleClient, RunningService, ServiceError},
@@ -39,7 +39,7 @@ type Running = RunningService<RoleClient, Theirs>;
 
 impl ClientHandler for Theirs {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = read(json!({ "sampling": {} }));
+        let capabilities = read(json!({ "sampling": {}, "roots": {} }));
         ClientConfig::new(capabilities, Implementation::new("rust", "1"))
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
@@ -51,6 +51,10 @@ impl ClientHandler for Theirs {
     ) -> Result<CreateMessageResult, ErrorData> {
         let content = json!({ "type": "text", "text": "I think so" });
         Ok(read(json!({ "model": "none", "role": "assistant", "content": content })))
+    }
+
+    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(read(json!({ "roots": [{ "uri": "file:///", "name": "harbour" }] })))
     }
 
     async fn on_progress(&self, at: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {

@@ -130,6 +130,22 @@ pub(super) fn questions() -> Vec<Step> {
     )]
 }
 
+/// The server wants to know the client's roots.
+pub(super) fn roots() -> Vec<Step> {
+    let tool = "everything__get-roots-list";
+    let listed = step("tools/list", json!({}), json!({ "tools": [{ "name": tool }] }));
+    let called = call(tool, json!({}), json!({}));
+    vec![Step { until: tool, ..listed }, Step { until: "harbour\\n   URI: file:///", ..called }]
+}
+
+/// The folders that a server says it may use, which nobody but its operator has a say in.
+pub(super) fn allowed(source: &str, folder: &str) -> Vec<Step> {
+    let tool = format!("{source}__list_allowed_directories");
+    let said = json!({ "content": [{ "text": format!("Allowed directories:\n{folder}") }] });
+    let listed = step("tools/list", json!({}), json!({ "tools": [{ "name": tool }] }));
+    vec![Step { until: "__list_allowed_directories", ..listed }, call(&tool, json!({}), said)]
+}
+
 fn step(method: &'static str, params: Value, expected: Value) -> Step {
     Step { method, params, until: "", expected: Expected::Result(expected) }
 }

@@ -7,7 +7,7 @@ import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { WebSocketClientTransport } from "@modelcontextprotocol/sdk/client/websocket.js";
-import { CreateMessageRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { CreateMessageRequestSchema, ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const [transport, , ...target] = process.argv.slice(2);
 setTimeout(() => process.exit(124), 120_000).unref();
@@ -38,9 +38,11 @@ const take = {
     "resources/read": (client, params) => client.readResource(params),
 };
 
-const client = new Client({ name: "typescript-1", version: "1" }, { capabilities: { sampling: {} } });
+const client = new Client({ name: "typescript-1", version: "1" }, { capabilities: { sampling: {}, roots: {} } });
 const thought = { role: "assistant", model: "none", content: { type: "text", text: "I think so" } };
 client.setRequestHandler(CreateMessageRequestSchema, () => thought);
+const roots = [{ uri: "file:///", name: "harbour" }];
+client.setRequestHandler(ListRootsRequestSchema, () => ({ roots }));
 await client.connect(reach[transport]());
 for (const { method, params, until } of JSON.parse(readFileSync(0, "utf8"))) {
     const progress = [];

@@ -26,10 +26,11 @@ const take = {
 };
 
 const mode = { legacy: "legacy", modern: { pin: "2026-07-28" }, auto: "auto" }[era];
-const options = { capabilities: { sampling: {} }, versionNegotiation: { mode } };
+const options = { capabilities: { sampling: {}, roots: {} }, versionNegotiation: { mode } };
 const client = new Client({ name: "typescript-2", version: "1" }, options);
 const thought = { role: "assistant", model: "none", content: { type: "text", text: "I think so" } };
 client.setRequestHandler("sampling/createMessage", () => thought);
+client.setRequestHandler("roots/list", () => ({ roots: [{ uri: "file:///", name: "harbour" }] }));
 await client.connect(reach[transport]());
 for (const { method, params, until } of JSON.parse(readFileSync(0, "utf8"))) {
     const progress = [];
