@@ -1,5 +1,8 @@
 //! How clients come in over a port: connections are accepted, served, and on leaving given a moment to end.
 
+mod framing;
+mod watched;
+
 use crate::exit::Exit;
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -8,7 +11,10 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -17,6 +23,7 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
+use watched::Watched;
 use wharf_mcp::serve::http::{Body, Guard};
 
 /// How long requests under way may take once we are leaving.
@@ -41,6 +48,8 @@ pub(crate) struct Afterwards(Arc<Fate>);
 #[derive(Default)]
 struct Fate {
     work: Mutex<Option<Work>>,
+    /// What comes in is no longer HTTP.
+    switched: Arc<AtomicBool>,
     hung_up: Notify,
 }
 
@@ -50,6 +59,7 @@ impl Afterwards {
     /// Has this done in place of HTTP.
     pub(crate) fn go_on_with(&self, work: impl Future<Output = ()> + Send + 'static) {
         *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(work));
+        self.0.switched.store(true, Ordering::Relaxed);
     }
 
     /// Closes the connection, even in the middle of an answer: for clients that do not read what they are told.
@@ -128,6 +138,7 @@ pub(crate) async fn over_http<F>(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS);
     {
+        let stream = Watched::new(stream, afterwards.0.switched.clone());
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let mut connection = pin!(connection);
         // A client that breaks off is nothing to report.

@@ -17,6 +17,9 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// Stands for no line: the sender says at the end that nothing more will come.
 const STOP: &str = "STOP";
 
+/// Stands for no line: the sender would send more, but is hung up on.
+const KEEP: &str = "KEEP";
+
 /// Stands for no line: it is sent to a gateway that allows more.
 const OPEN: &str = "OPEN";
 
@@ -71,7 +74,7 @@ impl<'a> Attack<'a> {
     /// What is wrong with the answer, if anything is.
     fn check(&self, server: &Server) -> Option<String> {
         let then = if self.head.contains(&STOP) { AfterSending::Stop } else { AfterSending::Stay };
-        let answer = server.send(self.request(server).as_bytes(), then);
+        let (answer, is_closed) = server.send_and_see(self.request(server).as_bytes(), then);
         let status = answer.split(' ').nth(1).unwrap_or_default();
         let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase();
         // What cannot be read as HTTP is refused before we see it.
@@ -79,16 +82,18 @@ impl<'a> Attack<'a> {
         let is_safe =
             !is_ours || head.contains("x-frame-options: deny") && head.contains("cache-control: no-");
         let leaks = head.contains("access-control-") || answer.contains(&server.token);
-        let is_right = status == self.status && answer.contains(self.has) && is_safe && !leaks;
-        (!is_right)
-            .then(|| format!("{} {}: expected {} `{}`\n{answer}", self.row, self.what, self.status, self.has))
+        let is_right = status == self.status && answer.contains(self.has) && is_safe && !leaks && is_closed;
+        (!is_right).then(|| {
+            let Attack { row, what, status, has, .. } = self;
+            format!("{row} {what}: expected {status} `{has}`, and then the end: {is_closed}\n{answer}")
+        })
     }
 
     fn request(&self, server: &Server) -> String {
         let head: String = self
             .head
             .iter()
-            .filter(|it| ![STOP, OPEN].contains(it))
+            .filter(|it| ![STOP, OPEN, KEEP].contains(it))
             .map(|it| self.line(it, server) + "\r\n")
             .collect();
         let body = self.line(self.body, server);
@@ -97,7 +102,8 @@ impl<'a> Attack<'a> {
             true => String::new(),
             false => format!("Content-Length: {}\r\n", body.len()),
         };
-        format!("{head}{length}Connection: close\r\n\r\n{body}")
+        let end = if self.head.contains(&KEEP) { "" } else { "Connection: close\r\n" };
+        format!("{head}{length}{end}\r\n{body}")
     }
 
     /// A line as it is sent.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -104,6 +104,11 @@ impl Server {
 
     /// Bytes as they are, and all that comes back before the connection ends, or for as long as anybody would wait.
     pub(crate) fn send(&self, bytes: &[u8], then: AfterSending) -> String {
+        self.send_and_see(bytes, then).0
+    }
+
+    /// The same, and whether the connection ended.
+    pub(crate) fn send_and_see(&self, bytes: &[u8], then: AfterSending) -> (String, bool) {
         let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         let mut writer = stream.try_clone().expect("a second end");
@@ -117,11 +122,16 @@ impl Server {
         });
         let mut answer = Vec::new();
         let mut piece = [0; 4_096];
-        while let Ok(read @ 1..) = stream.read(&mut piece) {
-            answer.extend_from_slice(&piece[..read]);
-        }
+        let is_closed = loop {
+            match stream.read(&mut piece) {
+                Ok(read @ 1..) => answer.extend_from_slice(&piece[..read]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break false,
+                // One who is hung up on while still speaking may see it as an error.
+                Ok(0) | Err(_) => break true,
+            }
+        };
         writing.join().expect("it was written, or refused");
-        String::from_utf8_lossy(&answer).into_owned()
+        (String::from_utf8_lossy(&answer).into_owned(), is_closed)
     }
 
     /// What the program has logged so far.

@@ -1,0 +1,130 @@
+//! Requests that pass untouched however they arrive, and requests of which the library must not read the end.
+
+use super::{At, Framing};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::{Index, select},
+};
+
+/// Heads and bodies with nothing wrong about them.
+const GOOD: &[&str] = &[
+    "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
+    "\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+    "POST /mcp HTTP/1.1\r\nHost: a\r\ncontent-length: 0\r\n\r\n",
+    "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length:12\r\nAccept: */*\r\n\r\n\n\nGET \r\n\n\0\n:",
+    "PATCH /x HTTP/1.1\r\nCONTENT-LENGTH: \t 3 \t\r\nTE: trailers\r\nContent-Length-Of: b\r\n\r\n\n\n\n",
+    "POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\nX-Long: 0123456789012345678901234567890123456789012345678901234\
+     567890123456789\r\n\r\n5\r\n\n\n\n\n\n\r\nA ; a=b\r\n0\r\n\r\n\r\n\r\n0\r\n0\r\n\r\n",
+    "POST /x HTTP/1.1\r\ntransfer-encoding:Chunked\r\nTransfer: x\r\n\r\n01;name=\"value\"\r\nx\r\n000\r\nContent-Length: 5\r\n\r\n",
+];
+
+/// What must not be read, up to the line feed that shows it.
+const BAD: &[&str] = &[
+    "\n",
+    "GET / HTTP/1.1\n",
+    "GET / HTTP/1.1\r\nHost: a\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX-Long: 0123456789012345678901234567890123456789012345678901234567890123456789\n",
+    "POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nX: y\r\ncontent-length: 5\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 5\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 5, 5\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: +5\r\n",
+    "POST / HTTP/1.1\r\nContent-Length:\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 18446744073709551616\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 0000000000000000000000000000000000000000000000000000000000000000005\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: identity\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: \x0bchunked\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding:                                                        chunked\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding:\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\n",
+    "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n",
+];
+
+/// What comes out when the text arrives in these pieces, and where it leaves us.
+fn followed(text: &str, cuts: &[Index]) -> (Vec<u8>, At) {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(bytes.len() + 1)).collect();
+    cuts.sort_unstable();
+    let mut framing = Framing::new();
+    let (mut rest, mut done) = (&mut bytes[..], 0);
+    for cut in cuts {
+        let (piece, more) = rest.split_at_mut(cut - done);
+        framing.follow(piece);
+        (rest, done) = (more, cut);
+    }
+    framing.follow(rest);
+    (bytes, framing.at)
+}
+
+fn good() -> impl Strategy<Value = String> {
+    vec(select(GOOD), 0..6).prop_map(|it| it.concat())
+}
+
+proptest! {
+    #[test]
+    fn good_requests_pass_byte_for_byte(text in good(), cuts in vec(any::<Index>(), 0..40)) {
+        let (bytes, at) = followed(&text, &cuts);
+        prop_assert_eq!(String::from_utf8(bytes), Ok(text));
+        prop_assert_eq!(at, At::Start);
+    }
+
+    #[test]
+    fn of_a_bad_one_the_end_is_gone(
+        before in good(),
+        bad in select(BAD),
+        after in good(),
+        cuts in vec(any::<Index>(), 0..40),
+    ) {
+        let (bytes, at) = followed(&format!("{before}{bad}{after}"), &cuts);
+        let spoiled = format!("{before}{}\0{after}", &bad[..bad.len() - 1]);
+        prop_assert_eq!(String::from_utf8(bytes), Ok(spoiled));
+        prop_assert_eq!(at, At::End);
+    }
+
+    #[test]
+    fn nothing_is_changed_but_line_feeds(
+        pieces in vec(prop_oneof![
+            select(GOOD).prop_map(|it| it.as_bytes().to_vec()),
+            select(BAD).prop_map(|it| it.as_bytes()[..it.len() - 1].to_vec()),
+            vec(any::<u8>(), 0..80),
+        ], 0..20),
+    ) {
+        let mut framing = Framing::new();
+        for piece in &pieces {
+            let mut bytes = piece.clone();
+            framing.follow(&mut bytes);
+            let changed = piece.iter().zip(&bytes).filter(|(was, is)| was != is);
+            prop_assert!(changed.clone().count() <= 1 && changed.clone().all(|it| it == (&b'\n', &0)));
+        }
+    }
+}
+
+#[test]
+fn each_arrives_byte_by_byte() {
+    let each = |text: &str| {
+        let mut framing = Framing::new();
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.chunks_mut(1).for_each(|it| framing.follow(it));
+        (bytes, framing.at)
+    };
+    for text in GOOD {
+        assert_eq!(each(text), (text.as_bytes().to_vec(), At::Start), "{text}");
+    }
+    for text in BAD {
+        let (bytes, at) = each(text);
+        assert_eq!((bytes.last(), at), (Some(&0), At::End), "{text}");
+    }
+}
