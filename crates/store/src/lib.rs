@@ -10,6 +10,7 @@ mod changes;
 mod clock;
 mod error;
 mod fold;
+mod fresh;
 mod location;
 mod migrate;
 mod promises;

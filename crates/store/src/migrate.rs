@@ -3,7 +3,6 @@
 use crate::StoreError;
 use sqlx::{
     ConnectOptions, Connection, Executor, PgConnection, SqliteConnection, postgres::PgConnectOptions,
-    sqlite::SqliteConnectOptions,
 };
 
 /// The steps. A step that has been released is never changed; what comes later is added.
@@ -43,11 +42,15 @@ macro_rules! catch_up {
     }};
 }
 
-pub(crate) async fn sqlite(options: &SqliteConnectOptions) -> Result<(), Trouble> {
-    let mut connection: SqliteConnection = options.connect().await?;
+/// In a file. Who finds it up to date does not ask for the right to write.
+pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), Trouble> {
+    let found = sqlx::query_scalar::<_, i64>(FOUND).fetch_one(&mut *connection).await;
+    if found.is_ok_and(|it| it == STEPS.len() as i64) {
+        return Ok(());
+    }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     catch_up!(transaction);
-    Ok(connection.close().await?)
+    Ok(())
 }
 
 pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Trouble> {

@@ -6,7 +6,7 @@
 //! the last records of calls are the least.
 
 use crate::{
-    StoreError,
+    StoreError, fresh,
     migrate::{self, Trouble},
 };
 use sqlx::{
@@ -57,14 +57,16 @@ impl Files {
             .busy_timeout(PATIENCE)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
-        set_up(&options).await?;
+        fresh::make(path).await;
         let pool = |connections| {
             let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
             // A file does not go away as a server does.
             pool.test_before_acquire(false).idle_timeout(None).max_lifetime(None)
         };
+        let writer = pool(1).connect_lazy_with(options.clone().journal_mode(SqliteJournalMode::Wal));
+        set_up(&writer).await?;
         Ok(Files {
-            writer: pool(1).connect_lazy_with(options.clone()),
+            writer,
             recorder: pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal)),
             turn: Arc::default(),
             readers: pool(READERS).connect_lazy_with(options),
@@ -98,16 +100,20 @@ impl Files {
 
 /// Switches the log on and brings the tables up to date. While another process does the same, the engine refuses
 /// without waiting, so the waiting is done here.
-async fn set_up(options: &SqliteConnectOptions) -> Result<(), StoreError> {
+async fn set_up(writer: &SqlitePool) -> Result<(), StoreError> {
     let patient_until = Instant::now() + PATIENCE;
     loop {
-        match migrate::sqlite(&options.clone().journal_mode(SqliteJournalMode::Wal)).await {
+        match catch_up(writer).await {
             Err(Trouble::Engine(error)) if is_busy(&error) && Instant::now() < patient_until => {
                 sleep(AGAIN).await;
             }
             done => return Ok(done?),
         }
     }
+}
+
+async fn catch_up(writer: &SqlitePool) -> Result<(), Trouble> {
+    migrate::sqlite(&mut *writer.acquire().await?).await
 }
 
 /// SQLITE_BUSY and SQLITE_LOCKED, with whatever is said beside them.

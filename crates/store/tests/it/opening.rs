@@ -35,6 +35,33 @@ async fn opened_by_many_at_once(location: Location) {
     assert_eq!(ids, (1..=12).collect::<Vec<i64>>());
 }
 
+/// What a new file is made from is gone, and the log is on, so that nobody has to switch it on later.
+#[tokio::test]
+async fn a_new_file_is_alone_and_has_its_log() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("wharf.db");
+    Store::open(&Location::Sqlite(path.clone())).await.expect("the database opens").close().await;
+    let names: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").flatten().collect();
+    assert_eq!(names.iter().map(|it| it.file_name()).collect::<Vec<_>>(), ["wharf.db"]);
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut connection = sqlx::ConnectOptions::connect(&options).await.expect("a connection");
+    let mode = sqlx::query_scalar::<_, String>("PRAGMA journal_mode").fetch_one(&mut connection).await;
+    assert_eq!(mode.expect("a mode"), "wal");
+    let state = sqlx::query_scalar::<_, String>("PRAGMA integrity_check").fetch_one(&mut connection).await;
+    assert_eq!(state.expect("a state"), "ok");
+}
+
+/// A file that is there is brought up to date where it is.
+#[tokio::test]
+async fn an_empty_file_is_filled() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("wharf.db");
+    std::fs::write(&path, "").expect("a file");
+    let store = Store::open(&Location::Sqlite(path)).await.expect("the database opens");
+    let new = NewTodo { title: "bread".to_owned(), ..NewTodo::default() };
+    assert_eq!(store.create_todo(&new).await.expect("a todo").id, 1);
+}
+
 #[tokio::test]
 async fn a_newer_database_is_refused() {
     let folder = TempDir::new().expect("a folder");

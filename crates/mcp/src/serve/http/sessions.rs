@@ -2,7 +2,6 @@
 
 use crate::serve::client::Peer;
 use futures_util::future::AbortHandle;
-use rustls::crypto::aws_lc_rs;
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -193,10 +192,11 @@ impl Session {
     }
 }
 
-/// A name that nobody can guess: whoever knows it is taken for the client.
+/// A name that nobody can guess: whoever knows it is taken for the client. From the system's own source, because that of
+/// the TLS library takes some 50 ms to get ready, and the first client would wait for it.
 pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
-    aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
+    getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().fold(String::with_capacity(32), |mut id, byte| {
         let _ = write!(id, "{byte:02x}");
         id
