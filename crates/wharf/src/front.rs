@@ -62,6 +62,8 @@ pub(crate) struct Terms {
     pub(crate) keys: Keys,
     /// How many calls may be out, if there is a limit.
     pub(crate) max_calls: Option<usize>,
+    /// How many streams of MCP may stand open, if the operator says.
+    pub(crate) max_streams: Option<usize>,
     /// Where sessions are kept that a client may go on with at another gateway.
     pub(crate) ledger: Option<Arc<dyn Ledger>>,
 }
@@ -98,8 +100,10 @@ impl Front {
         // Whoever gets as far as MCP was admitted here.
         let everybody = || vec!["*".to_owned()];
         let admitted = Guard { hosts: everybody(), origins: everybody() };
-        let Terms { address, guard, keys, max_calls, ledger } = terms;
-        let options = HttpOptions { guard: admitted, ledger, ..HttpOptions::default() };
+        let Terms { address, guard, keys, max_calls, max_streams, ledger } = terms;
+        let usual = HttpOptions::default();
+        let stream_limit = max_streams.unwrap_or(usual.stream_limit);
+        let options = HttpOptions { guard: admitted, ledger, stream_limit, ..usual };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
         let (hub, ids, once) = (Hub::default(), Ids::default(), Once::default());

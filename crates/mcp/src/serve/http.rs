@@ -15,7 +15,7 @@ mod sse;
 
 use super::{Handler, Service};
 use crate::{
-    Message, RpcError,
+    Message, Raw, RpcError,
     envelope::{self, Reading},
     http::headers,
     session::{MODERN, MetaKey, meta},
@@ -30,6 +30,7 @@ pub use sessions::Owner;
 use sessions::Sessions;
 pub use sse::SseService;
 use std::{error::Error, sync::Arc, time::Duration};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The limits and the doorkeeper of an HTTP service.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct HttpOptions {
     pub guard: Guard,
     /// How many sessions of the handshake era there may be.
     pub session_limit: usize,
+    /// How many streams may stand open on which clients hear what they did not ask for.
+    pub stream_limit: usize,
     /// How long a session may be idle before it can be forgotten.
     pub session_idle: Duration,
     /// Where those sessions are kept that a client may go on with elsewhere, if it may.
@@ -51,6 +54,8 @@ pub struct HttpService<H> {
     service: Service<H>,
     options: Arc<HttpOptions>,
     sessions: Arc<Sessions>,
+    /// Leave to hold a stream open.
+    streams: Arc<Semaphore>,
 }
 
 impl Default for HttpOptions {
@@ -59,6 +64,7 @@ impl Default for HttpOptions {
             body_limit: 4 << 20,
             guard: Guard::default(),
             session_limit: 10_000,
+            stream_limit: 2_000,
             session_idle: Duration::from_secs(30 * 60),
             ledger: None,
         }
@@ -69,7 +75,17 @@ impl<H: Handler> HttpService<H> {
     /// Serves `service` under these options.
     pub fn new(service: Service<H>, options: HttpOptions) -> HttpService<H> {
         let sessions = Arc::new(Sessions::new(options.session_limit, options.session_idle));
-        HttpService { service, options: Arc::new(options), sessions }
+        let streams = Arc::new(Semaphore::new(options.stream_limit.min(Semaphore::MAX_PERMITS)));
+        HttpService { service, options: Arc::new(options), sessions, streams }
+    }
+
+    /// Leave to hold one more stream open, for as long as it is kept, if there may be one more.
+    fn may_stream(&self) -> Option<OwnedSemaphorePermit> {
+        self.streams.clone().try_acquire_owned().ok()
+    }
+
+    fn too_many_streams(&self, id: Option<Raw>) -> Response<Body> {
+        response::crowded(id, "streams", self.options.stream_limit)
     }
 
     /// Answers one HTTP request.
@@ -133,9 +149,9 @@ fn is_modern(message: &Message, parts: &Parts) -> bool {
 
 impl<H> Clone for HttpService<H> {
     fn clone(&self) -> HttpService<H> {
-        let (service, options, sessions) =
-            (self.service.clone(), self.options.clone(), self.sessions.clone());
-        HttpService { service, options, sessions }
+        let (service, options) = (self.service.clone(), self.options.clone());
+        let (sessions, streams) = (self.sessions.clone(), self.streams.clone());
+        HttpService { service, options, sessions, streams }
     }
 }
 

@@ -116,7 +116,9 @@ raw! {
 
 raw! {
     /// `[server]` of wharf.toml.
-    RawServer, "[server]" { hosts = "hosts", origins = "origins", max_calls = "max_calls" }
+    RawServer, "[server]" {
+        hosts = "hosts", origins = "origins", max_calls = "max_calls", max_streams = "max_streams",
+    }
 }
 
 raw! {

@@ -83,7 +83,8 @@ pub(super) async fn run(
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
-    let terms = Terms { address, guard, keys, max_calls: dock.server().max_calls, ledger };
+    let (max_calls, max_streams) = (dock.server().max_calls, dock.server().max_streams);
+    let terms = Terms { address, guard, keys, max_calls, max_streams, ledger };
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
     output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
     let serving = async {

@@ -1,4 +1,5 @@
-//! A connection whose requests are watched on their way in, for as long as it is HTTP.
+//! A connection whose requests are watched on their way in, for as long as it is HTTP, and whose client has to read what it
+//! is told: one that takes nothing would hold what waits for it for ever.
 
 use super::framing::Framing;
 use std::{
@@ -9,27 +10,47 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
+    time::{Sleep, sleep},
 };
 
+/// How long a client may take nothing of what waits for it.
+const STALLED: Duration = Duration::from_secs(30);
+
 /// A stream, and where its requests begin and end.
-pub(super) struct Watched {
-    stream: TcpStream,
+pub(super) struct Watched<S> {
+    stream: S,
     framing: Framing,
+    /// Until when the client has to take something, while something waits.
+    stalled: Option<Pin<Box<Sleep>>>,
     /// Whether it has become something else.
     switched: Arc<AtomicBool>,
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, switched: Arc<AtomicBool>) -> Watched {
-        Watched { stream, framing: Framing::new(), switched }
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, switched: Arc<AtomicBool>) -> Watched<S> {
+        Watched { stream, framing: Framing::new(), stalled: None, switched }
+    }
+
+    /// What came of writing; waiting comes to an end.
+    fn in_time(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED))).as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Watched {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -44,13 +65,14 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.in_time(written, context)
     }
 
     fn poll_write_vectored(
@@ -58,7 +80,8 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.in_time(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -71,5 +94,57 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, duplex},
+        time::{Instant, timeout},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn one_who_reads_nothing_is_cut_off() {
+        let (mut far, near) = duplex(64);
+        let mut near = Watched::new(near, Arc::default());
+        let begun = Instant::now();
+        // Slow is not silent.
+        let reading = async {
+            let mut piece = [0; 8];
+            for _ in 0..10 {
+                sleep(STALLED - Duration::from_secs(1)).await;
+                far.read_exact(&mut piece).await.expect("something is said");
+            }
+            far
+        };
+        let (written, _far) = tokio::join!(near.write_all(&[b'x'; 1_000]), reading);
+        assert_eq!(written.expect_err("nobody reads").kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed().as_secs(), 10 * (STALLED.as_secs() - 1) + STALLED.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_who_is_told_nothing_may_stay() {
+        let (mut far, near) = duplex(64);
+        let mut near = Watched::new(near, Arc::default());
+        let mut piece = [0; 8];
+        assert!(timeout(10 * STALLED, near.read(&mut piece)).await.is_err(), "nothing comes");
+        near.write_all(b"still here").await.expect("it listens");
+        far.read_exact(&mut piece).await.expect("something is said");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_longer_http_is_not_changed() {
+        let (mut far, near) = duplex(64);
+        let switched = Arc::<AtomicBool>::default();
+        let mut near = Watched::new(near, switched.clone());
+        let mut piece = [0; 3];
+        for (now, heard) in [(true, b"a\nb"), (false, b"a\0b")] {
+            switched.store(now, Ordering::Relaxed);
+            far.write_all(b"a\nb").await.expect("it listens");
+            near.read_exact(&mut piece).await.expect("something is said");
+            assert_eq!(&piece, heard);
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod canaries;
+mod crowds;
 mod docs;
 mod events;
 mod far;

@@ -67,7 +67,7 @@ impl<H: Handler> HttpService<H> {
             return response;
         }
         let Some(name) = self.sessions.open(session.clone()) else {
-            return response::empty(StatusCode::SERVICE_UNAVAILABLE);
+            return response::crowded(None, "sessions", self.options.session_limit);
         };
         self.begun(&name, &session).await;
         let Ok(name) = HeaderValue::try_from(name) else {
@@ -126,9 +126,10 @@ impl<H: Handler> HttpService<H> {
             }
             Err(_) => return response::empty(StatusCode::METHOD_NOT_ALLOWED),
         };
+        let Some(leave) = self.may_stream() else { return self.too_many_streams(None) };
         let announcements = self.service.announcements();
-        let state = (announcements, session);
-        response::event_stream(stream::unfold(state, |(mut announcements, session)| async {
+        let state = (announcements, session, leave);
+        response::event_stream(stream::unfold(state, |(mut announcements, session, leave)| async {
             let event = loop {
                 match time::timeout(response::KEEP_ALIVE, announcements.next()).await {
                     Err(_) => break response::keep_alive(),
@@ -142,7 +143,7 @@ impl<H: Handler> HttpService<H> {
                     }
                 }
             };
-            Some((Ok(Frame::data(event)), (announcements, session)))
+            Some((Ok(Frame::data(event)), (announcements, session, leave)))
         }))
     }
 

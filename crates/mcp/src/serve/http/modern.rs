@@ -1,6 +1,9 @@
 //! POSTs of the stateless era: everything is in the request, and its headers have to agree with its body.
 
-use super::{HttpService, response};
+use super::{
+    HttpService,
+    response::{self, Pending},
+};
 use crate::{
     Message, Raw, RpcError,
     http::{decode_value, headers},
@@ -35,10 +38,25 @@ impl<H: Handler> HttpService<H> {
         {
             return response::refusal(StatusCode::BAD_REQUEST, Some(id), error);
         }
+        let leave = match method.as_str() {
+            "subscriptions/listen" => match self.may_stream() {
+                None => return self.too_many_streams(Some(id)),
+                leave => leave,
+            },
+            _ => None,
+        };
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
         let (out, said) = mpsc::channel(QUEUE);
         let pending = dispatch::answer(self.service.clone(), request, id.clone(), Arc::default(), out);
-        response::json_or_stream(id, Box::pin(pending), said, status_of).await
+        let pending: Pending = match leave {
+            None => Box::pin(pending),
+            Some(leave) => Box::pin(async move {
+                let outcome = pending.await;
+                drop(leave);
+                outcome
+            }),
+        };
+        response::json_or_stream(id, pending, said, status_of).await
     }
 
     /// Whether the headers say what the body says.

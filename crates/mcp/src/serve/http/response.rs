@@ -1,9 +1,10 @@
 //! Responses: nothing, one JSON message, or a stream of events.
 
+use super::legacy::NO_SESSION;
 use crate::{Outbound, Raw, Routing, RpcError};
 use ::http::{
     HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::stream;
@@ -32,6 +33,14 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
 pub(super) fn refusal(status: StatusCode, id: Option<Raw>, error: RpcError) -> Response<Body> {
     let id = id.unwrap_or_else(|| serde_json::Value::Null.into());
     json(status, &answer(id, Err(error)))
+}
+
+/// The answer to one too many.
+pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<Body> {
+    let what = format!("{limit} {of_what} are open, and no more may be: close one, or try again later");
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, id, RpcError::new(NO_SESSION, what));
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    response
 }
 
 /// The answer as JSON, if nothing has to be said before it; else everything as a stream.

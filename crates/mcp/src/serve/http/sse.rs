@@ -70,9 +70,9 @@ impl<H: Handler> SseService<H> {
     }
 
     fn open(&self, parts: ::http::request::Parts) -> Response<Body> {
-        let Some(id) = random_id().filter(|_| self.clients.entries().len() < self.options.session_limit)
-        else {
-            return response::empty(StatusCode::SERVICE_UNAVAILABLE);
+        let limit = self.options.stream_limit.min(self.options.session_limit);
+        let Some(id) = random_id().filter(|_| self.clients.entries().len() < limit) else {
+            return response::crowded(None, "streams", limit);
         };
         let (frames, heard) = mpsc::channel(QUEUE);
         let owner = parts.extensions.get().cloned();

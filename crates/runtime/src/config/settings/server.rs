@@ -19,6 +19,8 @@ pub struct ServerSettings {
     pub origins: Vec<String>,
     /// How many calls may be out before REST takes no more, if there is a limit.
     pub max_calls: Option<usize>,
+    /// How many streams of MCP may stand open at a time, if the operator says.
+    pub max_streams: Option<usize>,
     /// Who may come in beside the operator.
     pub tokens: Vec<NamedToken>,
 }
@@ -56,6 +58,9 @@ pub enum Role {
     Admin,
 }
 
+/// The highest limit there can be.
+const MOST: u64 = u32::MAX as u64;
+
 /// The operator's own token, and nobody's.
 const RESERVED: [&str; 2] = ["operator", "anybody"];
 
@@ -81,12 +86,13 @@ pub(super) fn server(
 ) -> Option<ServerSettings> {
     let mut settings = ServerSettings::default();
     if let Some(field) = server {
-        let RawServer { hosts, origins, max_calls } = RawServer::read(field.node, diagnostics)?;
+        let RawServer { hosts, origins, max_calls, max_streams } = RawServer::read(field.node, diagnostics)?;
         settings.hosts = super::words("hosts", hosts, diagnostics);
         settings.origins = super::words("origins", origins, diagnostics);
         let mut reader = Reader { class: "ConfigError", diagnostics };
-        let most = reader.count("max_calls", max_calls, u64::from(u32::MAX));
-        settings.max_calls = most.and_then(|it| it.try_into().ok());
+        let mut most = |name, field| reader.count(name, field, MOST).and_then(|it| it.try_into().ok());
+        settings.max_calls = most("max_calls", max_calls);
+        settings.max_streams = most("max_streams", max_streams);
     }
     settings.tokens = tokens.map_or(Some(Vec::new()), |it| self::tokens(it, diagnostics))?;
     Some(settings)

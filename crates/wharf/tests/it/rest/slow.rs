@@ -88,7 +88,7 @@ fn the_silent_keep_nobody_waiting() {
         })
         .collect();
     times.sort();
-    // The machine may be busy with other tests; the idle ones must not matter.
-    assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
+    // The machine may be busy with other tests, but not all the time; the idle ones must not matter.
+    assert!(times[0] < Duration::from_millis(50), "{times:?}");
     drop(idle);
 }

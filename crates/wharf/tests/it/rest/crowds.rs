@@ -1,0 +1,158 @@
+//! Ten thousand who want to be told what happens: so many are, all others are sent away at once and told when to come
+//! back, and all of them together cost little.
+
+use crate::serve::server::Server;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// How many come.
+const CROWD: usize = 10_000;
+
+/// What all of them together may cost, in KiB: some for each that stays, and nothing for those who are sent away.
+const COST: u64 = 64 << 10;
+
+/// Somebody who came, and what they were told first.
+struct Guest {
+    status: String,
+    head: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Guest {
+    fn come(server: &Server, request: &str) -> Guest {
+        let mut stream = TcpStream::connect(&server.address).expect("somebody listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut stream = BufReader::with_capacity(512, stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(stream.read_line(&mut head).expect("a line in time") > 0, "hung up on after {head:?}");
+        }
+        let status = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        Guest { status, head, stream }
+    }
+
+    fn body(mut self) -> String {
+        let length = self.head.split("content-length: ").nth(1).and_then(|it| it.lines().next());
+        let mut body = vec![0; length.and_then(|it| it.parse().ok()).unwrap_or(0)];
+        self.stream.read_exact(&mut body).expect("a body");
+        String::from_utf8_lossy(&body).into_owned()
+    }
+}
+
+/// A request with the token.
+fn request(server: &Server, line: &str, headers: &str, body: &str) -> String {
+    let (address, token, length) = (&server.address, &server.token, body.len());
+    format!(
+        "{line} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{headers}\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Lets so many come; those who may stay do. The others are told why not, in these words, and when to come back.
+fn crowd(server: &Server, request: &str, how_many: usize, why_not: &str) -> Vec<Guest> {
+    // Only here: the program sees to it itself.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many files as may be");
+    let mut staying = Vec::new();
+    for _ in 0..how_many {
+        let guest = Guest::come(server, request);
+        if guest.status == "200" {
+            staying.push(guest);
+            continue;
+        }
+        assert!(guest.status == "503" && guest.head.contains("\r\nretry-after: 5\r\n"), "{}", guest.head);
+        let body = guest.body();
+        assert!(body.contains(why_not), "{body}");
+    }
+    staying
+}
+
+/// What the gateway takes of memory, in KiB.
+fn memory(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).expect("it runs");
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Whoever leaves makes room, as soon as that is noticed.
+fn there_is_room_again(server: &Server, request: &str) {
+    let free = (0..300).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Guest::come(server, request).status == "200"
+    });
+    assert!(free, "nobody may listen any more");
+}
+
+/// A session of the handshake era.
+fn session(server: &Server) -> String {
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string();
+    let guest =
+        Guest::come(server, &request(server, "POST /mcp", "Content-Type: application/json\r\n", &hello));
+    let session = guest.head.lines().find(|it| it.starts_with("mcp-session-id: ")).expect("a session");
+    format!("{session}\r\n")
+}
+
+#[test]
+fn ten_thousand_listen_to_events() {
+    let server = Server::start(&[]);
+    let listen = request(&server, "GET /api/v1/events", "", "");
+    let before = memory(&server);
+    let staying = crowd(&server, &listen, CROWD, "at most 256 may listen at a time");
+    assert_eq!(staying.len(), 256);
+    let cost = memory(&server).saturating_sub(before);
+    assert!(cost < COST, "{cost} KiB");
+    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+    drop(staying);
+    there_is_room_again(&server, &listen);
+}
+
+#[test]
+fn ten_thousand_listen_to_mcp() {
+    let server = Server::start(&[]);
+    let listen = request(&server, "GET /mcp", &session(&server), "");
+    let before = memory(&server);
+    let staying = crowd(&server, &listen, CROWD, "2000 streams are open");
+    assert_eq!(staying.len(), 2_000);
+    let cost = memory(&server).saturating_sub(before);
+    assert!(cost < COST, "{cost} KiB");
+    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+    drop(staying);
+    there_is_room_again(&server, &listen);
+}
+
+/// As many as the operator says, whichever way they listen.
+#[test]
+fn the_operator_says_how_many() {
+    let folder = TempDir::new().expect("a folder");
+    let settings = folder.path().join("wharf.toml");
+    fs::write(&settings, "[server]\nmax_streams = 5\n").expect("settings");
+    let server = Server::start_in(folder, &["--settings", &settings.display().to_string()]);
+    let standing = request(&server, "GET /mcp", &session(&server), "");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
+    let body = json!({ "jsonrpc": "2.0", "id": "mine", "method": "subscriptions/listen", "params": params });
+    let headers = "Content-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+                   Mcp-Method: subscriptions/listen\r\n";
+    let asking = request(&server, "POST /mcp", headers, &body.to_string());
+    let full = "5 streams are open, and no more may be: close one, or try again later";
+    let first = crowd(&server, &standing, 3, full);
+    let second = crowd(&server, &asking, 10, full);
+    assert_eq!((first.len(), second.len()), (3, 2));
+    assert!(Guest::come(&server, &asking).body().contains(r#""id":"mine""#));
+    assert_eq!(crowd(&server, &request(&server, "GET /sse", "", ""), 10, full).len(), 5);
+    drop(second);
+    there_is_room_again(&server, &asking);
+}
