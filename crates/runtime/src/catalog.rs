@@ -3,10 +3,13 @@
 //! A [`Catalog`] is a snapshot: the curator makes a new one when something has changed, and whoever holds an old one
 //! keeps it.
 
+mod freshness;
 mod lookup;
 mod offer;
 
 use crate::{berth::Berth, config::Source, fault::Fault, names::shown_names};
+pub use freshness::Freshness;
+use freshness::Freshnesses;
 pub(crate) use lookup::Lookup;
 pub use offer::{Offer, OfferedTool};
 use std::{collections::HashMap, ops::Deref, sync::Arc};
@@ -120,6 +123,8 @@ pub(crate) struct Page {
     pub(crate) discovery: Discovery,
     /// How often reading its lists has come to an end, good or bad.
     pub(crate) reads: u64,
+    /// How long its lists may be kept.
+    pub(crate) fresh: Freshnesses,
 }
 
 impl Catalog {
@@ -134,7 +139,7 @@ impl Catalog {
             resources: sourced(sheets, |it| &it.resources),
             templates: sourced(sheets, |it| &it.templates),
             odd: odd(sheets),
-            pages: sheets.iter().map(|it| it.page.clone()).collect(),
+            pages: sheets.iter().map(|it| Page { fresh: it.offer.fresh, ..it.page.clone() }).collect(),
             lookup,
             tools,
         }
@@ -170,6 +175,15 @@ impl Catalog {
     /// Whether every source has been heard, or has failed.
     pub fn is_settled(&self) -> bool {
         self.pages.iter().all(|it| !matches!(it.discovery, Discovery::Pending))
+    }
+
+    /// How long this list may be kept, all sources together. One that somebody is missing from is not kept.
+    pub fn freshness(&self, list: List) -> Freshness {
+        let is_missing = |it: &Page| matches!(it.discovery, Discovery::Pending | Discovery::Failed(_));
+        if self.pages.iter().any(is_missing) {
+            return Freshness::default();
+        }
+        Freshnesses::together(self.pages.iter().map(|it| it.fresh), list)
     }
 
     pub(crate) fn page(&self, source: &str) -> Option<&Page> {

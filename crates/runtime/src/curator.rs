@@ -179,7 +179,7 @@ impl Desk {
             berth.stale().mark(List::Templates);
         }
         let discovery = if awake { Discovery::Pending } else { Discovery::Asleep };
-        let page = Page { berth, discovery, reads: 0 };
+        let page = Page { berth, discovery, reads: 0, fresh: Default::default() };
         Desk { sheet: Sheet { page, offer: Offer::default() }, reading: false, read_at: None }
     }
 

@@ -28,7 +28,7 @@ use tokio::{
     task::JoinSet,
     time,
 };
-use wharf_mcp::Raw;
+use wharf_mcp::{Raw, session::List};
 
 /// How long calls may take to notice that they are given up.
 const CUT_OFF: Duration = Duration::from_secs(1);
@@ -271,6 +271,14 @@ impl Handle {
     pub async fn refresh(&self, source: &str) -> Result<Arc<Catalog>, Arc<Fault>> {
         self.executor.refresh(&self.berth(source)?).await;
         Ok(self.catalog())
+    }
+
+    /// Has a list read again, some time soon, of those sources that have said that theirs is good for so long and no
+    /// longer.
+    pub fn renew(&self, list: List) {
+        let catalog = self.catalog();
+        let over = catalog.pages.iter().filter(|it| it.fresh.get(list).is_some_and(|it| it.is_over()));
+        over.for_each(|it| it.berth.stale().mark(list));
     }
 
     /// Lets a source's server go and forgets its failures; the next call starts another.

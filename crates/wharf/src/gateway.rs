@@ -30,6 +30,7 @@ use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
     serve::{About, Client, Handler, Incoming, Serving},
+    session::{Era, List},
 };
 use wharf_runtime::{Call, Caller, Catalog, Handle, OnProgress, Outcome};
 
@@ -76,10 +77,10 @@ impl Gateway {
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
         let kind = match request.method.as_str() {
-            "tools/list" => return Ok(self.lists.tools(&*self.settled().await)),
-            "prompts/list" => return Ok(self.lists.prompts(&*self.settled().await)),
-            "resources/list" => return Ok(self.lists.resources(&*self.settled().await)),
-            "resources/templates/list" => return Ok(self.lists.templates(&*self.settled().await)),
+            "tools/list" => return Ok(self.list(List::Tools, &client).await),
+            "prompts/list" => return Ok(self.list(List::Prompts, &client).await),
+            "resources/list" => return Ok(self.list(List::Resources, &client).await),
+            "resources/templates/list" => return Ok(self.list(List::Templates, &client).await),
             "completion/complete" => return self.complete(request.params, &client).await,
             "tools/call" => Kind::Tool,
             "prompts/get" => Kind::Prompt,
@@ -94,6 +95,17 @@ impl Gateway {
             Arrival::Lacking(wanted) => return Ok(wanted),
         };
         self.drive(call, client).await
+    }
+
+    /// A list of all sources, and in the era that wants to know for how long it is good.
+    async fn list(&self, list: List, client: &Client) -> Raw {
+        let catalog = self.settled().await;
+        let fresh = catalog.freshness(list);
+        if fresh.is_over() {
+            self.handle.renew(list);
+        }
+        let written = self.lists.of(&catalog, list);
+        if client.terms().era == Era::Modern { lists::with_hints(written, fresh) } else { written }
     }
 
     /// The catalog, once everybody has been heard who does not take too long.

@@ -174,8 +174,10 @@ fn decorated(about: &About, method: &str, result: &Raw) -> Raw {
             all.push((name, value));
         }
     };
+    // A result that asks for something is for this once.
+    let is_whole = members.get("resultType").is_none_or(|it| it.get() == "\"complete\"");
     add("resultType", Cow::Borrowed(b"\"complete\""));
-    if CACHEABLE.contains(&method) {
+    if is_whole && CACHEABLE.contains(&method) {
         add("ttlMs", about.ttl.as_millis().to_string().into_bytes().into());
         let scope: &[u8] = if about.shared_cache { b"\"public\"" } else { b"\"private\"" };
         add("cacheScope", Cow::Borrowed(scope));

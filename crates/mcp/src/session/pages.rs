@@ -37,7 +37,7 @@ pub struct Listing {
     pub items: Vec<Raw>,
     /// How long it may be kept, where the server says so.
     pub ttl: Option<Duration>,
-    /// Whether it may be shown to others than whom it was read for.
+    /// Whether it is for nobody but whom it was read for. A server that does not say is taken to mean that.
     pub private: bool,
 }
 
@@ -111,7 +111,7 @@ impl Listing {
             let ttl = Duration::from_millis(ttl.clamp(0.0, 86_400_000.0) as u64);
             self.ttl = Some(self.ttl.map_or(ttl, |before| before.min(ttl)));
         }
-        self.private |= page.member("cacheScope").is_some_and(|scope| scope.as_bytes() == b"\"private\"");
+        self.private |= page.member("cacheScope").is_none_or(|scope| scope.as_bytes() != b"\"public\"");
         Ok(())
     }
 }

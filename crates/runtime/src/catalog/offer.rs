@@ -1,6 +1,7 @@
 //! What one server offers, as it lists it.
 
-use crate::schema::Schema;
+use super::freshness::Freshnesses;
+use crate::{schema::Schema, stale::LISTS};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::{
@@ -30,6 +31,8 @@ pub struct Offer {
     pub resources: Vec<Item<Resource>>,
     /// Its resource templates.
     pub templates: Vec<Item<Template>>,
+    /// How long each list may be kept.
+    pub(crate) fresh: Freshnesses,
 }
 
 /// A tool, before it has a name of ours.
@@ -72,6 +75,10 @@ impl Offer {
             wanted(List::Resources),
             wanted(List::Templates)
         )?;
+        let read = [&tools, &prompts, &resources, &templates].into_iter().zip(LISTS);
+        for (listing, list) in read.filter_map(|(listing, list)| Some((listing.as_ref()?, list))) {
+            self.fresh.note(list, listing);
+        }
         if let Some(listing) = tools {
             self.tools = self.read_tools(&listing);
         }

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use wharf_mcp::Raw;
-use wharf_runtime::{Catalog, catalog::Sourced};
+use wharf_mcp::{Raw, session::List};
+use wharf_runtime::{
+    Catalog,
+    catalog::{Freshness, Sourced},
+};
 
 /// The lists of the catalog that was asked for last.
 #[derive(Debug, Default)]
@@ -21,23 +24,17 @@ struct Written {
 }
 
 impl Lists {
-    pub(super) fn tools(&self, catalog: &Catalog) -> Raw {
-        self.of(catalog).tools.clone()
+    pub(super) fn of(&self, catalog: &Catalog, list: List) -> Raw {
+        let written = self.written(catalog);
+        match list {
+            List::Tools => written.tools.clone(),
+            List::Prompts => written.prompts.clone(),
+            List::Resources => written.resources.clone(),
+            List::Templates => written.templates.clone(),
+        }
     }
 
-    pub(super) fn prompts(&self, catalog: &Catalog) -> Raw {
-        self.of(catalog).prompts.clone()
-    }
-
-    pub(super) fn resources(&self, catalog: &Catalog) -> Raw {
-        self.of(catalog).resources.clone()
-    }
-
-    pub(super) fn templates(&self, catalog: &Catalog) -> Raw {
-        self.of(catalog).templates.clone()
-    }
-
-    fn of(&self, catalog: &Catalog) -> Arc<Written> {
+    fn written(&self, catalog: &Catalog) -> Arc<Written> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         match &*written {
             Some(known) if known.revision == catalog.revision => known.clone(),
@@ -59,6 +56,16 @@ impl Written {
             templates: list("resourceTemplates", values(&catalog.templates, |it| &it.raw)),
         }
     }
+}
+
+/// A list that says how long it may be kept, and by whom. Most may not be, which is what is said of those that say nothing.
+pub(super) fn with_hints(list: Raw, fresh: Freshness) -> Raw {
+    let left = u64::try_from(fresh.left().as_millis()).unwrap_or(u64::MAX);
+    if left == 0 && !fresh.shared {
+        return list;
+    }
+    let scope = if fresh.shared { "public" } else { "private" };
+    list.with("ttlMs", &json!(left).into()).with("cacheScope", &json!(scope).into())
 }
 
 /// A definition under its shown name, everything else as its server wrote it.

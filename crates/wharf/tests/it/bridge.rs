@@ -1,6 +1,7 @@
 //! The gateway between the eras: whatever a client speaks and whatever its server does, questions reach the client that
 //! called, log lines and changes those who want them, and nobody gets what is another's.
 
+mod caching;
 mod island;
 mod visitor;
 

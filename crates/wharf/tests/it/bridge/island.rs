@@ -4,7 +4,14 @@ use http::Request;
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     net::TcpListener,
     sync::{Mutex, mpsc},
@@ -27,6 +34,9 @@ const FORM: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
+const TOOLS: [&str; 10] =
+    ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo", "grow"];
+
 /// A running server; ended when it is dropped.
 pub(super) struct Island {
     pub(super) url: String,
@@ -38,13 +48,21 @@ pub(super) struct Island {
 /// What the server does.
 pub(super) struct Ground {
     eras: Eras,
+    /// How long its lists may be kept, and whether by everybody.
+    kept: (Duration, bool),
+    /// How often somebody has called `grow`: each time it has a tool more, and does not say so.
+    grown: AtomicU64,
     news: mpsc::UnboundedSender<News>,
 }
 
 impl Island {
     pub(super) async fn rise(eras: Eras) -> Island {
+        Island::rise_with(eras, (Duration::ZERO, false)).await
+    }
+
+    pub(super) async fn rise_with(eras: Eras, kept: (Duration, bool)) -> Island {
         let (tell, mut news) = mpsc::unbounded_channel();
-        let service = Service::new(Ground { eras, news: tell });
+        let service = Service::new(Ground { eras, kept, grown: AtomicU64::new(0), news: tell });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let http = HttpService::new(service.clone(), HttpOptions::default());
@@ -77,11 +95,21 @@ impl Handler for Ground {
         let capabilities = json!({
             "tools": {}, "prompts": {}, "resources": { "subscribe": true }, "logging": {}, "completions": {},
         });
-        About { eras: self.eras, ..About::new("island", "1", capabilities.into()) }
+        let (ttl, shared_cache) = self.kept;
+        About { eras: self.eras, ttl, shared_cache, ..About::new("island", "1", capabilities.into()) }
     }
 
     fn handle(&self, request: Incoming, client: Client) -> Serving {
         let news = self.news.clone();
+        let calls = request.params.as_ref().and_then(|it| it.member("name"));
+        if calls.is_some_and(|it| it.as_bytes() == b"\"grow\"") {
+            self.grown.fetch_add(1, Ordering::Relaxed);
+        }
+        if request.method == "tools/list" {
+            let grown = (0..self.grown.load(Ordering::Relaxed)).map(|it| format!("grown-{it}"));
+            let tools: Vec<Value> = TOOLS.map(str::to_owned).into_iter().chain(grown).map(tool).collect();
+            return Box::pin(async move { Ok(json!({ "tools": tools }).into()) });
+        }
         Box::pin(async move { answer(&request, &client, &news).await.map(Raw::from) })
     }
 }
@@ -93,12 +121,7 @@ async fn answer(
 ) -> Result<Value, RpcError> {
     let params: Value = request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default();
     let name = params["name"].as_str().unwrap_or_default();
-    let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
     match request.method.as_str() {
-        "tools/list" => {
-            let tools = ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo"];
-            Ok(json!({ "tools": tools.map(tool) }))
-        }
         "prompts/list" => Ok(json!({ "prompts": [{ "name": "greet" }] })),
         "resources/list" => Ok(json!({ "resources": [{ "uri": THING, "name": "thing" }] })),
         "resources/templates/list" => {
@@ -207,6 +230,10 @@ async fn asked(
     let asks: Value =
         questions.iter().map(|(key, it)| (*key, json!({ "method": it, "params": wanted }))).collect();
     Ok(Err(json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "of the island" })))
+}
+
+fn tool(name: String) -> Value {
+    json!({ "name": name, "inputSchema": { "type": "object" } })
 }
 
 fn text(text: &str) -> Value {

@@ -50,9 +50,19 @@ struct Answers(&'static str);
 
 impl Gateway {
     pub(super) fn before(island: &Island) -> Gateway {
+        Gateway::before_all(&[island])
+    }
+
+    /// The first is called `island`, the others `island1` and so on.
+    pub(super) fn before_all(islands: &[&Island]) -> Gateway {
         let folder = TempDir::new().expect("a folder");
-        let entry = "name: island, type: mcp, server: i, description: d, prefix: \"\", transport: http";
-        let agent = format!("tools:\n  - {{ {entry}, url: \"{}\" }}\n", island.url);
+        let entry = "type: mcp, server: i, description: d, prefix: \"\", transport: http";
+        let names = ["island", "island1", "island2"];
+        let entries = names
+            .iter()
+            .zip(islands)
+            .map(|(name, island)| format!("  - {{ name: {name}, {entry}, url: \"{}\" }}\n", island.url));
+        let agent = format!("tools:\n{}", entries.collect::<String>());
         fs::write(folder.path().join("agent.yaml"), agent).expect("the file can be written");
         let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
         command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
@@ -127,6 +137,11 @@ impl Visitor {
     /// What a tool says, or the error.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> String {
         said(self.session.request(Request::call_tool(tool, Some(&arguments.into()))).await)
+    }
+
+    /// The whole result.
+    pub(super) async fn result(&self, request: Request) -> Value {
+        self.session.request(request).await.expect("a result").decode_or_default()
     }
 
     pub(super) async fn ask(&self, request: Request) -> String {

@@ -1,0 +1,88 @@
+//! What the gateway says about how long its answers may be kept, in the era that has words for it.
+
+use super::{
+    island::{Island, THING},
+    visitor::{Door, Gateway, Visitor},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time;
+use wharf_mcp::{Request, serve::Eras, session::Era};
+
+const LISTS: [&str; 4] = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
+/// A server: its era, for how many seconds its lists are good, and whether for everybody.
+type Server = (Eras, u64, bool);
+
+/// Servers, the most seconds that a list of all of them is good for, whether it is good at all, and for whom.
+const CASES: &[(&[Server], u64, bool, &str)] = &[
+    (&[(Eras::ModernOnly, 600, true)], 600, true, "public"),
+    (&[(Eras::ModernOnly, 600, true), (Eras::ModernOnly, 60, true)], 60, true, "public"),
+    (&[(Eras::ModernOnly, 60, true), (Eras::ModernOnly, 600, false)], 60, true, "private"),
+    (&[(Eras::ModernOnly, 0, true)], 0, false, "public"),
+    // A server of the handshake era has no words for it.
+    (&[(Eras::ModernOnly, 600, true), (Eras::LegacyOnly, 600, true)], 0, false, "private"),
+];
+
+#[tokio::test]
+async fn a_list_is_good_for_as_long_as_all_sources_say() {
+    for (servers, most, is_good, scope) in CASES {
+        let mut islands = Vec::new();
+        for (eras, seconds, shared) in *servers {
+            islands.push(Island::rise_with(*eras, (Duration::from_secs(*seconds), *shared)).await);
+        }
+        let gateway = Gateway::before_all(&islands.iter().collect::<Vec<_>>());
+        let ada = gateway.visit(Door::Http, Era::Modern, "Ada").await;
+        for list in LISTS {
+            let result = ada.result(Request::new(list)).await;
+            let ttl = result["ttlMs"].as_u64().unwrap_or_else(|| panic!("{list}: {result}"));
+            assert!(ttl <= most * 1_000 && is_good == &(ttl > 0), "{servers:?} {list}: {ttl}");
+            assert_eq!(result["cacheScope"], *scope, "{servers:?} {list}");
+        }
+        let old = gateway.visit(Door::Http, Era::Legacy, "Old").await;
+        for list in LISTS {
+            let result = old.result(Request::new(list)).await;
+            assert!(result.get("ttlMs").is_none() && result.get("cacheScope").is_none(), "{list}: {result}");
+        }
+    }
+}
+
+/// What is read is its server's alone, and so is what is said about it.
+#[tokio::test]
+async fn a_resource_is_good_for_as_long_as_its_server_says() {
+    for (eras, expected) in
+        [(Eras::ModernOnly, json!([60_000, "public"])), (Eras::LegacyOnly, json!([0, "private"]))]
+    {
+        let island = Island::rise_with(eras, (Duration::from_secs(60), true)).await;
+        let gateway = Gateway::before(&island);
+        let ada = gateway.visit(Door::Http, Era::Modern, "Ada").await;
+        let read = ada.result(Request::read_resource(THING)).await;
+        assert_eq!(json!([read["ttlMs"], read["cacheScope"]]), expected, "{eras:?}");
+        // What asks for something is no answer that could be kept.
+        let asking = ada.result(Request::read_resource("island://secret/1").once(true)).await;
+        assert_eq!(asking["resultType"], "input_required", "{eras:?}: {asking}");
+        assert!(asking.get("ttlMs").is_none(), "{eras:?}: {asking}");
+    }
+}
+
+/// A server that announces nothing and says that its list is good for a moment only is asked again after that.
+#[tokio::test]
+async fn a_list_that_is_not_good_any_more_is_read_again() {
+    let island = Island::rise_with(Eras::ModernOnly, (Duration::from_millis(300), true)).await;
+    let gateway = Gateway::before(&island);
+    let ada = gateway.visit(Door::Http, Era::Modern, "Ada").await;
+    assert!(!has_grown(&ada).await);
+    assert_eq!(ada.call("grow", json!({})).await, "null");
+    let seen = async {
+        while !has_grown(&ada).await {
+            time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(20), seen).await.expect("it is read again");
+}
+
+async fn has_grown(visitor: &Visitor) -> bool {
+    let listed = visitor.result(Request::new("tools/list")).await;
+    let names = listed["tools"].as_array().into_iter().flatten().map(|it| &it["name"]);
+    names.collect::<Vec<&Value>>().contains(&&json!("grown-0"))
+}
