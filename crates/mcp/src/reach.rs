@@ -45,13 +45,30 @@ impl Reach {
         Reach { private: false, ..Reach::of(server, false) }
     }
 
+    /// As far as a server that the operator names may lead: everywhere but to neighbours on the link, among them the
+    /// metadata services of clouds, and to what is no host at all.
+    pub fn wide() -> Reach {
+        Reach { loopback: true, private: true }
+    }
+
+    /// Whether private networks are within it.
+    pub fn is_private(self) -> bool {
+        self.private
+    }
+
     /// Only looks at addresses that are written out; names are looked at when they are resolved.
     pub fn allows(self, url: &Url) -> bool {
-        match url.host() {
-            Some(Host::Ipv4(address)) => self.includes(address.into()),
-            Some(Host::Ipv6(address)) => self.includes(address.into()),
-            _ => true,
-        }
+        self.check(url).is_ok()
+    }
+
+    /// The same, and says what is wrong.
+    pub(crate) fn check(self, url: &Url) -> io::Result<()> {
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            _ => return Ok(()),
+        };
+        if self.includes(address) { Ok(()) } else { Err(refused(&address.to_string(), address)) }
     }
 
     /// Whether this address may be dialled.
@@ -67,8 +84,17 @@ impl Reach {
     /// The addresses of a host that may be dialled: at least one.
     pub(crate) async fn resolve_within(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found = tokio::net::lookup_host((host, port)).await?;
-        let within: Vec<_> = found.filter(|it| self.includes(it.ip())).collect();
-        if within.is_empty() { Err(forbidden(host)) } else { Ok(within) }
+        self.within(host, found.collect())
+    }
+
+    /// Those addresses of a host that may be dialled: at least one.
+    fn within(self, host: &str, mut found: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
+        let first = found.first().copied();
+        found.retain(|it| self.includes(it.ip()));
+        match first {
+            Some(first) if found.is_empty() => Err(refused(host, first.ip())),
+            _ => Ok(found),
+        }
     }
 }
 
@@ -82,9 +108,15 @@ impl Resolve for Reach {
     }
 }
 
-/// What is said of a host that leads inside.
-pub(crate) fn forbidden(host: &str) -> io::Error {
-    io::Error::other(format!("`{host}` is an address inside our network, and the server is not"))
+/// What is said of a host that leads where nobody may go.
+fn refused(host: &str, address: IpAddr) -> io::Error {
+    let what = match place(address) {
+        Place::Forbidden => "a link-local or metadata address, or that of no host",
+        _ => "an address inside our network",
+    };
+    let shown = address.to_string();
+    let leads = if host == shown { String::new() } else { format!(" leads to `{shown}`, which") };
+    io::Error::other(format!("`{host}`{leads} is {what}, and may not be dialled"))
 }
 
 fn place(address: IpAddr) -> Place {
@@ -163,5 +195,51 @@ mod tests {
         assert!(error.to_string().contains("inside our network"), "{error}");
         let here = Reach::public(&"http://localhost:1/".parse().unwrap());
         assert!(!here.resolve_within("localhost", 80).await.unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_operator_leads_everywhere_but_to_neighbours() {
+        let metadata = "is a link-local or metadata address, or that of no host, and may not be dialled";
+        for (address, allowed) in [
+            ("93.184.216.34", true),
+            ("10.0.0.1", true),
+            ("192.168.1.1", true),
+            ("100.64.0.1", true),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("fd00::1", true),
+            ("2001:db8::1", true),
+            ("169.254.169.254", false),
+            ("169.254.0.1", false),
+            ("::ffff:169.254.169.254", false),
+            ("64:ff9b::a9fe:a9fe", false),
+            ("2002:a9fe:a9fe::1", false),
+            ("fe80::1", false),
+            ("febf::1", false),
+            ("fd00:ec2::254", false),
+            ("100.100.100.200", false),
+            ("168.63.129.16", false),
+            ("0.0.0.0", false),
+            ("::", false),
+            ("224.0.0.1", false),
+            ("255.255.255.255", false),
+        ] {
+            let ip: IpAddr = address.parse().unwrap();
+            let found = Reach::wide().within("mcp.example", vec![SocketAddr::new(ip, 80)]);
+            assert_eq!(found.is_ok(), allowed, "{address}");
+            if let Err(error) = found {
+                let said = format!("`mcp.example` leads to `{ip}`, which {metadata}");
+                assert_eq!(error.to_string(), said);
+            }
+        }
+        let literal = "http://169.254.169.254/".parse().unwrap();
+        let error = Reach::wide().check(&literal).unwrap_err();
+        assert_eq!(error.to_string(), format!("`169.254.169.254` {metadata}"));
+    }
+
+    #[test]
+    fn of_several_addresses_those_are_dialled_that_may_be() {
+        let all = ["169.254.169.254:80", "10.0.0.1:80"].map(|it| it.parse().unwrap());
+        assert_eq!(Reach::wide().within("both.example", all.to_vec()).unwrap(), all[1..]);
     }
 }

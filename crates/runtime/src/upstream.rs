@@ -23,7 +23,7 @@ use std::{
 };
 use tokio::sync::watch;
 use wharf_mcp::{
-    Failure, Goodbye, Opener, Raw, Request, Session, SessionTask,
+    Failure, Goodbye, Opener, Raw, Reach, Request, Session, SessionTask,
     http::Client,
     session::{ClientInfo, Connected, Era, EraHint, NewsFeed, OnLog, Options},
     stdio::Witness,
@@ -59,7 +59,7 @@ impl Ground {
     pub fn plain(scratch: impl Into<PathBuf>) -> Result<Ground, Failure> {
         Ok(Ground {
             scratch: scratch.into(),
-            http: Client::new(CONNECT)?,
+            http: Client::within(Reach::wide(), CONNECT)?,
             credentials: None,
             redactor: Arc::new(Redactor::default()),
             supervisor: None,

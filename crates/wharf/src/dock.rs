@@ -14,7 +14,7 @@ use crate::{
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::runtime;
-use wharf_mcp::{http::Client, session::List};
+use wharf_mcp::{Reach, http::Client, session::List};
 use wharf_runtime::{
     Applied, Arbiter, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning,
     Upstream,
@@ -102,7 +102,7 @@ fn run_loaded(
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let started = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
-        let http = Client::new(CONNECT).map_err(|error| error.to_string())?;
+        let http = Client::within(Reach::wide(), CONNECT).map_err(|error| error.to_string())?;
         Ok((runtime, http))
     });
     let (runtime, http) = match started {

@@ -40,6 +40,11 @@ impl Client {
         self.connect_timeout
     }
 
+    /// Which addresses may be dialled, where not all may.
+    pub fn reach(&self) -> Option<Reach> {
+        self.reach
+    }
+
     fn build(connect_timeout: Duration, reach: Option<Reach>) -> Result<Client, Failure> {
         // Nothing is trusted over TLS here, because nobody speaks it: redirects stay within their origin.
         let plain = built(pool(connect_timeout, reach).tls_certs_only([]))?;
@@ -48,6 +53,11 @@ impl Client {
 
     /// The connections with such an address.
     pub(crate) fn pool(&self, url: &Url) -> Result<&reqwest::Client, Failure> {
+        // A name is looked at when it is resolved; what is an address already is not.
+        if let Some(Err(error)) = self.reach.map(|it| it.check(url)) {
+            let place = url.origin().ascii_serialization();
+            return Err(Failure::connect(format!("could not connect to `{place}`: {error}")));
+        }
         if url.scheme() == "http" {
             return Ok(&self.plain);
         }

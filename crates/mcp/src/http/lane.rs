@@ -162,6 +162,7 @@ impl Lane {
 
     async fn connect(&self) -> io::Result<TcpStream> {
         let port = self.url.port_or_known_default().unwrap_or(80);
+        self.reach.map_or(Ok(()), |it| it.check(&self.url))?;
         let stream = match (self.url.host(), self.reach) {
             (Some(Host::Domain(name)), Some(reach)) => {
                 TcpStream::connect(&*reach.resolve_within(name, port).await?).await?

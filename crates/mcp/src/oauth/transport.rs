@@ -3,10 +3,7 @@
 //! Where they go is named by the server and by those it names, so an address inside our own network is refused, unless
 //! the server itself is reached there. The environment's proxies are not used.
 
-use crate::{
-    Failure,
-    reach::{Reach, forbidden},
-};
+use crate::{Failure, Reach};
 use reqwest::{Url, redirect::Policy};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
@@ -59,9 +56,7 @@ impl OAuthHttpClient for Transport {
                 _ => &self.stopping,
             };
             let request = reqwest::Request::try_from(request.request)?;
-            if !self.reach.allows(request.url()) {
-                return Err(forbidden(request.url().host_str().unwrap_or_default()).into());
-            }
+            self.reach.check(request.url())?;
             let mut response = client.execute(request).await?;
             let mut answer = ::http::Response::builder().status(response.status());
             for (name, value) in response.headers() {

@@ -70,7 +70,11 @@ pub(crate) fn check(
         return None;
     }
     if reach(&url, env).is_some_and(|it| !it.allows(&url)) {
-        diagnostics.url_private(text.at, (!text.value.is_secret()).then_some(name));
+        let what = match env.origin.is_registered() {
+            true => "inside a private network",
+            false => "a link-local or metadata address, or none",
+        };
+        diagnostics.url_out_of_reach(text.at, what, (!text.value.is_secret()).then_some(name));
         return None;
     }
     let secure = matches!(url.scheme(), "https" | "wss");
@@ -89,11 +93,12 @@ pub(crate) fn check(
     }
 }
 
-/// How far a source at this address may lead us. Whoever registers one is not led into our own network by it, unless the
-/// operator named the host.
+/// How far a source at this address may lead us, where the operator did not name its host. Whoever registers one is not
+/// led into our own network by it; nobody is led to a cloud's metadata service.
 pub(crate) fn reach(url: &Url, env: &Env) -> Option<Reach> {
     let granted = url.host_str().is_some_and(|it| env.grants.allow_private(it));
-    (env.origin.is_registered() && !granted).then(|| Reach::public(url))
+    let reach = || if env.origin.is_registered() { Reach::public(url) } else { Reach::wide() };
+    (!granted).then(reach)
 }
 
 /// What stands between `://` and the path, as written.
@@ -251,6 +256,9 @@ mod tests {
             ("https://169.254.169.254/latest", "refused"),
             ("https://[::ffff:a9fe:a9fe]/", "refused"),
             ("https://[fe80::1]/", "refused"),
+            ("https://[64:ff9b::a9fe:a9fe]/", "refused"),
+            ("https://[64:ff9b::a00:1]/", "fine"),
+            ("https://240.0.0.1/", "refused"),
             ("https://metadata.google.internal/", "refused"),
             ("ftp://example.com", "refused"),
             ("ws://localhost", "refused"),

@@ -9,7 +9,7 @@ use crate::{
 use sha2::{Digest, Sha256};
 use std::{path::Path, sync::Arc};
 use wharf_mcp::{
-    Failure, Session,
+    Failure, Reach, Session,
     oauth::{Access, Authorizer, Browser, Config, FileStore, Identity, OAuth},
 };
 
@@ -77,7 +77,7 @@ fn oauth(
         server: remote.url.clone(),
         access: Access::Person { identity, browser },
         scopes: Vec::new(),
-        private_addresses: source.reach.is_none() && remote.url.scheme() == "http",
+        private_addresses: source.reach.is_none_or(Reach::is_private) && remote.url.scheme() == "http",
     };
     Some(OAuth::new(config, Arc::new(FileStore::new(folder.join(file_name(remote))))))
 }

@@ -67,12 +67,12 @@ fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Fai
 
 /// The shared pool, or one of its own where the entry has its own idea of patience or may not go everywhere.
 fn client(source: &Source, remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
-    match (source.reach, remote.timeout) {
-        (None, None) => Ok(ground.http.clone()),
-        (None, Some(timeout)) => streamable::Client::new(timeout),
-        (Some(reach), timeout) => {
-            streamable::Client::within(reach, timeout.unwrap_or_else(|| ground.http.connect_timeout()))
-        }
+    let shared = &ground.http;
+    let timeout = remote.timeout.unwrap_or(shared.connect_timeout());
+    match source.reach {
+        reach if reach == shared.reach() && timeout == shared.connect_timeout() => Ok(shared.clone()),
+        Some(reach) => streamable::Client::within(reach, timeout),
+        None => streamable::Client::new(timeout),
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::{living::rig::told, manifests::Plugins};
 use serde_json::json;
 use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, time::Duration};
+use url::Url;
 use wharf_mcp::Reach;
 use wharf_runtime::{
     Call, Ground, Runtime, Tuning,
-    config::{Env, Plan, Source, register, restore},
+    config::{Endpoint, Env, Grants, Plan, Source, load, register, restore},
 };
 
 /// A server with one tool, which says who it is: its process, and what it was given.
@@ -164,13 +165,56 @@ async fn a_name_that_leads_inside_is_not_dialled() {
         assert!(source.reach.is_some(), "{transport}");
         // As if the name had been another one when it was registered: what it leads to now is this machine.
         source.reach = Some(Reach::public(&"https://mcp.example/".parse().expect("an address")));
-        let ground = Ground::plain("unused").expect("an HTTP client");
-        let runtime = Runtime::start(&plan(source), &ground, Tuning::default());
-        let said = told(&runtime.handle().call(Call::new("it__any")).await);
-        assert!(said.starts_with("MCPConnectionError") || said.starts_with("MCPToolNotFoundError"), "{said}");
-        let state = runtime.handle().sources().remove(0);
-        assert!(format!("{state:?}").contains("inside our network"), "{transport}: {state:?}");
+        let said = refused(source).await;
+        assert!(said.contains("is an address inside our network, and may not be dialled"), "{said}");
         assert!(canary.accept().is_err(), "{transport}: it was dialled");
-        runtime.shutdown(Duration::ZERO).await;
     }
+}
+
+/// Not even the operator's own file leads to a cloud's metadata service, unless the operator names the host.
+#[tokio::test]
+async fn nobody_is_led_to_a_metadata_service() {
+    let entry = |transport: &str, url: &str| {
+        format!(
+            "name: a\ntools:\n  - {{name: it, description: d, type: mcp, server: s, transport: {transport}, url: '{url}'}}\n"
+        )
+    };
+    for (transport, scheme) in [("http", "http"), ("http", "https"), ("sse", "https"), ("websocket", "wss")] {
+        let secure = if scheme == "wss" { "wss" } else { "https" };
+        let text = entry(transport, &format!("{secure}://mcp.example/mcp"));
+        let (plan, diagnostics) = load(&text, &Env::bare());
+        let mut source = plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false))).sources.remove(0);
+        assert_eq!(source.reach, Some(Reach::wide()), "{transport}");
+        // As if that were what the name leads to.
+        let there: Url = format!("{scheme}://169.254.169.254/mcp").parse().expect("an address");
+        match &mut source.endpoint {
+            Endpoint::Http { remote, .. } | Endpoint::Sse(remote) => remote.url = there,
+            Endpoint::WebSocket(url, _) => *url = there,
+            other => panic!("{other:?}"),
+        }
+        let said = refused(source).await;
+        assert!(said.contains("`169.254.169.254` is a link-local or metadata address"), "{transport} {said}");
+    }
+    for grant in ["private_hosts", "insecure_hosts"] {
+        let hosts = vec!["mcp.example".to_owned()];
+        let grants = match grant {
+            "private_hosts" => Grants { private_hosts: hosts, ..Grants::default() },
+            _ => Grants { insecure_hosts: hosts, ..Grants::default() },
+        };
+        let env = Env { grants, ..Env::bare() };
+        let (plan, _) = load(entry("http", "https://mcp.example/mcp"), &env);
+        assert_eq!(plan.expect("it is fine").sources[0].reach, None, "{grant}");
+    }
+}
+
+/// What is said of a source that cannot be dialled, with what to do.
+async fn refused(source: Source) -> String {
+    let ground = Ground::plain("unused").expect("an HTTP client");
+    let runtime = Runtime::start(&plan(source), &ground, Tuning::default());
+    let said = told(&runtime.handle().call(Call::new("it__any")).await);
+    assert!(said.starts_with("MCPConnectionError") || said.starts_with("MCPToolNotFoundError"), "{said}");
+    let state = format!("{:?}", runtime.handle().sources().remove(0));
+    assert!(state.contains("if `it` is meant to be there, the operator can name its host"), "{state}");
+    runtime.shutdown(Duration::ZERO).await;
+    state
 }

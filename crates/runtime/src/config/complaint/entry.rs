@@ -163,12 +163,11 @@ impl Diagnostics {
     }
 
     /// Of what came from a variable not even the host is repeated.
-    pub(in crate::config) fn url_private(&mut self, at: Place, host: Option<&str>) {
+    pub(in crate::config) fn url_out_of_reach(&mut self, at: Place, what: &str, host: Option<&str>) {
         let host = echo(host.unwrap_or("host"));
-        self.error("V-07", at, "MCPConfigError: 'url' is refused: its host is inside a private network")
-            .hint(format!(
-                "the operator can name the host in wharf.toml: [grants] private_hosts = [\"{host}\"]"
-            ));
+        self.error("V-07", at, format!("MCPConfigError: 'url' is refused: its host is {what}")).hint(
+            format!("the operator can name the host in wharf.toml: [grants] private_hosts = [\"{host}\"]"),
+        );
     }
 
     pub(in crate::config) fn websocket_in_the_clear(&mut self, at: Place) {

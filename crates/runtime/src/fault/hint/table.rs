@@ -291,6 +291,12 @@ pub(super) const TABLE: &[KnownCause] = &[
     ),
     // How far a connection came.
     row(
+        "out-of-reach",
+        On::Remote,
+        &[Cause("may not be dialled")],
+        "if `{name}` is meant to be there, the operator can name its host in wharf.toml: [grants] private_hosts",
+    ),
+    row(
         "connection-refused",
         On::Remote,
         &[Cause("connection refused")],
