@@ -396,6 +396,7 @@ fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
         | FaultKind::Disabled
         | FaultKind::Arguments
         | FaultKind::Resting
+        | FaultKind::Crowded
         | FaultKind::NotReady
         | FaultKind::Closing
         | FaultKind::Abandoned => Verdict::Unknown,

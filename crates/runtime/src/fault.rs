@@ -15,6 +15,9 @@ use wharf_mcp::{Class, Exit, Failure, Phase, RpcError, Sent};
 /// How much of a server's last words is repeated.
 const TAIL_LINES: usize = 12;
 
+/// When there may be room for one more process.
+const CROWDED: Duration = Duration::from_secs(5);
+
 /// What went wrong with a server.
 #[derive(Clone, Debug)]
 pub struct Fault {
@@ -63,6 +66,8 @@ pub enum FaultKind {
     Arguments,
     /// The source rests after too many failures.
     Resting,
+    /// As many servers run as may: no process is started for this one.
+    Crowded,
     /// The source is registered and cannot be used as it is.
     NotReady,
     /// We are shutting down.
@@ -124,6 +129,14 @@ impl Fault {
         Fault { source: source.to_owned(), ..fault }
     }
 
+    /// A process that may not be started beside so many others. That says nothing about the source.
+    pub(crate) fn crowded(most: usize) -> Fault {
+        let cause = format!("{most} servers run as processes, and no more may");
+        let hint = "let those end that nobody uses (`idle_stop`), or allow more: `max_processes` in [calls] of wharf.toml";
+        let fault = Fault::ours(FaultKind::Crowded, Stage::Open, cause, Some(hint.to_owned()));
+        Fault { retry_after: Some(CROWDED), ..fault }
+    }
+
     pub(crate) fn closing() -> Fault {
         Fault::ours(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
     }
@@ -173,7 +186,7 @@ impl FaultKind {
             FaultKind::Timeout => "MCPTimeoutError",
             FaultKind::Protocol => "MCPProtocolError",
             FaultKind::ToolNotFound | FaultKind::Quarantined => "MCPToolNotFoundError",
-            FaultKind::Resting => "MCPConnectionError",
+            FaultKind::Resting | FaultKind::Crowded => "MCPConnectionError",
             FaultKind::NotReady => "MCPConfigError",
             FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned | FaultKind::Disabled => {
                 "MCPError"

@@ -4,6 +4,7 @@ mod container;
 mod credentials;
 mod host;
 mod opener;
+mod processes;
 mod program;
 mod workplace;
 
@@ -15,6 +16,8 @@ use crate::{
 };
 pub use credentials::Login;
 pub use host::{Asked, Consent, Declines};
+pub use processes::Processes;
+use processes::Slot;
 pub use program::find_program;
 use std::{
     path::PathBuf,
@@ -48,6 +51,8 @@ pub struct Ground {
     pub supervisor: Option<PathBuf>,
     /// The servers that are part of the program, if it has any.
     pub builtins: Option<Arc<dyn Builtins>>,
+    /// How many servers may run as processes.
+    pub processes: Processes,
 }
 
 /// How long a connection to a remote server may take to stand, where its entry does not say.
@@ -64,6 +69,7 @@ impl Ground {
             redactor: Arc::new(Redactor::default()),
             supervisor: None,
             builtins: None,
+            processes: Processes::default(),
         })
     }
 }
@@ -93,6 +99,8 @@ pub struct Live {
     task: SessionTask,
     /// The server's working directory, which goes with it.
     workplace: Option<Workplace>,
+    /// That it may run, if it is a process.
+    slot: Option<Slot>,
 }
 
 /// What is known about a connection that is about to be made.
@@ -111,6 +119,7 @@ pub(crate) struct Visit {
 pub(crate) struct Wake {
     task: SessionTask,
     workplace: Option<Workplace>,
+    slot: Option<Slot>,
 }
 
 impl Upstream {
@@ -143,13 +152,22 @@ impl Upstream {
         let started = Instant::now();
         let opened = opener::open(&self.source, &self.ground, witness);
         let (opener, workplace) = opened.map_err(|it| self.fault(&it))?;
+        let slot = match opener.starts_process() {
+            true => Some(self.ground.processes.take().ok_or_else(|| self.crowded())?),
+            false => None,
+        };
         let mut options = Options { quit, ..self.options(consent) };
         if let (EraHint::Auto, Some(era)) = (options.era, era) {
             options.era = EraHint::Cached(era);
         }
         let connected = Session::connect(&*opener, &options).await.map_err(|it| self.fault(&it))?;
         let Connected { session, task, news } = connected;
-        Ok(Live { session, news, took: started.elapsed(), task, workplace })
+        Ok(Live { session, news, took: started.elapsed(), task, workplace, slot })
+    }
+
+    /// There is no room for another process.
+    fn crowded(&self) -> Fault {
+        Fault::before(&self.source, Fault::crowded(self.ground.processes.most()))
     }
 
     /// A failure of this upstream, in the user's words.
@@ -214,8 +232,8 @@ impl Upstream {
 impl Live {
     /// The handle to ask with, and what is left to its owner.
     pub(crate) fn split(self) -> (Session, NewsFeed, Wake) {
-        let Live { session, news, task, workplace, .. } = self;
-        (session, news, Wake { task, workplace })
+        let Live { session, news, task, workplace, slot, .. } = self;
+        (session, news, Wake { task, workplace, slot })
     }
 
     /// Hangs up and waits until the server is gone.
@@ -230,7 +248,7 @@ impl Wake {
     /// Waits until the session is over and nothing is left of its server.
     pub(crate) async fn gone(self) -> Arc<Goodbye> {
         let goodbye = self.task.join().await;
-        drop(self.workplace);
+        drop((self.workplace, self.slot));
         goodbye
     }
 }

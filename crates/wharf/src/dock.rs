@@ -20,7 +20,7 @@ use wharf_runtime::{
     Upstream,
     catalog::Discovery,
     config::{Diagnostics, Grants, Plan, ServerSettings, Settings, Source},
-    upstream::{Consent, Declines, sweep},
+    upstream::{Consent, Declines, Processes, sweep},
 };
 use wharf_store::Location;
 
@@ -121,6 +121,7 @@ fn run_loaded(
         redactor,
         supervisor: around.supervisor(),
         builtins: Some(Arc::new(InProcess::new(database.clone()))),
+        processes: settings.max_processes.map(Processes::at_most).unwrap_or_default(),
     };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),

@@ -57,7 +57,7 @@ impl From<FaultKind> for Exit {
             FaultKind::Protocol => Exit::Protocol,
             FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled => Exit::NotFound,
             FaultKind::Arguments => Exit::Usage,
-            FaultKind::Resting | FaultKind::Closing => Exit::Resting,
+            FaultKind::Resting | FaultKind::Crowded | FaultKind::Closing => Exit::Resting,
             FaultKind::Abandoned => Exit::Interrupted,
         }
     }

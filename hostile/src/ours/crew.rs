@@ -16,6 +16,7 @@ use wharf_runtime::{
     catalog::Discovery,
     config::{Env, Grants, Plan, load},
     sent_word,
+    upstream::Processes,
 };
 
 /// How long calls that are out may take when everything ends.
@@ -56,6 +57,7 @@ impl Crew {
             redactor: Arc::new(Redactor::of(&plan)),
             supervisor: Some(PathBuf::from("/proc/self/exe")),
             builtins: None,
+            processes: Processes::default(),
         };
         let mut first = plan.clone();
         first.sources.retain(|source| source.name.expose() == "neighbour");

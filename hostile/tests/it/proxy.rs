@@ -12,6 +12,7 @@ use wharf_mcp::http::Client;
 use wharf_runtime::{
     Call, Ground, Handle, Redactor, Runtime, Tuning,
     config::{Env, load},
+    upstream::Processes,
 };
 
 /// What a call has to come to: the answer, or an error of one of these kinds.
@@ -104,6 +105,7 @@ impl BadLine {
             redactor: Arc::new(Redactor::of(&plan)),
             supervisor: None,
             builtins: None,
+            processes: Processes::default(),
         };
         let runtime = Runtime::start(&plan, &ground, Tuning::default());
         BadLine { proxy, handle: runtime.handle(), runtime, _server: server }

@@ -133,7 +133,9 @@ raw! {
 
 raw! {
     /// `[calls]` of wharf.toml.
-    RawCalls, "[calls]" { repeatable = "repeatable", idle_stop = "idle_stop" }
+    RawCalls, "[calls]" {
+        repeatable = "repeatable", idle_stop = "idle_stop", max_processes = "max_processes",
+    }
 }
 
 raw! {

@@ -20,6 +20,9 @@ use std::{
 };
 pub use telemetry::TelemetrySettings;
 
+/// How many processes an operator may allow.
+const MOST_PROCESSES: u64 = 10_000;
+
 /// The settings of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -31,6 +34,8 @@ pub struct Settings {
     pub repeatable: Vec<Glob>,
     /// After how long without a call a server is stopped, if ever.
     pub idle_stop: Option<Duration>,
+    /// How many servers may run as processes, if the operator says.
+    pub max_processes: Option<usize>,
     /// Who may come in at the gateway.
     pub server: ServerSettings,
     /// Where traces go.
@@ -53,9 +58,9 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
         let server = server::server(server, tokens, &mut diagnostics);
         let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
-        let (repeatable, idle_stop) = calls?;
+        let (repeatable, idle_stop, max_processes) = calls?;
         let (grants, breaker, server, telemetry) = (grants?, breaker?, server?, telemetry?);
-        Some(Settings { grants, breaker, repeatable, idle_stop, server, telemetry })
+        Some(Settings { grants, breaker, repeatable, idle_stop, max_processes, server, telemetry })
     });
     diagnostics.settle();
     (settings.filter(|_| !diagnostics.has_errors()), diagnostics)
@@ -100,11 +105,16 @@ fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy>
     })
 }
 
-fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<(Vec<Glob>, Option<Duration>)> {
-    let RawCalls { repeatable, idle_stop } = RawCalls::read(field.node, diagnostics)?;
+/// What may be repeated, when servers are stopped, and how many may run.
+type Calls = (Vec<Glob>, Option<Duration>, Option<usize>);
+
+fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<Calls> {
+    let RawCalls { repeatable, idle_stop, max_processes } = RawCalls::read(field.node, diagnostics)?;
     let repeatable = globs("repeatable", repeatable, diagnostics);
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    Some((repeatable, reader.seconds("idle_stop", idle_stop)))
+    let most = reader.count("max_processes", max_processes, MOST_PROCESSES);
+    let idle_stop = reader.seconds("idle_stop", idle_stop);
+    Some((repeatable, idle_stop, most.and_then(|it| it.try_into().ok())))
 }
 
 fn absolute_paths(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {

@@ -2,12 +2,13 @@
 
 use crate::{living::rig::told, manifests::Plugins};
 use serde_json::json;
-use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, sync::Arc, time::Duration};
 use url::Url;
 use wharf_mcp::Reach;
 use wharf_runtime::{
-    Call, Ground, Runtime, Tuning,
+    Call, FaultKind, Ground, Runtime, Tuning, Upstream,
     config::{Endpoint, Env, Grants, Plan, Source, load, register, restore},
+    upstream::{Declines, Processes},
 };
 
 /// A server with one tool, which says who it is: its process, and what it was given.
@@ -78,6 +79,51 @@ async fn a_plugin_is_started_for_each_call_and_gone_after_it() {
         .expect("it is there")
         .filter(|it| it.as_ref().is_ok_and(|it| it.file_name().to_string_lossy().starts_with("wharf-")));
     assert_eq!(left.count(), 0);
+}
+
+/// As many processes as may run and no more, whoever wants them; that is no failure of those who may not.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_more_processes_run_than_may() {
+    let plugins = Plugins::new();
+    let folder = plugins.write("who", "plugin.json", MANIFEST);
+    plugins.write("who", "server.py", SERVER);
+    let body = json!({ "name": "it", "source_type": "mcp", "mcp_plugin_dir": folder,
+        "mcp_env_vars": { "GREETING": "hello" } });
+    let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+    let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
+    let scratch = tempfile::tempdir().expect("a folder");
+    let ground = Ground::plain(scratch.path()).expect("an HTTP client");
+    let ground = Ground { processes: Processes::at_most(2), ..ground };
+    let upstream = Upstream::new(Arc::new(source(&body, &env)), ground.clone());
+    let connect = || upstream.connect(Arc::new(Declines));
+    let running = [connect().await.expect("one may"), connect().await.expect("two may")];
+    let fault = connect().await.expect_err("three may not");
+    assert_eq!(fault.kind, FaultKind::Crowded);
+    let why = fault.message();
+    assert!(
+        why.starts_with("could not reach `it` (python ")
+            && why.ends_with(": 2 servers run as processes, and no more may"),
+        "{why}"
+    );
+    let hint = fault.hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("`max_processes` in [calls] of wharf.toml"), "{hint}");
+
+    let runtime = Runtime::start(&plan(source(&body, &env)), &ground, Tuning::default());
+    let handle = runtime.handle();
+    handle.settled().await;
+    for _ in 0..6 {
+        handle.refresh("it").await.expect("there is such a source");
+        let record = handle.call(Call::new("it__who")).await;
+        assert_eq!(record.fault().map(|it| it.kind), Some(FaultKind::Crowded), "{record:?}");
+    }
+    for live in running {
+        live.close().await;
+    }
+    handle.refresh("it").await.expect("there is such a source");
+    let said = told(&handle.call(Call::new("it__who")).await);
+    assert!(said.starts_with("ok "), "{said}");
+    runtime.shutdown(Duration::from_secs(5)).await;
 }
 
 /// A call is answered before its server has left, but not much.

@@ -82,7 +82,9 @@ impl Problem {
             FaultKind::ToolNotFound | FaultKind::Quarantined => StatusCode::NOT_FOUND,
             FaultKind::Disabled => StatusCode::FORBIDDEN,
             FaultKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
-            FaultKind::Resting | FaultKind::NotReady | FaultKind::Closing => StatusCode::SERVICE_UNAVAILABLE,
+            FaultKind::Resting | FaultKind::Crowded | FaultKind::NotReady | FaultKind::Closing => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             FaultKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
             FaultKind::Connection | FaultKind::Protocol | FaultKind::Abandoned => StatusCode::BAD_GATEWAY,
         };

@@ -22,7 +22,11 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
         FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled | FaultKind::Arguments => {
             RpcError::INVALID_PARAMS
         }
-        FaultKind::Connection | FaultKind::Resting | FaultKind::NotReady | FaultKind::Closing => CONNECTION,
+        FaultKind::Connection
+        | FaultKind::Resting
+        | FaultKind::Crowded
+        | FaultKind::NotReady
+        | FaultKind::Closing => CONNECTION,
         FaultKind::Timeout => TIMEOUT,
         FaultKind::Protocol | FaultKind::Abandoned => RpcError::INTERNAL,
     };
