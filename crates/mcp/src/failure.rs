@@ -4,7 +4,7 @@
 //! the request can have had an effect ([`Sent`]), and what the server said before it went ([`Goodbye`]).
 
 use crate::RpcError;
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 /// A failed request or connection. Reads as its [`Detail`].
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Detail {
     pub status: Option<u16>,
     /// The `WWW-Authenticate` header that came with the status.
     pub challenge: Option<String>,
+    /// How long the server wants to be left alone, where it says so.
+    pub retry_after: Option<Duration>,
     /// How the connection ended, where it did.
     pub goodbye: Option<Arc<Goodbye>>,
 }
@@ -99,8 +101,8 @@ impl Failure {
     /// A failure of which only this much is known.
     pub fn new(class: Class, phase: Phase, sent: Sent, what: impl Into<String>) -> Failure {
         let what = what.into();
-        let (rpc, status, challenge, goodbye) = (None, None, None, None);
-        Failure(Box::new(Detail { class, phase, sent, what, rpc, status, challenge, goodbye }))
+        let (rpc, status, challenge, retry_after, goodbye) = (None, None, None, None, None);
+        Failure(Box::new(Detail { class, phase, sent, what, rpc, status, challenge, retry_after, goodbye }))
     }
 
     /// The server could not be started or reached.
@@ -153,6 +155,13 @@ impl Failure {
     #[must_use]
     pub fn with_challenge(mut self, challenge: Option<String>) -> Failure {
         self.0.challenge = challenge;
+        self
+    }
+
+    /// The same failure, with how long the server wants to be left alone.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Option<Duration>) -> Failure {
+        self.0.retry_after = wait;
         self
     }
 

@@ -6,7 +6,7 @@ use crate::{
     Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
     events::{Event, Events},
     frame::FRAME_LIMIT,
-    http::{Client, refusal},
+    http::{Client, headers::retry_after, refusal},
     link::{FarEnd, Verdict, hear},
     oauth::{self, Authorizer},
 };
@@ -70,7 +70,11 @@ impl Endpoint {
         if !status.is_success() {
             let failure = Failure::connect(format!("the server answered {status}"));
             let challenge = oauth::challenge(response.headers());
-            return Err(failure.with_status(status.as_u16()).with_challenge(challenge));
+            let wait = retry_after(status, response.headers());
+            return Err(failure
+                .with_status(status.as_u16())
+                .with_challenge(challenge)
+                .with_retry_after(wait));
         }
         if !crate::http::is_stream(&response) {
             return Err(Failure::connect("the server offers no stream of events at this address"));

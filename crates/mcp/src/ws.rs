@@ -8,6 +8,7 @@ mod tls;
 use crate::{
     Class, Failure, Goodbye, Inbound, Link, Opener, Opening, Phase, Reach, Sent,
     frame::FRAME_LIMIT,
+    http::headers::retry_after,
     link::{FarEnd, Verdict, hear},
 };
 use ::http::{HeaderMap, HeaderValue, Request, header::SEC_WEBSOCKET_PROTOCOL};
@@ -99,7 +100,9 @@ impl Endpoint {
         match error {
             Error::Http(response) => {
                 let status = response.status();
-                Failure::connect(format!("the server answered {status}")).with_status(status.as_u16())
+                let failure = Failure::connect(format!("the server answered {status}"));
+                let wait = retry_after(status, response.headers());
+                failure.with_status(status.as_u16()).with_retry_after(wait)
             }
             Error::Io(error) => Failure::connect(format!("could not connect to `{place}`: {error}")),
             error => {

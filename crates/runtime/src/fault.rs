@@ -96,7 +96,7 @@ impl Fault {
             exit: failure.goodbye.as_ref().and_then(|it| it.exit),
             rpc: failure.rpc.clone(),
             status: failure.status,
-            retry_after: None,
+            retry_after: failure.retry_after,
         }
     }
 

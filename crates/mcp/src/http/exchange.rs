@@ -322,6 +322,7 @@ pub(crate) async fn refusal(response: Response) -> Failure {
     let status = response.status();
     let code = status.as_u16();
     let challenge = oauth::challenge(response.headers());
+    let wait = headers::retry_after(status, response.headers());
     let body = bounded(response, ERROR_BODY).await.unwrap_or_default();
     let failure = match (status, envelope::read(&body)) {
         (StatusCode::UNAUTHORIZED, _) => Failure::connect("the server wants credentials (401)"),
@@ -336,7 +337,7 @@ pub(crate) async fn refusal(response: Response) -> Failure {
         ),
         (status, _) => Failure::protocol(format!("the server answered {status}")),
     };
-    failure.with_status(code).with_challenge(challenge)
+    failure.with_status(code).with_challenge(challenge).with_retry_after(wait)
 }
 
 /// A whole body, if it is within the limit.

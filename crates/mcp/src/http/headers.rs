@@ -2,10 +2,14 @@
 
 use crate::{Outbound, Raw, Routing, session::MetaKey};
 use ::http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, CONTENT_TYPE},
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use std::time::Duration;
+
+/// The longest that a server may ask to be left alone.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -18,6 +22,17 @@ pub(crate) const PARAM: &str = "mcp-param-";
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// How long a server that has too much to do wants to be left alone, if it says so in seconds.
+pub(crate) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    let said = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    let digits = !said.is_empty() && said.bytes().all(|it| it.is_ascii_digit());
+    // What no number holds is longer than anybody waits.
+    digits.then(|| said.parse().map_or(LONGEST_WAIT, Duration::from_secs).min(LONGEST_WAIT))
+}
 
 /// The headers of a message. Those of the configuration come first, so that ours win.
 pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<HeaderValue>) -> HeaderMap {

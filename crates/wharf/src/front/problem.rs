@@ -79,6 +79,11 @@ impl Problem {
     /// The one place where a fault becomes a status of HTTP.
     pub(super) fn of(fault: &Fault, request_id: Option<&str>) -> Problem {
         let status = match fault.kind {
+            // A server that wants to be left alone is passed on as such.
+            FaultKind::Connection if fault.status == Some(429) => StatusCode::TOO_MANY_REQUESTS,
+            FaultKind::Connection if fault.status == Some(503) && fault.retry_after.is_some() => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             FaultKind::ToolNotFound | FaultKind::Quarantined => StatusCode::NOT_FOUND,
             FaultKind::Disabled => StatusCode::FORBIDDEN,
             FaultKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,

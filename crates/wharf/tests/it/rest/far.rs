@@ -1,6 +1,9 @@
 //! A gateway in front of a server that takes its time: what its callers are told, and what the server is not.
 
-use super::upstream::{REPORTS, Upstream};
+use super::{
+    switches::mcp,
+    upstream::{REPORTS, Upstream},
+};
 use crate::serve::server::Server;
 use serde_json::{Value, json};
 use std::{
@@ -121,6 +124,38 @@ fn what_a_slow_server_costs_its_callers() {
     let heard = upstream.heard.headers();
     assert!(heard.contains("content-type") && !heard.contains(&server.token), "{heard}");
     assert!(!heard.to_ascii_lowercase().contains("authorization"), "{heard}");
+}
+
+/// A server that wants to be left alone is passed on as such, at both doors; it cannot ask for too much.
+#[test]
+fn a_busy_server_says_when_to_come_back() {
+    let upstream = Upstream::start();
+    let server = in_front_of(&upstream, "[breaker]\nfailure_threshold = 100\n");
+    assert_eq!(server.ask("POST", SLOW, Some(&call(0))).0, 200);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let headers: &[&str] = &[&token, "Content-Type: application/json"];
+    let date = "Mon, 16 Nov 2026 12:00:00 GMT";
+    for (status, wait, answered, passed_on) in [
+        (429, "7", "429", Some(7)),
+        (503, "30", "503", Some(30)),
+        (429, "100000", "429", Some(300)),
+        (503, "99999999999999999999", "503", Some(300)),
+        (429, date, "429", None),
+        (503, date, "502", None),
+        (500, "30", "502", None),
+    ] {
+        upstream.is_busy(Some((status, wait)));
+        let said = server.raw("POST", SLOW, headers, Some(&call(0)));
+        assert!(said.starts_with(&format!("HTTP/1.1 {answered} ")), "{status} {wait}: {said}");
+        let header = passed_on.map(|it| format!("\r\nretry-after: {it}\r\n"));
+        assert_eq!(said.contains("\r\nretry-after: "), header.is_some(), "{status} {wait}: {said}");
+        assert!(said.contains(&header.unwrap_or_default()), "{status} {wait}: {said}");
+        let tool = json!({ "name": "far__slow", "arguments": {} });
+        let said = mcp(&server, "tools/call", tool);
+        assert_eq!(said["error"]["data"]["retry_after"].as_f64(), passed_on.map(f64::from), "{said}");
+    }
+    upstream.is_busy(None);
+    assert_eq!(server.ask("POST", SLOW, Some(&call(0))).0, 200);
 }
 
 /// Told to leave, it lets what is out come to its end, and tells everybody else.

@@ -1,5 +1,6 @@
 //! A server of MCP in this process, for a gateway to stand in front of: it hears what reaches it, and takes its time.
 
+use http_body_util::{BodyExt, Empty};
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -37,6 +38,8 @@ pub(super) struct Heard {
     pub(super) calls: AtomicUsize,
     /// Whether `chatty` is not to be had at the moment.
     pub(super) silent: AtomicBool,
+    /// What it says to everybody while it has too much to do: a status, and when to come back.
+    busy: Mutex<Option<(u16, &'static str)>>,
     headers: Mutex<String>,
 }
 
@@ -48,7 +51,7 @@ impl Upstream {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let service = Service::new(Server(heard.clone()));
-        runtime.spawn(serve(listener, service.clone()));
+        runtime.spawn(serve(listener, service.clone(), heard.clone()));
         Upstream { address, heard, service, _runtime: runtime }
     }
 
@@ -56,6 +59,11 @@ impl Upstream {
     pub(super) fn hush(&self, silent: bool) {
         self.heard.silent.store(silent, Ordering::Relaxed);
         self.service.announce(News::ToolsChanged);
+    }
+
+    /// Says to everybody that it has too much to do, or no longer.
+    pub(super) fn is_busy(&self, busy: Option<(u16, &'static str)>) {
+        *self.heard.busy.lock().unwrap_or_else(PoisonError::into_inner) = busy;
     }
 
     /// The agent file of a gateway in front of it.
@@ -74,14 +82,23 @@ impl Heard {
     }
 }
 
-async fn serve(listener: TcpListener, service: Service<Server>) {
+async fn serve(listener: TcpListener, service: Service<Server>, heard: Arc<Heard>) {
     let service = HttpService::new(service, HttpOptions::default());
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let service = service.clone();
+        let (service, heard) = (service.clone(), heard.clone());
         let respond = service_fn(move |request: hyper::Request<Body>| {
             let service = service.clone();
-            async move { Ok::<_, Infallible>(service.respond(request).await) }
+            let busy = *heard.busy.lock().unwrap_or_else(PoisonError::into_inner);
+            async move {
+                Ok::<_, Infallible>(match busy {
+                    Some((status, wait)) => {
+                        let response = hyper::Response::builder().status(status).header("retry-after", wait);
+                        response.body(Empty::new().boxed_unsync()).expect("a response")
+                    }
+                    None => service.respond(request).await,
+                })
+            }
         });
         connections.spawn(async move {
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
