@@ -6,12 +6,15 @@
 
 mod batch;
 mod guard;
+mod kept;
 mod ledger;
 mod legacy;
 mod modern;
 mod response;
 mod sessions;
 mod sse;
+mod standing;
+mod trail;
 
 use super::{Handler, Service};
 use crate::{

@@ -4,6 +4,7 @@
 //! Every client takes the same steps with the bearer token, over each way in that it knows; a client is one line of the
 //! table. `cargo xtask provision` puts the clients in place.
 
+mod cutter;
 mod house;
 mod inspector;
 mod rust;
@@ -11,7 +12,8 @@ mod scripted;
 mod snippets;
 mod steps;
 
-use house::House;
+use cutter::Cutter;
+use house::{House, Target};
 use std::thread;
 use steps::Step;
 
@@ -107,6 +109,20 @@ fn questions() {
     }
 }
 
+/// The connection breaks in the middle of a call: a client comes back for the rest of it.
+#[test]
+fn a_broken_connection() {
+    let house = House::shared();
+    let all = CLIENTS.iter().filter(|it| it.way == Way::Http && it.era == "legacy");
+    for client in all.filter(|it| !matches!(it.maker, Maker::Inspector | Maker::Rust)) {
+        let cutter = Cutter::before(house.address());
+        let mut target = house.target(Way::Http);
+        target.words = vec![format!("http://{}/mcp", cutter.address)];
+        call_upon(client, &target, &steps::long());
+        assert!(cutter.has_cut(), "{:?}", client.maker);
+    }
+}
+
 /// A server that asks for roots as soon as it is started would take them from whoever happens to call first.
 #[test]
 fn nobody_widens_what_an_operator_allows() {
@@ -149,12 +165,15 @@ impl Client {
 }
 
 fn visit(client: &Client, house: &House, steps: &[Step]) {
+    call_upon(client, &house.target(client.way), steps);
+}
+
+fn call_upon(client: &Client, target: &Target, steps: &[Step]) {
     let Client { maker, way, era } = *client;
-    let target = house.target(way);
     let mut visit = match maker {
-        Maker::Inspector => inspector::visit(&target, era),
-        Maker::Rust => rust::visit(&target, era),
-        scripted => scripted::visit(scripted, &target, era),
+        Maker::Inspector => inspector::visit(target, era),
+        Maker::Rust => rust::visit(target, era),
+        scripted => scripted::visit(scripted, target, era),
     };
     steps::check(&format!("{maker:?} over {way:?}, {era}"), steps, &mut *visit);
 }

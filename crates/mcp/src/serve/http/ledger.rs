@@ -141,7 +141,7 @@ impl<H: Handler> HttpService<H> {
         if kept.owner.as_deref() != owner.map(|it| &*it.0) || !LEGACY.contains(&kept.version.as_str()) {
             return Err(UNKNOWN);
         }
-        let session = Session::elsewhere(owner.cloned());
+        let session = self.sessions.elsewhere(owner.cloned());
         let _ = session.peer.terms.set(Arc::new(ClientTerms {
             era: Era::Legacy,
             version: kept.version.clone(),

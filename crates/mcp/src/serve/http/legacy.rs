@@ -2,20 +2,23 @@
 
 use super::{
     HttpService,
+    kept::EventId,
     response::{self, Body},
     sessions::{Owner, Session},
+    standing::Standing,
+    trail::{Carried, Resumed, Trail},
 };
 use crate::{
-    Message, Outbound, Raw, Routing, RpcError,
+    Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{Handler, Incoming, dispatch, listen},
+    serve::{Handler, Incoming, dispatch},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
 use futures_util::{future::abortable, stream};
 use http_body::Frame;
 use std::sync::Arc;
-use tokio::{sync::mpsc, time};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// How many messages may wait for a slow reader.
 pub(super) const QUEUE: usize = 64;
@@ -59,8 +62,8 @@ impl<H: Handler> HttpService<H> {
     async fn initialize(&self, id: Raw, params: Option<Raw>, parts: Parts) -> Response<Body> {
         let owner = parts.extensions.get().cloned();
         let session = match self.options.ledger {
-            None => Arc::new(Session::of(owner)),
-            Some(_) => Arc::new(Session::elsewhere(owner)),
+            None => Arc::new(self.sessions.begin(owner)),
+            Some(_) => Arc::new(self.sessions.elsewhere(owner)),
         };
         let mut response = self.request(session.clone(), id, "initialize".into(), params, parts).await;
         if session.peer.terms.get().is_none() {
@@ -87,8 +90,11 @@ impl<H: Handler> HttpService<H> {
     ) -> Response<Body> {
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
         let (out, said) = mpsc::channel(QUEUE);
-        let pending = self.answer(session, id.clone(), request, out);
-        response::json_or_stream(id, Box::pin(pending), said, |_| StatusCode::OK).await
+        let pending = self.answer(session.clone(), id.clone(), request, out);
+        match response::json_or_rest(id, Box::pin(pending), said, |_| StatusCode::OK).await {
+            Ok(response) => response,
+            Err(rest) => trail_stream(Carried::new(Box::new(Trail::new(session, rest))), None),
+        }
     }
 
     /// The answer to a request, which the session can cancel.
@@ -127,24 +133,26 @@ impl<H: Handler> HttpService<H> {
             Err(_) => return response::empty(StatusCode::METHOD_NOT_ALLOWED),
         };
         let Some(leave) = self.may_stream() else { return self.too_many_streams(None) };
-        let announcements = self.service.announcements();
-        let state = (announcements, session, leave);
-        response::event_stream(stream::unfold(state, |(mut announcements, session, leave)| async {
-            let event = loop {
-                match time::timeout(response::KEEP_ALIVE, announcements.next()).await {
-                    Err(_) => break response::keep_alive(),
-                    Ok(None) => return None,
-                    Ok(Some(news)) => {
-                        let wanted = listen::notification(&news).filter(|_| session.peer.wants(&news));
-                        if let Some((method, params)) = wanted {
-                            let (method, routing) = (method.into(), Routing::default());
-                            break response::event(&Outbound::Notification { method, params, routing });
-                        }
-                    }
-                }
-            };
-            Some((Ok(Frame::data(event)), (announcements, session, leave)))
-        }))
+        let last = headers.get(headers::LAST_EVENT).and_then(|it| EventId::read(it.to_str().ok()?));
+        let resumed = match last {
+            None => Resumed::Standing(None, Vec::new(), None),
+            Some(last) => session.trails.resume(last).await,
+        };
+        match resumed {
+            Resumed::Trail(trail) => trail_stream(trail, Some(leave)),
+            Resumed::Rest(events) => {
+                let frames = events.into_iter().map(|it| Ok(Frame::data(it)));
+                response::event_stream(stream::iter(frames))
+            }
+            Resumed::Standing(at, missed, announcements) => {
+                let announcements = announcements.unwrap_or_else(|| self.service.announcements());
+                let standing = Standing::new(session, at, missed, announcements);
+                response::event_stream(stream::unfold((standing, leave), |(mut standing, leave)| async {
+                    let event = standing.next().await?;
+                    Some((Ok(Frame::data(event)), (standing, leave)))
+                }))
+            }
+        }
     }
 
     pub(super) async fn end_session(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
@@ -171,4 +179,12 @@ impl<H: Handler> HttpService<H> {
         };
         self.find(id, owner).await
     }
+}
+
+/// A request's stream, with the leave that it needs if it is not the request's own.
+fn trail_stream(trail: Carried, leave: Option<OwnedSemaphorePermit>) -> Response<Body> {
+    response::event_stream(stream::unfold((trail, leave), |(mut trail, leave)| async {
+        let event = trail.next().await?;
+        Some((Ok(Frame::data(event)), (trail, leave)))
+    }))
 }

@@ -1,6 +1,6 @@
 //! Responses: nothing, one JSON message, or a stream of events.
 
-use super::legacy::NO_SESSION;
+use super::{kept::EventId, legacy::NO_SESSION};
 use crate::{Outbound, Raw, Routing, RpcError};
 use ::http::{
     HeaderValue, Response, StatusCode,
@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use std::{convert::Infallible, future::Future, pin::Pin, time::Duration};
+use std::{convert::Infallible, fmt::Write, future::Future, pin::Pin, time::Duration};
 use tokio::{sync::mpsc, time};
 
 /// The body of a response.
@@ -46,10 +46,29 @@ pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<
 /// The answer as JSON, if nothing has to be said before it; else everything as a stream.
 pub(super) async fn json_or_stream(
     id: Raw,
+    pending: Pending,
+    said: mpsc::Receiver<Box<Outbound>>,
+    status_of: fn(&RpcError) -> StatusCode,
+) -> Response<Body> {
+    match json_or_rest(id, pending, said, status_of).await {
+        Ok(response) => response,
+        Err(rest) => event_stream(stream::unfold(rest, |mut rest| async {
+            let event = match rest.next().await? {
+                Said::Message(message) => event(&message),
+                Said::Alive => keep_alive(),
+            };
+            Some((Ok(Frame::data(event)), rest))
+        })),
+    }
+}
+
+/// The answer as JSON, if nothing has to be said before it; else everything that is to be said.
+pub(super) async fn json_or_rest(
+    id: Raw,
     mut pending: Pending,
     mut said: mpsc::Receiver<Box<Outbound>>,
     status_of: fn(&RpcError) -> StatusCode,
-) -> Response<Body> {
+) -> Result<Response<Body>, Streaming> {
     let first = tokio::select! {
         biased;
         Some(message) = said.recv() => message,
@@ -60,15 +79,11 @@ pub(super) async fn json_or_stream(
             }
             Err(_) => {
                 let status = outcome.as_ref().map_or_else(status_of, |_| StatusCode::OK);
-                return json(status, &answer(id, outcome));
+                return Ok(json(status, &answer(id, outcome)));
             }
         },
     };
-    let state = Streaming { first: Some(first), said, pending: Some(pending), id };
-    event_stream(stream::unfold(state, |mut state| async {
-        let event = state.next().await?;
-        Some((Ok(Frame::data(event)), state))
-    }))
+    Err(Streaming { first: Some(first), said, pending: Some(pending), id })
 }
 
 /// Everything that is said while `work` goes on.
@@ -109,7 +124,17 @@ pub(super) fn event_stream(
 
 /// A message as an event.
 pub(super) fn event(message: &Outbound) -> Bytes {
+    write_event(BytesMut::new(), message)
+}
+
+/// A message as an event with a name.
+pub(super) fn named_event(id: EventId, message: &Outbound) -> Bytes {
     let mut out = BytesMut::new();
+    let _ = writeln!(out, "id: {id}");
+    write_event(out, message)
+}
+
+fn write_event(mut out: BytesMut, message: &Outbound) -> Bytes {
     out.put_slice(b"data: ");
     message.write(&mut out);
     out.put_slice(b"\n\n");
@@ -129,7 +154,15 @@ pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Box<Outbound>>) -> O
     }
 }
 
-struct Streaming {
+/// Something that is said on a stream.
+pub(super) enum Said {
+    Message(Box<Outbound>),
+    /// Nothing, and that there will be more.
+    Alive,
+}
+
+/// What is said before an answer, and the answer.
+pub(super) struct Streaming {
     first: Option<Box<Outbound>>,
     said: mpsc::Receiver<Box<Outbound>>,
     /// The answer; `None` once it was given.
@@ -138,24 +171,30 @@ struct Streaming {
 }
 
 impl Streaming {
-    async fn next(&mut self) -> Option<Bytes> {
+    /// Whether the answer was given.
+    pub(super) fn is_over(&self) -> bool {
+        self.pending.is_none()
+    }
+
+    /// What is said next; `None` after the answer. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<Said> {
         if let Some(first) = self.first.take() {
-            return Some(event(&first));
+            return Some(Said::Message(first));
         }
         let pending = self.pending.as_mut()?;
         let outcome = tokio::select! {
             biased;
-            Some(message) = self.said.recv() => return Some(event(&message)),
+            Some(message) = self.said.recv() => return Some(Said::Message(message)),
             outcome = pending => outcome,
-            () = time::sleep(KEEP_ALIVE) => return Some(keep_alive()),
+            () = time::sleep(KEEP_ALIVE) => return Some(Said::Alive),
         };
         // What was said before the answer goes before it.
         if let Ok(message) = self.said.try_recv() {
             self.pending = Some(Box::pin(std::future::ready(outcome)));
-            return Some(event(&message));
+            return Some(Said::Message(message));
         }
         self.pending = None;
-        Some(event(&answer(self.id.clone(), outcome)))
+        Some(Said::Message(Box::new(answer(self.id.clone(), outcome))))
     }
 }
 

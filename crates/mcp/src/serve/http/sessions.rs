@@ -1,5 +1,6 @@
 //! The sessions of clients of the handshake era.
 
+use super::{kept::Room, trail::Trails};
 use crate::serve::client::Peer;
 use futures_util::future::AbortHandle;
 use std::{
@@ -15,6 +16,8 @@ pub(super) struct Sessions {
     open: Mutex<HashMap<String, Entry>>,
     limit: usize,
     idle: Duration,
+    /// How much all of them remember of what they have said.
+    room: Room,
 }
 
 /// Whose request it is. Whoever mounts the service and knows who asks says so in the extensions of the request; a session
@@ -27,6 +30,8 @@ pub struct Owner(pub Arc<str>);
 pub(super) struct Session {
     pub(super) peer: Arc<Peer>,
     pub(super) owner: Option<Owner>,
+    /// Its streams.
+    pub(super) trails: Trails,
     running: Mutex<HashMap<Vec<u8>, AbortHandle>>,
 }
 
@@ -59,7 +64,22 @@ const OLD: Duration = Duration::from_secs(60 * 60);
 
 impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Sessions {
-        Sessions { open: Mutex::default(), limit, idle }
+        Sessions { open: Mutex::default(), limit, idle, room: Room::default() }
+    }
+
+    /// A session that is not open yet.
+    pub(super) fn begin(&self, owner: Option<Owner>) -> Session {
+        Session { owner, trails: Trails::within(self.room.clone()), ..Session::default() }
+    }
+
+    /// A session that its client may go on with elsewhere, where it is asked other questions and hears other things: no two
+    /// have the same number.
+    pub(super) fn elsewhere(&self, owner: Option<Owner>) -> Session {
+        let session = self.begin(owner);
+        let number = || random_id().and_then(|it| u64::from_str_radix(it.get(..12)?, 16).ok());
+        session.peer.number_from(number().unwrap_or(1));
+        session.trails.number_from(number().unwrap_or(1));
+        session
     }
 
     /// Opens a session and names it; `None` when there are too many.
@@ -155,18 +175,6 @@ impl Sessions {
 }
 
 impl Session {
-    pub(super) fn of(owner: Option<Owner>) -> Session {
-        Session { owner, ..Session::default() }
-    }
-
-    /// A session that its client may go on with elsewhere, where it is asked other questions: no two have the same number.
-    pub(super) fn elsewhere(owner: Option<Owner>) -> Session {
-        let session = Session::of(owner);
-        let number = random_id().and_then(|it| u64::from_str_radix(it.get(..12)?, 16).ok());
-        session.peer.number_from(number.unwrap_or(1));
-        session
-    }
-
     /// Remembers how to cancel a request.
     pub(super) fn began(&self, id: &[u8], handle: AbortHandle) {
         let mut running = self.running();
@@ -185,6 +193,7 @@ impl Session {
 
     fn abort_all(&self) {
         self.running().drain().for_each(|(_, handle)| handle.abort());
+        self.trails.end();
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<Vec<u8>, AbortHandle>> {

@@ -130,6 +130,18 @@ pub(super) fn questions() -> Vec<Step> {
     )]
 }
 
+/// A call that takes its time and says how far it has got.
+pub(super) fn long() -> Vec<Step> {
+    let done = "Long running operation completed. Duration: 2 seconds, Steps: 4.";
+    let listed = step("tools/list", json!({}), json!({}));
+    let called = call(
+        "everything__trigger-long-running-operation",
+        json!({ "duration": 2, "steps": 4 }),
+        json!({ "content": [{ "text": done }] }),
+    );
+    vec![Step { until: "everything__trigger-long-running-operation", ..listed }, called]
+}
+
 /// The server wants to know the client's roots.
 pub(super) fn roots() -> Vec<Step> {
     let tool = "everything__get-roots-list";

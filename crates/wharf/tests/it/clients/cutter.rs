@@ -1,0 +1,64 @@
+//! Somebody between a client and the gateway who cuts a connection once: behind the first report of progress.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+const MARK: &[u8] = b"notifications/progress";
+
+pub(super) struct Cutter {
+    pub(super) address: String,
+    has_cut: Arc<AtomicBool>,
+}
+
+impl Cutter {
+    /// In front of this address, for as long as the tests run.
+    pub(super) fn before(address: &str) -> Cutter {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let here = listener.local_addr().expect("an address").to_string();
+        let has_cut = Arc::new(AtomicBool::new(false));
+        let (address, cut) = (address.to_owned(), has_cut.clone());
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect(&address).expect("the gateway listens");
+                join(&client, &server, cut.clone());
+            }
+        });
+        Cutter { address: here, has_cut }
+    }
+
+    pub(super) fn has_cut(&self) -> bool {
+        self.has_cut.load(Ordering::SeqCst)
+    }
+}
+
+fn join(client: &TcpStream, server: &TcpStream, cut: Arc<AtomicBool>) {
+    let both = || (client.try_clone().expect("a handle"), server.try_clone().expect("a handle"));
+    let (mut from, mut to) = both();
+    thread::spawn(move || {
+        _ = std::io::copy(&mut from, &mut to);
+        _ = to.shutdown(Shutdown::Write);
+    });
+    let (mut to, mut from) = both();
+    thread::spawn(move || {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            let said = &buffer[..count];
+            if to.write_all(said).is_err() {
+                break;
+            }
+            let is_marked = said.windows(MARK.len()).any(|it| it == MARK);
+            if is_marked && !cut.swap(true, Ordering::SeqCst) {
+                break;
+            }
+        }
+        _ = to.shutdown(Shutdown::Both);
+        _ = from.shutdown(Shutdown::Both);
+    });
+}
