@@ -1,11 +1,18 @@
 //! Requests that pass untouched however they arrive, and requests of which the library must not read the end.
 
-use super::{At, Framing};
+use super::{super::watched::Watched, At, Framing};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
 use proptest::{
     collection::vec,
     prelude::*,
     sample::{Index, select},
 };
+use std::{convert::Infallible, sync::Arc};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 /// Heads and bodies with nothing wrong about them.
 const GOOD: &[&str] = &[
@@ -126,5 +133,47 @@ fn each_arrives_byte_by_byte() {
     for text in BAD {
         let (bytes, at) = each(text);
         assert_eq!((bytes.last(), at), (Some(&0), At::End), "{text}");
+    }
+}
+
+/// The statuses that the library itself answers with when it reads this over a watched connection, in such pieces.
+async fn answered(text: &str, piece: usize) -> Vec<String> {
+    let (mut far, near) = duplex(64 << 10);
+    let service = service_fn(|request: Request<Incoming>| async {
+        let read = request.into_body().collect().await;
+        let status = if read.is_ok() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        let mut response = Response::new(Empty::<Bytes>::new());
+        *response.status_mut() = status;
+        Ok::<_, Infallible>(response)
+    });
+    let near = TokioIo::new(Watched::new(near, Arc::default()));
+    let mut heard = String::new();
+    let talk = async {
+        for piece in text.as_bytes().chunks(piece) {
+            // Whoever has been hung up on is not heard any more.
+            let _ = far.write_all(piece).await;
+            tokio::task::yield_now().await;
+        }
+        let _ = far.shutdown().await;
+        far.read_to_string(&mut heard).await.expect("text");
+    };
+    let (_, ()) = tokio::join!(http1::Builder::new().half_close(true).serve_connection(near, service), talk);
+    let statuses = heard.split("HTTP/1.").skip(1).map(|it| it[2..5].to_owned());
+    statuses.collect()
+}
+
+/// Whatever is spoiled the library refuses, and reads nothing behind it; whatever is not it reads as we do.
+#[tokio::test]
+async fn the_library_reads_it_as_we_do() {
+    for piece in [1, 7, 1 << 20] {
+        for text in GOOD {
+            assert_eq!(answered(text, piece).await, ["200"], "{text}");
+        }
+        let all: Vec<&str> = GOOD.iter().copied().filter(|it| !it.contains("HTTP/1.0")).collect();
+        assert_eq!(answered(&all.concat(), piece).await, vec!["200"; all.len()]);
+        for text in BAD {
+            let text = format!("{}{text}{}", GOOD[0], GOOD[0]);
+            assert_eq!(answered(&text, piece).await, ["200", "400"], "{text}");
+        }
     }
 }
