@@ -23,6 +23,7 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use watched::Watched;
 use wharf_mcp::serve::http::{Body, Guard};
 
@@ -37,6 +38,12 @@ const MOMENT: Duration = Duration::from_millis(100);
 
 /// How many connections there may be at once.
 const CONNECTIONS: usize = 10_000;
+
+/// The longest message of a WebSocket.
+const LONGEST: usize = 4 << 20;
+
+/// How much is read from a WebSocket at once. Each has that much memory from its beginning to its end.
+const PIECE: usize = 8 << 10;
 
 /// Changes, or rather ends, when we are leaving.
 pub(crate) type Leaving = watch::Receiver<()>;
@@ -157,6 +164,12 @@ pub(crate) async fn over_http<F>(
             _ = leaving.changed() => {}
         }
     }
+}
+
+/// What a WebSocket may take.
+pub(crate) fn bounded_socket() -> WebSocketConfig {
+    let config = WebSocketConfig::default().read_buffer_size(PIECE);
+    config.max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
 }
 
 /// On loopback, a page of a stranger must not come in by a name of its own for this machine. Elsewhere the operator has

@@ -39,7 +39,11 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::{net::TcpListener, sync::watch, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 use wharf_mcp::serve::{
     Service,
     http::{Body, Guard, HttpOptions, HttpService, Ledger, Owner, SseService},
@@ -75,6 +79,8 @@ struct Shared {
     service: Service<Gateway>,
     mcp: HttpService<Gateway>,
     sse: SseService<Gateway>,
+    /// Room for WebSockets.
+    sockets: Arc<Semaphore>,
     entrance: Entrance,
     keys: Keys,
     /// How many calls may be out before no more are taken.
@@ -103,6 +109,7 @@ impl Front {
         let Terms { address, guard, keys, max_calls, max_streams, ledger } = terms;
         let usual = HttpOptions::default();
         let stream_limit = max_streams.unwrap_or(usual.stream_limit);
+        let sockets = Arc::new(Semaphore::new(stream_limit));
         let options = HttpOptions { guard: admitted, ledger, stream_limit, ..usual };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
@@ -115,6 +122,7 @@ impl Front {
             service,
             mcp,
             sse,
+            sockets,
             entrance,
             keys,
             max_calls,
@@ -190,7 +198,9 @@ impl Front {
         let answer = match route {
             Route::Mcp => self.mcp(request).await,
             Route::Sse => self.sse(request).await,
-            Route::WebSocket => Ok(websocket::upgrade(request, self.shared.service.clone())),
+            Route::WebSocket => {
+                websocket::upgrade(request, self.shared.service.clone(), &self.shared.sockets)
+            }
             Route::Health | Route::Ready | Route::Metrics | Route::OpenApi => self.state(route, &request),
             Route::Docs | Route::DocsScript | Route::DocsStyle => Ok(docs::respond(route)),
             Route::Events => {

@@ -53,5 +53,13 @@ pub async fn over_websocket<H, S>(
         }
         let _ = sink.close().await;
     };
-    tokio::join!(reading, conversation, writing);
+    let talking = async {
+        tokio::join!(reading, conversation);
+        std::future::pending::<()>().await;
+    };
+    // What is said ends last. Where it cannot be said any more nobody listens, whatever else the client sends.
+    tokio::select! {
+        () = writing => {}
+        () = talking => {}
+    }
 }

@@ -1,12 +1,17 @@
 //! Our server under our client, over every transport, in both eras.
 
 use crate::eras::options;
+use futures_util::SinkExt;
 use serde_json::json;
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::net::TcpListener;
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{Message, protocol::Role},
+};
 use wharf_mcp::{
     Host, News, Opener, Opening, Options, Raw, Request, RpcError, Session, http, link_over,
     serve::{
@@ -233,4 +238,18 @@ async fn a_client_that_is_done_writing_still_gets_its_answers() {
     served.unwrap();
     assert!(heard.contains(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), "{heard}");
     assert!(heard.contains(r#""id":2,"error":{"code":-32602"#), "{heard}");
+}
+
+#[tokio::test]
+async fn a_socket_that_takes_nothing_is_left() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (gone, nowhere) = tokio::io::duplex(64);
+    drop(gone);
+    let theirs = tokio::io::join(theirs, nowhere);
+    let theirs = WebSocketStream::from_raw_socket(theirs, Role::Server, None).await;
+    let serving = serve::over_websocket(Service::new(Show), None, theirs);
+    let mut ours = WebSocketStream::from_raw_socket(ours, Role::Client, None).await;
+    ours.send(Message::text(r#"{"id":1,"method":"ping"}"#)).await.unwrap();
+    // Ours stays open.
+    tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it does not wait for more");
 }

@@ -1,44 +1,56 @@
 //! MCP over a WebSocket: the connection goes on as one once its request has been answered.
 
 use super::problem::Problem;
-use crate::{door::Afterwards, gateway::Gateway};
+use crate::{
+    door::{Afterwards, bounded_socket},
+    gateway::Gateway,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{
-        handshake::derive_accept_key,
-        protocol::{Role, WebSocketConfig},
-    },
+    tungstenite::{handshake::derive_accept_key, protocol::Role},
 };
 use wharf_mcp::serve::{Service, http::Body, over_websocket};
 
-/// The longest message that a client may send.
-const LONGEST: usize = 4 << 20;
+/// When there may be room for one more.
+const LATER: Duration = Duration::from_secs(5);
 
-pub(super) fn upgrade(mut request: Request<Incoming>, service: Service<Gateway>) -> Response<Body> {
+/// Lets a connection go on as a WebSocket, as long as there is room.
+pub(super) fn upgrade(
+    mut request: Request<Incoming>,
+    service: Service<Gateway>,
+    room: &Arc<Semaphore>,
+) -> Result<Response<Body>, Problem> {
     let Some(accept) = accept_key(request.headers()) else {
         let problem = Problem::new(StatusCode::UPGRADE_REQUIRED, "this is the door for WebSockets");
-        return problem.hint("MCP over HTTP is at `/mcp`").into();
+        return Err(problem.hint("MCP over HTTP is at `/mcp`"));
     };
     let Some(afterwards) = request.extensions().get::<Afterwards>().cloned() else {
-        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection cannot go on").into();
+        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection cannot go on"));
     };
+    let full = |_| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many WebSockets are open already")
+            .hint("close one, or try again later; [server] max_streams in wharf.toml says how many may be")
+            .retry_after(LATER)
+    };
+    let held = room.clone().try_acquire_owned().map_err(full)?;
     let wants_protocol = request.headers().contains_key(header::SEC_WEBSOCKET_PROTOCOL);
     let upgraded = hyper::upgrade::on(&mut request);
     let parts = Arc::new(request.into_parts().0);
     afterwards.go_on_with(async move {
+        let _held = held;
         let Ok(upgraded) = upgraded.await else { return };
-        let config = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
         let stream = TokioIo::new(upgraded);
-        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(bounded_socket())).await;
         over_websocket(service, Some(parts), socket).await;
     });
-    switching(accept, wants_protocol)
+    Ok(switching(accept, wants_protocol))
 }
 
 fn switching(accept: HeaderValue, wants_protocol: bool) -> Response<Body> {

@@ -4,7 +4,7 @@
 
 use super::TodoServer;
 use crate::{
-    door::{HEADERS, Leaving, accept, guard, over_http},
+    door::{HEADERS, Leaving, accept, bounded_socket, guard, over_http},
     exit::Exit,
 };
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_tungstenite::tungstenite::handshake::server as ws;
+use tokio_tungstenite::{accept_hdr_async_with_config, tungstenite::handshake::server as ws};
 use wharf_mcp::serve::{
     Service,
     http::{Body, Guard, HttpOptions, HttpService, SseService},
@@ -109,7 +109,8 @@ async fn websocket(service: Service<TodoServer>, guard: Guard, stream: TcpStream
         Ok(response)
     };
     let serve = async {
-        let handshake = timeout(HEADERS, tokio_tungstenite::accept_hdr_async(stream, admit)).await;
+        let handshake =
+            timeout(HEADERS, accept_hdr_async_with_config(stream, admit, Some(bounded_socket()))).await;
         if let Ok(Ok(socket)) = handshake {
             over_websocket(service, None, socket).await;
         }

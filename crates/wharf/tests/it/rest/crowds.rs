@@ -155,4 +155,12 @@ fn the_operator_says_how_many() {
     assert_eq!(crowd(&server, &request(&server, "GET /sse", "", ""), 10, full).len(), 5);
     drop(second);
     there_is_room_again(&server, &asking);
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let socket = request(&server, "GET /ws", upgrade, "");
+    let open: Vec<Guest> = (0..5).map(|_| Guest::come(&server, &socket)).collect();
+    assert!(open.iter().all(|it| it.status == "101"));
+    let refused = Guest::come(&server, &socket);
+    assert!(refused.status == "503" && refused.head.contains("retry-after: 5"), "{}", refused.head);
+    assert!(refused.body().contains("[server] max_streams in wharf.toml says how many may be"));
 }
