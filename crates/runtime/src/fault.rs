@@ -131,7 +131,7 @@ impl Fault {
 
     /// A process that may not be started beside so many others. That says nothing about the source.
     pub(crate) fn crowded(most: usize) -> Fault {
-        let cause = format!("{most} servers run as processes, and no more may");
+        let cause = format!("as many servers run as processes as may: {most}");
         let hint = "let those end that nobody uses (`idle_stop`), or allow more: `max_processes` in [calls] of wharf.toml";
         let fault = Fault::ours(FaultKind::Crowded, Stage::Open, cause, Some(hint.to_owned()));
         Fault { retry_after: Some(CROWDED), ..fault }

@@ -215,3 +215,32 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     }
     nobody_is_left(&server);
 }
+
+/// As many processes as the operator allows: one more is refused with what to do, and runs as soon as another has gone.
+#[test]
+fn so_many_processes_run_and_no_more() {
+    let server = with_launchers(&format!("{SETTINGS}[calls]\nmax_processes = 1\n"));
+    let folder = plugin(&server, "script", &[("plugin.json", SCRIPTED), ("server.py", SCRIPT)]);
+    let body = |name: &str| {
+        json!({ "name": name, "source_type": "mcp", "mcp_plugin_dir": folder,
+            "mcp_lifecycle_mode": "singleton", "mcp_env_vars": { "TOKEN": "canary-a7-crowded" } })
+    };
+    register(&server, &body("first"));
+    assert_eq!(call(&server, "first:tell", json!({})).0, 200);
+    register(&server, &body("second"));
+    let token = format!("Authorization: Bearer {}", server.token);
+    let headers: &[&str] = &[&token, "Content-Type: application/json"];
+    let refused = server.raw("POST", "/api/v1/tools/second:tell/call", headers, Some(&json!({})));
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
+    assert!(refused.contains("as many servers run as processes as may: 1"), "{refused}");
+    assert!(refused.contains("`max_processes` in [calls] of wharf.toml"), "{refused}");
+    // The other is not disturbed by that.
+    assert_eq!(call(&server, "first:tell", json!({})).0, 200);
+    assert_eq!(server.ask("DELETE", "/api/v1/sources/first", None).0, 204);
+    nobody_is_left(&server);
+    let runs = (0..100).any(|_| {
+        sleep(Duration::from_millis(50));
+        server.ask("POST", "/api/v1/sources/second/refresh", None).0 == 200
+    });
+    assert!(runs && call(&server, "second:tell", json!({})).0 == 200, "there is room again");
+}
