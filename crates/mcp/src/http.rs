@@ -3,6 +3,7 @@
 //! Every message is a POST of its own, and its answer comes in the response: as JSON, or as a stream of events that
 //! ends with it. The link's task owns all exchanges under way; dropping one closes its stream.
 
+mod answer;
 mod client;
 mod exchange;
 pub(crate) mod headers;
@@ -13,6 +14,7 @@ use crate::{
     Goodbye, Inbound, Link, Opener, Opening, Outbound, frame::FRAME_LIMIT, link::FarEnd, oauth::Authorizer,
 };
 use ::http::{HeaderMap, HeaderValue};
+pub(crate) use answer::{Answer, Broken};
 pub use client::Client;
 use client::is_not_http;
 pub(crate) use client::no_response;

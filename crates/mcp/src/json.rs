@@ -84,11 +84,9 @@ impl Raw {
 
     /// Several members by name, in one reading; `null` counts as absent.
     pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
-        let members = self.members();
-        names.map(|name| {
-            let value = members.get(name).filter(|value| value.get() != "null")?;
-            Some(Raw::within(&self.0, value))
-        })
+        let mut reader = serde_json::Deserializer::from_slice(&self.0);
+        let found = reader.deserialize_map(Pick(names)).unwrap_or([None; N]);
+        found.map(|value| Some(Raw::within(&self.0, value.filter(|it| it.get() != "null")?)))
     }
 
     /// The object with a member set, whether it was there or not.
@@ -193,6 +191,27 @@ impl<'de> Visitor<'de> for Find<'_> {
         while let Some((Key(key), value)) = map.next_entry::<_, &RawValue>()? {
             if key == self.0 {
                 found = Some(value);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Looks for several members without keeping the others.
+struct Pick<'n, const N: usize>([&'n str; N]);
+
+impl<'de, const N: usize> Visitor<'de> for Pick<'_, N> {
+    type Value = [Option<&'de RawValue>; N];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = [None; N];
+        while let Some((Key(key), value)) = map.next_entry::<_, &RawValue>()? {
+            if let Some(place) = self.0.iter().position(|name| *name == key) {
+                found[place] = Some(value);
             }
         }
         Ok(found)

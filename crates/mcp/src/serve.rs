@@ -10,6 +10,7 @@ mod conversation;
 mod dispatch;
 pub mod http;
 mod listen;
+pub mod mailbox;
 mod stdio;
 mod watched;
 mod ws;

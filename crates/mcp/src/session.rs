@@ -172,7 +172,10 @@ impl Session {
             }
             Era::Legacy => {
                 if let Some((level, explicit)) = request.logs.as_ref().map(|it| (it.level, it.explicit)) {
-                    self.ask_for_logs(level, explicit, self.deadline(&request)).await;
+                    if !self.logs_enough(level, explicit) {
+                        // Boxed, because it is a request of its own, and hardly ever made.
+                        Box::pin(self.ask_for_logs(level, self.deadline(&request))).await;
+                    }
                 }
                 self.exchange(request).await
             }
@@ -200,18 +203,18 @@ impl Session {
 
     /// Has a server of the handshake era log as much as this request wants to hear. What others hear is never lessened by
     /// it, so they hear more, and whoever passes it on has to leave some out.
-    async fn ask_for_logs(&self, level: LogLevel, explicit: bool, deadline: Instant) {
-        let told = &self.wire.shared().log_level;
-        let known = told.load(Ordering::Acquire).checked_sub(1).and_then(LogLevel::numbered);
-        let enough = known.map_or(!explicit, |known| known <= level);
-        if enough || !self.terms.offers("logging", None) {
-            return;
-        }
-        told.store(level as u8 + 1, Ordering::Release);
+    async fn ask_for_logs(&self, level: LogLevel, deadline: Instant) {
+        self.wire.shared().log_level.store(level as u8 + 1, Ordering::Release);
         let params = serde_json::json!({ "level": level.name() });
         let asked = Request::new("logging/setLevel").params(params.into());
         // A server that does not care for levels may still be called.
         let _ = self.exchange(asked.by(deadline.min(Instant::now() + LOG_LEVEL))).await;
+    }
+
+    fn logs_enough(&self, level: LogLevel, explicit: bool) -> bool {
+        let told = self.wire.shared().log_level.load(Ordering::Acquire);
+        let known = told.checked_sub(1).and_then(LogLevel::numbered);
+        known.map_or(!explicit, |known| known <= level) || !self.terms.offers("logging", None)
     }
 
     /// From now on, hears of changes of these resources and of no others.

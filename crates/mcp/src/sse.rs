@@ -6,13 +6,12 @@ use crate::{
     Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
     events::{Event, Events},
     frame::FRAME_LIMIT,
-    http::{Client, headers::retry_after, refusal},
+    http::{Answer, Client, headers::retry_after, refusal},
     link::{FarEnd, Verdict, hear},
     oauth::{self, Authorizer},
 };
 use ::http::{HeaderMap, header};
 use bytes::BytesMut;
-use reqwest::Response;
 pub use served::{PORT, Served};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time};
@@ -43,7 +42,7 @@ pub struct Endpoint {
 
 struct Stream {
     endpoint: Endpoint,
-    response: Response,
+    response: Answer,
     events: Events,
     waiting: VecDeque<Event>,
 }
@@ -76,7 +75,7 @@ impl Endpoint {
                 .with_challenge(challenge)
                 .with_retry_after(wait));
         }
-        if !crate::http::is_stream(&response) {
+        if !crate::http::is_stream(response.headers()) {
             return Err(Failure::connect("the server offers no stream of events at this address"));
         }
         let events = Events::new(self.frame_limit);

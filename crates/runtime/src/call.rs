@@ -170,10 +170,15 @@ impl CallRecord {
         self.arguments.as_ref().map(|it| self.redacted(it))
     }
 
+    /// The beginning of some JSON, about so many bytes of it, without secrets.
+    pub fn beginning(&self, raw: &Raw, length: usize) -> String {
+        self.redactor.beginning(raw.as_bytes(), length)
+    }
+
     /// JSON without secrets. Striking out happens inside strings, so what comes out is JSON again; should it not be,
     /// nothing of it is shown.
     pub fn redacted(&self, raw: &Raw) -> Raw {
-        match self.redactor.struck(raw.as_str()) {
+        match self.redactor.struck_bytes(raw.as_bytes()) {
             None => raw.clone(),
             Some(text) => Raw::parse(text).unwrap_or_else(|_| Raw::from(serde_json::Value::from("***"))),
         }

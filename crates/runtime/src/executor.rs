@@ -96,7 +96,7 @@ impl Executor {
         let permit = tool.berth().admit().await?;
         let answer = self.ask(&tool, permit, call, by, draft).await;
         match answer {
-            Err(fault) if is_unknown_tool(&fault) => Err(self.refreshed(&tool, fault, by).await),
+            Err(fault) if is_unknown_tool(&fault) => Err(Box::pin(self.refreshed(&tool, fault, by)).await),
             answer => answer,
         }
     }

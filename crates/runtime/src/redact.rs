@@ -4,6 +4,7 @@ use crate::{
     Text,
     config::{Endpoint, EnvOrigin, Plan, Source},
 };
+use aho_corasick::AhoCorasick;
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
@@ -11,7 +12,8 @@ use base64::{
 
 use std::{
     collections::HashSet,
-    sync::{PoisonError, RwLock},
+    ops::Range,
+    sync::{OnceLock, PoisonError, RwLock},
 };
 
 /// Values shorter than this would be struck out of half of all words.
@@ -26,12 +28,12 @@ pub struct Redactor(RwLock<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// Longest first, so that a secret that contains another goes whole.
-    all: Vec<String>,
     /// Those of the present plan.
     present: HashSet<String>,
     /// Those of plans before, the oldest first.
     former: Vec<String>,
+    /// Finds all of them in one reading, however many there are. Made when there is something to read.
+    finder: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Redactor {
@@ -61,11 +63,25 @@ impl Redactor {
 
     /// The text without the secrets, if there are any in it.
     pub fn struck(&self, text: &str) -> Option<String> {
+        self.struck_bytes(text.as_bytes())
+    }
+
+    /// The same of text that is known to be one.
+    pub(crate) fn struck_bytes(&self, text: &[u8]) -> Option<String> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.all.iter().fold(None, |struck, secret| {
-            let text = struck.as_deref().unwrap_or(text);
-            if text.contains(secret.as_str()) { Some(text.replace(secret.as_str(), "***")) } else { struck }
-        })
+        let finder = known.finder().filter(|it| it.is_match(text))?;
+        Some(strike(text, whole(finder, text), text.len()))
+    }
+
+    /// The first so many bytes of a text, without the secrets that begin in them. No more of it is read than it takes.
+    pub fn beginning(&self, text: &[u8], length: usize) -> String {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let length = length.min(text.len());
+        let Some(finder) = known.finder() else {
+            return String::from_utf8_lossy(&text[..length]).into_owned();
+        };
+        let read = length.saturating_add(finder.max_pattern_len()).min(text.len());
+        strike(text, whole(finder, &text[..read]), length)
     }
 }
 
@@ -76,11 +92,44 @@ impl Known {
         self.former.retain(|it| !present.contains(it));
         let oldest = self.former.len().saturating_sub(REMEMBERED);
         self.former.drain(..oldest);
-        self.all = present.iter().chain(&self.former).cloned().collect();
-        self.all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        self.all.dedup();
         self.present = present;
+        self.finder = OnceLock::new();
     }
+
+    fn finder(&self) -> Option<&AhoCorasick> {
+        let finder = self.finder.get_or_init(|| {
+            let all: Vec<&String> = self.present.iter().chain(&self.former).collect();
+            // It can be made of anything below two billion bytes.
+            if all.is_empty() { None } else { AhoCorasick::new(all).ok() }
+        });
+        finder.as_ref()
+    }
+}
+
+/// The first so many bytes of a text, but for these places.
+fn strike(text: &[u8], places: Vec<Range<usize>>, length: usize) -> String {
+    let mut struck = Vec::with_capacity(length);
+    let mut end = 0;
+    for place in places.into_iter().filter(|it| it.start < length) {
+        struck.extend_from_slice(&text[end..place.start]);
+        struck.extend_from_slice(b"***");
+        end = place.end;
+    }
+    struck.extend_from_slice(&text[end.min(length)..length]);
+    String::from_utf8_lossy(&struck).into_owned()
+}
+
+/// Where secrets are. Those that contain or overlap others make one place, so that nothing of either is left.
+fn whole(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
+    let mut places: Vec<Range<usize>> = finder.find_overlapping_iter(text).map(|it| it.range()).collect();
+    places.sort_by_key(|it| it.start);
+    places.into_iter().fold(Vec::new(), |mut merged: Vec<Range<usize>>, place| {
+        match merged.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => merged.push(place),
+        }
+        merged
+    })
 }
 
 /// A secret, and how it looks inside JSON, inside JSON inside JSON, in an address, in base64 and in hexadecimal.
@@ -119,7 +168,7 @@ fn secrets(source: &Source) -> Vec<&Text> {
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        write!(f, "Redactor({} secrets)", known.all.len())
+        write!(f, "Redactor({} secrets)", known.present.len() + known.former.len())
     }
 }
 
@@ -140,6 +189,14 @@ mod tests {
         assert_eq!(redactor.redact("sent Bearer literal!"), "sent ***!");
         assert_eq!(redactor.redact("?a=Bearer%20literal&b=Bearer+literal"), "?a=***&b=***");
         assert_eq!(redactor.redact("aHVudGVyMmh1bnRlcjI="), "***=");
+        assert_eq!(redactor.redact("hunter2hunter2hunter2"), "***", "what overlaps goes whole");
+        let text = "a hunter2hunter2 b hunter2hunter2";
+        let beginnings =
+            [(0, ""), (2, "a "), (3, "a ***"), (17, "a *** "), (20, "a *** b ***"), (99, "a *** b ***")];
+        for (length, beginning) in beginnings {
+            assert_eq!(redactor.beginning(text.as_bytes(), length), beginning, "{length}");
+        }
+        assert_eq!(Redactor::default().beginning("aß".as_bytes(), 2), "a\u{fffd}");
     }
 
     #[test]

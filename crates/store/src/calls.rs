@@ -1,10 +1,10 @@
 //! The table of calls: written in batches, read newest first.
 
 use crate::{
-    Store, StoreError,
+    Calls, ReadPage, Store, StoreError,
     rows::{Touched, plain_row},
-    sqlite::Care,
     statement::{Statement, Value},
+    store::Pools,
 };
 
 const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
@@ -99,13 +99,25 @@ pub struct CallPage {
 impl Store {
     /// Keeps calls, all or none. A call that is kept already stays as it is,
     /// so a batch whose fate is unknown can be given again.
-    pub async fn record_calls(&self, calls: &[CallRow]) -> Result<(), StoreError> {
-        if calls.is_empty() {
+    pub async fn record_calls(&self, calls: impl IntoIterator<Item = CallRow>) -> Result<(), StoreError> {
+        if let Pools::Sqlite(files) = &self.pools {
+            let rows: Vec<CallRow> = calls.into_iter().collect();
+            return files.recorder.record(rows, in_rows, files.turn.clone()).await;
+        }
+        let statements = inserts(calls.into_iter());
+        if statements.is_empty() {
             return Ok(());
         }
-        let _: Vec<Touched> =
-            self.write_with(Care::Written, calls.chunks(CHUNK).map(insert).collect()).await?;
+        let _: Vec<Touched> = self.write(statements).await?;
         Ok(())
+    }
+
+    /// Keeps the calls that lie on a page.
+    pub async fn record_page(&self, page: Vec<u8>, read: ReadPage) -> Result<(), StoreError> {
+        match &self.pools {
+            Pools::Sqlite(files) => files.recorder.record((page, read), on_page, files.turn.clone()).await,
+            Pools::Postgres(_) => self.record_calls(read(&page).map(CallRow::from)).await,
+        }
     }
 
     /// One call.
@@ -170,31 +182,43 @@ fn select() -> Statement {
     Statement::new("SELECT ").sql(COLUMNS).sql(" FROM calls WHERE 1 = 1")
 }
 
-fn insert(calls: &[CallRow]) -> Statement {
-    let mut statement = Statement::new("INSERT INTO calls (").sql(COLUMNS).sql(") VALUES ");
-    for (place, call) in calls.iter().enumerate() {
-        statement = statement.sql(if place == 0 { "(" } else { ", (" }).values(call.values()).sql(")");
+fn in_rows(rows: &Vec<CallRow>) -> Calls<'_> {
+    Box::new(rows.iter().map(CallRow::view))
+}
+
+fn on_page((page, read): &(Vec<u8>, ReadPage)) -> Calls<'_> {
+    read(page)
+}
+
+fn inserts(mut calls: impl Iterator<Item = CallRow>) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    while let Some(first) = calls.next() {
+        let mut statement = Statement::new("INSERT INTO calls (").sql(COLUMNS).sql(") VALUES (");
+        statement = statement.values(first.into_values());
+        for call in calls.by_ref().take(CHUNK - 1) {
+            statement = statement.sql("), (").values(call.into_values());
+        }
+        statements.push(statement.sql(") ON CONFLICT (request_id) DO NOTHING"));
     }
-    statement.sql(" ON CONFLICT (request_id) DO NOTHING")
+    statements
 }
 
 impl CallRow {
-    fn values(&self) -> [Value; 13] {
-        let CallRow { request_id, thread_id, source, tool_name, parameters, status, .. } = self;
+    fn into_values(self) -> [Value; 13] {
         [
-            request_id.as_str().into(),
-            thread_id.as_deref().into(),
-            source.as_str().into(),
-            tool_name.as_str().into(),
-            parameters.as_str().into(),
+            self.request_id.into(),
+            self.thread_id.into(),
+            self.source.into(),
+            self.tool_name.into(),
+            self.parameters.into(),
             self.execution_start.into(),
             self.execution_duration_ms.into(),
-            status.as_str().into(),
-            self.result.as_deref().into(),
-            self.error.as_deref().into(),
-            self.error_type.as_deref().into(),
-            self.door.as_deref().into(),
-            self.principal.as_deref().into(),
+            self.status.into(),
+            self.result.into(),
+            self.error.into(),
+            self.error_type.into(),
+            self.door.into(),
+            self.principal.into(),
         ]
     }
 }

@@ -8,6 +8,7 @@
 use crate::{
     StoreError, fresh,
     migrate::{self, Trouble},
+    recorder::Recorder,
 };
 use sqlx::{
     Sqlite, SqlitePool, Transaction,
@@ -28,23 +29,14 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// How many may read at the same time.
 const READERS: u32 = 4;
 
-/// How sure a write has to be before it is acknowledged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Care {
-    /// On the disk.
-    Synced,
-    /// With the operating system: it survives us, but not a power cut.
-    Written,
-}
-
 /// The connections with one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
-    writer: SqlitePool,
+    pub(crate) writer: SqlitePool,
     /// Writes the journal.
-    recorder: SqlitePool,
+    pub(crate) recorder: Recorder,
     /// Whose turn it is to write: waiting for it here is fair, and wakes at once.
-    turn: Arc<Mutex<()>>,
+    pub(crate) turn: Arc<Mutex<()>>,
     pub(crate) readers: SqlitePool,
 }
 
@@ -67,7 +59,7 @@ impl Files {
         set_up(&writer).await?;
         Ok(Files {
             writer,
-            recorder: pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal)),
+            recorder: Recorder::new(path, PATIENCE),
             turn: Arc::default(),
             readers: pool(READERS).connect_lazy_with(options),
         })
@@ -79,16 +71,8 @@ impl Files {
     }
 
     /// A transaction that has the right to write from its beginning: one that asked for it later could be refused.
-    pub(crate) async fn begin(&self, care: Care) -> sqlx::Result<Transaction<'static, Sqlite>> {
-        self.pool(care).begin_with("BEGIN IMMEDIATE").await
-    }
-
-    /// The connection that writes with this much care.
-    pub(crate) fn pool(&self, care: Care) -> &SqlitePool {
-        match care {
-            Care::Synced => &self.writer,
-            Care::Written => &self.recorder,
-        }
+    pub(crate) async fn begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
+        self.writer.begin_with("BEGIN IMMEDIATE").await
     }
 
     pub(crate) async fn close(&self) {

@@ -100,17 +100,20 @@ impl From<&str> for Value {
 
 impl From<String> for Value {
     fn from(value: String) -> Value {
-        Some(value.as_str()).into()
+        Some(value).into()
     }
 }
 
 impl From<Option<&str>> for Value {
-    /// PostgreSQL's text cannot hold U+0000. One such character must not lose a whole batch.
     fn from(value: Option<&str>) -> Value {
-        Value::Text(value.map(|it| match it.contains('\0') {
-            true => it.replace('\0', "\u{fffd}"),
-            false => it.to_owned(),
-        }))
+        value.map(str::to_owned).into()
+    }
+}
+
+impl From<Option<String>> for Value {
+    /// PostgreSQL's text cannot hold U+0000. One such character must not lose a whole batch.
+    fn from(value: Option<String>) -> Value {
+        Value::Text(value.map(|it| if it.contains('\0') { it.replace('\0', "\u{fffd}") } else { it }))
     }
 }
 

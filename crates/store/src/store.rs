@@ -6,7 +6,7 @@
 use crate::{
     Change, Location, StoreError, changes, migrate,
     rows::PlainRow,
-    sqlite::{Care, Files},
+    sqlite::Files,
     statement::{Statement, Value},
 };
 use futures_util::TryStreamExt;
@@ -161,28 +161,19 @@ impl Store {
         }
     }
 
-    /// Runs statements that change something, all or none, and gives the rows of the last.
+    /// Runs statements that change something, all or none, and gives the rows of the last. One statement is all or none by
+    /// itself, and costs one question instead of three.
     pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
-        self.write_with(Care::Synced, statements).await
-    }
-
-    /// The same with as much care as is wanted. PostgreSQL takes the care that its operator has set. One statement is all
-    /// or none by itself, and costs one question instead of three.
-    pub(crate) async fn write_with<T: PlainRow>(
-        &self,
-        care: Care,
-        statements: Vec<Statement>,
-    ) -> Result<Vec<T>, StoreError> {
         let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.written_for(it)).collect();
         if statements.len() == 1
             && let Some(only) = statements.pop()
         {
-            return self.write_alone(care, only).await;
+            return self.write_alone(only).await;
         }
         match &self.pools {
             Pools::Sqlite(files) => {
                 let _turn = files.turn().await;
-                let mut transaction = files.begin(care).await?;
+                let mut transaction = files.begin().await?;
                 in_order!(statements, transaction)
             }
             Pools::Postgres(pool) => {
@@ -209,19 +200,18 @@ impl Store {
 
     /// Runs one statement that changes something, and gives its rows. It needs no transaction around it.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
-        self.write_alone(Care::Synced, self.written_for(statement)).await
+        self.write_alone(self.written_for(statement)).await
     }
 
     async fn write_alone<T: PlainRow>(
         &self,
-        care: Care,
         Statement { sql, values }: Statement,
     ) -> Result<Vec<T>, StoreError> {
         let sql = AssertSqlSafe(sql);
         Ok(match &self.pools {
             Pools::Sqlite(files) => {
                 let _turn = files.turn().await;
-                bound!(sqlx::query_as(sql), values).fetch_all(files.pool(care)).await?
+                bound!(sqlx::query_as(sql), values).fetch_all(&files.writer).await?
             }
             Pools::Postgres(pool) => bound!(sqlx::query_as(sql), values).fetch_all(pool).await?,
         })

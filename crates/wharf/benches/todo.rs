@@ -60,7 +60,7 @@ fn on(criterion: &mut Criterion, engine: &str, database: &str) {
     group.bench_function("record 256 calls", |b| {
         b.iter(|| {
             number += 1;
-            runtime.block_on(store.record_calls(&batch(number))).expect("they are kept");
+            runtime.block_on(store.record_calls(batch(number))).expect("they are kept");
         });
     });
     group.finish();

@@ -39,6 +39,7 @@ pub(crate) struct Dock {
     database: Option<Location>,
     server: ServerSettings,
     grants: Grants,
+    record_limit: Option<usize>,
     telemetry: Result<Option<telemetry::Config>, String>,
 }
 
@@ -135,8 +136,8 @@ fn run_loaded(
         ..Tuning::default()
     };
     let (server, telemetry) = (settings.server, around.telemetry(&settings.telemetry));
-    let grants = settings.grants;
-    let dock = Dock { output, plan, ground, tuning, database, server, grants, telemetry };
+    let (grants, record_limit) = (settings.grants, settings.record_limit);
+    let dock = Dock { output, plan, ground, tuning, database, server, grants, record_limit, telemetry };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -165,6 +166,11 @@ impl Dock {
 
     pub(crate) fn sources(&self) -> &[Source] {
         &self.plan.sources
+    }
+
+    /// From how many bytes on only the beginning of what was said in a call is written down, where it is said.
+    pub(crate) fn record_limit(&self) -> Option<usize> {
+        self.record_limit
     }
 
     /// One source that can be reached.

@@ -197,7 +197,8 @@ impl Front {
     async fn answer(&self, route: Route, word: &str, request: Request<Incoming>) -> Response<Body> {
         let answer = match route {
             Route::Mcp => self.mcp(request).await,
-            Route::Sse => self.sse(request).await,
+            // What is asked for less than MCP is boxed, so that MCP does not carry it along.
+            Route::Sse => Box::pin(self.sse(request)).await,
             Route::WebSocket => {
                 websocket::upgrade(request, self.shared.service.clone(), &self.shared.sockets)
             }
@@ -207,7 +208,6 @@ impl Front {
                 let Shared { hub, handle, draining, .. } = &*self.shared;
                 hub.listen(handle, &request, *draining.borrow())
             }
-            // Boxed, so that MCP, which is asked most, does not carry it along.
             _ => Box::pin(rest::respond(&self.shared, route, word, request)).await,
         };
         answer.unwrap_or_else(Response::from)
@@ -215,11 +215,15 @@ impl Front {
 
     async fn mcp(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
         admission::reads_what_is_said(request.headers())?;
-        Ok(self.shared.mcp.respond(body::whole(request).await?).await)
+        let (parts, body) = request.into_parts();
+        let body = body::whole(body).await?;
+        Ok(self.shared.mcp.respond_to(parts, body).await)
     }
 
     async fn sse(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
-        Ok(self.shared.sse.respond(body::whole(request).await?).await)
+        let (parts, body) = request.into_parts();
+        let body = Full::new(body::whole(body).await?);
+        Ok(self.shared.sse.respond(Request::from_parts(parts, body)).await)
     }
 
     /// What operators look at.

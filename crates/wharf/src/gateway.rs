@@ -81,7 +81,8 @@ impl Gateway {
             "prompts/list" => return Ok(self.list(List::Prompts, &client).await),
             "resources/list" => return Ok(self.list(List::Resources, &client).await),
             "resources/templates/list" => return Ok(self.list(List::Templates, &client).await),
-            "completion/complete" => return self.complete(request.params, &client).await,
+            // Boxed, so that a call, which is asked for most, does not carry it along.
+            "completion/complete" => return Box::pin(self.complete(request.params, &client)).await,
             "tools/call" => Kind::Tool,
             "prompts/get" => Kind::Prompt,
             "resources/read" => Kind::Resource,
@@ -138,25 +139,28 @@ impl Gateway {
                 let call = Call { tool: name, arguments, on_progress, principal, trace, ..Call::default() };
                 self.call(Call { caller: Some(caller), ..call }).await
             }
-            Kind::Prompt => {
-                let catalog = self.settled().await;
-                let (source, prompt) =
-                    catalog.prompt(&name).map(|it| (&*it.source, &*it.prompt.name)).unzip();
-                let asked = Asked { method: "prompts/get", source, prompt, uri: None };
-                let fill_in =
-                    async |caller: &Caller| self.handle.prompt_for(caller, &name, arguments.as_ref()).await;
-                self.telemetry.ask(asked, caller, fill_in).await.map_err(|it| rpc_error(&it))
-            }
-            Kind::Resource => {
-                let catalog = self.settled().await;
-                let owner = bridge::owner(&catalog, &name);
-                let owner = owner.ok_or_else(|| error::no_resource(&name, caller.comes_back))?;
-                let (source, uri) = (Some(&*owner), Some(&*name));
-                let asked = Asked { method: "resources/read", source, prompt: None, uri };
-                let read = async |caller: &Caller| self.handle.read_for(caller, &owner, &name).await;
-                self.telemetry.ask(asked, caller, read).await.map_err(|it| rpc_error(&it))
-            }
+            // Boxed, so that a call does not carry them along.
+            Kind::Prompt => Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
+            Kind::Resource => Box::pin(self.read(&name, caller)).await,
         }
+    }
+
+    async fn fill_in(&self, name: &str, arguments: Option<&Raw>, caller: Caller) -> Result<Raw, RpcError> {
+        let catalog = self.settled().await;
+        let (source, prompt) = catalog.prompt(name).map(|it| (&*it.source, &*it.prompt.name)).unzip();
+        let asked = Asked { method: "prompts/get", source, prompt, uri: None };
+        let fill_in = async |caller: &Caller| self.handle.prompt_for(caller, name, arguments).await;
+        self.telemetry.ask(asked, caller, fill_in).await.map_err(|it| rpc_error(&it))
+    }
+
+    async fn read(&self, address: &str, caller: Caller) -> Result<Raw, RpcError> {
+        let catalog = self.settled().await;
+        let owner = bridge::owner(&catalog, address);
+        let owner = owner.ok_or_else(|| error::no_resource(address, caller.comes_back))?;
+        let (source, uri) = (Some(&*owner), Some(address));
+        let asked = Asked { method: "resources/read", source, prompt: None, uri };
+        let read = async |caller: &Caller| self.handle.read_for(caller, &owner, address).await;
+        self.telemetry.ask(asked, caller, read).await.map_err(|it| rpc_error(&it))
     }
 
     async fn call(&self, call: Call) -> Result<Raw, RpcError> {

@@ -32,6 +32,9 @@ use wharf_store::{Location, Store};
 /// How often others are let in before a write.
 const TURNS: usize = 16;
 
+/// How many bytes of what was said in a call are written down whole, where nobody says so.
+const WHOLE: usize = 64 << 10;
+
 /// What writes a journal. It ends when the journal is dropped.
 pub(crate) type Writing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -43,6 +46,8 @@ pub(crate) struct Journal {
     metrics: Arc<Metrics>,
     telemetry: Telemetry,
     reach: Arc<Reach>,
+    /// From how many bytes on only the beginning is written down.
+    limit: usize,
 }
 
 /// How a call gets into the database.
@@ -76,7 +81,12 @@ impl Journal {
             }
         };
         let (metrics, telemetry) = (Arc::default(), Telemetry::default());
-        Ok((Journal { way, store, metrics, telemetry, reach }, writing))
+        Ok((Journal { way, store, metrics, telemetry, reach, limit: WHOLE }, writing))
+    }
+
+    /// With another limit, if there is one.
+    pub(crate) fn cutting_at(self, limit: Option<usize>) -> Journal {
+        Journal { limit: limit.unwrap_or(self.limit), ..self }
     }
 
     /// With traces.
@@ -116,7 +126,7 @@ impl Journal {
     pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) {
         self.metrics.count(record);
         self.telemetry.called(record);
-        let entry = Entry::of(record, door);
+        let entry = Entry::of(record, door, self.limit);
         match &self.way {
             Way::Bound(binding) => binding.keep(&entry).await,
             Way::Through(through) => through.keep(entry.row()).await,
@@ -131,7 +141,7 @@ impl Journal {
                 && record.is_abandoned()
             {
                 self.telemetry.called(&record);
-                let entry = Entry::of(&record, "gone");
+                let entry = Entry::of(&record, "gone", self.limit);
                 match &self.way {
                     Way::Bound(binding) => binding.keep(&entry).await,
                     Way::Through(through) => through.note(entry.row()).await,

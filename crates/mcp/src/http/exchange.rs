@@ -1,6 +1,6 @@
 //! One POST and its answer.
 
-use super::{Context, Endpoint, headers, is_not_http, lane::Posted, no_response};
+use super::{Answer, Broken, Context, Endpoint, headers, is_not_http, lane::Posted, no_response};
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Sent,
     envelope::{self, Reading},
@@ -8,9 +8,11 @@ use crate::{
     link::{Verdict, hear},
     oauth,
 };
-use ::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
+use ::http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{CONTENT_LENGTH, CONTENT_TYPE},
+};
 use bytes::{Bytes, BytesMut};
-use reqwest::Response;
 use std::{sync::Arc, time::Duration};
 use tokio::time;
 
@@ -127,8 +129,8 @@ impl Context {
         let _ = self.inbound.send(heard).await;
     }
 
-    async fn post(&self, message: &Outbound, session: Option<HeaderValue>) -> Result<Response, Failure> {
-        let mut body = BytesMut::new();
+    async fn post(&self, message: &Outbound, session: Option<HeaderValue>) -> Result<Answer, Failure> {
+        let mut body = BytesMut::with_capacity(512);
         message.write(&mut body);
         let body = body.freeze();
         let headers = headers::of(message, &self.endpoint.headers, session);
@@ -137,26 +139,27 @@ impl Context {
     }
 
     /// Posts the short way where there is one, and the long way else.
-    async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Response, Failure> {
+    async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, Failure> {
         let Endpoint { url, client, .. } = &self.endpoint;
-        let mut place = url.clone();
-        if let Some(lane) = &self.lane {
-            match lane.post(headers.clone(), body.clone()).await? {
-                Posted::Answered(response) => return Ok(response),
-                Posted::Elsewhere(other) => place = other,
-            }
-        }
+        let place = match &self.lane {
+            None => url.clone(),
+            Some(lane) => match lane.post(headers.clone(), body.clone()).await? {
+                Posted::Answered(response) => return Ok(Answer::Short(response)),
+                Posted::Elsewhere(other) => other,
+            },
+        };
         let request = client.pool(&place)?.post(place).headers(headers).body(body);
         // Boxed, so that the usual exchange does not make room for the unusual one.
-        Box::pin(request.send()).await.map_err(|error| no_response(url, &error))
+        let sent = Box::pin(request.send()).await;
+        sent.map(Answer::from).map_err(|error| no_response(url, &error))
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Failure> {
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, Failure> {
         oauth::send(self.endpoint.authorizer.as_ref(), &self.endpoint.url, request).await
     }
 
     /// Opens a stream of events, from the start or after an event.
-    pub(super) async fn get(&self, last_event: Option<&str>) -> Result<Response, Failure> {
+    pub(super) async fn get(&self, last_event: Option<&str>) -> Result<Answer, Failure> {
         let Endpoint { url, client, .. } = &self.endpoint;
         let mut request = client.pool(url)?.get(url.clone());
         request = request.headers(self.standing_headers());
@@ -187,7 +190,7 @@ impl Context {
     }
 
     /// Keeps the session that an answer to `initialize` brings, before anybody can send anything else.
-    fn note_session(&self, message: &Outbound, response: &Response) {
+    fn note_session(&self, message: &Outbound, response: &Answer) {
         if let Outbound::Request { method, .. } = message
             && method == "initialize"
             && let Some(session) = response.headers().get(&headers::SESSION)
@@ -197,7 +200,7 @@ impl Context {
     }
 
     /// Passes on what a response brings, until the answer to `id`.
-    async fn take_answer(&self, id: u64, response: Response) -> Result<(), Failure> {
+    async fn take_answer(&self, id: u64, response: Answer) -> Result<(), Failure> {
         let status = response.status();
         if !status.is_success() {
             return Err(refusal(response).await);
@@ -205,8 +208,9 @@ impl Context {
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Err(Failure::protocol("the server accepted a request without answering it"));
         }
-        if is_stream(&response) {
-            return self.take_stream(id, response).await;
+        if is_stream(response.headers()) {
+            // Boxed, so that an answer that is there at once does not make room for it.
+            return Box::pin(self.take_stream(id, response)).await;
         }
         let body = bounded(response, self.endpoint.frame_limit).await?;
         match self.pass_on(&body, Some(id)).await? {
@@ -215,7 +219,7 @@ impl Context {
         }
     }
 
-    async fn take_stream(&self, id: u64, response: Response) -> Result<(), Failure> {
+    async fn take_stream(&self, id: u64, response: Answer) -> Result<(), Failure> {
         let mut events = Events::new(self.endpoint.frame_limit);
         let mut response = response;
         let mut attempts = 0;
@@ -241,7 +245,7 @@ impl Context {
     /// Passes on the events of a stream. `Ok(true)`: the answer to `id` was among them.
     pub(super) async fn read_events(
         &self,
-        response: &mut Response,
+        response: &mut Answer,
         events: &mut Events,
         id: Option<u64>,
     ) -> Result<bool, Failure> {
@@ -260,7 +264,7 @@ impl Context {
     }
 
     /// The next part of a stream; `None` when it has ended, in whichever way.
-    async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+    async fn next_chunk(&self, response: &mut Answer) -> Result<Option<Bytes>, Failure> {
         let chunk = response.chunk();
         match self.endpoint.read_timeout {
             None => Ok(chunk.await.ok().flatten()),
@@ -312,13 +316,14 @@ fn answers(heard: &Inbound, id: u64) -> bool {
     }
 }
 
-pub(crate) fn is_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
+    const EVENTS: &[u8] = b"text/event-stream";
+    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes().trim_ascii_start());
+    kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
 }
 
 /// Why the server did not even try: a JSON-RPC error if it sent one, else the status.
-pub(crate) async fn refusal(response: Response) -> Failure {
+pub(crate) async fn refusal(response: Answer) -> Failure {
     let status = response.status();
     let code = status.as_u16();
     let challenge = oauth::challenge(response.headers());
@@ -341,22 +346,31 @@ pub(crate) async fn refusal(response: Response) -> Failure {
 }
 
 /// A whole body, if it is within the limit.
-async fn bounded(mut response: Response, limit: usize) -> Result<Bytes, Failure> {
-    let broke = |error: reqwest::Error| {
-        if is_not_http(&error) {
+async fn bounded(mut response: Answer, limit: usize) -> Result<Bytes, Failure> {
+    let broke = |error: Broken| {
+        if is_not_http(&*error) {
             return Failure::protocol("the body of the answer is not HTTP as it should be");
         }
         let what = "the connection broke in the middle of the answer";
         Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
     };
-    let mut body = BytesMut::new();
+    let said = response.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+    let (mut all, mut body) = (None, BytesMut::new());
     while let Some(chunk) = response.chunk().await.map_err(broke)? {
         if body.len() + chunk.len() > limit {
             return Err(too_long());
         }
+        if said == Some(chunk.len()) {
+            // Most answers come in one piece.
+            all = Some(chunk);
+            continue;
+        }
+        if body.is_empty() {
+            body.reserve(said.unwrap_or_default().min(limit));
+        }
         body.extend_from_slice(&chunk);
     }
-    Ok(body.freeze())
+    Ok(all.unwrap_or_else(|| body.freeze()))
 }
 
 fn too_long() -> Failure {

@@ -10,10 +10,13 @@ use crate::{Class, Failure, Phase, Reach, Sent};
 use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
 use hyper_util::rt::TokioIo;
-use reqwest::Response;
 use std::{
+    collections::VecDeque,
     io,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -39,14 +42,15 @@ pub(super) struct Lane {
     host: HeaderValue,
     connect_timeout: Duration,
     reach: Option<Reach>,
-    kept: Mutex<Vec<Kept>>,
+    /// Those used last are last.
+    kept: Mutex<VecDeque<Kept>>,
     /// What drives the connections; each ends with its connection.
     driven: Mutex<JoinSet<()>>,
 }
 
 /// What came of a body that was posted.
 pub(super) enum Posted {
-    Answered(Response),
+    Answered(::http::Response<Incoming>),
     /// It is to be posted to this place of the same server.
     Elsewhere(Url),
 }
@@ -85,7 +89,7 @@ impl Lane {
         if encoding.is_some_and(|it| it != "identity") {
             return Err(Failure::protocol("the server packed its answer in a way that nobody asked for"));
         }
-        Ok(Posted::Answered(response.map(reqwest::Body::wrap).into()))
+        Ok(Posted::Answered(response))
     }
 
     /// Where a redirect leads, if it may be followed.
@@ -106,10 +110,7 @@ impl Lane {
     }
 
     /// Sends over a connection that is kept, else over a new one. One that was closed meanwhile has not sent anything.
-    async fn send(
-        &self,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<::http::Response<hyper::body::Incoming>, Failure> {
+    async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<::http::Response<Incoming>, Failure> {
         while let Some(mut send) = self.take() {
             match send.try_send_request(request).await {
                 Ok(response) => return Ok(self.keep(send, response)),
@@ -126,19 +127,26 @@ impl Lane {
         }
     }
 
-    /// A kept connection that has nothing to do, and none that has been unused for long.
+    /// A kept connection that has nothing to do, and none that has been unused for long: the one that was used last, so
+    /// that those nobody needs grow old.
     fn take(&self) -> Option<SendRequest<Full<Bytes>>> {
         let mut kept = self.kept();
-        kept.retain(|it| !it.send.is_closed() && it.since.elapsed() < UNUSED);
+        let now = Instant::now();
+        while kept.front().is_some_and(|it| it.send.is_closed() || now - it.since > UNUSED) {
+            kept.pop_front();
+        }
         let free = kept.iter().rposition(|it| it.send.is_ready())?;
-        Some(kept.swap_remove(free).send)
+        kept.remove(free).map(|it| it.send)
     }
 
     /// Keeps a connection for others: it is taken once its response has been read.
     fn keep<T>(&self, send: SendRequest<Full<Bytes>>, response: T) -> T {
         let mut kept = self.kept();
+        if kept.len() >= KEPT {
+            kept.retain(|it| !it.send.is_closed());
+        }
         if kept.len() < KEPT {
-            kept.push(Kept { send, since: Instant::now() });
+            kept.push_back(Kept { send, since: Instant::now() });
         }
         response
     }
@@ -189,7 +197,7 @@ impl Lane {
         self.url.origin().ascii_serialization()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn run(context: Arc<Context>) {
     loop {
         match context.get(last.as_deref()).await {
             Ok(response) if response.status().is_server_error() => {}
-            Ok(response) if !response.status().is_success() || !is_stream(&response) => return,
+            Ok(response) if !response.status().is_success() || !is_stream(response.headers()) => return,
             Ok(mut response) => {
                 let mut events = Events::new(context.endpoint.frame_limit);
                 // A broken event here is nobody's answer: begin again after the last good one.

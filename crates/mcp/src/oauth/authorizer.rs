@@ -1,8 +1,11 @@
 //! What a link needs to know of credentials: a token for each request, and somebody to tell when it was refused.
 
-use crate::{Failure, http::no_response};
+use crate::{
+    Failure,
+    http::{Answer, no_response},
+};
 use ::http::{HeaderMap, HeaderValue, StatusCode, header};
-use reqwest::{RequestBuilder, Response};
+use reqwest::RequestBuilder;
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 use url::Url;
 
@@ -46,7 +49,7 @@ impl Bearer {
 }
 
 impl Refusal {
-    fn of(response: &Response, sent: Option<Bearer>) -> Option<Refusal> {
+    fn of(response: &Answer, sent: Option<Bearer>) -> Option<Refusal> {
         let status = response.status();
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN).then(|| Refusal {
             status: status.as_u16(),
@@ -75,9 +78,9 @@ pub(crate) async fn authorized<F>(
     authorizer: Option<&Arc<dyn Authorizer>>,
     headers: HeaderMap,
     send: impl Fn(HeaderMap) -> F,
-) -> Result<Response, Failure>
+) -> Result<Answer, Failure>
 where
-    F: Future<Output = Result<Response, Failure>>,
+    F: Future<Output = Result<Answer, Failure>>,
 {
     let Some(authorizer) = authorizer else { return send(headers).await };
     let mut left = ATTEMPTS;
@@ -103,12 +106,13 @@ pub(crate) async fn send(
     authorizer: Option<&Arc<dyn Authorizer>>,
     url: &Url,
     request: RequestBuilder,
-) -> Result<Response, Failure> {
+) -> Result<Answer, Failure> {
     authorized(authorizer, HeaderMap::new(), |headers| {
         let request = request.try_clone();
         async {
             let request = request.ok_or_else(|| Failure::protocol("the request cannot be sent again"))?;
-            request.headers(headers).send().await.map_err(|error| no_response(url, &error))
+            let sent = request.headers(headers).send().await;
+            sent.map(Answer::from).map_err(|error| no_response(url, &error))
         }
     })
     .await

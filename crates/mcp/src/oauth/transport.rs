@@ -64,7 +64,7 @@ impl OAuthHttpClient for Transport {
             }
             let mut body = Vec::new();
             // Asked without credentials, a server may open a stream that never ends, and of no interest here.
-            if crate::http::is_stream(&response) {
+            if crate::http::is_stream(response.headers()) {
                 return Ok(answer.body(body)?);
             }
             while let Some(chunk) = response.chunk().await? {

@@ -1,6 +1,6 @@
 //! The client, as a handler sees it while it answers one request.
 
-use super::watched::Hold;
+use super::{mailbox, watched::Hold};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     model::LogLevel,
@@ -14,7 +14,7 @@ use std::{
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// How many resources one client may subscribe to.
 const WATCHES: usize = 1_000;
@@ -49,8 +49,7 @@ impl ClientTerms {
 pub struct Client {
     terms: Arc<ClientTerms>,
     peer: Arc<Peer>,
-    /// Boxed, because a channel makes room for many messages at once, and most requests have none.
-    out: mpsc::Sender<Box<Outbound>>,
+    out: mailbox::Sender<Outbound>,
     meta: Option<Raw>,
     progress_token: Option<Raw>,
     log_level: Option<LogLevel>,
@@ -151,7 +150,7 @@ impl Client {
     pub(crate) fn new(
         terms: Arc<ClientTerms>,
         peer: Arc<Peer>,
-        out: mpsc::Sender<Box<Outbound>>,
+        out: mailbox::Sender<Outbound>,
         meta: Option<&Raw>,
         id: Raw,
     ) -> Client {
@@ -233,7 +232,7 @@ impl Client {
         let routing = Routing::default();
         // A client that has left needs no news.
         let said = Outbound::Notification { method: method.into(), params, routing };
-        let _ = self.out.send(Box::new(said)).await;
+        let _ = self.out.send(said).await;
     }
 
     /// Asks the client something, in the handshake era. In the other a handler asks by its result.
@@ -247,7 +246,7 @@ impl Client {
         let _forget = Forget { id, peer: &self.peer };
         let request = Outbound::Request { id, method: method.into(), params, routing: Routing::default() };
         let gone = || RpcError::new(RpcError::INTERNAL, "the client has left");
-        self.out.send(Box::new(request)).await.map_err(|_| gone())?;
+        self.out.send(request).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }

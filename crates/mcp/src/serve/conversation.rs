@@ -2,7 +2,7 @@
 //!
 //! The task owns the answers under way; a cancelled request is one aborted, and a client that leaves aborts them all.
 
-use super::{Handler, Incoming, Service, client::Peer, dispatch, listen};
+use super::{Handler, Incoming, Service, client::Peer, dispatch, listen, mailbox};
 use crate::{
     Message, News, Outbound, Raw, Routing, RpcError,
     envelope::{self, Reading},
@@ -27,7 +27,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 struct Conversation<H> {
     service: Service<H>,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Box<Outbound>>,
+    out: mailbox::Sender<Outbound>,
     answering: JoinSet<()>,
     /// Subscriptions, which only end with the conversation.
     listening: JoinSet<()>,
@@ -40,8 +40,8 @@ pub(super) fn serve<H: Handler>(
     service: Service<H>,
     http: Option<Arc<::http::request::Parts>>,
     frames: mpsc::Receiver<Bytes>,
-) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Box<Outbound>>) {
-    let (out, written) = mpsc::channel(QUEUE);
+) -> (impl Future<Output = ()> + Send, mailbox::Receiver<Outbound>) {
+    let (out, written) = mailbox::channel(QUEUE);
     let (answering, listening, running) = (JoinSet::new(), JoinSet::new(), HashMap::new());
     let peer = Arc::default();
     let conversation = Conversation { service, peer, out, answering, listening, running, http };
@@ -101,7 +101,7 @@ impl<H: Handler> Conversation<H> {
         let task = tasks.spawn(async move {
             let outcome = answer.await;
             let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
-            let _ = out.send(Box::new(answer)).await;
+            let _ = out.send(answer).await;
         });
         self.running.retain(|_, task| !task.is_finished());
         self.running.insert(key, task);
@@ -124,7 +124,7 @@ impl<H: Handler> Conversation<H> {
             return;
         };
         let routing = Routing::default();
-        let said = Box::new(Outbound::Notification { method: method.into(), params, routing });
+        let said = Outbound::Notification { method: method.into(), params, routing };
         match news {
             // A client that reads slowly misses some lines, and holds nothing up.
             News::Log(_) => _ = self.out.try_send(said),
@@ -134,6 +134,6 @@ impl<H: Handler> Conversation<H> {
 
     async fn say(&self, id: Raw, outcome: Result<Raw, RpcError>) {
         let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
-        let _ = self.out.send(Box::new(answer)).await;
+        let _ = self.out.send(answer).await;
     }
 }

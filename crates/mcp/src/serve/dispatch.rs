@@ -3,7 +3,7 @@
 use super::{
     About, Eras, Handler, Incoming, Service,
     client::{Client, ClientTerms, Peer},
-    listen,
+    listen, mailbox,
 };
 use crate::{
     Outbound, Raw, RpcError, caught,
@@ -15,7 +15,6 @@ use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
 };
-use tokio::sync::mpsc;
 
 /// The results that say how long they may be cached.
 const CACHEABLE: [&str; 6] = [
@@ -33,7 +32,7 @@ pub(super) async fn answer<H: Handler>(
     request: Incoming,
     id: Raw,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Box<Outbound>>,
+    out: mailbox::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
     let meta = request.params.as_ref().and_then(meta::given);
     let named = meta.as_ref().and_then(|meta| meta.member(MetaKey::VERSION));

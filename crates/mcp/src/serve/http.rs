@@ -104,28 +104,36 @@ impl<H: Handler> HttpService<H> {
                 RpcError::new(RpcError::INVALID_REQUEST, refused),
             );
         }
-        match *request.method() {
-            Method::POST => self.post(request).await,
-            Method::GET => self.listen(request.headers(), request.extensions().get()).await,
-            Method::DELETE => self.end_session(request.headers(), request.extensions().get()).await,
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::POST {
+            return self.respond_to(parts, Bytes::new()).await;
+        }
+        match Limited::new(body, self.options.body_limit).collect().await {
+            Ok(body) => self.respond_to(parts, body.to_bytes()).await,
+            Err(_) => {
+                let error =
+                    RpcError::new(RpcError::INVALID_REQUEST, "the message is too long, or was cut off");
+                response::refusal(StatusCode::PAYLOAD_TOO_LARGE, None, error)
+            }
+        }
+    }
+
+    /// Answers one HTTP request that was let in already, and whose body is at hand. What is asked for rarely is boxed, so
+    /// that the rest does not carry it along.
+    pub async fn respond_to(&self, parts: Parts, body: Bytes) -> Response<Body> {
+        match parts.method {
+            Method::POST => self.post(parts, &body).await,
+            Method::GET => Box::pin(self.listen(&parts.headers, parts.extensions.get())).await,
+            Method::DELETE => Box::pin(self.end_session(&parts.headers, parts.extensions.get())).await,
             _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }
 
-    async fn post<B>(&self, request: Request<B>) -> Response<Body>
-    where
-        B: http_body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn Error + Send + Sync>>,
-    {
-        let (parts, body) = request.into_parts();
-        let Ok(body) = Limited::new(body, self.options.body_limit).collect().await else {
-            let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long, or was cut off");
-            return response::refusal(StatusCode::PAYLOAD_TOO_LARGE, None, error);
-        };
-        match envelope::read(&body.to_bytes()) {
+    async fn post(&self, parts: Parts, body: &Bytes) -> Response<Body> {
+        match envelope::read(body) {
             Reading::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
             Reading::Message(message) => self.legacy(message, parts).await,
-            Reading::Batch(messages) => self.batch(messages, parts).await,
+            Reading::Batch(messages) => Box::pin(self.batch(messages, parts)).await,
             Reading::Noise => {
                 let error = RpcError::new(RpcError::PARSE_ERROR, "the body is no message");
                 response::refusal(StatusCode::BAD_REQUEST, None, error)

@@ -1,6 +1,6 @@
 //! Subscriptions of the 2026-07-28 era: one long request, over whose stream the announcements go.
 
-use super::{Handler, Incoming, Service, watched::Hold};
+use super::{Handler, Incoming, Service, mailbox, watched::Hold};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     session::{MetaKey, meta},
@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
 use std::mem;
-use tokio::sync::mpsc;
 
 /// How many resources one subscription may be about.
 const MOST: usize = 1_000;
@@ -29,7 +28,7 @@ pub(super) async fn run<H: Handler>(
     service: &Service<H>,
     request: &Incoming,
     id: Raw,
-    out: mpsc::Sender<Box<Outbound>>,
+    out: mailbox::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
     let wanted = request.params.as_ref().and_then(|params| params.member("notifications"));
     let Some(wanted) = wanted.filter(Raw::is_object) else {
@@ -60,12 +59,12 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
     })
 }
 
-async fn say(out: &mpsc::Sender<Box<Outbound>>, method: &'static str, params: Option<Raw>, id: &Raw) {
+async fn say(out: &mailbox::Sender<Outbound>, method: &'static str, params: Option<Raw>, id: &Raw) {
     let params = params.unwrap_or_else(Raw::empty_object);
     let belongs = meta::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
     let params = Some(meta::replace(&params, "_meta", belongs.as_bytes()));
     let said = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
-    let _ = out.send(Box::new(said)).await;
+    let _ = out.send(said).await;
 }
 
 impl Filter {

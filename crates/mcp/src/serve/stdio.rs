@@ -1,6 +1,6 @@
 //! Serving over a pair of byte streams, one message per line: our own stdin and stdout, for example.
 
-use super::{Handler, Service, conversation};
+use super::{Handler, Service, conversation, mailbox};
 use crate::{
     Written,
     frame::{FRAME_LIMIT, Line, Lines},
@@ -49,13 +49,13 @@ async fn read(mut source: impl AsyncRead + Unpin, frames: mpsc::Sender<Bytes>) -
 
 async fn write(
     mut sink: impl AsyncWrite + Unpin,
-    mut messages: mpsc::Receiver<Box<crate::Outbound>>,
+    mut messages: mailbox::Receiver<crate::Outbound>,
 ) -> io::Result<()> {
     let mut outbox = Outbox::new(Charset::UTF_8, Written::default());
     while let Some(message) = messages.recv().await {
         outbox.push(&message);
         while outbox.has_room()
-            && let Ok(message) = messages.try_recv()
+            && let Some(message) = messages.try_recv()
         {
             outbox.push(&message);
         }

@@ -32,6 +32,9 @@ const QUEUE: usize = 64;
 /// How many messages may wait for the link before we stop listening: a server that asks much and reads nothing.
 const FLOOD: usize = 1_024;
 
+/// How many things that came together are looked at before anything else is.
+const AT_ONCE: usize = 64;
+
 /// How long a closing link is waited for when its time was up before.
 const OVERDUE_GRACE: Duration = Duration::from_millis(400);
 
@@ -121,10 +124,10 @@ impl Conversation {
                 () = time::sleep(LOOK), if self.queue.len() >= QUEUE => Event::Waited,
             };
             match event {
-                Event::Asked(Some(ask)) => self.take_up(ask),
+                Event::Asked(Some(ask)) => self.take_up_with(ask, &mut asked),
                 Event::Asked(None) | Event::Heard(None) => break,
                 Event::Abandoned(id) => self.abandon(id),
-                Event::Heard(Some(heard)) => self.hear(heard),
+                Event::Heard(Some(heard)) => self.hear_with(heard),
                 // What they still ask then is asked for nobody.
                 Event::Waited if asked.is_closed() => break,
                 Event::Room | Event::Waited => {}
@@ -182,6 +185,30 @@ impl Conversation {
         let ordered = !self.link.stream_per_request;
         for (_, waiting) in self.unanswered.drain() {
             waiting.disappoint(&self.written, ordered, goodbye);
+        }
+    }
+
+    /// Takes up what is asked, and what is asked at the same time: to come back for each would cost more than it takes.
+    fn take_up_with(&mut self, first: Ask, asked: &mut mpsc::Receiver<Ask>) {
+        self.take_up(first);
+        for _ in 1..AT_ONCE {
+            if self.queue.len() >= QUEUE {
+                return;
+            }
+            let Ok(ask) = asked.try_recv() else { return };
+            self.take_up(ask);
+        }
+    }
+
+    /// The same of what is heard.
+    fn hear_with(&mut self, first: Inbound) {
+        self.hear(first);
+        for _ in 1..AT_ONCE {
+            if self.queue.len() >= FLOOD || self.goodbye.is_some() {
+                return;
+            }
+            let Ok(heard) = self.link.inbound.try_recv() else { return };
+            self.hear(heard);
         }
     }
 

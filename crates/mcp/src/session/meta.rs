@@ -3,7 +3,9 @@
 use super::{Era, Options, Terms, terms::MODERN};
 use crate::{Raw, model::LogLevel};
 use bytes::{BufMut, BytesMut};
+use memchr::memmem::Finder;
 use serde_json::json;
+use std::sync::LazyLock;
 
 /// The names of the protocol's own members of `_meta`.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ pub(crate) fn with_meta(
         return params;
     }
     let params = params.unwrap_or_else(Raw::empty_object);
-    let mut meta = BytesMut::new();
+    let mut meta = BytesMut::with_capacity(64 + standing.map_or(0, <[u8]>::len));
     if let Some(token) = token {
         member(&mut meta, "progressToken", token.to_string().as_bytes());
     }
@@ -125,11 +127,28 @@ pub(crate) fn replace(params: &Raw, name: &str, value: &[u8]) -> Raw {
 
 /// An object of raw members.
 pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
-    let mut out = BytesMut::new();
+    let mut out = BytesMut::with_capacity(128);
+    out.put_u8(b'{');
     for (name, value) in members {
         member(&mut out, name, value);
     }
-    Raw::spliced(braced(&out))
+    out.put_u8(b'}');
+    Raw::spliced(out)
+}
+
+/// What is asked for by name, and its arguments, if it takes any.
+pub(crate) fn named(key: &str, name: &str, arguments: Option<&Raw>) -> Raw {
+    let length = arguments.map_or(0, |it| it.as_bytes().len());
+    let mut out = BytesMut::with_capacity(key.len() + name.len() + length + 32);
+    out.put_u8(b'{');
+    put_string(&mut out, key);
+    out.put_u8(b':');
+    put_string(&mut out, name);
+    if let Some(arguments) = arguments {
+        member(&mut out, "arguments", arguments.as_bytes());
+    }
+    out.put_u8(b'}');
+    Raw::spliced(out)
 }
 
 /// A JSON string.
@@ -150,7 +169,8 @@ fn put_string(out: &mut BytesMut, text: &str) {
 
 /// The `_meta` of some parameters. A search for the bytes is many times cheaper than a look at every member.
 pub(crate) fn given(params: &Raw) -> Option<Raw> {
-    memchr::memmem::find(params.as_bytes(), b"\"_meta\"").and_then(|_| params.member("_meta"))
+    static META: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"_meta\""));
+    META.find(params.as_bytes()).and_then(|_| params.member("_meta"))
 }
 
 fn prepend(params: &Raw, name: &str, value: &[u8]) -> Raw {

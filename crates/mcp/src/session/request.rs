@@ -78,12 +78,7 @@ impl Request {
     }
 
     fn named(method: &'static str, key: &str, name: &str, arguments: Option<&Raw>) -> Request {
-        let arguments = arguments.map(Raw::as_bytes);
-        let params = meta::object(
-            [(key, meta::string(name).as_slice())]
-                .into_iter()
-                .chain(arguments.map(|arguments| ("arguments", arguments))),
-        );
+        let params = meta::named(key, name, arguments);
         Request { name: Some(name.to_owned()), ..Request::new(method) }.params(params)
     }
 

@@ -149,7 +149,10 @@ impl OfferedTool {
 
     /// The arguments under the names that the schema has for them.
     pub(crate) fn truly_named(&self, arguments: &Raw) -> Option<Raw> {
-        let mut named: Map<String, Value> = arguments.decode().ok().filter(|_| !self.aliases.is_empty())?;
+        if self.aliases.is_empty() {
+            return None;
+        }
+        let mut named: Map<String, Value> = arguments.decode().ok()?;
         for (alias, name) in self.aliases.iter().filter(|(_, name)| arguments.member(name).is_none()) {
             if let Some(value) = named.remove(alias) {
                 named.insert(name.clone(), value);

@@ -135,6 +135,7 @@ raw! {
     /// `[calls]` of wharf.toml.
     RawCalls, "[calls]" {
         repeatable = "repeatable", idle_stop = "idle_stop", max_processes = "max_processes",
+        record_limit = "record_limit",
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Settings {
     pub idle_stop: Option<Duration>,
     /// How many servers may run as processes, if the operator says.
     pub max_processes: Option<usize>,
+    /// From how many bytes on only the beginning of a result or of parameters is written down, where it is said.
+    pub record_limit: Option<usize>,
     /// Who may come in at the gateway.
     pub server: ServerSettings,
     /// Where traces go.
@@ -58,9 +60,18 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
         let server = server::server(server, tokens, &mut diagnostics);
         let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
-        let (repeatable, idle_stop, max_processes) = calls?;
+        let Calls { repeatable, idle_stop, max_processes, record_limit } = calls?;
         let (grants, breaker, server, telemetry) = (grants?, breaker?, server?, telemetry?);
-        Some(Settings { grants, breaker, repeatable, idle_stop, max_processes, server, telemetry })
+        Some(Settings {
+            grants,
+            breaker,
+            repeatable,
+            idle_stop,
+            max_processes,
+            record_limit,
+            server,
+            telemetry,
+        })
     });
     diagnostics.settle();
     (settings.filter(|_| !diagnostics.has_errors()), diagnostics)
@@ -105,16 +116,25 @@ fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy>
     })
 }
 
-/// What may be repeated, when servers are stopped, and how many may run.
-type Calls = (Vec<Glob>, Option<Duration>, Option<usize>);
+/// `[calls]`, read.
+#[derive(Default)]
+struct Calls {
+    repeatable: Vec<Glob>,
+    idle_stop: Option<Duration>,
+    max_processes: Option<usize>,
+    record_limit: Option<usize>,
+}
 
 fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<Calls> {
-    let RawCalls { repeatable, idle_stop, max_processes } = RawCalls::read(field.node, diagnostics)?;
+    let RawCalls { repeatable, idle_stop, max_processes, record_limit } =
+        RawCalls::read(field.node, diagnostics)?;
     let repeatable = globs("repeatable", repeatable, diagnostics);
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let most = reader.count("max_processes", max_processes, MOST_PROCESSES);
+    let mut count = |key, field, most| reader.count(key, field, most).and_then(|it| it.try_into().ok());
+    let max_processes = count("max_processes", max_processes, MOST_PROCESSES);
+    let record_limit = count("record_limit", record_limit, u64::from(u32::MAX));
     let idle_stop = reader.seconds("idle_stop", idle_stop);
-    Some((repeatable, idle_stop, most.and_then(|it| it.try_into().ok())))
+    Some(Calls { repeatable, idle_stop, max_processes, record_limit })
 }
 
 fn absolute_paths(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {

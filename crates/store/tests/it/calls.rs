@@ -26,13 +26,13 @@ fn call(number: i64) -> CallRow {
 async fn a_batch_is_kept_once() {
     on_both(async |store| {
         let calls: Vec<CallRow> = (0..1_000).map(call).collect();
-        store.record_calls(&calls).await.expect("they are kept");
+        store.record_calls(calls.clone()).await.expect("they are kept");
         // Again, and with one that is new and one that differs.
         let mut again = calls.clone();
         again[3].status = "timeout".into();
         again.push(call(1_000));
-        store.record_calls(&again).await.expect("they are kept");
-        store.record_calls(&[]).await.expect("nothing is kept");
+        store.record_calls(again).await.expect("they are kept");
+        store.record_calls([]).await.expect("nothing is kept");
         assert_eq!(store.call("req-00003").await.expect("it is read"), Some(calls[3].clone()));
         assert_eq!(store.call("req-00007").await.expect("it is read"), Some(calls[7].clone()));
         assert_eq!(store.call("nope").await.expect("it is read"), None);
@@ -45,7 +45,7 @@ async fn a_batch_is_kept_once() {
 async fn a_character_that_one_engine_refuses_loses_no_batch() {
     on_both(async |store| {
         let odd = CallRow { error: Some("a\0b".into()), ..call(1) };
-        store.record_calls(&[odd, call(2)]).await.expect("they are kept");
+        store.record_calls([odd, call(2)]).await.expect("they are kept");
         let kept = store.call("req-00001").await.expect("it is read").expect("there is one");
         assert_eq!(kept.error.as_deref(), Some("a\u{fffd}b"));
     })
@@ -55,7 +55,7 @@ async fn a_character_that_one_engine_refuses_loses_no_batch() {
 #[tokio::test]
 async fn pages_cover_everything_once_newest_first() {
     on_both(async |store| {
-        store.record_calls(&(0..100).map(call).collect::<Vec<_>>()).await.expect("they are kept");
+        store.record_calls((0..100).map(call)).await.expect("they are kept");
         let text = |text: &str| Some(text.to_owned());
         let none = CallFilter::default;
         type Fits = fn(i64) -> bool;

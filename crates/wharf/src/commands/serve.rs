@@ -140,7 +140,8 @@ impl Opened {
         let off = switched_off(&store).await.map_err(|error| error.to_string())?;
         let registered = Registry::open(store.clone(), around, file, dock).await;
         let registered = registered.map_err(|error| error.to_string())?;
-        let journal = Journal::open(store.clone(), location, around.spool().as_deref()).await?;
+        let (journal, writing) = Journal::open(store.clone(), location, around.spool().as_deref()).await?;
+        let journal = (journal.cutting_at(dock.record_limit()), writing);
         Ok(Opened { store, off, journal, registered })
     }
 }

@@ -37,13 +37,9 @@ pub(super) async fn object(request: Request<Incoming>) -> Result<Raw, Problem> {
     Ok(raw)
 }
 
-/// The same request with its body at hand.
-pub(super) async fn whole(
-    request: Request<Incoming>,
-) -> Result<Request<http_body_util::Full<Bytes>>, Problem> {
-    let (parts, body) = request.into_parts();
-    let body = if body.is_end_stream() { Bytes::new() } else { collect(body).await? };
-    Ok(Request::from_parts(parts, body.into()))
+/// All of a body.
+pub(super) async fn whole(body: Incoming) -> Result<Bytes, Problem> {
+    if body.is_end_stream() { Ok(Bytes::new()) } else { collect(body).await }
 }
 
 fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
@@ -59,7 +55,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
 async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").closing();
     if body.size_hint().lower() > LONGEST as u64 {
-        return Err(too_long(body).await);
+        return Err(Box::pin(too_long(body)).await);
     }
     let last = Instant::now() + ARRIVAL;
     let mut whole = BytesMut::new();
@@ -69,7 +65,7 @@ async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
         let frame = frame.map_err(|_| malformed("the body was cut off").closing())?;
         let Ok(data) = frame.into_data() else { continue };
         if whole.len() + data.len() > LONGEST {
-            return Err(too_long(body).await);
+            return Err(Box::pin(too_long(body)).await);
         }
         if whole.is_empty() && body.is_end_stream() {
             return Ok(data);

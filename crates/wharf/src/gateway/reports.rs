@@ -2,8 +2,11 @@
 //!
 //! Nobody waits for a client that reads slowly: what does not fit is dropped, the newest first.
 
-use tokio::sync::mpsc;
-use wharf_mcp::{Raw, serve::Client, session::Progress};
+use wharf_mcp::{
+    Raw,
+    serve::{Client, mailbox},
+    session::Progress,
+};
 use wharf_runtime::{OnProgress, WantedLogs};
 
 /// How many reports may wait for a slow client.
@@ -11,11 +14,11 @@ const WAITING: usize = 64;
 
 /// The client's end.
 #[derive(Debug)]
-pub(super) struct Reports(mpsc::Receiver<Box<Report>>);
+pub(super) struct Reports(mailbox::Receiver<Report>);
 
 /// The server's end.
 #[derive(Clone, Debug)]
-pub(super) struct Reporter(mpsc::Sender<Box<Report>>);
+pub(super) struct Reporter(mailbox::Sender<Report>);
 
 #[derive(Debug)]
 pub(super) enum Report {
@@ -24,7 +27,7 @@ pub(super) enum Report {
 }
 
 pub(super) fn channel() -> (Reporter, Reports) {
-    let (reporter, reports) = mpsc::channel(WAITING);
+    let (reporter, reports) = mailbox::channel(WAITING);
     (Reporter(reporter), Reports(reports))
 }
 
@@ -33,7 +36,7 @@ impl Reporter {
     pub(super) fn progress(&self, client: &Client) -> Option<OnProgress> {
         let reports = self.0.clone();
         client.wants_progress().then(|| -> OnProgress {
-            Box::new(move |at: &Progress| _ = reports.try_send(Box::new(Report::Progress(at.clone()))))
+            Box::new(move |at: &Progress| _ = reports.try_send(Report::Progress(at.clone())))
         })
     }
 
@@ -41,21 +44,20 @@ impl Reporter {
     pub(super) fn logs(&self, client: &Client) -> Option<WantedLogs> {
         let (level, explicit) = client.logs()?;
         let reports = self.0.clone();
-        let told =
-            std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Box::new(Report::Log(line.clone()))));
+        let told = std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Report::Log(line.clone())));
         Some(WantedLogs { level, explicit, told })
     }
 }
 
 impl Reports {
     /// The next report; `None` when there will be no more. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Box<Report>> {
+    pub(super) async fn next(&mut self) -> Option<Report> {
         self.0.recv().await
     }
 
     /// Tells what has been reported and not told yet.
     pub(super) async fn tell_rest(&mut self, client: &Client) {
-        while let Ok(report) = self.0.try_recv() {
+        while let Some(report) = self.0.try_recv() {
             report.tell(client).await;
         }
     }

@@ -57,7 +57,7 @@ impl Backlog {
         let left = Left::beside(path)?;
         backlog.spool = Some(Spool::beside(path)?);
         for left in left {
-            let rows: Vec<CallRow> = entry::read(&left.read()?).collect();
+            let rows: Vec<CallRow> = entry::read(&left.read()?).map(CallRow::from).collect();
             backlog.add(&rows)?;
             left.forget()?;
         }
@@ -94,7 +94,7 @@ impl Backlog {
             let draining = async move {
                 sleep_until(again).await;
                 let silent = || Err(StoreError::Open("the database does not answer".to_owned()));
-                let outcome = timeout(PATIENCE, store.record_calls(&rows)).await;
+                let outcome = timeout(PATIENCE, store.record_calls(rows.iter().cloned())).await;
                 (rows, outcome.unwrap_or_else(|_| silent()))
             };
             self.draining = Some((Box::pin(draining), calls));
@@ -135,7 +135,9 @@ impl Backlog {
             && let Some(spool) = &mut self.spool
         {
             match spool.turn() {
-                Ok(page) => (self.page, self.turned) = (entry::read(&page).collect(), true),
+                Ok(page) => {
+                    (self.page, self.turned) = (entry::read(&page).map(CallRow::from).collect(), true)
+                }
                 Err(error) => {
                     tracing::error!(target: "wharf::journal", "the spool cannot be read: {error}");
                     self.again = Instant::now() + AGAIN;
@@ -183,7 +185,7 @@ mod tests {
         let place = folder.path().join("postgres");
         let mut killed = Backlog::beside(Some(&place)).expect("a backlog");
         killed.add(&calls(0..700)).expect("they are written");
-        store.record_calls(&calls(0..3)).await.expect("they are written");
+        store.record_calls(calls(0..3)).await.expect("they are written");
         drop(killed);
 
         let mut next = Backlog::beside(Some(&place)).expect("a backlog");

@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     time,
 };
-use wharf_store::{CallRow, Store};
+use wharf_store::Store;
 
 /// How long a call may wait in the spool.
 const SOON: Duration = Duration::from_millis(250);
@@ -29,9 +29,6 @@ const FULL: u64 = 64 << 20;
 
 /// How long those who wait for it are kept.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The most that are brought in at once, so that others get at the database in between.
-const BATCH: usize = 2_048;
 
 /// How long the pause is before another try, at first and at most.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,7 +72,7 @@ impl Binding {
     ) -> Result<(Binding, impl Future<Output = ()> + Send + 'static), String> {
         let trouble = |error: io::Error| unspoolable(database.parent().unwrap_or(database), &error);
         for left in Left::beside(database).map_err(trouble)? {
-            bind(&store, &left.read().map_err(trouble)?).await?;
+            bind(&store, left.read().map_err(trouble)?).await?;
             left.forget().map_err(trouble)?;
         }
         let spool = Arc::new(Mutex::new(Spool::beside(database).map_err(trouble)?));
@@ -200,7 +197,7 @@ impl Binder {
         loop {
             let page = lock(&self.spool).turn();
             let done = match page {
-                Ok(page) => self.bind(&page).await,
+                Ok(page) => self.bind(page).await,
                 Err(error) => Err(error.to_string()),
             };
             let Err(error) = done else { return };
@@ -213,19 +210,15 @@ impl Binder {
         }
     }
 
-    async fn bind(&self, page: &[u8]) -> Result<(), String> {
+    async fn bind(&self, page: Vec<u8>) -> Result<(), String> {
         bind(&self.store, page).await?;
         lock(&self.spool).forget().map_err(|error| error.to_string())
     }
 }
 
 /// Brings in what is on a page.
-async fn bind(store: &Store, page: &[u8]) -> Result<(), String> {
-    let rows: Vec<CallRow> = entry::read(page).collect();
-    for batch in rows.chunks(BATCH) {
-        store.record_calls(batch).await.map_err(|error| error.to_string())?;
-    }
-    Ok(())
+async fn bind(store: &Store, page: Vec<u8>) -> Result<(), String> {
+    store.record_page(page, entry::read).await.map_err(|error| error.to_string())
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,13 +3,17 @@
 //! An entry in the spool is its length, then its fields in order, each text with its length before it. What is cut off
 //! in the middle, because the program was killed in a write, was never acknowledged and is not read.
 
+use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wharf_mcp::Raw;
 use wharf_runtime::{CallRecord, Outcome};
-use wharf_store::CallRow;
+use wharf_store::{CallRow, CallView, Calls};
 
 /// Stands where a text is missing.
 const NONE: u32 = u32::MAX;
+
+/// How many bytes there are of a beginning.
+const BEGINNING: usize = 4 << 10;
 
 /// How many bytes of an entry are its length.
 const HEAD: usize = 4;
@@ -24,16 +28,27 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    pub(super) fn of<'a>(record: &'a CallRecord, door: &'static str) -> Entry<'a> {
+    /// What is longer than `limit` is written down by its beginning.
+    pub(super) fn of<'a>(record: &'a CallRecord, door: &'static str, limit: usize) -> Entry<'a> {
+        let kept = |raw: &Raw, length: usize| match length <= limit {
+            true => Ok(record.redacted(raw)),
+            false => {
+                Err(json!({ "cut": { "bytes": length, "beginning": record.beginning(raw, BEGINNING) } }))
+            }
+        };
         let result = match &record.outcome {
-            Outcome::Answered(result) => Some(record.redacted(result)),
+            Outcome::Answered(result) => Some(kept(result, result.as_bytes().len())),
             Outcome::Refused(_) | Outcome::Failed(_) => None,
         };
-        Entry { record, door, parameters: record.parameters(), result, error: record.error_text() }
+        // A result has its meaning in this member.
+        let result = result.map(|it| it.unwrap_or_else(|cut| json!({ "structuredContent": cut }).into()));
+        let parameters = record.arguments.as_ref().map(|it| kept(it, it.as_bytes().len()));
+        let parameters = parameters.map(|it| it.unwrap_or_else(Raw::from));
+        Entry { record, door, parameters, result, error: record.error_text() }
     }
 
-    /// Its texts, in the order of the spool.
-    fn texts(&self) -> [Option<&str>; 11] {
+    /// Its texts, in the order of the spool. Nobody has to look again whether they are such.
+    fn texts(&self) -> [Option<&[u8]>; 11] {
         let record = self.record;
         let error_type = match &record.outcome {
             Outcome::Answered(_) => None,
@@ -41,17 +56,17 @@ impl Entry<'_> {
             Outcome::Failed(fault) => Some(fault.kind.as_str()),
         };
         [
-            Some(&*record.request_id),
-            record.thread_id.as_deref(),
-            Some(record.source.as_deref().unwrap_or_default()),
-            Some(record.wire_name.as_ref().unwrap_or(&record.tool)),
-            Some(self.parameters.as_ref().map_or("{}", Raw::as_str)),
-            Some(record.status().as_str()),
-            self.result.as_ref().map(Raw::as_str),
-            self.error.as_deref(),
-            error_type,
-            Some(self.door),
-            record.principal.as_deref(),
+            Some(record.request_id.as_bytes()),
+            record.thread_id.as_deref().map(str::as_bytes),
+            Some(record.source.as_deref().unwrap_or_default().as_bytes()),
+            Some(record.wire_name.as_ref().unwrap_or(&record.tool).as_bytes()),
+            Some(self.parameters.as_ref().map_or(b"{}", Raw::as_bytes)),
+            Some(record.status().as_str().as_bytes()),
+            self.result.as_ref().map(Raw::as_bytes),
+            self.error.as_deref().map(str::as_bytes),
+            error_type.map(str::as_bytes),
+            Some(self.door.as_bytes()),
+            record.principal.as_deref().map(str::as_bytes),
         ]
     }
 
@@ -66,7 +81,8 @@ impl Entry<'_> {
 
     /// The row of it.
     pub(super) fn row(&self) -> CallRow {
-        row(self.texts().map(|it| it.map(str::to_owned)), self.began(), self.took())
+        let texts = self.texts().map(|it| it.map(String::from_utf8_lossy));
+        view(texts.each_ref().map(Option::as_deref), self.began(), self.took()).into()
     }
 
     /// Its bytes, after those that are there already.
@@ -90,37 +106,37 @@ pub(super) fn write_row(row: &CallRow, out: &mut Vec<u8>) {
         row.door.as_deref(),
         row.principal.as_deref(),
     ];
-    write(texts, row.execution_start, row.execution_duration_ms, out);
+    write(texts.map(|it| it.map(str::as_bytes)), row.execution_start, row.execution_duration_ms, out);
 }
 
-fn write(texts: [Option<&str>; 11], began: i64, took: f64, out: &mut Vec<u8>) {
+fn write(texts: [Option<&[u8]>; 11], began: i64, took: f64, out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&[0; HEAD]);
     out.extend_from_slice(&began.to_le_bytes());
     out.extend_from_slice(&took.to_le_bytes());
     for text in texts {
         out.extend_from_slice(&text.map_or(NONE, length).to_le_bytes());
-        out.extend_from_slice(text.unwrap_or_default().as_bytes());
+        out.extend_from_slice(text.unwrap_or_default());
     }
     let written = u32::try_from(out.len() - begin - HEAD).unwrap_or(NONE);
     out[begin..begin + HEAD].copy_from_slice(&written.to_le_bytes());
 }
 
-/// The rows of what was written, up to where it was cut off.
-pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = CallRow> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
+/// The calls that were written on a page, up to where it was cut off.
+pub(super) fn read(page: &[u8]) -> Calls<'_> {
+    let mut rest = page;
+    Box::new(std::iter::from_fn(move || {
         let (head, after) = rest.split_first_chunk::<HEAD>()?;
         let (entry, after) = after.split_at_checked(u32::from_le_bytes(*head) as usize)?;
         rest = after;
         read_one(entry)
-    })
+    }))
 }
 
-fn read_one(entry: &[u8]) -> Option<CallRow> {
+fn read_one(entry: &[u8]) -> Option<CallView<'_>> {
     let (began, rest) = entry.split_first_chunk()?;
     let (took, mut rest) = rest.split_first_chunk()?;
-    let mut texts = [const { None::<String> }; 11];
+    let mut texts = [None; 11];
     for text in &mut texts {
         let (head, after) = rest.split_first_chunk::<HEAD>()?;
         rest = after;
@@ -128,13 +144,13 @@ fn read_one(entry: &[u8]) -> Option<CallRow> {
         if length != NONE {
             let (bytes, after) = rest.split_at_checked(length as usize)?;
             rest = after;
-            *text = Some(std::str::from_utf8(bytes).ok()?.to_owned());
+            *text = Some(std::str::from_utf8(bytes).ok()?);
         }
     }
-    Some(row(texts, i64::from_le_bytes(*began), f64::from_le_bytes(*took)))
+    Some(view(texts, i64::from_le_bytes(*began), f64::from_le_bytes(*took)))
 }
 
-fn row(texts: [Option<String>; 11], execution_start: i64, execution_duration_ms: f64) -> CallRow {
+fn view(texts: [Option<&str>; 11], execution_start: i64, execution_duration_ms: f64) -> CallView<'_> {
     let [
         request_id,
         thread_id,
@@ -148,7 +164,7 @@ fn row(texts: [Option<String>; 11], execution_start: i64, execution_duration_ms:
         door,
         principal,
     ] = texts;
-    CallRow {
+    CallView {
         request_id: request_id.unwrap_or_default(),
         thread_id,
         source: source.unwrap_or_default(),
@@ -166,7 +182,7 @@ fn row(texts: [Option<String>; 11], execution_start: i64, execution_duration_ms:
 }
 
 /// Messages are bounded far below this.
-fn length(text: &str) -> u32 {
+fn length(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(NONE)
 }
 
@@ -193,7 +209,7 @@ mod tests {
     fn what_is_written_is_read() {
         let mut bytes = Vec::new();
         (0..9).for_each(|it| write_row(&call(it), &mut bytes));
-        let all: Vec<CallRow> = read(&bytes).collect();
+        let all: Vec<CallRow> = read(&bytes).map(CallRow::from).collect();
         assert_eq!(all, (0..9).map(call).collect::<Vec<_>>());
     }
 

@@ -99,7 +99,7 @@ impl Writer {
     /// To the database, or to the spool.
     async fn keep(&mut self, rows: Vec<CallRow>) {
         if self.backlog.is_empty() && !self.reach.is_away() {
-            let why = match timeout(PATIENCE, self.store.record_calls(&rows)).await {
+            let why = match timeout(PATIENCE, self.store.record_calls(rows.iter().cloned())).await {
                 Ok(Ok(())) => return self.reach.set_full(false),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "the database does not answer".to_owned(),

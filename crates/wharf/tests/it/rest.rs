@@ -11,6 +11,7 @@ mod far;
 mod lists;
 mod once;
 mod plugins;
+mod records;
 mod registered;
 mod registering;
 mod roles;

@@ -8,13 +8,12 @@ use super::{
 use crate::{
     Message, Outbound, Raw, Routing, RpcError,
     envelope::Reading,
-    serve::{Handler, Incoming},
+    serve::{Handler, Incoming, mailbox},
     session::BATCHING,
 };
 use ::http::{Response, StatusCode, request::Parts};
 use futures_util::{StreamExt, stream};
 use std::{future::Future, pin::Pin, sync::Arc};
-use tokio::sync::mpsc;
 
 /// How many requests of a batch are answered at the same time.
 const AT_ONCE: usize = 16;
@@ -34,7 +33,7 @@ impl<H: Handler> HttpService<H> {
             return response::refusal(StatusCode::BAD_REQUEST, None, error);
         }
         let http = Some(Arc::new(parts));
-        let (out, said) = mpsc::channel(QUEUE);
+        let (out, said) = mailbox::channel(QUEUE);
         let mut answers = Vec::<Answering>::new();
         for message in messages {
             match message {
@@ -61,12 +60,12 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-async fn say_all(answers: Vec<Answering>, out: mpsc::Sender<Box<Outbound>>) {
+async fn say_all(answers: Vec<Answering>, out: mailbox::Sender<Outbound>) {
     let said = |answer: Answering| async {
         let (id, outcome) = answer.await;
         // A client that has left needs no answers.
         let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
-        let _ = out.send(Box::new(answer)).await;
+        let _ = out.send(answer).await;
     };
     stream::iter(answers).for_each_concurrent(AT_ONCE, said).await;
 }

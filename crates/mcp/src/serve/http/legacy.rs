@@ -11,14 +11,14 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{Handler, Incoming, dispatch},
+    serve::{Handler, Incoming, dispatch, mailbox},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
 use futures_util::{future::abortable, stream};
 use http_body::Frame;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How many messages may wait for a slow reader.
 pub(super) const QUEUE: usize = 64;
@@ -31,7 +31,7 @@ impl<H: Handler> HttpService<H> {
         if let Message::Request { id, method, params } = &message
             && method == "initialize"
         {
-            return self.initialize(id.clone(), params.clone(), parts).await;
+            return Box::pin(self.initialize(id.clone(), params.clone(), parts)).await;
         }
         let session = match self.session(&parts.headers, parts.extensions.get()).await {
             Ok(session) => session,
@@ -89,7 +89,7 @@ impl<H: Handler> HttpService<H> {
         parts: Parts,
     ) -> Response<Body> {
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
-        let (out, said) = mpsc::channel(QUEUE);
+        let (out, said) = mailbox::channel(QUEUE);
         let pending = self.answer(session.clone(), id.clone(), request, out);
         match response::json_or_rest(id, Box::pin(pending), said, |_| StatusCode::OK).await {
             Ok(response) => response,
@@ -103,7 +103,7 @@ impl<H: Handler> HttpService<H> {
         session: Arc<Session>,
         id: Raw,
         request: Incoming,
-        out: mpsc::Sender<Box<Outbound>>,
+        out: mailbox::Sender<Outbound>,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
         // Whatever is asked for beyond one request is asked for in one of these.
         let lasts = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];

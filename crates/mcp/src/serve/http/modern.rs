@@ -7,12 +7,11 @@ use super::{
 use crate::{
     Message, Raw, RpcError,
     http::{decode_value, headers},
-    serve::{Handler, Incoming, dispatch},
+    serve::{Handler, Incoming, dispatch, mailbox},
     session::MetaKey,
 };
 use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::sync::Arc;
-use tokio::sync::mpsc;
 
 /// How many messages may wait for a slow reader.
 const QUEUE: usize = 64;
@@ -46,7 +45,7 @@ impl<H: Handler> HttpService<H> {
             _ => None,
         };
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
-        let (out, said) = mpsc::channel(QUEUE);
+        let (out, said) = mailbox::channel(QUEUE);
         let pending = dispatch::answer(self.service.clone(), request, id.clone(), Arc::default(), out);
         let pending: Pending = match leave {
             None => Box::pin(pending),

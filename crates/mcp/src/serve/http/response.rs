@@ -1,7 +1,7 @@
 //! Responses: nothing, one JSON message, or a stream of events.
 
 use super::{kept::EventId, legacy::NO_SESSION};
-use crate::{Outbound, Raw, Routing, RpcError};
+use crate::{Outbound, Raw, Routing, RpcError, serve::mailbox};
 use ::http::{
     HeaderValue, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
@@ -11,7 +11,7 @@ use futures_util::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use std::{convert::Infallible, fmt::Write, future::Future, pin::Pin, time::Duration};
-use tokio::{sync::mpsc, time};
+use tokio::time;
 
 /// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -47,7 +47,7 @@ pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<
 pub(super) async fn json_or_stream(
     id: Raw,
     pending: Pending,
-    said: mpsc::Receiver<Box<Outbound>>,
+    said: mailbox::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
 ) -> Response<Body> {
     match json_or_rest(id, pending, said, status_of).await {
@@ -66,18 +66,18 @@ pub(super) async fn json_or_stream(
 pub(super) async fn json_or_rest(
     id: Raw,
     mut pending: Pending,
-    mut said: mpsc::Receiver<Box<Outbound>>,
+    mut said: mailbox::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
 ) -> Result<Response<Body>, Streaming> {
     let first = tokio::select! {
         biased;
         Some(message) = said.recv() => message,
         outcome = &mut pending => match said.try_recv() {
-            Ok(message) => {
+            Some(message) => {
                 pending = Box::pin(std::future::ready(outcome));
                 message
             }
-            Err(_) => {
+            None => {
                 let status = outcome.as_ref().map_or_else(status_of, |_| StatusCode::OK);
                 return Ok(json(status, &answer(id, outcome)));
             }
@@ -87,12 +87,12 @@ pub(super) async fn json_or_rest(
 }
 
 /// Everything that is said while `work` goes on.
-pub(super) fn stream_while(work: Work, said: mpsc::Receiver<Box<Outbound>>) -> Response<Body> {
+pub(super) fn stream_while(work: Work, said: mailbox::Receiver<Outbound>) -> Response<Body> {
     event_stream(stream::unfold((Some(work), said), |(mut work, mut said)| async {
         let event = loop {
             tokio::select! {
                 biased;
-                message = said.recv() => break event(message.as_deref()?),
+                message = said.recv() => break event(message.as_ref()?),
                 // Done, it lets go of its end of the channel, and with that the stream ends.
                 () = pending(&mut work) => work = None,
                 () = time::sleep(KEEP_ALIVE) => break keep_alive(),
@@ -147,7 +147,7 @@ pub(super) fn keep_alive() -> Bytes {
 }
 
 /// The next message to be said, or a sign of life.
-pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Box<Outbound>>) -> Option<Bytes> {
+pub(super) async fn next_or_alive(said: &mut mailbox::Receiver<Outbound>) -> Option<Bytes> {
     match time::timeout(KEEP_ALIVE, said.recv()).await {
         Ok(message) => message.map(|message| event(&message)),
         Err(_) => Some(keep_alive()),
@@ -156,15 +156,15 @@ pub(super) async fn next_or_alive(said: &mut mpsc::Receiver<Box<Outbound>>) -> O
 
 /// Something that is said on a stream.
 pub(super) enum Said {
-    Message(Box<Outbound>),
+    Message(Outbound),
     /// Nothing, and that there will be more.
     Alive,
 }
 
 /// What is said before an answer, and the answer.
 pub(super) struct Streaming {
-    first: Option<Box<Outbound>>,
-    said: mpsc::Receiver<Box<Outbound>>,
+    first: Option<Outbound>,
+    said: mailbox::Receiver<Outbound>,
     /// The answer; `None` once it was given.
     pending: Option<Pending>,
     id: Raw,
@@ -189,12 +189,12 @@ impl Streaming {
             () = time::sleep(KEEP_ALIVE) => return Some(Said::Alive),
         };
         // What was said before the answer goes before it.
-        if let Ok(message) = self.said.try_recv() {
+        if let Some(message) = self.said.try_recv() {
             self.pending = Some(Box::pin(std::future::ready(outcome)));
             return Some(Said::Message(message));
         }
         self.pending = None;
-        Some(Said::Message(Box::new(answer(self.id.clone(), outcome))))
+        Some(Said::Message(answer(self.id.clone(), outcome)))
     }
 }
 
@@ -203,7 +203,12 @@ fn answer(id: Raw, outcome: Result<Raw, RpcError>) -> Outbound {
 }
 
 fn json(status: StatusCode, message: &Outbound) -> Response<Body> {
-    let mut body = BytesMut::new();
+    let length = match message {
+        Outbound::Answer { outcome: Ok(result), .. } => result.as_bytes().len(),
+        _ => 0,
+    };
+    // With room for what is around a result.
+    let mut body = BytesMut::with_capacity(length + 128);
     message.write(&mut body);
     respond(status, Some("application/json"), body.freeze())
 }

@@ -5,7 +5,7 @@ use super::{
     response::{self, Body},
     sessions::{Owner, random_id},
 };
-use crate::serve::{Handler, Service, conversation};
+use crate::serve::{Handler, Service, conversation, mailbox};
 use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream;
@@ -44,7 +44,7 @@ struct Stream {
     clients: Arc<Clients>,
     greeting: Option<Bytes>,
     conversation: Pin<Box<dyn Future<Output = ()> + Send>>,
-    said: mpsc::Receiver<Box<crate::Outbound>>,
+    said: mailbox::Receiver<crate::Outbound>,
 }
 
 impl<H: Handler> SseService<H> {
