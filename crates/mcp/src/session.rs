@@ -171,11 +171,11 @@ impl Session {
                 Err(Failure::rpc(RpcError::new(RpcError::INVALID_PARAMS, over)))
             }
             Era::Legacy => {
-                if let Some((level, explicit)) = request.logs.as_ref().map(|it| (it.level, it.explicit)) {
-                    if !self.logs_enough(level, explicit) {
-                        // Boxed, because it is a request of its own, and hardly ever made.
-                        Box::pin(self.ask_for_logs(level, self.deadline(&request))).await;
-                    }
+                if let Some((level, explicit)) = request.logs.as_ref().map(|it| (it.level, it.explicit))
+                    && !self.logs_enough(level, explicit)
+                {
+                    // Boxed, because it is a request of its own, and hardly ever made.
+                    Box::pin(self.ask_for_logs(level, self.deadline(&request))).await;
                 }
                 self.exchange(request).await
             }

@@ -101,8 +101,8 @@ impl Store {
     /// so a batch whose fate is unknown can be given again.
     pub async fn record_calls(&self, calls: impl IntoIterator<Item = CallRow>) -> Result<(), StoreError> {
         if let Pools::Sqlite(files) = &self.pools {
-            let rows: Vec<CallRow> = calls.into_iter().collect();
-            return files.recorder.record(rows, in_rows, files.turn.clone()).await;
+            let rows = Rows(calls.into_iter().collect());
+            return files.recorder.record(rows, Rows::views, files.turn.clone()).await;
         }
         let statements = inserts(calls.into_iter());
         if statements.is_empty() {
@@ -182,8 +182,12 @@ fn select() -> Statement {
     Statement::new("SELECT ").sql(COLUMNS).sql(" FROM calls WHERE 1 = 1")
 }
 
-fn in_rows(rows: &Vec<CallRow>) -> Calls<'_> {
-    Box::new(rows.iter().map(CallRow::view))
+struct Rows(Vec<CallRow>);
+
+impl Rows {
+    fn views(&self) -> Calls<'_> {
+        Box::new(self.0.iter().map(CallRow::view))
+    }
 }
 
 fn on_page((page, read): &(Vec<u8>, ReadPage)) -> Calls<'_> {
