@@ -49,7 +49,8 @@ pub use plan::*;
 pub use registration::{Registration, Restored, register, restore};
 pub use schema::schema;
 pub use settings::{
-    NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, load_settings,
+    DatabasePlace, NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, Written,
+    load_settings,
 };
 
 /// An agent file longer than this is refused unread.

@@ -152,10 +152,11 @@ pub(crate) struct CallArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7373")]
-    pub(crate) listen: String,
-    /// Where calls and todos are kept: sqlite:PATH or postgres://… [default: wharf.db in $WHARF_HOME]
+    /// Where to listen [default: $WHARF_LISTEN, what wharf.toml says, or 127.0.0.1:7373]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Where calls and todos are kept: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or
+    /// wharf.db in $WHARF_HOME]
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
     /// Let everybody in who can reach the port; on loopback only
@@ -201,7 +202,8 @@ pub(crate) struct TodoArgs {
     /// Where to listen, for every transport but stdio
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7374")]
     pub(crate) listen: String,
-    /// Where the todos are: sqlite:PATH or postgres://… [default: wharf.db in $WHARF_HOME]
+    /// Where the todos are: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or wharf.db in
+    /// $WHARF_HOME]
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 }

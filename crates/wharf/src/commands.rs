@@ -28,7 +28,6 @@ use crate::{
 pub(crate) use serve::Token;
 use std::path::Path;
 use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
-use wharf_store::Location;
 
 /// Runs one command to its end.
 pub(crate) fn run(cli: Cli) -> Exit {
@@ -71,34 +70,18 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Login { name, logout } => {
             dock::run(&common, &around, output, move |dock| Box::pin(login::run(dock, name, logout)))
         }
-        Command::Todo(args) => todo::run(&args, &around, output),
+        Command::Todo(args) => todo::run(&common, &args, &around, output),
         Command::Serve(args) => {
-            let database = match location(args.database.as_deref(), &around) {
-                Ok(database) => database,
-                Err(complaint) => {
-                    output.complain(&format!("error: {complaint}\n"));
-                    return Exit::Usage;
-                }
-            };
+            let database = args.database.clone();
             let (token, followed) = (around.token(), (common.clone(), around.clone()));
-            dock::serve(&common, &around, database, output, |dock| {
+            dock::serve(&common, &around, database.as_deref(), output, |dock| {
                 Box::pin(serve::run(dock, args, token, followed))
             })
         }
         Command::Sources(args) => sources::run(&args, &around, output),
-        Command::Stdio => {
-            dock::serve(&common, &around, around.database(), output, |dock| Box::pin(stdio::run(dock)))
-        }
+        Command::Stdio => dock::serve(&common, &around, None, output, |dock| Box::pin(stdio::run(dock))),
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
-    }
-}
-
-/// The database that was named, or the usual one.
-fn location(named: Option<&str>, around: &Surroundings) -> Result<Option<Location>, String> {
-    match named {
-        Some(address) => Location::parse(address).map(Some).map_err(|error| error.to_string()),
-        None => Ok(around.database()),
     }
 }
 

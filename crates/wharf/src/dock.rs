@@ -68,7 +68,7 @@ pub(crate) fn run(
     output: Output,
     work: impl FnOnce(Dock) -> Work + 'static,
 ) -> Exit {
-    run_loaded(load_agent(common, around), around, around.database(), output, |dock| {
+    run_loaded(load_agent(common, around), around, None, output, |dock| {
         Box::pin(async {
             tokio::select! {
                 exit = work(dock) => exit,
@@ -83,7 +83,7 @@ pub(crate) fn run(
 pub(crate) fn serve(
     common: &Common,
     around: &Surroundings,
-    database: Option<Location>,
+    database: Option<&str>,
     output: Output,
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
@@ -93,13 +93,20 @@ pub(crate) fn serve(
 fn run_loaded(
     (loaded, diagnostics): (Option<(Plan, Settings)>, Diagnostics),
     around: &Surroundings,
-    database: Option<Location>,
+    database: Option<&str>,
     output: Output,
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
     let Some((plan, settings)) = loaded else {
         output.diagnostics(&diagnostics);
         return Exit::Usage;
+    };
+    let database = match around.database(database, &settings.server) {
+        Ok(database) => database,
+        Err(complaint) => {
+            output.complain(&format!("error: {complaint}\n"));
+            return Exit::Usage;
+        }
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let started = runtime.map_err(|error| error.to_string()).and_then(|runtime| {

@@ -12,11 +12,14 @@ use std::{
     sync::Arc,
 };
 use wharf_runtime::config::{
-    Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, Settings, TelemetrySettings, load_settings,
-    read_regular,
+    DatabasePlace, Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, ServerSettings, Settings,
+    TelemetrySettings, Written, load_settings, read_regular,
 };
 use wharf_runtime::upstream::find_program;
 use wharf_store::Location;
+
+/// Where the gateway listens if nobody says otherwise.
+const USUAL_ADDRESS: &str = "127.0.0.1:7373";
 
 /// What the process was started with.
 #[derive(Clone, Debug)]
@@ -100,9 +103,45 @@ impl Surroundings {
         self.state().map(|it| it.join("credentials"))
     }
 
-    /// Where what is to be remembered of sources, calls and todos is, unless somebody says otherwise.
-    pub(crate) fn database(&self) -> Option<Location> {
-        self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")))
+    /// Where what is to be remembered of sources, calls and todos is: what was typed, else what the environment says, else
+    /// the operator's file, else the usual place, if there is one.
+    pub(crate) fn database(
+        &self,
+        typed: Option<&str>,
+        settings: &ServerSettings,
+    ) -> Result<Option<Location>, String> {
+        let usual = || self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")));
+        let parsed = |address: &str| Location::parse(address).map_err(|error| error.to_string());
+        if let Some(address) = typed {
+            return parsed(address).map(Some);
+        }
+        if let Some(address) = self.variable("WHARF_DATABASE") {
+            return parsed(address).map(Some).map_err(|error| format!("WHARF_DATABASE: {error}"));
+        }
+        let Some(Written { value, at }) = &settings.database else { return Ok(usual()) };
+        let found = match value {
+            DatabasePlace::Address(address) => parsed(address),
+            DatabasePlace::Variable(name) => match self.variable(name) {
+                Some(address) => parsed(address).map_err(|error| format!("{name}: {error}")),
+                None => Err(format!("`{name}`, which holds the address of the database, is not set")),
+            },
+        };
+        found.map(Some).map_err(|error| format!("{error}\n --> {at}"))
+    }
+
+    /// Where the gateway listens, in the same order, and where that stands if it stands in the operator's file.
+    pub(crate) fn listen(&self, typed: Option<&str>, settings: &ServerSettings) -> (String, Option<String>) {
+        let said = typed.or_else(|| self.variable("WHARF_LISTEN"));
+        match (said, &settings.listen) {
+            (Some(said), _) => (said.to_owned(), None),
+            (None, Some(Written { value, at })) => (value.clone(), Some(at.clone())),
+            (None, None) => (USUAL_ADDRESS.to_owned(), None),
+        }
+    }
+
+    /// A variable that is set, and not to nothing.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
     }
 
     /// Where calls wait while the database cannot be reached.

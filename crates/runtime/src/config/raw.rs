@@ -118,6 +118,7 @@ raw! {
     /// `[server]` of wharf.toml.
     RawServer, "[server]" {
         hosts = "hosts", origins = "origins", max_calls = "max_calls", max_streams = "max_streams",
+        listen = "listen", database = "database", no_auth = "no_auth",
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     toml,
 };
 use crate::{breaker::BreakerPolicy, glob::Glob};
-pub use server::{NamedToken, Role, ServerSettings, TokenPlace};
+pub use server::{DatabasePlace, NamedToken, Role, ServerSettings, TokenPlace, Written};
 use std::{
     path::{Path, PathBuf},
     time::Duration,

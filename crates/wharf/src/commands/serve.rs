@@ -49,10 +49,7 @@ pub(super) async fn run(
 ) -> Exit {
     let output = dock.output;
     make_room();
-    let opened = open(&args, token, output).await.and_then(|(listener, address, mut keys)| {
-        add_tokens(&mut keys, &dock.server().tokens, &around)?;
-        Ok((listener, address, keys))
-    });
+    let opened = open_for(&dock, &args, token, &around).await;
     let (listener, address, keys) = match opened {
         Ok(opened) => opened,
         Err(complaint) => {
@@ -179,15 +176,42 @@ fn add_tokens(keys: &mut Keys, tokens: &[NamedToken], around: &Surroundings) -> 
     Ok(())
 }
 
+/// Where the door is.
+struct Place {
+    listen: String,
+    /// Where in the operator's file that stands, if it does.
+    at: Option<String>,
+    no_auth: bool,
+}
+
+impl Place {
+    fn of(args: &ServeArgs, around: &Surroundings, dock: &Dock) -> Place {
+        let (listen, at) = around.listen(args.listen.as_deref(), dock.server());
+        Place { listen, at, no_auth: args.no_auth || dock.server().no_auth }
+    }
+}
+
+/// The door, for everybody whom the operator lets in.
+async fn open_for(
+    dock: &Dock,
+    args: &ServeArgs,
+    token: Option<Token>,
+    around: &Surroundings,
+) -> Result<(TcpListener, SocketAddr, Keys), String> {
+    let (listener, address, mut keys) = open(&Place::of(args, around, dock), token, dock.output).await?;
+    add_tokens(&mut keys, &dock.server().tokens, around)?;
+    Ok((listener, address, keys))
+}
+
 /// The listener, and what opens the door.
 async fn open(
-    args: &ServeArgs,
+    place: &Place,
     token: Option<Token>,
     output: Output,
 ) -> Result<(TcpListener, SocketAddr, Keys), String> {
-    let listener = TcpListener::bind(&args.listen).await.map_err(|error| unusable(args, &error))?;
-    let address = listener.local_addr().map_err(|error| unusable(args, &error))?;
-    if args.no_auth {
+    let listener = TcpListener::bind(&place.listen).await.map_err(|error| unusable(place, &error))?;
+    let address = listener.local_addr().map_err(|error| unusable(place, &error))?;
+    if place.no_auth {
         if !address.ip().is_loopback() {
             return Err(format!(
                 "`--no-auth` would let everybody in who can reach {address}\nhelp: listen on 127.0.0.1, or use the token"
@@ -212,6 +236,7 @@ async fn open(
     Ok((listener, address, keys))
 }
 
-fn unusable(args: &ServeArgs, error: &std::io::Error) -> String {
-    format!("cannot listen on `{}`: {error}\nhelp: `--listen 127.0.0.1:0` takes any free port", args.listen)
+fn unusable(Place { listen, at, .. }: &Place, error: &std::io::Error) -> String {
+    let at = at.as_ref().map(|it| format!("\n --> {it}")).unwrap_or_default();
+    format!("cannot listen on `{listen}`: {error}{at}\nhelp: `--listen 127.0.0.1:0` takes any free port")
 }

@@ -1,7 +1,7 @@
 //! `wharf todo`: the Todo server, as a process of its own.
 
 use crate::{
-    cli::{TodoArgs, TodoTransport},
+    cli::{Common, TodoArgs, TodoTransport},
     dock::interrupted,
     exit::Exit,
     output::Output,
@@ -13,13 +13,21 @@ use crate::{
 };
 use std::{io, time::Duration};
 use tokio::{net::TcpListener, runtime};
+use wharf_runtime::config::ServerSettings;
 use wharf_store::{Location, Store};
 
 /// How long what cannot be cancelled is waited for in the end: a read of stdin never is.
 const LEAVING: Duration = Duration::from_millis(200);
 
-pub(super) fn run(args: &TodoArgs, around: &Surroundings, output: Output) -> Exit {
-    let location = match location(args, around) {
+pub(super) fn run(common: &Common, args: &TodoArgs, around: &Surroundings, output: Output) -> Exit {
+    let settings = match around.settings(common.settings.as_deref()) {
+        Ok(settings) => settings,
+        Err(diagnostics) => {
+            output.diagnostics(&diagnostics);
+            return Exit::Usage;
+        }
+    };
+    let location = match location(args, around, &settings.server) {
         Ok(location) => location,
         Err(complaint) => {
             output.complain(&format!("error: {complaint}\n"));
@@ -71,13 +79,10 @@ async fn serve(args: &TodoArgs, location: &Location, output: Output) -> Result<E
     exit
 }
 
-fn location(args: &TodoArgs, around: &Surroundings) -> Result<Location, String> {
-    match &args.database {
-        Some(address) => Location::parse(address).map_err(|error| error.to_string()),
-        None => around.database().ok_or_else(|| {
-            "there is no folder to keep todos in\nhelp: set WHARF_HOME, or give --database".to_owned()
-        }),
-    }
+fn location(args: &TodoArgs, around: &Surroundings, settings: &ServerSettings) -> Result<Location, String> {
+    around.database(args.database.as_deref(), settings)?.ok_or_else(|| {
+        "there is no folder to keep todos in\nhelp: set WHARF_HOME, or give --database".to_owned()
+    })
 }
 
 /// The Todo server asks nobody who they are.

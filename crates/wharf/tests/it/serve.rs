@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
+mod places;
 pub(crate) mod server;
 
 use serde_json::{Value, json};

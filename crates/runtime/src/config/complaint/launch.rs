@@ -178,6 +178,27 @@ impl Diagnostics {
             .hint("traces go to a collector's HTTP port, for example http://127.0.0.1:4318");
     }
 
+    pub(in crate::config) fn no_address(&mut self, at: Place, address: &str) {
+        self.error("S-04", at, format!("ConfigError: '{}' is not a host and a port", echo(address)))
+            .hint("for example `listen = \"127.0.0.1:7373\"`; port 0 takes any that is free");
+    }
+
+    pub(in crate::config) fn no_database(&mut self, at: Place) {
+        self.error("S-04", at, "ConfigError: 'database' is not the address of a database")
+            .hint("write `sqlite:/path/to/file`, `postgres://user@host/name`, or `${NAME}` for a variable that holds one");
+    }
+
+    pub(in crate::config) fn database_not_absolute(&mut self, at: Place) {
+        self.error("S-04", at, "ConfigError: the path of the database is not absolute")
+            .hint("another path would be another file wherever wharf is started");
+    }
+
+    pub(in crate::config) fn password_in_the_open(&mut self, at: Place) {
+        self.error("S-04", at, "ConfigError: the password of the database must not stand in this file").hint(
+            "set PGPASSWORD, or write `database = \"${NAME}\"` for a variable that holds the whole address",
+        );
+    }
+
     pub(in crate::config) fn token_without_role(&mut self, at: Place, name: &str, roles: &[&str]) {
         self.error("S-02", at, format!("ConfigError: the token '{}' has no role", echo(name)))
             .hint(format!("write `role`: one of {}", roles.join(", ")));

@@ -1,0 +1,97 @@
+//! Where the gateway is and where it keeps things: the command line before the environment before the operator's file.
+
+use super::server::wharf;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    process::{Command, Stdio},
+};
+use tempfile::TempDir;
+
+/// What is typed after `serve`, what the environment says, and which of three files is the database then. What the file
+/// says is in all of them.
+type Case = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
+
+const CASES: [Case; 3] = [
+    (&[], &[], "file.db"),
+    (&[], &[("WHARF_DATABASE", "sqlite:variable.db")], "variable.db"),
+    (&["--database", "sqlite:typed.db"], &[("WHARF_DATABASE", "sqlite:variable.db")], "typed.db"),
+];
+
+#[test]
+fn the_file_says_where_it_is_unless_somebody_else_does() {
+    for (typed, variables, database) in CASES {
+        let folder = TempDir::new().expect("a folder");
+        let kept = folder.path().join("file.db");
+        let says =
+            format!("listen = \"127.0.0.1:0\"\ndatabase = \"sqlite:{}\"\nno_auth = true\n", kept.display());
+        let mut command = serve(&folder, &format!("[server]\n{says}"));
+        let mut child = command.args(typed).envs(variables.iter().copied()).spawn().expect("it starts");
+        let said = BufReader::new(child.stdout.take().expect("its stdout"));
+        let address = said.lines().map_while(Result::ok).find_map(|line| {
+            line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")).map(str::to_owned)
+        });
+        let address = address.expect("it says where it is");
+        assert!(!address.ends_with(":7373"), "{address}");
+        let mut stream = TcpStream::connect(&address).expect("it listens");
+        let request = format!("GET /api/v1/tools HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "nobody needs a token: {answer}");
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        let there = ["file.db", "variable.db", "typed.db"].map(|it| folder.path().join(it).exists());
+        assert_eq!(there, ["file.db", "variable.db", "typed.db"].map(|it| it == database), "{typed:?}");
+    }
+}
+
+/// What the file says, what the environment does, and what is said about it. `TAKEN` is where somebody else listens.
+type Refusal = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+
+const REFUSALS: &[Refusal] = &[
+    ("listen = \"TAKEN\"", &[], &["error: cannot listen on `TAKEN`: ", "wharf.toml:2:10\n", "help: "]),
+    ("listen = \"127.0.0.1:0\"", &[("WHARF_LISTEN", "TAKEN")], &["cannot listen on `TAKEN`: "]),
+    (
+        "database = \"${NOT_SET_HERE}\"",
+        &[],
+        &[
+            "error: `NOT_SET_HERE`, which holds the address of the database, is not set\n --> ",
+            "wharf.toml:2:12\n",
+        ],
+    ),
+    (
+        "database = \"${HERE}\"",
+        &[("HERE", "mysql://root:hunter2@db")],
+        &["error: HERE: a database is written `sqlite:PATH`", "wharf.toml:2:12\n"],
+    ),
+    ("", &[("WHARF_DATABASE", "nowhere")], &["error: WHARF_DATABASE: a database is written"]),
+    ("listen = \"here\"", &[], &["ConfigError: 'here' is not a host and a port", "wharf.toml:2:10\n"]),
+];
+
+#[test]
+fn what_is_of_no_use_is_said_with_its_place() {
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = other.local_addr().expect("an address").to_string();
+    let taken = |it: &str| it.replace("TAKEN", &taken);
+    for (says, variables, words) in REFUSALS {
+        let folder = TempDir::new().expect("a folder");
+        let mut command = serve(&folder, &taken(&format!("[server]\n{says}\n")));
+        let variables = variables.iter().map(|(name, value)| (name, taken(value)));
+        let output = command.envs(variables).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{says}: {said}");
+        for word in *words {
+            assert!(said.contains(&taken(word)), "{says}: {said}");
+        }
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+fn serve(folder: &TempDir, settings: &str) -> Command {
+    let file = folder.path().join("wharf.toml");
+    fs::write(&file, settings).expect("settings");
+    let mut command = wharf(folder);
+    command.arg("--settings").arg(file).arg("serve").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
