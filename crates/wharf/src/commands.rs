@@ -79,7 +79,10 @@ pub(crate) fn run(cli: Cli) -> Exit {
             })
         }
         Command::Sources(args) => sources::run(&args, &around, output),
-        Command::Stdio => dock::serve(&common, &around, None, output, |dock| Box::pin(stdio::run(dock))),
+        Command::Stdio => {
+            let followed = (common.clone(), around.clone());
+            dock::serve(&common, &around, None, output, |dock| Box::pin(stdio::run(dock, followed)))
+        }
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
     }

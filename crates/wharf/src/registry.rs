@@ -26,7 +26,7 @@ pub(crate) use vault::VaultError;
 use vault::{Secrets, Vault};
 use wharf_runtime::{
     Applied,
-    config::{self, Diagnostics, Env, Grants, NamedToken, Plan, Registration, TokenPlace},
+    config::{self, DatabasePlace, Diagnostics, Env, Grants, Plan, Registration, ServerSettings, TokenPlace},
 };
 use wharf_store::{SourceRow, Store, StoreError};
 
@@ -86,7 +86,7 @@ impl Registry {
         dock: &Dock,
     ) -> Result<(Registry, Registrar), StoreError> {
         let (vault, inventory) = (Vault::new(around.secret_key()), Inventory::new(store.clone()));
-        let (around, file) = (without_ours(around, &dock.server().tokens), file.to_owned());
+        let (around, file) = (without_ours(around, dock.server()), file.to_owned());
         let shared = Arc::new(Shared { store, vault, around, file, inventory });
         let book = Book::new(dock.plan().clone(), dock.grants().clone()).filled(&shared, None).await?;
         let (registrar, orders, book) = Registrar::new(shared.clone(), book);
@@ -211,14 +211,18 @@ impl Registry {
 }
 
 /// The world without what opens our own doors.
-fn without_ours(around: &Surroundings, tokens: &[NamedToken]) -> Surroundings {
+fn without_ours(around: &Surroundings, settings: &ServerSettings) -> Surroundings {
     let mut around = around.clone();
     let is_token = |name: &String| {
+        let tokens = &settings.tokens;
         tokens.iter().any(|it| matches!(&it.kept, TokenPlace::Variable(variable) if variable == name))
     };
+    let database = settings.database.as_ref().map(|it| &it.value);
+    let is_database =
+        |name: &String| matches!(database, Some(DatabasePlace::Variable(variable)) if variable == name);
     let is_ours = |name: &String| {
         let upper = name.to_ascii_uppercase();
-        OURS.iter().any(|it| upper.starts_with(it)) || is_token(name)
+        OURS.iter().any(|it| upper.starts_with(it)) || is_token(name) || is_database(name)
     };
     around.variables.retain(|name, _| !is_ours(name));
     around

@@ -1,18 +1,31 @@
 //! `wharf stdio`: every tool as one MCP server on our own stdin and stdout.
 
 use crate::{
+    cli::Common,
     dock::{Dock, interrupted},
     exit::Exit,
     gateway::{Gateway, announce},
+    registry::{Registry, switched_off},
+    surroundings::Surroundings,
 };
 use std::time::Duration;
+use tokio::time;
 use wharf_mcp::serve::{Service, over_streams};
+use wharf_runtime::Runtime;
+use wharf_store::{Location, Store, StoreError};
 
 /// How long calls that are out may take once the client has left: it will not hear their answers.
 const GRACE: Duration = Duration::from_millis(200);
 
-pub(super) async fn run(dock: Dock) -> Exit {
+/// How long a client waits for the database, which it may not need.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) -> Exit {
     let runtime = dock.start();
+    let added = time::timeout(PATIENCE, add_registered(&dock, &runtime, &common, &around)).await;
+    if let Some(why) = added.map_or(Some("the database does not answer".to_owned()), |it| it.err()) {
+        tracing::warn!(target: "wharf::stdio", "registered sources are left out: {why}");
+    }
     let handle = runtime.handle();
     let (telemetry, exporter) = dock.telemetry();
     let gateway = Gateway::new(handle.clone(), None).traced(telemetry.clone());
@@ -35,4 +48,25 @@ pub(super) async fn run(dock: Dock) -> Exit {
         }
     };
     tokio::join!(serving, exporting).0
+}
+
+/// Starts what is registered in the database beside what the agent file names, and leaves off what is switched off. Each
+/// server is this process's own: nothing is shared with a gateway on the same database but the rows, which are only read.
+async fn add_registered(
+    dock: &Dock,
+    runtime: &Runtime,
+    common: &Common,
+    around: &Surroundings,
+) -> Result<(), String> {
+    // Where there is no database yet, nothing is registered.
+    let is_there = |it: &&Location| !matches!(it, Location::Sqlite(path) if !path.exists());
+    let Some(location) = dock.database().filter(is_there) else { return Ok(()) };
+    let said = |error: StoreError| error.to_string();
+    let store = Store::open(location).await.map_err(said)?;
+    runtime.handle().switch_off(switched_off(&store).await.map_err(said)?);
+    let (_, registrar) = Registry::open(store.clone(), around, &common.file, dock).await.map_err(said)?;
+    registrar.begin(dock, runtime);
+    drop(registrar);
+    store.close().await;
+    Ok(())
 }

@@ -17,6 +17,7 @@ mod registering;
 mod roles;
 mod schemathesis;
 mod slow;
+mod stdio;
 mod switches;
 mod typed;
 mod upstream;
