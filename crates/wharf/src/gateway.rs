@@ -77,10 +77,10 @@ impl Gateway {
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
         let kind = match request.method.as_str() {
-            "tools/list" => return Ok(self.list(List::Tools, &client).await),
-            "prompts/list" => return Ok(self.list(List::Prompts, &client).await),
-            "resources/list" => return Ok(self.list(List::Resources, &client).await),
-            "resources/templates/list" => return Ok(self.list(List::Templates, &client).await),
+            "tools/list" => return self.list(List::Tools, &request, &client).await,
+            "prompts/list" => return self.list(List::Prompts, &request, &client).await,
+            "resources/list" => return self.list(List::Resources, &request, &client).await,
+            "resources/templates/list" => return self.list(List::Templates, &request, &client).await,
             // Boxed, so that a call, which is asked for most, does not carry it along.
             "completion/complete" => return Box::pin(self.complete(request.params, &client)).await,
             "tools/call" => Kind::Tool,
@@ -99,14 +99,15 @@ impl Gateway {
     }
 
     /// A list of all sources, and in the era that wants to know for how long it is good.
-    async fn list(&self, list: List, client: &Client) -> Raw {
+    async fn list(&self, list: List, request: &Incoming, client: &Client) -> Result<Raw, RpcError> {
+        lists::only_page(request.params.as_ref())?;
         let catalog = self.settled().await;
         let fresh = catalog.freshness(list);
         if fresh.is_over() {
             self.handle.renew(list);
         }
         let written = self.lists.of(&catalog, list);
-        if client.terms().era == Era::Modern { lists::with_hints(written, fresh) } else { written }
+        Ok(if client.terms().era == Era::Modern { lists::with_hints(written, fresh) } else { written })
     }
 
     /// The catalog, once everybody has been heard who does not take too long.

@@ -259,6 +259,20 @@ async fn a_call_that_drifts_can_be_cancelled() {
     }
 }
 
+/// Whoever cancels wants no answer.
+#[tokio::test]
+async fn a_cancelled_request_is_not_answered() {
+    let place = Place::open(1).await;
+    let call = r#"{"id":2,"method":"tools/call","params":{"name":"t"}}"#;
+    let (response, _) = tokio::join!(place.send("POST", None, call), async {
+        place.is_out(1).await;
+        let cancelled = r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#;
+        assert_eq!(place.send("POST", None, cancelled).await.status(), 202);
+    });
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(Stream(response.into_body()).rest().await, [] as [&str; 0]);
+}
+
 #[tokio::test]
 async fn what_is_plain_json_has_no_name() {
     let place = Place::open(1).await;

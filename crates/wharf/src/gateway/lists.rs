@@ -1,8 +1,9 @@
 //! The lists of a catalog, as bytes: written once, sent as often as anybody asks.
 
+use super::invalid;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
-use wharf_mcp::{Raw, session::List};
+use wharf_mcp::{Raw, RpcError, session::List};
 use wharf_runtime::{
     Catalog,
     catalog::{Freshness, Sourced},
@@ -55,6 +56,16 @@ impl Written {
             resources: list("resources", values(&catalog.resources, |it| &it.raw)),
             templates: list("resourceTemplates", values(&catalog.templates, |it| &it.raw)),
         }
+    }
+}
+
+/// A list has one page, and so nobody can have been given the name of another.
+pub(super) fn only_page(params: Option<&Raw>) -> Result<(), RpcError> {
+    let cursor =
+        params.and_then(|it| it.member("cursor")).filter(|it| !matches!(it.as_str(), "null" | "\"\""));
+    match cursor {
+        None => Ok(()),
+        Some(_) => Err(invalid("`cursor` is unknown: this list has one page")),
     }
 }
 

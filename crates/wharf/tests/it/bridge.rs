@@ -253,6 +253,24 @@ async fn same_ids_are_never_crossed() {
     }
 }
 
+/// A list has one page; whoever asks for another has made it up.
+#[tokio::test]
+async fn there_is_no_second_page() {
+    let island = Island::rise(Eras::LegacyOnly).await;
+    let gateway = Gateway::before(&island);
+    for era in [Era::Legacy, Era::Modern] {
+        let ada = gateway.visit(Door::Http, era, "Ada").await;
+        for list in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+            let page = |cursor: Value| Request::new(list).params(json!({ "cursor": cursor }).into());
+            let refused = ada.ask(page(json!("nonsense"))).await;
+            assert!(refused.starts_with("-32602 ") && refused.contains("`cursor`"), "{list}: {refused}");
+            for first in [Value::Null, json!("")] {
+                assert!(!ada.ask(page(first)).await.starts_with("-32"), "{list}");
+            }
+        }
+    }
+}
+
 /// A line that belongs to no call goes to clients that have set a level, under its source's name.
 #[tokio::test]
 async fn a_line_of_nobodys_goes_to_those_who_set_a_level() {

@@ -26,6 +26,9 @@ pub(super) const QUEUE: usize = 64;
 /// The code that servers use for a request outside a session.
 pub(super) const NO_SESSION: i64 = -32000;
 
+/// The code for a request that its client has cancelled. Where nothing was said yet, nothing is said at all.
+pub(super) const CANCELLED: i64 = -32800;
+
 impl<H: Handler> HttpService<H> {
     pub(super) async fn legacy(&self, message: Message, parts: Parts) -> Response<Body> {
         if let Message::Request { id, method, params } = &message
@@ -118,7 +121,7 @@ impl<H: Handler> HttpService<H> {
             if let Some(service) = changing {
                 Box::pin(service.changed(&session)).await;
             }
-            outcome.unwrap_or_else(|_| Err(RpcError::new(RpcError::INTERNAL, "the request was cancelled")))
+            outcome.unwrap_or_else(|_| Err(RpcError::new(CANCELLED, "the request was cancelled")))
         }
     }
 

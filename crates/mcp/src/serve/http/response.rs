@@ -1,6 +1,9 @@
 //! Responses: nothing, one JSON message, or a stream of events.
 
-use super::{kept::EventId, legacy::NO_SESSION};
+use super::{
+    kept::EventId,
+    legacy::{CANCELLED, NO_SESSION},
+};
 use crate::{Outbound, Raw, Routing, RpcError, serve::mailbox};
 use ::http::{
     HeaderValue, Response, StatusCode,
@@ -76,6 +79,10 @@ pub(super) async fn json_or_rest(
             Some(message) => {
                 pending = Box::pin(std::future::ready(outcome));
                 message
+            }
+            // Nobody wants to hear of it any more.
+            None if outcome.as_ref().is_err_and(|it| it.code == CANCELLED) => {
+                return Ok(event_stream(stream::empty()));
             }
             None => {
                 let status = outcome.as_ref().map_or_else(status_of, |_| StatusCode::OK);
