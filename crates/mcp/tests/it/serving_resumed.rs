@@ -204,6 +204,19 @@ async fn streams_are_not_mixed() {
     assert_eq!(standing.next().await.unwrap().1, "notifications/tools/list_changed");
 }
 
+/// Of several standing streams one says what there is to be said, and another when that one is gone.
+#[tokio::test]
+async fn nothing_is_said_twice() {
+    let place = Place::open(1).await;
+    let (mut old, mut new) = (place.listen(None).await, place.listen(None).await);
+    place.service.announce(News::ToolsChanged);
+    assert!(old.is_silent());
+    assert_eq!(new.next().await.unwrap().1, "notifications/tools/list_changed");
+    drop(new);
+    place.service.announce(News::PromptsChanged);
+    assert_eq!(old.next().await.unwrap().1, "notifications/prompts/list_changed");
+}
+
 #[tokio::test]
 async fn what_is_not_known_is_gone_on_with_from_now() {
     let place = Place::open(1).await;

@@ -33,6 +33,7 @@ impl Standing {
         announcements: Announcements,
     ) -> Standing {
         let at = at.unwrap_or_else(|| session.trails.new_stream());
+        session.trails.stand(at);
         Standing { session, at, missed: missed.into(), announcements: Some(announcements) }
     }
 
@@ -48,7 +49,8 @@ impl Standing {
                 Ok(None) => self.announcements = None,
                 Ok(Some(news)) => {
                     let wanted = listen::notification(&news).filter(|_| self.session.peer.wants(&news));
-                    if let Some((method, params)) = wanted {
+                    if let Some((method, params)) = wanted.filter(|_| self.session.trails.is_newest(self.at))
+                    {
                         let (method, routing) = (method.into(), Routing::default());
                         let said = Outbound::Notification { method, params, routing };
                         return Some(self.session.trails.say(&mut self.at, &said));
@@ -61,8 +63,6 @@ impl Standing {
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        if let Some(announcements) = self.announcements.take() {
-            self.session.trails.leave_standing(self.at, announcements);
-        }
+        self.session.trails.leave_standing(self.at, self.announcements.take());
     }
 }

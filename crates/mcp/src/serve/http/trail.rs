@@ -13,7 +13,7 @@ use super::{
 use crate::{Outbound, serve::announcements::Announcements};
 use bytes::Bytes;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     fmt,
     pin::pin,
     sync::{
@@ -50,6 +50,8 @@ struct Known {
     claims: HashMap<u64, oneshot::Sender<Taker>>,
     /// Those that broke.
     adrift: JoinSet<()>,
+    /// The standing streams that are open.
+    open: BTreeSet<u64>,
     /// The standing stream that broke last: it needs nobody to go on.
     standing: Option<(EventId, Announcements)>,
 }
@@ -124,9 +126,22 @@ impl Trails {
         }
     }
 
-    /// A standing stream has broken.
-    pub(super) fn leave_standing(&self, at: EventId, announcements: Announcements) {
+    /// A standing stream is open.
+    pub(super) fn stand(&self, at: EventId) {
+        self.known().open.insert(at.stream);
+    }
+
+    /// Whether this standing stream says what there is to be said: of several only the newest does, so that nothing is said
+    /// twice.
+    pub(super) fn is_newest(&self, at: EventId) -> bool {
+        self.known().open.last().is_none_or(|it| *it <= at.stream)
+    }
+
+    /// A standing stream has ended, or broken if there is more to come.
+    pub(super) fn leave_standing(&self, at: EventId, announcements: Option<Announcements>) {
         let mut known = self.known();
+        known.open.remove(&at.stream);
+        let Some(announcements) = announcements else { return };
         if known.standing.as_ref().is_none_or(|(other, _)| other.stream <= at.stream) {
             known.standing = Some((at, announcements));
         }
