@@ -132,14 +132,13 @@ where
 pub(crate) async fn over_http<F>(
     stream: TcpStream,
     mut leaving: Leaving,
-    respond: impl Fn(Request<Incoming>) -> F + Send,
+    respond: impl Fn(Request<Incoming>, &Afterwards) -> F + Send,
 ) where
     F: Future<Output = Response<Body>> + Send,
 {
     let afterwards = Afterwards::default();
-    let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(afterwards.clone());
-        let response = respond(request);
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = respond(request, &afterwards);
         async { Ok::<_, Infallible>(response.await) }
     });
     let mut builder = http1::Builder::new();

@@ -16,7 +16,7 @@ mod routes;
 mod websocket;
 
 use crate::{
-    door::{accept, over_http},
+    door::{Afterwards, accept, over_http},
     exit::Exit,
     gateway::{Gateway, announce},
     journal::Journal,
@@ -149,7 +149,9 @@ impl Front {
         let front = self.clone();
         let serving = accept(listener, leave, move |stream, leaving| {
             let front = front.clone();
-            over_http(stream, leaving, move |request| front.clone().respond(request))
+            over_http(stream, leaving, move |request, connection| {
+                front.clone().respond(request, connection.clone())
+            })
         });
         let exit = tokio::select! {
             exit = serving => exit,
@@ -162,8 +164,8 @@ impl Front {
         exit
     }
 
-    async fn respond(self, mut request: Request<Incoming>) -> Response<Body> {
-        let mut response = match self.admit(&mut request) {
+    async fn respond(self, mut request: Request<Incoming>, connection: Afterwards) -> Response<Body> {
+        let mut response = match self.admit(&mut request, connection) {
             Ok((operation, word)) => self.answer(operation.route, &word, request).await,
             Err(problem) => problem.into(),
         };
@@ -174,8 +176,13 @@ impl Front {
         response
     }
 
-    /// What a request is for, if it speaks to us and may. Who sent it is from then on known to everybody who sees it.
-    fn admit(&self, request: &mut Request<Incoming>) -> Result<(&'static Operation, String), Problem> {
+    /// What a request is for, if it speaks to us and may. Who sent it, and what it came by, is from then on known to those
+    /// who may want to know.
+    fn admit(
+        &self,
+        request: &mut Request<Incoming>,
+        connection: Afterwards,
+    ) -> Result<(&'static Operation, String), Problem> {
         admission::check(request, &self.shared.entrance)?;
         let found = find(request.method(), request.uri().path());
         if let Found::Operation(operation @ Operation { role: None, .. }, _) = found {
@@ -189,7 +196,11 @@ impl Front {
         };
         operation.role.map_or(Ok(()), |role| principal.may(role))?;
         request.extensions_mut().insert(Owner(principal.name.clone()));
-        request.extensions_mut().insert(principal);
+        match operation.route {
+            Route::Mcp => {}
+            Route::WebSocket | Route::Events => _ = request.extensions_mut().insert(connection),
+            _ => _ = request.extensions_mut().insert(principal),
+        }
         let no_text = || Problem::new(StatusCode::BAD_REQUEST, "the path is not UTF-8");
         Ok((operation, word.ok_or_else(no_text)?))
     }

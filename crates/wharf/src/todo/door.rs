@@ -4,7 +4,7 @@
 
 use super::TodoServer;
 use crate::{
-    door::{HEADERS, Leaving, accept, bounded_socket, guard, over_http},
+    door::{Afterwards, HEADERS, Leaving, accept, bounded_socket, guard, over_http},
     exit::Exit,
 };
 use bytes::Bytes;
@@ -61,7 +61,7 @@ pub(crate) async fn port(
     match speech {
         Speech::Http => {
             let http = HttpService::new(service, options);
-            let respond = move |request: Request<Incoming>| {
+            let respond = move |request: Request<Incoming>, _: &Afterwards| {
                 let http = http.clone();
                 async move {
                     match request.uri().path() {
@@ -74,7 +74,7 @@ pub(crate) async fn port(
         }
         Speech::Sse => {
             let sse = SseService::new(service, options, "/messages");
-            let respond = move |request: Request<Incoming>| {
+            let respond = move |request: Request<Incoming>, _: &Afterwards| {
                 let sse = sse.clone();
                 async move {
                     match request.uri().path() {

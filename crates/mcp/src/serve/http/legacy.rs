@@ -114,10 +114,10 @@ impl<H: Handler> HttpService<H> {
         let changing = changing.then(|| self.clone());
         let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
         let (answer, handle) = abortable(answer);
-        session.began(id.as_bytes(), handle);
+        let under_way = session.clone().began(id, handle);
         async move {
             let outcome = answer.await;
-            session.ended(id.as_bytes());
+            drop(under_way);
             if let Some(service) = changing {
                 Box::pin(service.changed(&session)).await;
             }

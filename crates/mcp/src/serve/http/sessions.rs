@@ -1,7 +1,8 @@
 //! The sessions of clients of the handshake era.
 
 use super::{kept::Room, trail::Trails};
-use crate::serve::client::Peer;
+use crate::{Raw, serve::client::Peer};
+use bytes::Bytes;
 use futures_util::future::AbortHandle;
 use std::{
     collections::HashMap,
@@ -32,7 +33,7 @@ pub(super) struct Session {
     pub(super) owner: Option<Owner>,
     /// Its streams.
     pub(super) trails: Trails,
-    running: Mutex<HashMap<Vec<u8>, AbortHandle>>,
+    running: Mutex<HashMap<Bytes, AbortHandle>>,
 }
 
 #[derive(Debug)]
@@ -47,6 +48,18 @@ struct Entry {
     kept: Instant,
     /// Somebody else may have changed it.
     doubtful: bool,
+}
+
+/// A request that can be cancelled, until it ends or nobody waits for it any more.
+pub(super) struct UnderWay {
+    session: Arc<Session>,
+    id: Bytes,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.session.running().remove(&self.id);
+    }
 }
 
 /// What is known here of a session.
@@ -175,15 +188,11 @@ impl Sessions {
 }
 
 impl Session {
-    /// Remembers how to cancel a request.
-    pub(super) fn began(&self, id: &[u8], handle: AbortHandle) {
-        let mut running = self.running();
-        running.retain(|_, handle| !handle.is_aborted());
-        running.insert(id.to_vec(), handle);
-    }
-
-    pub(super) fn ended(&self, id: &[u8]) {
-        self.running().remove(id);
+    /// Remembers how to cancel a request, as long as it is under way.
+    pub(super) fn began(self: Arc<Session>, id: Raw, handle: AbortHandle) -> UnderWay {
+        let id = id.into_bytes();
+        self.running().insert(id.clone(), handle);
+        UnderWay { session: self, id }
     }
 
     pub(super) fn cancel(&self, id: &[u8]) {
@@ -196,7 +205,7 @@ impl Session {
         self.trails.end();
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<Vec<u8>, AbortHandle>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<Bytes, AbortHandle>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
