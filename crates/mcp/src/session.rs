@@ -179,7 +179,8 @@ impl Session {
                 }
                 self.exchange(request).await
             }
-            Era::Modern => rounds::drive(self, request).await,
+            // Boxed, so that a request of the other era does not make room for it.
+            Era::Modern => Box::pin(rounds::drive(self, request)).await,
         }
     }
 

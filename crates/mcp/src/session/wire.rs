@@ -18,7 +18,10 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{
+        mpsc::{self, error::TrySendError},
+        oneshot, watch,
+    },
     task::JoinSet,
     time,
 };
@@ -123,10 +126,17 @@ impl Wire {
         let guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
         let departure = Departure::default();
         let ask = Ask::Request { message, reply, ears, departure: departure.clone() };
-        match time::timeout_at(until.by(), self.asks.send(ask)).await {
-            Err(_) => return Err(Failure::timeout(Sent::No)),
-            Ok(Err(_)) => return Err(self.reach.ended.failure().await),
-            Ok(Ok(())) => {}
+        // There is nearly always room; only where there is none does it take a clock.
+        match self.asks.try_send(ask) {
+            Ok(()) => {}
+            Err(TrySendError::Closed(_)) => return Err(self.reach.ended.failure().await),
+            Err(TrySendError::Full(ask)) => {
+                match Box::pin(time::timeout_at(until.by(), self.asks.send(ask))).await {
+                    Err(_) => return Err(Failure::timeout(Sent::No)),
+                    Ok(Err(_)) => return Err(self.reach.ended.failure().await),
+                    Ok(Ok(())) => {}
+                }
+            }
         }
         self.reach.wait(guard, answer, &departure, &until).await
     }
