@@ -101,32 +101,30 @@ fn session(server: &Server) -> String {
     format!("{session}\r\n")
 }
 
+/// Of ten thousand who come so many stay; the others are told why, memory is bounded, and who leaves makes room.
+fn ten_thousand(server: &Server, listen: &str, most: usize, told: &str) {
+    let before = memory(server);
+    let staying = crowd(server, listen, CROWD, told);
+    assert_eq!(staying.len(), most);
+    let cost = memory(server).saturating_sub(before);
+    assert!(cost < COST, "{cost} KiB");
+    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
+    drop(staying);
+    there_is_room_again(server, listen);
+}
+
 #[test]
 fn ten_thousand_listen_to_events() {
     let server = Server::start(&[]);
     let listen = request(&server, "GET /api/v1/events", "", "");
-    let before = memory(&server);
-    let staying = crowd(&server, &listen, CROWD, "at most 256 may listen at a time");
-    assert_eq!(staying.len(), 256);
-    let cost = memory(&server).saturating_sub(before);
-    assert!(cost < COST, "{cost} KiB");
-    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
-    drop(staying);
-    there_is_room_again(&server, &listen);
+    ten_thousand(&server, &listen, 256, "at most 256 may listen at a time");
 }
 
 #[test]
 fn ten_thousand_listen_to_mcp() {
     let server = Server::start(&[]);
     let listen = request(&server, "GET /mcp", &session(&server), "");
-    let before = memory(&server);
-    let staying = crowd(&server, &listen, CROWD, "2000 streams are open");
-    assert_eq!(staying.len(), 2_000);
-    let cost = memory(&server).saturating_sub(before);
-    assert!(cost < COST, "{cost} KiB");
-    assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
-    drop(staying);
-    there_is_room_again(&server, &listen);
+    ten_thousand(&server, &listen, 2_000, "2000 streams are open");
 }
 
 /// As many as the operator says, whichever way they listen.
