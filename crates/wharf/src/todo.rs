@@ -39,12 +39,15 @@ struct Desk {
     news: NewsDesk,
 }
 
-/// A server on this database, and what tells its clients of changes while it is polled.
-pub(crate) fn service(store: Store) -> (Service<TodoServer>, impl Future<Output = ()> + Send + 'static) {
+/// A server on this database, and what tells its clients of changes while it is polled: of all that come after this.
+pub(crate) async fn service(
+    store: Store,
+) -> (Service<TodoServer>, impl Future<Output = ()> + Send + 'static) {
+    let seen = store.todos_mark().await.unwrap_or_default();
     let news = NewsDesk::default();
     let desk = Desk { store: store.clone(), tools: definitions::tools(), news: news.clone() };
     let service = Service::new(TodoServer { desk: Arc::new(desk) });
-    (service.clone(), news.tell(store, service))
+    (service.clone(), news.tell(store, service, seen))
 }
 
 impl Handler for TodoServer {

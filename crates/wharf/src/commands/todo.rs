@@ -52,7 +52,7 @@ pub(super) fn run(common: &Common, args: &TodoArgs, around: &Surroundings, outpu
 /// Opens the database, then the door: who can come in finds everything in its place.
 async fn serve(args: &TodoArgs, location: &Location, output: Output) -> Result<Exit, String> {
     let store = Store::open(location).await.map_err(|error| error.to_string())?;
-    let (service, announcing) = todo::service(store.clone());
+    let (service, announcing) = todo::service(store.clone()).await;
     let serving = async {
         let speech = match args.transport {
             TodoTransport::Stdio => {

@@ -76,7 +76,7 @@ impl Todo {
         let nowhere = || Failure::connect("there is no folder to keep todos in: set `WHARF_HOME`");
         let location = self.location.as_ref().ok_or_else(nowhere)?;
         let store = Store::open(location).await.map_err(|error| Failure::connect(error.to_string()))?;
-        let (service, announcing) = super::service(store);
+        let (service, announcing) = super::service(store).await;
         self.keep(announcing);
         Ok(service)
     }

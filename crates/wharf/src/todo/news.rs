@@ -12,7 +12,7 @@ use wharf_mcp::{
     News,
     serve::{Handler, Service},
 };
-use wharf_store::Store;
+use wharf_store::{Store, TodosMark};
 
 /// How often to look whether another process has changed something.
 const LOOK: Duration = Duration::from_secs(1);
@@ -63,8 +63,7 @@ impl NewsDesk {
     }
 
     /// Tells the clients of a service, for as long as it is served, also of what other processes have changed.
-    pub(super) async fn tell<H: Handler>(self, store: Store, service: Service<H>) {
-        let mut seen = store.todos_mark().await.unwrap_or_default();
+    pub(super) async fn tell<H: Handler>(self, store: Store, service: Service<H>, mut seen: TodosMark) {
         loop {
             tokio::select! {
                 () = self.0.noted.notified() => {}
