@@ -7,7 +7,7 @@ use crate::{
     store::Pools,
 };
 
-const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
+pub(crate) const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
     execution_duration_ms, status, result, error, error_type, door, principal";
 
 /// The most rows in one statement. With thirteen values each they stay far below what either engine can bind, and the
@@ -97,8 +97,8 @@ pub struct CallPage {
 }
 
 impl Store {
-    /// Keeps calls, all or none. A call that is kept already stays as it is,
-    /// so a batch whose fate is unknown can be given again.
+    /// Keeps calls. A call that is kept already stays as it is, so those whose fate is unknown, because it failed in the
+    /// middle, can all be given again.
     pub async fn record_calls(&self, calls: impl IntoIterator<Item = CallRow>) -> Result<(), StoreError> {
         if let Pools::Sqlite(files) = &self.pools {
             let rows = Rows(calls.into_iter().collect());

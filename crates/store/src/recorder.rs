@@ -3,7 +3,7 @@
 //! Every call that is made ends up here, so what a row costs counts more than anywhere else. A connection of the pool would
 //! want each value as an object of its own, handed over to another thread.
 
-use crate::{CallRow, StoreError};
+use crate::{CallRow, StoreError, calls::COLUMNS};
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::{
     borrow::Cow,
@@ -15,10 +15,6 @@ use tokio::{sync::Mutex as Turn, task};
 
 /// The most rows that are written at once, so that others get at the database in between.
 const BATCH: usize = 2_048;
-
-const INSERT: &str = "INSERT INTO calls (request_id, thread_id, source, tool_name, parameters, execution_start, \
-    execution_duration_ms, status, result, error, error_type, door, principal) \
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (request_id) DO NOTHING";
 
 /// A call that lies in somebody else's memory, with the same members as a [`CallRow`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,13 +87,16 @@ impl Recorder {
             Some(open) => open,
             none => none.insert(self.open()?),
         };
+        let values = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?";
+        let insert =
+            format!("INSERT INTO calls ({COLUMNS}) VALUES ({values}) ON CONFLICT (request_id) DO NOTHING");
         let mut calls = calls.peekable();
         while calls.peek().is_some() {
             let _turn = turn.blocking_lock();
             // With the right to write from the beginning: one that asked for it later could be refused.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
-                let mut insert = transaction.prepare(INSERT)?;
+                let mut insert = transaction.prepare(&insert)?;
                 calls.by_ref().take(BATCH).try_for_each(|call| insert_one(&mut insert, &call))?;
             }
             transaction.commit()?;
