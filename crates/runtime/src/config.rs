@@ -42,7 +42,7 @@ mod yaml;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use env::{Env, Origin};
 pub use files::{FileTrouble, Files, Folder, NoFiles, read_regular};
-pub use grants::Grants;
+pub use grants::{Grants, MissingGrant};
 pub use manifest::{Suggestion, suggest as suggest_entry};
 pub use place::{Lines, Place};
 pub use plan::*;
@@ -50,7 +50,7 @@ pub use registration::{Registration, Restored, register, restore};
 pub use schema::schema;
 pub use settings::{
     DatabasePlace, NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, Written,
-    load_settings,
+    load_settings, settings_with_grant,
 };
 
 /// An agent file longer than this is refused unread.

@@ -6,6 +6,8 @@ mod check;
 mod completions;
 mod doctor;
 mod explain;
+mod files;
+mod grant;
 mod init;
 mod list;
 mod login;

@@ -25,14 +25,14 @@ mod yaml;
 
 pub(crate) use client::{Client, candidates};
 pub(crate) use failure::ImportError;
-pub(crate) use note::Note;
+pub(crate) use note::{Note, printable};
 pub(crate) use suggested::entry;
 
 use document::Document;
 use draft::Draft;
 use std::path::Path;
 use trial::{Reason, Trial};
-use wharf_runtime::config::Env;
+use wharf_runtime::config::{Env, MissingGrant};
 
 /// What an agent file holds at most.
 const MOST_TOOLS: usize = 50;
@@ -45,6 +45,20 @@ pub(crate) struct Imported {
     pub(crate) env_files: Vec<EnvFile>,
     /// What the user should know: what was changed, left out, or needs filling in.
     pub(crate) notes: Vec<Note>,
+    /// The servers that a grant would let in, each with the grants it lacks.
+    pub(crate) ungranted: Vec<(String, Vec<MissingGrant>)>,
+}
+
+impl Imported {
+    /// An agent file and nothing else.
+    pub(crate) fn text(agent_yaml: &str) -> Imported {
+        Imported {
+            agent_yaml: agent_yaml.to_owned(),
+            env_files: Vec::new(),
+            notes: Vec::new(),
+            ungranted: Vec::new(),
+        }
+    }
 }
 
 /// A file of variables, to be written beside the agent file. No `Debug`: its text holds secrets.
@@ -64,9 +78,11 @@ pub(crate) fn import(text: &str, from: &Path, env: Env) -> Result<Imported, Impo
     judge(&mut drafts, &trial);
     let agent_yaml = page::write(&document, from, &drafts, &env_files);
     trial.whole(&agent_yaml)?;
+    let ungranted = drafts.iter().map(|it| (it.name.clone(), it.missing_grants()));
+    let ungranted = ungranted.filter(|(_, missing)| !missing.is_empty()).collect();
     let mut notes = document.notes;
     notes.extend(drafts.into_iter().flat_map(Draft::into_notes));
-    Ok(Imported { agent_yaml, env_files, notes })
+    Ok(Imported { agent_yaml, env_files, notes, ungranted })
 }
 
 /// Tries each draft. One without any is an entry of the agent file.

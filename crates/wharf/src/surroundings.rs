@@ -60,14 +60,18 @@ impl Surroundings {
 
     /// The operator's settings: the file that is named, else wharf.toml in the state directory, else none.
     pub(crate) fn settings(&self, named: Option<&Path>) -> Result<Settings, Diagnostics> {
-        let usual = self.state().map(|it| it.join("wharf.toml"));
-        let Some(path) = named.map(Path::to_owned).or(usual) else {
+        let Some(path) = self.settings_file(named) else {
             return Ok(Settings::default());
+        };
+        // Whoever lacks a grant is told where it belongs, also where there is no such file yet.
+        let filed = |mut settings: Settings| {
+            settings.grants.file = Some(self.folder.join(&path));
+            settings
         };
         let shown = path.display().to_string();
         let bytes = match read_regular(&path, LONGEST_FILE) {
             Ok(bytes) => bytes,
-            Err(FileTrouble::Missing) if named.is_none() => return Ok(Settings::default()),
+            Err(FileTrouble::Missing) if named.is_none() => return Ok(filed(Settings::default())),
             Err(trouble) => {
                 return Err(Diagnostics::unreadable(
                     &shown,
@@ -77,7 +81,12 @@ impl Surroundings {
             }
         };
         let (settings, diagnostics) = load_settings(bytes, &shown);
-        settings.ok_or(diagnostics)
+        settings.map(filed).ok_or(diagnostics)
+    }
+
+    /// Where the operator's settings are kept, whether or not they are there.
+    fn settings_file(&self, named: Option<&Path>) -> Option<PathBuf> {
+        named.map(Path::to_owned).or_else(|| self.state().map(|it| it.join("wharf.toml")))
     }
 
     /// Where wharf keeps what it must remember: `$WHARF_HOME`, or the platform's place for such things.

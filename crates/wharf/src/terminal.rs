@@ -28,8 +28,18 @@ enum Reply {
 impl Terminal {
     /// The terminal, if there is one at both ends.
     pub(crate) fn open() -> Option<Terminal> {
-        (io::stdin().is_terminal() && io::stderr().is_terminal()).then(|| Terminal { turn: Arc::default() })
+        is_there().then(|| Terminal { turn: Arc::default() })
     }
+}
+
+/// Whether a person can read what is asked and type an answer.
+pub(crate) fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question that is answered with yes or no. Everything but a yes is a no, an end of input too.
+pub(crate) fn agrees(question: &str) -> io::Result<bool> {
+    Ok(line(question)?.is_some_and(|it| is_yes(&it)))
 }
 
 impl Consent for Terminal {
@@ -83,7 +93,7 @@ fn ask(asked: &Asked) -> io::Result<Reply> {
         ))?;
     }
     let Some(answer) = line("Answer? [y/N] ")? else { return Ok(Reply::Cancel) };
-    if !answer.eq_ignore_ascii_case("y") && !answer.eq_ignore_ascii_case("yes") {
+    if !is_yes(&answer) {
         return Ok(Reply::Decline);
     }
     let schema = &params["requestedSchema"];
@@ -180,6 +190,10 @@ fn say(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes())?;
     stderr.flush()
+}
+
+fn is_yes(answer: &str) -> bool {
+    answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes")
 }
 
 /// What is typed at a prompt, without white space around it; `None` at the end of input.

@@ -3,6 +3,7 @@
 //! Messages that the contract fixes stand here word for word. The others begin with the class of error they belong to.
 //! None quotes a header's value or a value that came from a variable: texts are named by their shown form.
 
+mod command;
 mod document;
 mod entry;
 mod launch;

@@ -1,6 +1,6 @@
 //! What is wrong with a file, collected so that it can be mended in one go.
 
-use super::{complaint, mask::Mask, place::Place, suggest};
+use super::{complaint, grants::MissingGrant, mask::Mask, place::Place, suggest};
 use std::{collections::HashSet, sync::Arc};
 
 /// After this many complaints a file is only counted.
@@ -36,6 +36,8 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// Other places that belong to it, each with a word on why.
     pub also: Vec<(Place, String)>,
+    /// The grant that would make it go away, where there is one and it may be shown.
+    pub missing_grant: Option<MissingGrant>,
 }
 
 /// All complaints about one file, with the text they point into.
@@ -192,7 +194,8 @@ impl Diagnostics {
         place: Option<Place>,
         message: String,
     ) -> &mut Diagnostic {
-        let item = Diagnostic { severity, code, message, place, hint: None, also: Vec::new() };
+        let item =
+            Diagnostic { severity, code, message, place, hint: None, also: Vec::new(), missing_grant: None };
         if self.items.len() < MOST_KEPT {
             self.items.push(item);
             return self.items.last_mut().expect("one was pushed just now");

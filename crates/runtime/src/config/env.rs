@@ -53,6 +53,15 @@ impl Env {
     }
 }
 
+impl Env {
+    /// The wharf.toml in which an operator grants something, as messages name it. Only the file's own author learns
+    /// where it lies.
+    pub(crate) fn settings_file(&self) -> String {
+        let file = self.grants.file.as_ref().filter(|_| !self.origin.is_registered());
+        file.map_or_else(|| "wharf.toml".to_owned(), |it| it.display().to_string())
+    }
+}
+
 impl Origin {
     /// Whether it was registered while the program runs.
     pub fn is_registered(self) -> bool {

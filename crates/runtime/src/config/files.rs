@@ -26,8 +26,12 @@ pub trait Files {
         Err(FileTrouble::Missing)
     }
     /// Whether `path`, a list of folders, has a program by this name.
-    fn is_on_path(&self, _name: &str, _path: &str) -> bool {
-        false
+    fn is_on_path(&self, name: &str, path: &str) -> bool {
+        self.find_on_path(name, path).is_some()
+    }
+    /// The program by this name in `path`, a list of folders.
+    fn find_on_path(&self, _name: &str, _path: &str) -> Option<PathBuf> {
+        None
     }
 }
 
@@ -114,8 +118,8 @@ impl Files for Folder {
         read_regular(path, most)
     }
 
-    fn is_on_path(&self, name: &str, path: &str) -> bool {
-        crate::upstream::find_program(name, path).is_some()
+    fn find_on_path(&self, name: &str, path: &str) -> Option<PathBuf> {
+        crate::upstream::find_program(name, path)
     }
 }
 

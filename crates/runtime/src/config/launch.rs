@@ -84,7 +84,7 @@ impl Launching<'_> {
         let text = tool.value.expose();
         let fits = !spec::is_interpreter(text) || self.env.grants.allow_package(text);
         if !fits {
-            self.diagnostics.refused_interpreter(tool.at, launcher, &tool.value);
+            self.diagnostics.refused_interpreter(tool.at, launcher, &tool.value, self.env);
         }
         fits
     }
@@ -99,12 +99,12 @@ impl Launching<'_> {
         let is_word = text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
         if !is_word {
-            self.diagnostics.refused_package(tool.at, launcher, &tool.value);
+            self.diagnostics.refused_package(tool.at, launcher, &tool.value, self.env);
             return false;
         }
         let path = self.env.variables.get("PATH").map(String::as_str).unwrap_or_default();
         if !spec::is_interpreter(text) && self.env.files.is_on_path(text, path) {
-            self.diagnostics.refused_program(tool.at, launcher, &tool.value);
+            self.diagnostics.refused_program(tool.at, launcher, &tool.value, self.env);
             return false;
         }
         self.not_an_interpreter(launcher, tool)

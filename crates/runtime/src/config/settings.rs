@@ -1,5 +1,6 @@
 //! The operator's own file, wharf.toml: what this machine allows, whoever wrote the agent file.
 
+mod edit;
 mod server;
 mod telemetry;
 
@@ -13,6 +14,7 @@ use super::{
     toml,
 };
 use crate::{breaker::BreakerPolicy, glob::Glob};
+pub use edit::settings_with_grant;
 pub use server::{DatabasePlace, NamedToken, Role, ServerSettings, TokenPlace, Written};
 use std::{
     path::{Path, PathBuf},
@@ -100,6 +102,7 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
         packages: globs("packages", packages, diagnostics),
         environment: globs("environment", environment, diagnostics),
         insecure_hosts: words("insecure_hosts", insecure_hosts, diagnostics),
+        file: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod page;
 
-use super::flag_for;
+use super::{files, flag_for};
 use crate::{
     cli::Common,
     exit::Exit,
@@ -11,11 +11,7 @@ use crate::{
     surroundings::{Surroundings, read_agent_file},
 };
 use serde_json::json;
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{fs, path::Path};
 use wharf_runtime::config::{
     Diagnostics, Env, FileTrouble, Plan, Severity, Suggestion, load, read_regular, suggest_entry,
 };
@@ -121,7 +117,7 @@ fn add(file: &Path, suggestion: &Suggestion, mut env: Env) -> Result<(), String>
     {
         return Err(by_hand(&format!("the entry cannot be added to {shown} without changing others")));
     }
-    write(file, &after, before.is_none())
+    files::replace(file, &after, before.is_none(), 0o644)
         .map_err(|error| format!("error: {shown} cannot be written: {error}\n"))
 }
 
@@ -133,32 +129,6 @@ fn some((plan, diagnostics): (Option<Plan>, Diagnostics)) -> (Option<Plan>, Opti
 fn first_error(diagnostics: &Diagnostics) -> Option<String> {
     let errors = diagnostics.items().iter().filter(|it| it.severity == Severity::Error);
     errors.filter(|it| it.code != "V-09").map(|it| it.message.clone()).next()
-}
-
-/// Never seen half-written, and with the permissions that it had.
-fn write(file: &Path, text: &str, is_new: bool) -> io::Result<()> {
-    // The file itself and not the link that leads to it.
-    let file = if is_new { file.to_owned() } else { file.canonicalize()? };
-    let folder = file.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().set_permissions(permissions(&file)?)?;
-    new.as_file().sync_all()?;
-    match is_new {
-        true => new.persist_noclobber(&file).map(drop).map_err(Into::into),
-        false => new.persist(&file).map(drop).map_err(Into::into),
-    }
-}
-
-fn permissions(file: &Path) -> io::Result<fs::Permissions> {
-    match fs::metadata(file) {
-        Ok(metadata) => Ok(metadata.permissions()),
-        #[cfg(unix)]
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 fn report(suggestion: &Suggestion, file: &Path, output: Output) {

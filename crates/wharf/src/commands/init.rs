@@ -1,6 +1,6 @@
 //! `wharf init`: a first agent file. Never overwrites anything.
 
-use super::flag_for;
+use super::{files, flag_for, grant};
 use crate::{
     cli::Common,
     exit::Exit,
@@ -10,11 +10,10 @@ use crate::{
 };
 use serde_json::json;
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{Grants, LONGEST_FILE, read_regular};
+use wharf_runtime::config::{Grants, LONGEST_FILE, MissingGrant, read_regular};
 
 /// Works as it is, and shows the rest in comments.
 const EXAMPLE: &str = include_str!("init/agent.yaml");
@@ -27,11 +26,7 @@ pub(super) fn run(common: &Common, from: Option<&str>, around: &Surroundings, ou
             return Exit::Usage;
         }
     };
-    let made = match from {
-        None => Ok(Imported { agent_yaml: EXAMPLE.to_owned(), env_files: Vec::new(), notes: Vec::new() }),
-        Some(from) => import(from, &common.file, grants, around),
-    };
-    match made.and_then(|made| write(&common.file, &made).map(|files| (made, files))) {
+    match init(common, from, grants, around, output) {
         Ok((made, files)) => {
             report(&made, &files, &common.file, output);
             Exit::Fine
@@ -43,8 +38,36 @@ pub(super) fn run(common: &Common, from: Option<&str>, around: &Surroundings, ou
     }
 }
 
+/// Makes the files and writes them. Grants are written first: without them, `check` would refuse the agent file.
+fn init(
+    common: &Common,
+    from: Option<&str>,
+    grants: Grants,
+    around: &Surroundings,
+    output: Output,
+) -> Result<(Imported, Vec<PathBuf>), String> {
+    // Nobody is asked for grants that then lead to nothing.
+    if fs::symlink_metadata(&common.file).is_ok() {
+        return Err(not_written(&common.file, &io::ErrorKind::AlreadyExists.into()));
+    }
+    let settings_file = grants.file.clone();
+    let (made, granted) = match from {
+        None => (Imported::text(EXAMPLE), Vec::new()),
+        Some(from) => import(from, &common.file, grants, around, output)?,
+    };
+    let settings_file = grant::write(settings_file.as_deref(), &granted)?;
+    let written = write(&common.file, &made)?;
+    Ok((made, settings_file.into_iter().chain(written).collect()))
+}
+
 /// Reads another client's file: one that is named, or the first of those that the client is known to keep.
-fn import(from: &str, file: &Path, grants: Grants, around: &Surroundings) -> Result<Imported, String> {
+fn import(
+    from: &str,
+    file: &Path,
+    grants: Grants,
+    around: &Surroundings,
+    output: Output,
+) -> Result<(Imported, Vec<MissingGrant>), String> {
     let path = match Client::named(from) {
         None => around.folder.join(from),
         Some(client) => find(client, around)?,
@@ -56,9 +79,11 @@ fn import(from: &str, file: &Path, grants: Grants, around: &Surroundings) -> Res
         )
     })?;
     let text = String::from_utf8(bytes).map_err(|_| format!("error: '{shown}' is not UTF-8 text\n"))?;
-    import::import(&text, &path, around.env_for(file, grants)).map_err(|error| {
-        let hint = error.hint().map_or_else(String::new, |hint| format!("help: {hint}\n"));
-        format!("error: '{shown}' {error}\n{hint}")
+    grant::import_asking(around.env_for(file, grants), output, |env| {
+        import::import(&text, &path, env).map_err(|error| {
+            let hint = error.hint().map_or_else(String::new, |hint| format!("help: {hint}\n"));
+            format!("error: '{shown}' {error}\n{hint}")
+        })
     })
 }
 
@@ -79,24 +104,13 @@ fn write(agent_file: &Path, made: &Imported) -> Result<Vec<PathBuf>, String> {
     let mut written: Vec<PathBuf> = Vec::new();
     let secrets = made.env_files.iter().map(|it| (folder.join(&it.name), it.text.as_str(), 0o600));
     for (path, text, mode) in secrets.chain([(agent_file.to_owned(), made.agent_yaml.as_str(), 0o644)]) {
-        if let Err(error) = create(&path, text, mode) {
+        if let Err(error) = files::create(&path, text, mode) {
             written.iter().for_each(|it| _ = fs::remove_file(it));
             return Err(not_written(&path, &error));
         }
         written.push(path);
     }
     Ok(written)
-}
-
-/// Creates a file that must not be there yet.
-fn create(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    options.open(path)?.write_all(text.as_bytes()).inspect_err(|_| _ = fs::remove_file(path))
 }
 
 fn not_written(path: &Path, error: &io::Error) -> String {

@@ -1,6 +1,7 @@
 //! One server on its way into the agent file: its entry, its env file, and what there is to say about both.
 
 mod file_name;
+mod script;
 mod stdio;
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
     writer::Writer,
     yaml::Entry,
 };
-use wharf_runtime::config::Env;
+use wharf_runtime::config::{Env, MissingGrant};
 
 /// A server, rewritten. With reasons, it is a comment; without, an entry.
 pub(super) struct Draft {
@@ -50,6 +51,12 @@ impl Draft {
         if self.is_off {
             self.reasons.insert(0, Reason::new("the client has it turned off"));
         }
+    }
+
+    /// The grants without which it is not let in, unless there are other reasons too.
+    pub(super) fn missing_grants(&self) -> Vec<MissingGrant> {
+        let missing = self.reasons.iter().map(|it| it.missing_grant.clone());
+        missing.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
     /// What there is to say, first of all whether it is in.
@@ -103,13 +110,18 @@ impl Drafting<'_> {
         if transport != "stdio" {
             let args = !std::mem::take(&mut foreign.args).is_empty();
             let env = !std::mem::take(&mut foreign.env).is_empty();
-            self.unused("remote", [("command", command.is_some()), ("args", args), ("env", env)]);
+            let cwd = foreign.cwd.take().is_some();
+            self.unused(
+                "remote",
+                [("command", command.is_some()), ("args", args), ("cwd", cwd), ("env", env)],
+            );
             return Reach::Remote { transport, url };
         }
         let headers = !std::mem::take(&mut foreign.headers).is_empty();
         self.unused("local", [("url", url.is_some()), ("headers", headers)]);
         let args = std::mem::take(&mut foreign.args);
-        Reach::Stdio(command.map(|command| self.simplified(Invocation { command, args })))
+        let invocation = command.map(|command| self.simplified(Invocation { command, args }));
+        Reach::Stdio(invocation.map(|it| self.located(it, foreign.cwd.take())))
     }
 
     fn unused<const N: usize>(&mut self, kind: &str, keys: [(&str, bool); N]) {
@@ -190,9 +202,12 @@ impl Drafting<'_> {
         let mut others = Vec::new();
         for key in keys {
             match key.as_str() {
-                "cwd" => self.writer.note("`cwd` left out: a server starts in a private, empty folder; paths that begin with `./` are relative to the agent file"),
-                "disabledTools" | "excludeTools" => self.writer.note(format!("`{key}` left out: list the tools under `deny`")),
-                "enabledTools" | "includeTools" => self.writer.note(format!("`{key}` left out: list the tools under `allow`")),
+                "disabledTools" | "excludeTools" => {
+                    self.writer.note(format!("`{key}` left out: list the tools under `deny`"))
+                }
+                "enabledTools" | "includeTools" => {
+                    self.writer.note(format!("`{key}` left out: list the tools under `allow`"))
+                }
                 key => others.push(printable(key)),
             }
         }

@@ -12,6 +12,8 @@ pub(super) struct Foreign {
     pub(super) transport: Option<String>,
     pub(super) command: Option<String>,
     pub(super) args: Vec<String>,
+    /// The folder that the client starts it in.
+    pub(super) cwd: Option<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) env_file: Option<String>,
     pub(super) url: Option<String>,
@@ -46,6 +48,7 @@ impl Foreign {
             }
             "command" => self.command = self.text(key, value),
             "args" => self.args = self.texts(key, value),
+            "cwd" => self.cwd = self.text(key, value),
             "env" => self.env = self.map(key, value),
             "envFile" => self.env_file = self.text(key, value),
             "url" | "serverUrl" => self.url = self.text(key, value),
@@ -134,7 +137,8 @@ mod tests {
         assert_eq!(foreign.env, [("A".into(), "1".into()), ("C".into(), "x".into())]);
         assert_eq!(foreign.transport.as_deref(), Some("http"));
         assert_eq!(foreign.timeout, Some(30.0));
-        assert_eq!(foreign.unknown, ["env.B", "cwd", "autoApprove"]);
+        assert_eq!(foreign.unknown, ["env.B", "autoApprove"]);
+        assert_eq!(foreign.cwd.as_deref(), Some("/x"));
         assert!(foreign.troubles.is_empty() && !foreign.is_off && foreign.url.is_none());
         assert!(Foreign::read(&json!({"enabled": false})).is_off);
     }

@@ -29,7 +29,7 @@ impl fmt::Display for Note {
 }
 
 /// A text on one line, with everything escaped that would move a cursor, break the line or turn its direction.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) {

@@ -2,7 +2,7 @@
 
 use super::{EnvFile, failure::ImportError, yaml, yaml::Entry};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
-use wharf_runtime::config::{Diagnostic, Env, FileTrouble, Files, Severity, load};
+use wharf_runtime::config::{Diagnostic, Env, FileTrouble, Files, MissingGrant, Severity, load};
 
 /// Names that are asked about at once; the loader stops counting complaints somewhere above that.
 const BATCH: usize = 100;
@@ -12,6 +12,8 @@ const BATCH: usize = 100;
 pub(super) struct Reason {
     pub(super) message: String,
     pub(super) hint: Option<String>,
+    /// The grant that would let it in.
+    pub(super) missing_grant: Option<MissingGrant>,
 }
 
 /// Loads entries as they will be loaded, with the env files that are about to be written.
@@ -34,7 +36,7 @@ pub(super) struct RefusedName {
 
 impl Reason {
     pub(super) fn new(message: impl Into<String>) -> Reason {
-        Reason { message: message.into(), hint: None }
+        Reason { message: message.into(), hint: None, missing_grant: None }
     }
 }
 
@@ -88,7 +90,7 @@ fn errors(text: &str, env: &Env) -> Vec<Diagnostic> {
 }
 
 fn reason(error: Diagnostic) -> Reason {
-    Reason { message: error.message, hint: error.hint }
+    Reason { message: error.message, hint: error.hint, missing_grant: error.missing_grant }
 }
 
 impl Files for Soon {
@@ -105,6 +107,10 @@ impl Files for Soon {
             Some(text) => Ok(text.clone().into_bytes()),
             None => self.there.read(path, most),
         }
+    }
+
+    fn find_on_path(&self, name: &str, path: &str) -> Option<PathBuf> {
+        self.there.find_on_path(name, path)
     }
 }
 

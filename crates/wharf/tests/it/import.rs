@@ -138,6 +138,7 @@ fn wharf(folder: &TempDir, args: &[&str]) -> Output {
         .current_dir(folder.path())
         .env_clear()
         .env("HOME", folder.path().join("home"))
+        .env("WHARF_HOME", folder.path().join("state"))
         .output()
         .expect("wharf runs")
 }

@@ -19,6 +19,8 @@ mod hints;
 mod import;
 #[cfg(unix)]
 mod kills;
+#[cfg(target_os = "linux")]
+mod local_servers;
 mod login;
 #[cfg(target_os = "linux")]
 mod orphans;
@@ -31,6 +33,8 @@ mod serve;
 mod servers;
 #[cfg(unix)]
 mod telemetry;
+#[cfg(unix)]
+mod terminal;
 mod tidy;
 #[cfg(unix)]
 mod todo;

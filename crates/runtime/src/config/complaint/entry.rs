@@ -2,13 +2,8 @@
 
 use crate::{
     config::{
-        complaint::echo,
-        diagnostic::Diagnostics,
-        env_file::BadLine,
-        lower::TRANSPORTS,
-        place::Place,
-        plan::{Builtin, Launcher},
-        url::Wants,
+        complaint::echo, diagnostic::Diagnostics, env_file::BadLine, lower::TRANSPORTS, place::Place,
+        plan::Builtin, url::Wants,
     },
     text::Text,
 };
@@ -94,28 +89,6 @@ impl Diagnostics {
             }
             () => "add `command: npx` for an npm package, `uvx` for one of PyPI, `docker` for an image"
                 .to_owned(),
-        });
-    }
-
-    pub(in crate::config) fn invalid_command(&mut self, at: Place, found: &Text) {
-        let message = format!(
-            "MCPConfigError: Invalid command '{}'. Supported commands: npx, uvx, docker",
-            echo(found.shown())
-        );
-        let guess = self.closest(found.expose(), Launcher::WORDS.iter().copied());
-        let basename = found.expose().rsplit(['/', '\\']).next().unwrap_or_default();
-        let has_arguments = found
-            .expose()
-            .split_once(char::is_whitespace)
-            .is_some_and(|(program, rest)| Launcher::parse(program).is_some() && !rest.trim().is_empty());
-        self.error("V-05", at, message).hint(match (guess, Launcher::parse(basename)) {
-            _ if has_arguments => "put what follows the program into `args`".to_owned(),
-            (Some(guess), _) => format!("did you mean '{guess}'?"),
-            (None, Some(launcher)) => format!("write `{}`; it is looked up on PATH", launcher.as_str()),
-            (None, None) => {
-                "an operator can allow a program in wharf.toml: [grants] commands = [\"/absolute/path\"]"
-                    .to_owned()
-            }
         });
     }
 

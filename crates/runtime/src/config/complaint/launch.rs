@@ -2,8 +2,8 @@
 
 use crate::{
     config::{
-        complaint::echo, diagnostic::Diagnostics, environment::Named, files::FileTrouble, place::Place,
-        plan::Launcher,
+        complaint::echo, diagnostic::Diagnostics, env::Env, environment::Named, files::FileTrouble,
+        grants::MissingGrant, place::Place, plan::Launcher,
     },
     text::Text,
 };
@@ -77,30 +77,49 @@ impl Diagnostics {
             ));
     }
 
-    pub(in crate::config) fn refused_package(&mut self, at: Place, launcher: Launcher, spec: &Text) {
+    pub(in crate::config) fn refused_package(
+        &mut self,
+        at: Place,
+        launcher: Launcher,
+        spec: &Text,
+        env: &Env,
+    ) {
         let what = match launcher {
             Launcher::Docker => "the name of an image",
             _ => "a package of the registry",
         };
         let message = format!("MCPConfigError: '{}' is not {what}", spec.shown());
         let name = launcher.as_str();
-        self.error("C-03", at, message)
-            .hint(format!("{name} may run what comes from a registry{}", package_grant(spec)));
+        let hint = format!("{name} may run what comes from a registry{}", package_grant(spec, env));
+        self.error("C-03", at, message).hint(hint).missing_grant = missing_package(spec);
     }
 
-    pub(in crate::config) fn refused_interpreter(&mut self, at: Place, launcher: Launcher, tool: &Text) {
+    pub(in crate::config) fn refused_interpreter(
+        &mut self,
+        at: Place,
+        launcher: Launcher,
+        tool: &Text,
+        env: &Env,
+    ) {
         let (name, shown) = (launcher.as_str(), tool.shown());
-        self.error("C-03", at, format!("MCPConfigError: {name} may not run '{shown}', which runs anything"))
-            .hint(format!("name the server's own package{}", package_grant(tool)));
+        let message = format!("MCPConfigError: {name} may not run '{shown}', which runs anything");
+        let hint = format!("name the server's own package{}", package_grant(tool, env));
+        self.error("C-03", at, message).hint(hint);
     }
 
-    pub(in crate::config) fn refused_program(&mut self, at: Place, launcher: Launcher, tool: &Text) {
+    pub(in crate::config) fn refused_program(
+        &mut self,
+        at: Place,
+        launcher: Launcher,
+        tool: &Text,
+        env: &Env,
+    ) {
         let (name, shown) = (launcher.as_str(), tool.shown());
         let message = format!(
             "MCPConfigError: '{shown}' is a program on PATH, which {name} would run instead of the package's"
         );
-        self.error("C-03", at, message)
-            .hint(format!("name a tool that only the package has{}", package_grant(tool)));
+        let hint = format!("name a tool that only the package has{}", package_grant(tool, env));
+        self.error("C-03", at, message).hint(hint);
     }
 
     pub(in crate::config) fn docker_runs_only(&mut self, at: Place, found: &Text) {
@@ -154,13 +173,15 @@ fn grant(line: &str) -> String {
     format!("; an operator can allow more in wharf.toml: {line}")
 }
 
-fn package_grant(spec: &Text) -> String {
-    // A grant names what is run, and the value of a variable is not to be shown.
-    if spec.is_secret() {
-        String::new()
-    } else {
-        grant(&format!("[grants] packages = [\"{}\"]", spec.shown()))
-    }
+fn package_grant(spec: &Text, env: &Env) -> String {
+    missing_package(spec).map_or_else(String::new, |missing| {
+        format!("; an operator can allow it in {}: {}", env.settings_file(), env.grants.line_with(&missing))
+    })
+}
+
+/// A grant names what is run, and the value of a variable is not to be shown.
+fn missing_package(spec: &Text) -> Option<MissingGrant> {
+    (!spec.is_secret()).then(|| MissingGrant::Package(spec.shown().to_owned()))
 }
 
 /// The operator's settings.

@@ -51,7 +51,7 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
     };
     let name = image.value.expose();
     if !(spec::is_image(name) || launching.env.grants.allow_package(name)) {
-        launching.diagnostics.refused_package(image.at, Launcher::Docker, &image.value);
+        launching.diagnostics.refused_package(image.at, Launcher::Docker, &image.value, launching.env);
         return None;
     }
     let flags = flags.into_iter().collect::<Option<Vec<_>>>()?;

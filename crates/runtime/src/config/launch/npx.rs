@@ -66,7 +66,7 @@ impl Launching<'_> {
         let text = spec.value.expose();
         let fits = spec::is_npm(text) || self.env.grants.allow_package(text);
         if !fits {
-            self.diagnostics.refused_package(spec.at, Launcher::Npx, &spec.value);
+            self.diagnostics.refused_package(spec.at, Launcher::Npx, &spec.value, self.env);
         }
         fits
     }

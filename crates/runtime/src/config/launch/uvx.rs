@@ -64,7 +64,7 @@ impl Launching<'_> {
         let text = spec.value.expose();
         let fits = spec::is_pypi(text) || self.env.grants.allow_package(text);
         if !fits {
-            self.diagnostics.refused_package(spec.at, Launcher::Uvx, &spec.value);
+            self.diagnostics.refused_package(spec.at, Launcher::Uvx, &spec.value, self.env);
         }
         fits
     }

@@ -18,7 +18,7 @@ use crate::{
     },
     text::Text,
 };
-use std::{collections::HashSet, path::PathBuf};
+use std::collections::HashSet;
 
 /// The fields that belong to one transport or another.
 pub(super) struct Wire {
@@ -324,17 +324,22 @@ fn program(
     }
     let command = reader.text("command", command)?;
     let name = command.value.expose();
-    let granted = || {
-        let path = PathBuf::from(name);
-        entry.env.grants.commands.contains(&path).then_some(Program::Granted(path))
-    };
+    let granted = entry.env.grants.matching_commands(name);
     let in_plugin = entry.env.origin == Origin::Plugin;
     let interpreter = Interpreter::parse(name).filter(|_| in_plugin).map(Program::Interpreter);
-    let program = Launcher::parse(name).map(Program::Launcher).or(interpreter).or_else(granted);
-    if program.is_none() {
-        reader.diagnostics.invalid_command(command.at, &command.value);
+    let known = Launcher::parse(name).map(Program::Launcher).or(interpreter);
+    match (known, &granted[..]) {
+        (Some(program), _) => Some(program),
+        (None, [path]) => Some(Program::Granted(path.to_path_buf())),
+        (None, []) => {
+            reader.diagnostics.invalid_command(command.at, &command.value, entry.env);
+            None
+        }
+        (None, several) => {
+            reader.diagnostics.ambiguous_command(command.at, &command.value, several);
+            None
+        }
     }
-    program
 }
 
 /// The arguments as the program gets them, by the program's own rules.

@@ -1,0 +1,98 @@
+//! Offers to write a missing grant into wharf.toml. Nothing is granted without a yes that was typed at a terminal.
+
+use super::files;
+use crate::{
+    import::{Imported, printable},
+    output::Output,
+    terminal,
+};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+use wharf_runtime::config::{Env, MissingGrant, settings_with_grant};
+
+/// Makes an import, and makes it again with every grant that the person at the terminal agrees to. Returns the last
+/// import and the new grants, which are not written yet.
+pub(super) fn import_asking(
+    mut env: Env,
+    output: Output,
+    import: impl Fn(Env) -> Result<Imported, String>,
+) -> Result<(Imported, Vec<MissingGrant>), String> {
+    let mut asked = BTreeSet::new();
+    let mut granted = Vec::new();
+    loop {
+        let imported = import(env.clone())?;
+        let next =
+            next_question(&imported, &mut asked).filter(|_| can_ask(output) && env.grants.file.is_some());
+        let Some((server, grant)) = next else { return Ok((imported, granted)) };
+        if ask(&server, &grant, env.grants.file.as_deref())? {
+            env.grants.add(grant.clone());
+            granted.push(grant);
+        }
+    }
+}
+
+/// Writes the grants into the operator's file, which it creates if there is none.
+pub(super) fn write(file: Option<&Path>, grants: &[MissingGrant]) -> Result<Option<PathBuf>, String> {
+    let (Some(file), [_, ..]) = (file, grants) else { return Ok(None) };
+    let shown = file.display();
+    let before = match fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(format!("error: {shown} cannot be read: {error}\n")),
+    };
+    let mut text = before.clone().unwrap_or_default();
+    for grant in grants {
+        text = settings_with_grant(&text, grant).ok_or_else(|| {
+            format!(
+                "error: {shown} is not written in a way that allows adding to it\nhelp: add this line to it under [grants]: {} = [{}]\n",
+                grant.key(),
+                grant.toml_string()
+            )
+        })?;
+    }
+    let made = file.parent().map_or(Ok(()), create_private_folder);
+    made.and_then(|()| files::replace(file, &text, before.is_none(), 0o600))
+        .map_err(|error| format!("error: {shown} cannot be written: {error}\n"))?;
+    Ok(Some(file.to_owned()))
+}
+
+/// A grant that was not asked about yet for this server. A program that is not there is not worth asking about.
+fn next_question(
+    imported: &Imported,
+    asked: &mut BTreeSet<(String, MissingGrant)>,
+) -> Option<(String, MissingGrant)> {
+    let is_there = |grant: &MissingGrant| match grant {
+        MissingGrant::Command(path) => path.is_file(),
+        MissingGrant::Package(_) => true,
+    };
+    let wanted = imported.ungranted.iter().flat_map(|(server, missing)| {
+        missing.iter().filter(|it| is_there(it)).map(|it| (server.clone(), it.clone()))
+    });
+    wanted.into_iter().find(|it| asked.insert(it.clone()))
+}
+
+fn can_ask(output: Output) -> bool {
+    !output.json && !output.quiet && terminal::is_there()
+}
+
+fn ask(server: &str, grant: &MissingGrant, file: Option<&Path>) -> Result<bool, String> {
+    let (server, grant) = (printable(server), printable(&grant.to_string()));
+    let file = file.map_or_else(|| "wharf.toml".to_owned(), |it| it.display().to_string());
+    let question = format!(
+        "`{server}` needs a grant. It is written to {file} and holds for every agent file, with any arguments.\n\
+         allow {grant} for this server? [y/N] "
+    );
+    terminal::agrees(&question).map_err(|error| format!("error: the terminal cannot be read: {error}\n"))
+}
+
+/// A folder that only its owner can enter, for what is not there yet.
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,108 @@
+//! A server that is a program of this machine. wharf starts it in an empty folder, so the path of its script has to say
+//! where the script lies.
+
+use super::Drafting;
+use crate::import::{launcher::Invocation, note::printable};
+use wharf_runtime::config::Launcher;
+
+/// What the names of scripts end with.
+const SCRIPTS: [&str; 14] =
+    ["js", "mjs", "cjs", "ts", "mts", "cts", "py", "pyz", "rb", "php", "pl", "lua", "jar", "sh"];
+
+impl Drafting<'_> {
+    /// The same invocation, for an empty folder instead of `cwd`. The three launchers run packages, which lie nowhere.
+    pub(super) fn located(&mut self, mut invocation: Invocation, cwd: Option<String>) -> Invocation {
+        if Launcher::parse(&invocation.command).is_some() {
+            self.note_unused(cwd.as_deref());
+            return invocation;
+        }
+        let is_uv = program_name(&invocation.command) == "uv";
+        let says_where = is_uv && invocation.args.iter().any(|it| it.starts_with("--directory"));
+        match (cwd, script(&invocation.args).filter(|_| !says_where)) {
+            (Some(cwd), _) if is_uv && !says_where => {
+                self.writer.note("`cwd` became `--directory`: a server starts in a private, empty folder");
+                invocation.args.splice(0..0, ["--directory".to_owned(), beside_agent_file(cwd)]);
+            }
+            (cwd, Some(at)) => {
+                let before = invocation.args[at].clone();
+                let folder = cwd.map_or_else(String::new, |it| format!("{}/", it.trim_end_matches('/')));
+                let after = beside_agent_file(format!("{folder}{before}"));
+                self.writer.note(format!(
+                    "`{}` became `{}`: a server starts in a private, empty folder",
+                    printable(&before),
+                    printable(&after)
+                ));
+                invocation.args[at] = after;
+            }
+            (cwd, None) => self.note_unused(cwd.as_deref()),
+        }
+        invocation
+    }
+
+    fn note_unused(&mut self, cwd: Option<&str>) {
+        if cwd.is_some() {
+            self.writer.note("`cwd` left out: a server starts in a private, empty folder; paths that begin with `./` are relative to the agent file");
+        }
+    }
+}
+
+/// Where among the arguments a script stands that is named relative to the folder.
+fn script(args: &[String]) -> Option<usize> {
+    let is_script = |it: &str| {
+        let ending = it.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        let is_relative =
+            !it.starts_with(['-', '/', '.', '~', '$', '@']) && !it.contains(['\\', ':', '=', ' ']);
+        is_relative && ending.is_some_and(|it| SCRIPTS.contains(&it.as_str()))
+    };
+    // What follows `-m`, `-c` or `-e` is no path.
+    let at = args.iter().position(|it| is_script(it))?;
+    let before = at.checked_sub(1).map(|it| args[it].as_str());
+    (!matches!(before, Some("-m" | "-c" | "-e"))).then_some(at)
+}
+
+/// A path that wharf resolves against the folder of the agent file, unless it says where it is by itself.
+fn beside_agent_file(path: String) -> String {
+    let says_where = path.starts_with(['/', '.', '~', '$', '\\']) || path.contains(':');
+    if says_where { path } else { format!("./{path}") }
+}
+
+fn program_name(command: &str) -> &str {
+    command.rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_found_among_arguments() {
+        for (line, expected) in [
+            ("build/index.js", Some(0)),
+            ("--experimental-x server.mjs --port 1", Some(1)),
+            ("run server.py", Some(1)),
+            ("-m pkg.py", None),
+            ("-m pkg", None),
+            ("/srv/x.js", None),
+            ("./x.js", None),
+            ("--file=x.js", None),
+            ("https://h.example/x.js", None),
+            ("C:/x/y.js", None),
+            ("", None),
+        ] {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(script(&args), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn paths_say_where_they_are() {
+        for (path, expected) in [
+            ("x.js", "./x.js"),
+            ("../x.js", "../x.js"),
+            ("/srv/x.js", "/srv/x.js"),
+            ("${workspaceFolder}/x.js", "${workspaceFolder}/x.js"),
+        ] {
+            assert_eq!(beside_agent_file(path.to_owned()), expected);
+        }
+    }
+}
