@@ -11,6 +11,7 @@ use crate::{
     events::{Bus, Happening},
     fault::Stage,
     glob::Glob,
+    incident::{ConnectFailure, Reached, SharedSession},
     keeper::{Keep, Keeper},
     stale::Stale,
     standing::{ConnectionState, Standing},
@@ -28,7 +29,7 @@ use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
-use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, Session, session::Progress};
+use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, session::Progress};
 
 /// Who rules over the gate besides the calls that pass it.
 struct Rulings(Option<Arc<dyn Arbiter>>);
@@ -177,9 +178,19 @@ impl Berth {
         }
     }
 
-    /// A session that stands.
-    pub(crate) async fn session(&self) -> Result<Arc<Session>, Arc<Fault>> {
-        self.keeper.session().await
+    /// Returns an open session, or why there is none; `reached` notes which of the two.
+    pub(crate) async fn session(&self, reached: &mut Reached) -> Result<Arc<SharedSession>, Arc<Fault>> {
+        *reached = Reached::Nothing;
+        match self.keeper.session().await {
+            Ok(session) => {
+                *reached = Reached::Session(session.clone());
+                Ok(session)
+            }
+            Err(ConnectFailure { fault, incident }) => {
+                *reached = Reached::ConnectFailure(incident);
+                Err(fault)
+            }
+        }
     }
 
     /// From now on, hears of changes of these resources and of no others.
@@ -194,54 +205,67 @@ impl Berth {
             let why = "this server is started for each call, so there is nobody to hear of changes from";
             return Err(refused(RpcError::new(RpcError::METHOD_NOT_FOUND, why)));
         }
-        self.session().await?.is_watching(uri).await.map_err(refused)
+        self.session(&mut Reached::default()).await?.is_watching(uri).await.map_err(refused)
     }
 
     /// Asks, under the rules of this source: its breaker, its timeouts, one more try where nothing was sent.
     pub(crate) async fn ask(&self, permit: Permit, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {
-        let mut asked = None;
-        let mut answer = self.ask_once(&ask, &mut asked).await;
+        let mut reached = Reached::default();
+        let mut answer = self.ask_once(&ask, &mut reached).await;
         if let Err(fault) = &answer
             && self.may_repeat(fault, &ask)
         {
-            answer = self.ask_once(&ask, &mut asked).await;
+            answer = self.ask_once(&ask, &mut reached).await;
         }
-        self.settle(permit, answer.as_ref().err(), asked);
+        self.settle(permit, answer.as_ref().err(), reached);
         answer
     }
 
-    /// Says what an answer, or its absence, has shown about the source.
-    pub(crate) fn settle(&self, permit: Permit, fault: Option<&Arc<Fault>>, asked: Option<Arc<Session>>) {
+    /// Records what an answer, or its absence, has shown about the source. A failure that others see too counts once.
+    pub(crate) fn settle(&self, permit: Permit, fault: Option<&Arc<Fault>>, reached: Reached) {
         let verdict = verdict(fault);
-        self.board.called(verdict);
-        permit.settle(verdict);
+        self.note_health(verdict, fault, &reached);
+        let incident = fault.and_then(|it| reached.incident(it));
+        // A probe always decides: nobody else can while it is out.
+        let counts = permit.is_probe() || incident.is_none_or(|it| it.claim_for_breaker());
+        permit.settle(if counts { verdict } else { Verdict::Unknown });
         // A server that fails every call is not asked again: the probe starts another.
-        let rests = !matches!(self.gate.state().breaker, Breaker::Closed { .. });
-        if verdict == Verdict::Failed && rests && asked.is_some() {
-            self.keeper.retire(asked);
+        let is_open = !matches!(self.gate.state().breaker, Breaker::Closed { .. });
+        if verdict == Verdict::Failed
+            && is_open
+            && let Some(session) = reached.session()
+        {
+            self.keeper.retire(Some(session));
         }
     }
 
-    /// The same of a list that was read. That a server lists its tools does not show that they work: it ends no run of
-    /// failed calls.
+    /// Records the same of lists that were read. Without a permit nobody waited for them, and the breaker does not move.
+    /// That a server lists its tools does not show that they work: it ends no run of failed calls.
     pub(crate) fn settle_listing(
         &self,
-        permit: Permit,
+        permit: Option<Permit>,
         fault: Option<&Arc<Fault>>,
-        asked: Option<Arc<Session>>,
+        reached: Reached,
     ) {
-        match fault {
-            Some(fault) => self.settle(permit, Some(fault), asked),
-            None => self.board.seen(),
+        match (fault, permit) {
+            (Some(fault), Some(permit)) => self.settle(permit, Some(fault), reached),
+            (Some(_), None) => self.note_health(verdict(fault), fault, &reached),
+            (None, _) if self.gate.state().failures == 0 => self.board.called(Verdict::Healthy),
+            (None, _) => self.board.seen(),
         }
     }
 
-    /// Asks, and leaves behind whom it asked.
-    async fn ask_once(&self, ask: &Ask<'_>, asked: &mut Option<Arc<Session>>) -> Result<Raw, Arc<Fault>> {
-        *asked = None;
+    fn note_health(&self, verdict: Verdict, fault: Option<&Arc<Fault>>, reached: &Reached) {
+        let incident = fault.and_then(|it| reached.incident(it));
+        if verdict != Verdict::Failed || incident.is_none_or(|it| it.claim_for_health()) {
+            self.board.called(verdict);
+        }
+    }
+
+    /// Asks, and notes in `reached` how far that got.
+    async fn ask_once(&self, ask: &Ask<'_>, reached: &mut Reached) -> Result<Raw, Arc<Fault>> {
         let late = || Err(Arc::new(Fault::before(self.source(), Fault::too_late())));
-        let session = ask.by.wait(pin!(self.session())).await.unwrap_or_else(late)?;
-        let session = asked.insert(session);
+        let session = ask.by.wait(pin!(self.session(reached))).await.unwrap_or_else(late)?;
         let request = self.timed(ask.request(), ask.by);
         let request = match ask.caller {
             Some(caller) => self.upstream.on_behalf(request, caller),

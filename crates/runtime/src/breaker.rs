@@ -159,6 +159,18 @@ impl Gate {
         Ok(Permit { gate: self.clone(), epoch, is_probe, verdict: Verdict::Unknown })
     }
 
+    /// Lets one call pass if the gate is closed. The probe of an open one is left to others.
+    pub fn admit_if_closed(self: &Arc<Gate>) -> Option<Permit> {
+        let chart = self.chart();
+        let epoch = chart.epoch;
+        matches!(chart.breaker, Breaker::Closed { .. }).then(|| Permit {
+            gate: self.clone(),
+            epoch,
+            is_probe: false,
+            verdict: Verdict::Unknown,
+        })
+    }
+
     /// How it stands.
     pub fn state(&self) -> GateState {
         let Chart { breaker, failures, last_failure, last_change, .. } = *self.chart();

@@ -9,6 +9,7 @@ use crate::{
     breaker::Breaker,
     catalog::{Catalog, Discovery, Offer, Page, Sheet, SwitchedOff},
     events::Happening,
+    incident::Reached,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -110,13 +111,13 @@ impl Curator {
         let mut woken = false;
         for desk in self.desks.iter_mut().filter(|it| it.is_due(Instant::now())) {
             let (berth, mut offer) = (desk.sheet.page.berth.clone(), desk.sheet.offer.clone());
-            berth.stale().take_asked();
+            let asked = berth.stale().take_asked();
             let stale = berth.stale().take();
             let lists: Vec<List> = self.lists.iter().copied().filter(|it| stale.contains(it)).collect();
             desk.reading = true;
             woken |= desk.wake();
             self.reading.spawn(async move {
-                let read = read(&berth, &mut offer, &lists).await;
+                let read = read(&berth, &mut offer, &lists, asked).await;
                 Reading { berth, offer: read.map(|()| offer) }
             });
         }
@@ -211,15 +212,26 @@ impl Desk {
     }
 }
 
-async fn read(berth: &Arc<Berth>, offer: &mut Offer, lists: &[List]) -> Result<(), Arc<Fault>> {
-    let permit = berth.admit().await?;
-    let mut asked = None;
+/// Reads some lists of a source. A failure counts in the breaker if a caller asked for them or waited for them: what we
+/// read on our own account shows callers nothing.
+async fn read(
+    berth: &Arc<Berth>,
+    offer: &mut Offer,
+    lists: &[List],
+    asked: bool,
+) -> Result<(), Arc<Fault>> {
+    let permit = match asked {
+        true => Some(berth.admit().await?),
+        false => berth.gate().admit_if_closed(),
+    };
+    let mut reached = Reached::default();
     let read = async {
-        let session = asked.insert(berth.session().await?);
-        offer.renew(session, lists).await.map_err(|failure| berth.fault(&failure))
+        let session = berth.session(&mut reached).await?;
+        offer.renew(&session, lists).await.map_err(|failure| berth.fault(&failure))
     };
     let read = read.await;
-    berth.settle_listing(permit, read.as_ref().err(), asked);
+    let counts = berth.stale().take_waiting_caller() || asked;
+    berth.settle_listing(permit.filter(|_| counts), read.as_ref().err(), reached);
     read
 }
 

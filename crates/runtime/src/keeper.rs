@@ -14,6 +14,7 @@ use crate::{
     board::Board,
     config::Lifecycle,
     events::Happening,
+    incident::{ConnectFailure, SharedSession},
     stale::Stale,
     upstream::{Consent, Live, Upstream, Wake},
 };
@@ -26,19 +27,19 @@ use tokio::{
 };
 use used::Used;
 pub(crate) use watched::Watched;
-use wharf_mcp::{News, Session, session::NewsFeed};
+use wharf_mcp::{News, session::NewsFeed};
 
 /// A session that held for so long was a good one.
 const LASTING: Duration = Duration::from_secs(10);
 
-type Waiter = oneshot::Sender<Result<Arc<Session>, Arc<Fault>>>;
+type Waiter = oneshot::Sender<Result<Arc<SharedSession>, ConnectFailure>>;
 
 /// The callers' end.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     /// Unbounded, but nobody has more than one wish in it at a time; and a wish is small.
     wants: mpsc::UnboundedSender<Want>,
-    current: Arc<watch::Sender<Option<Arc<Session>>>>,
+    current: Arc<watch::Sender<Option<Arc<SharedSession>>>>,
     used: Used,
     watched: Watched,
 }
@@ -58,7 +59,7 @@ pub(crate) struct Keep {
 enum Want {
     Session(Waiter),
     /// Let the present session go: what comes next is served by another.
-    Retire(Option<Arc<Session>>),
+    Retire(Option<Arc<SharedSession>>),
 }
 
 /// What the source is doing.
@@ -69,7 +70,7 @@ enum State {
 }
 
 struct Ready {
-    session: Arc<Session>,
+    session: Arc<SharedSession>,
     news: NewsFeed,
     wake: Wake,
     since: Instant,
@@ -85,7 +86,7 @@ enum Event {
 
 struct Task {
     keep: Keep,
-    current: Arc<watch::Sender<Option<Arc<Session>>>>,
+    current: Arc<watch::Sender<Option<Arc<SharedSession>>>>,
     used: Used,
     watched: Watched,
     /// Sessions on their way out, and transient ones.
@@ -117,7 +118,7 @@ impl Keeper {
     }
 
     /// A session that stands: the kept one, or one of the caller's own.
-    pub(crate) async fn session(&self) -> Result<Arc<Session>, Arc<Fault>> {
+    pub(crate) async fn session(&self) -> Result<Arc<SharedSession>, ConnectFailure> {
         if let Some(session) = self.current.borrow().as_ref().filter(|it| !it.is_over()) {
             self.used.touch();
             return Ok(session.clone());
@@ -133,7 +134,7 @@ impl Keeper {
     }
 
     /// Lets a session go, or whichever there is. Calls that use it end on it; the next one gets another.
-    pub(crate) fn retire(&self, session: Option<Arc<Session>>) {
+    pub(crate) fn retire(&self, session: Option<Arc<SharedSession>>) {
         // Whoever comes after this has to ask the task, which by then has been told.
         self.current.send_if_modified(|it| {
             let meant =
@@ -189,7 +190,8 @@ impl Task {
             }
             (State::Connecting { waiting, .. }, Event::Connected(Ok(live))) => self.moor(live, waiting),
             (State::Connecting { waiting, .. }, Event::Connected(Err(fault))) => {
-                waiting.into_iter().for_each(|it| _ = it.send(Err(fault.clone())));
+                let failure = ConnectFailure::new(fault);
+                waiting.into_iter().for_each(|it| _ = it.send(Err(failure.clone())));
                 State::Idle
             }
             (State::Ready(ready), Event::Wanted(Want::Session(waiter))) if ready.session.is_over() => {
@@ -238,7 +240,7 @@ impl Task {
 
     fn moor(&mut self, live: Live, waiting: Vec<Waiter>) -> State {
         let (session, news, wake) = live.split();
-        let session = Arc::new(session);
+        let session = Arc::new(SharedSession::new(session));
         self.used.touch();
         waiting.into_iter().for_each(|it| _ = it.send(Ok(session.clone())));
         self.current.send_replace(Some(session.clone()));
@@ -288,13 +290,13 @@ impl Task {
             let live = match attempt.await {
                 Ok(live) => live,
                 Err(fault) => {
-                    let _ = waiter.send(Err(fault));
+                    let _ = waiter.send(Err(ConnectFailure::new(fault)));
                     return;
                 }
             };
             let (session, mut news, wake) = live.split();
             // A caller who left meanwhile gets the session back dropped, which ends it.
-            let _ = waiter.send(Ok(Arc::new(session)));
+            let _ = waiter.send(Ok(Arc::new(SharedSession::new(session))));
             while let Some(news) = news.next().await {
                 news::hear(&board, &stale, news);
             }
@@ -323,7 +325,7 @@ impl Ready {
         self.news.next().await.map_or(Event::Lost, Event::Heard)
     }
 
-    fn is(&self, which: Option<&Arc<Session>>) -> bool {
+    fn is(&self, which: Option<&Arc<SharedSession>>) -> bool {
         which.is_none_or(|it| Arc::ptr_eq(it, &self.session))
     }
 
@@ -333,6 +335,6 @@ impl Ready {
     }
 }
 
-fn closing() -> Arc<Fault> {
-    Arc::new(Fault::closing())
+fn closing() -> ConnectFailure {
+    ConnectFailure::new(Arc::new(Fault::closing()))
 }

@@ -18,6 +18,7 @@ mod events;
 mod executor;
 mod fault;
 mod glob;
+mod incident;
 mod keeper;
 mod names;
 pub mod project;

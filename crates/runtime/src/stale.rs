@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
 };
 use tokio::sync::Notify;
 use wharf_mcp::session::List;
@@ -16,12 +16,14 @@ pub(crate) struct Stale {
     marks: AtomicU8,
     /// How often somebody asked for the lists himself.
     asked: AtomicU64,
+    /// Whether a caller waits for a reading that it did not ask for.
+    awaited: AtomicBool,
     curator: Arc<Notify>,
 }
 
 impl Stale {
     pub(crate) fn new(curator: Arc<Notify>) -> Stale {
-        Stale { marks: AtomicU8::new(0), asked: AtomicU64::new(0), curator }
+        Stale { marks: AtomicU8::new(0), asked: AtomicU64::new(0), awaited: AtomicBool::new(false), curator }
     }
 
     pub(crate) fn mark(&self, list: List) {
@@ -51,6 +53,16 @@ impl Stale {
 
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Acquire) > 0
+    }
+
+    /// A caller waits for the reading that is under way.
+    pub(crate) fn note_waiting_caller(&self) {
+        self.awaited.store(true, Ordering::Release);
+    }
+
+    /// Returns whether a caller waited for the reading that has just ended, and forgets it.
+    pub(crate) fn take_waiting_caller(&self) -> bool {
+        self.awaited.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn any(&self) -> bool {

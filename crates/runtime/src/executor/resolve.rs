@@ -45,12 +45,9 @@ impl Executor {
         {
             self.refresh(&page.berth).await;
         }
-        let waiting = |it: &Catalog| {
-            let pages = pointed_at(name, it);
-            let all = pages.is_empty().then(|| it.pages.iter().collect::<Vec<_>>());
-            all.unwrap_or(pages).iter().any(|it| matches!(it.discovery, Discovery::Pending))
-        };
-        self.catalog_when(|it| it.tool(name).is_some() || !waiting(it)).await
+        // A reading that fails while a caller waits for it is a failed call.
+        pending(name, catalog).for_each(|it| it.berth.stale().note_waiting_caller());
+        self.catalog_when(|it| it.tool(name).is_some() || pending(name, it).next().is_none()).await
     }
 }
 
@@ -68,6 +65,15 @@ fn pointed_at<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a Page> {
         !prefix.is_empty() && follows(name, prefix, "__")
     };
     catalog.pages.iter().filter(prefixed).collect()
+}
+
+/// The sources that may have the tool and are being read.
+fn pending<'a>(name: &str, catalog: &'a Catalog) -> impl Iterator<Item = &'a Page> {
+    let mut pages = pointed_at(name, catalog);
+    if pages.is_empty() {
+        pages = catalog.pages.iter().collect();
+    }
+    pages.into_iter().filter(|it| matches!(it.discovery, Discovery::Pending))
 }
 
 fn follows(name: &str, start: &str, separator: &str) -> bool {

@@ -1,5 +1,6 @@
 //! The resources of a source whose changes somebody wants to hear of, whichever session it has.
 
+use crate::incident::SharedSession;
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,7 +14,7 @@ pub(crate) struct Watched(Arc<Mutex<BTreeSet<String>>>);
 
 impl Watched {
     /// Wants these and no others, of the present session too.
-    pub(super) fn set(&self, uris: BTreeSet<String>, current: impl FnOnce() -> Option<Arc<Session>>) {
+    pub(super) fn set(&self, uris: BTreeSet<String>, current: impl FnOnce() -> Option<Arc<SharedSession>>) {
         let mut wanted = self.wanted();
         if *wanted != uris {
             *wanted = uris;

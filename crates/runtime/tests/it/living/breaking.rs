@@ -1,6 +1,10 @@
 //! The breaker around a source: when it rests, what it costs, how it comes back.
 
-use super::{first_calls::at_once, rig::Rig};
+use super::{
+    first_calls::at_once,
+    puppet::Puppet,
+    rig::{Rig, plan},
+};
 use serde_json::json;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time;
@@ -88,5 +92,71 @@ async fn a_server_that_answers_nothing_is_replaced_once_it_has_rested() {
     time::sleep(RECOVERY).await;
     assert_eq!(rig.call("it__echo", json!({ "nonce": "new" })).await, "ok new");
     assert_eq!(rig.puppet.opens(), 2);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_counts_once_however_many_requests_it_fails() {
+    let rig = Rig::one("", Tuning::default());
+    rig.handle.settled().await;
+    let crash = async {
+        rig.puppet.hears("tools/call", 20).await;
+        rig.call("it__die", json!({})).await
+    };
+    let (waiting, crashed) = tokio::join!(at_once(&rig, "it__silent", 20), crash);
+    assert_eq!(waiting, BTreeMap::from([("MCPConnectionError call unknown".to_owned(), 20)]));
+    assert_eq!(crashed, "MCPConnectionError call unknown");
+    assert_eq!((rig.state().gate.failures, rig.state().standing.failures), (1, 1));
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+/// Every call of this server crashes it, and its lists are read again on every session: on the one that crashes.
+#[tokio::test(start_paused = true)]
+async fn reading_the_lists_again_adds_nothing_to_a_failed_call() {
+    let rig = Rig::one("", Tuning::default());
+    rig.handle.settled().await;
+    let mut counted = Vec::new();
+    for _ in 0..4 {
+        // The lists may be read again.
+        time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(rig.call("it__die", json!({})).await, "MCPConnectionError call unknown");
+        time::sleep(Duration::from_secs(1)).await;
+        counted.push((rig.state().gate.failures, rig.state().standing.failures));
+    }
+    assert_eq!(counted, [(1, 1), (2, 2), (3, 3), (4, 4)]);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connect_attempt_counts_once_however_many_callers_wait_for_it() {
+    for keys in ["", super::first_calls::LAZY] {
+        let puppet = Puppet::default();
+        puppet.refuse(true);
+        let rig = Rig::start(&plan(&[("it", keys)]), puppet, Tuning::default());
+        let mut counted = Vec::new();
+        for _ in 0..4 {
+            let told = at_once(&rig, "it__echo", 100).await;
+            assert_eq!(told, BTreeMap::from([("MCPConnectionError open no".to_owned(), 100)]), "{keys}");
+            counted.push((rig.puppet.opens(), rig.state().gate.failures));
+        }
+        assert_eq!(counted, [(1, 1), (2, 2), (3, 3), (4, 4)], "{keys}");
+        rig.runtime.shutdown(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_listing_that_nobody_waits_for_moves_no_breaker() {
+    let puppet = Puppet::default();
+    puppet.refuse(true);
+    let rig = Rig::start(&plan(&[("it", "")]), puppet, Tuning::default());
+    rig.handle.settled().await;
+    assert_eq!((rig.puppet.opens(), rig.state().gate.failures), (1, 0));
+    // The source is not well all the same.
+    assert_eq!(rig.state().standing.failures, 1);
+    for failures in 1..=5 {
+        assert_eq!(rig.call("it__echo", json!({})).await, "MCPConnectionError open no");
+        assert_eq!(rig.state().gate.failures, failures);
+    }
+    assert_eq!(rig.call("it__echo", json!({})).await, "MCPConnectionError admit no");
     rig.runtime.shutdown(Duration::ZERO).await;
 }
