@@ -193,6 +193,26 @@ impl Berth {
         }
     }
 
+    /// Returns a session for work that nobody asked for: to be used for it does not keep a server from being stopped as
+    /// idle.
+    pub(crate) async fn session_of_ours(
+        &self,
+        reached: &mut Reached,
+    ) -> Result<Arc<SharedSession>, Arc<Fault>> {
+        match self.keeper.open_session() {
+            Some(session) => {
+                *reached = Reached::Session(session.clone());
+                Ok(session)
+            }
+            None => self.session(reached).await,
+        }
+    }
+
+    /// Whether its server was stopped because nobody used it, and has not been started since.
+    pub(crate) fn is_stopped_as_idle(&self) -> bool {
+        self.keeper.is_stopped_as_idle()
+    }
+
     /// From now on, hears of changes of these resources and of no others.
     pub(crate) fn watch(&self, uris: BTreeSet<String>) {
         self.keeper.watch(uris);

@@ -1,26 +1,27 @@
 //! The only writer of the catalog: reads what sources offer, at the start and whenever it has changed.
 //!
 //! Reading happens beside the sessions' own work, for all sources at once and for each at most twice a second however
-//! often it says that something has changed. What cannot be read stays as it was.
+//! often it says that something has changed. What cannot be read stays as it was; a host that runs on has it read again
+//! later, in the background.
+
+mod desk;
+mod retry;
 
 use crate::{
     Fault, FaultKind,
     berth::Berth,
-    breaker::Breaker,
-    catalog::{Catalog, Discovery, Offer, Page, Sheet, SwitchedOff},
+    catalog::{Catalog, Offer, Sheet, SwitchedOff},
     events::Happening,
     incident::Reached,
 };
-use std::{sync::Arc, time::Duration};
+use desk::{Begun, Desk};
+use std::sync::Arc;
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
     time::{self, Instant},
 };
 use wharf_mcp::session::List;
-
-/// How long a source's lists are left alone after they were read.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// The sources that there are.
 #[derive(Clone, Debug, Default)]
@@ -41,21 +42,17 @@ pub(crate) struct Curator {
     pub(crate) switched: watch::Receiver<Arc<SwitchedOff>>,
     /// The lists that are read at all.
     pub(crate) lists: Vec<List>,
+    /// Whether failed readings are repeated without being asked for.
+    retries: bool,
     edition: u64,
     desks: Vec<Desk>,
     reading: JoinSet<Reading>,
 }
 
-/// One source, as the curator sees it.
-struct Desk {
-    sheet: Sheet,
-    reading: bool,
-    read_at: Option<Instant>,
-}
-
 /// What came of reading.
 struct Reading {
     berth: Arc<Berth>,
+    lists: Vec<List>,
     offer: Result<Offer, Arc<Fault>>,
 }
 
@@ -66,9 +63,10 @@ impl Curator {
         stirred: Arc<Notify>,
         switched: watch::Receiver<Arc<SwitchedOff>>,
         lists: Vec<List>,
+        retries: bool,
     ) -> Curator {
         let (desks, reading) = (Vec::new(), JoinSet::new());
-        Curator { catalog, fleet, stirred, switched, lists, edition: 0, desks, reading }
+        Curator { catalog, fleet, stirred, switched, lists, retries, edition: 0, desks, reading }
     }
 
     /// Works until nobody can change the sources any more.
@@ -100,49 +98,45 @@ impl Curator {
             .into_iter()
             .map(|berth| match known.iter().position(|it| it.is_of(&berth)) {
                 Some(at) => known.swap_remove(at),
-                None => Desk::new(berth),
+                None => Desk::new(berth, self.retries),
             })
             .collect();
         self.publish();
     }
 
-    /// Begins to read whatever is stale and has been left alone long enough.
+    /// Begins to read whatever is stale and has been left alone long enough, or is to be tried again.
     fn begin(&mut self) {
-        let mut woken = false;
-        for desk in self.desks.iter_mut().filter(|it| it.is_due(Instant::now())) {
+        let (now, mut changed) = (Instant::now(), false);
+        for desk in &mut self.desks {
+            let Some(Begun { wanted, asked, woken }) = desk.begin(now) else { continue };
             let (berth, mut offer) = (desk.sheet.page.berth.clone(), desk.sheet.offer.clone());
-            let asked = berth.stale().take_asked();
-            let stale = berth.stale().take();
-            let lists: Vec<List> = self.lists.iter().copied().filter(|it| stale.contains(it)).collect();
-            desk.reading = true;
-            woken |= desk.wake();
+            let lists: Vec<List> = self.lists.iter().copied().filter(|it| wanted.contains(it)).collect();
+            changed |= woken;
             self.reading.spawn(async move {
                 let read = read(&berth, &mut offer, &lists, asked).await;
-                Reading { berth, offer: read.map(|()| offer) }
+                Reading { berth, lists, offer: read.map(|()| offer) }
             });
         }
-        if woken {
+        if changed {
             self.publish();
         }
     }
 
-    fn settle(&mut self, Reading { berth, offer }: Reading) {
+    fn settle(&mut self, Reading { berth, lists, offer }: Reading) {
         let Some(desk) = self.desks.iter_mut().find(|it| it.is_of(&berth)) else { return };
-        desk.reading = false;
-        desk.read_at = Some(Instant::now());
-        desk.sheet.page.reads += 1;
         let mut listed = None;
         match offer {
             Ok(offer) => {
                 listed = Some(offer.tools.len());
-                (desk.sheet.offer, desk.sheet.page.discovery) = (offer, Discovery::Done);
+                desk.succeeded(offer);
             }
             Err(fault) => {
-                if fault.kind == FaultKind::Resting {
-                    // It was not even asked, and will be when it has rested.
+                let is_open = fault.kind == FaultKind::Resting;
+                desk.failed(fault, lists);
+                if is_open {
+                    // It was not even asked, and will be when the breaker is closed.
                     berth.stale().mark_all();
                 }
-                desk.sheet.page.discovery = Discovery::Failed(fault);
             }
         }
         self.publish();
@@ -161,76 +155,29 @@ impl Curator {
 
     /// When some source may be read that may not yet.
     fn next_due(&self) -> Option<Instant> {
-        self.desks.iter().filter(|it| it.is_wanted()).filter_map(|it| Some(it.read_at? + PAUSE)).min()
-    }
-}
-
-impl Desk {
-    fn new(berth: Arc<Berth>) -> Desk {
-        let source = berth.source();
-        if source.load_tools {
-            berth.stale().mark(List::Tools);
-        }
-        if source.load_prompts {
-            berth.stale().mark(List::Prompts);
-        }
-        let awake = source.load_tools || source.load_prompts;
-        if awake {
-            berth.stale().mark(List::Resources);
-            berth.stale().mark(List::Templates);
-        }
-        let discovery = if awake { Discovery::Pending } else { Discovery::Asleep };
-        let page = Page { berth, discovery, reads: 0, fresh: Default::default() };
-        Desk { sheet: Sheet { page, offer: Offer::default() }, reading: false, read_at: None }
-    }
-
-    fn is_of(&self, berth: &Arc<Berth>) -> bool {
-        Arc::ptr_eq(&self.sheet.page.berth, berth)
-    }
-
-    /// Whether there is something to read. A source that sleeps is not woken by its own news, nor one that rests.
-    fn is_wanted(&self) -> bool {
-        let Page { berth, discovery, .. } = &self.sheet.page;
-        let asleep = matches!(discovery, Discovery::Asleep);
-        let rests = !matches!(berth.gate().state().breaker, Breaker::Closed { .. });
-        !self.reading && berth.stale().any() && (berth.stale().is_asked() || !asleep && !rests)
-    }
-
-    /// Whoever comes while a source is being read that had nothing to show waits for that, and asks for no more.
-    fn wake(&mut self) -> bool {
-        let discovery = &mut self.sheet.page.discovery;
-        let woken = matches!(discovery, Discovery::Asleep | Discovery::Failed(_));
-        if woken {
-            *discovery = Discovery::Pending;
-        }
-        woken
-    }
-
-    fn is_due(&self, now: Instant) -> bool {
-        let rested = self.read_at.is_none_or(|it| it + PAUSE <= now);
-        self.is_wanted() && (rested || self.sheet.page.berth.stale().is_asked())
+        self.desks.iter().filter_map(Desk::next_due).min()
     }
 }
 
 /// Reads some lists of a source. A failure counts in the breaker if a caller asked for them or waited for them: what we
 /// read on our own account shows callers nothing.
-async fn read(
-    berth: &Arc<Berth>,
-    offer: &mut Offer,
-    lists: &[List],
-    asked: bool,
-) -> Result<(), Arc<Fault>> {
+async fn read(berth: &Arc<Berth>, offer: &mut Offer, lists: &[List], asked: bool) -> Result<(), Arc<Fault>> {
     let permit = match asked {
         true => Some(berth.admit().await?),
         false => berth.gate().admit_if_closed(),
     };
     let mut reached = Reached::default();
     let read = async {
-        let session = berth.session(&mut reached).await?;
+        let session = match asked {
+            true => berth.session(&mut reached).await?,
+            false => berth.session_of_ours(&mut reached).await?,
+        };
         offer.renew(&session, lists).await.map_err(|failure| berth.fault(&failure))
     };
     let read = read.await;
-    let counts = berth.stale().take_waiting_caller() || asked;
+    // A caller may have come while it was read.
+    let waiting = berth.stale().take_waiting_caller() || read.is_err() && berth.stale().take_asked();
+    let counts = asked || waiting;
     berth.settle_listing(permit.filter(|_| counts), read.as_ref().err(), reached);
     read
 }

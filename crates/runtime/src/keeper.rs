@@ -19,7 +19,14 @@ use crate::{
     upstream::{Consent, Live, Upstream, Wake},
 };
 use attempt::Attempt;
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
@@ -42,6 +49,7 @@ pub(crate) struct Keeper {
     current: Arc<watch::Sender<Option<Arc<SharedSession>>>>,
     used: Used,
     watched: Watched,
+    idled: Arc<AtomicBool>,
 }
 
 /// What the task works with.
@@ -89,6 +97,8 @@ struct Task {
     current: Arc<watch::Sender<Option<Arc<SharedSession>>>>,
     used: Used,
     watched: Watched,
+    /// Whether the last session ended because nobody used it.
+    idled: Arc<AtomicBool>,
     /// Sessions on their way out, and transient ones.
     leaving: JoinSet<()>,
     /// Whether there was a session before.
@@ -100,16 +110,17 @@ impl Keeper {
     pub(crate) fn new(keep: Keep) -> (Keeper, impl Future<Output = ()> + Send + 'static) {
         let (wants, wanted) = mpsc::unbounded_channel();
         let current = Arc::new(watch::Sender::new(None));
-        let (used, watched) = (Used::now(), Watched::default());
+        let (used, watched, idled) = (Used::now(), Watched::default(), Arc::<AtomicBool>::default());
         let task = Task {
             keep,
             current: current.clone(),
             used: used.clone(),
             watched: watched.clone(),
+            idled: idled.clone(),
             leaving: JoinSet::new(),
             moored: false,
         };
-        (Keeper { wants, current, used, watched }, task.run(wanted))
+        (Keeper { wants, current, used, watched, idled }, task.run(wanted))
     }
 
     /// From now on, hears of changes of these resources and of no others, whichever session it is.
@@ -119,13 +130,23 @@ impl Keeper {
 
     /// A session that stands: the kept one, or one of the caller's own.
     pub(crate) async fn session(&self) -> Result<Arc<SharedSession>, ConnectFailure> {
-        if let Some(session) = self.current.borrow().as_ref().filter(|it| !it.is_over()) {
+        if let Some(session) = self.open_session() {
             self.used.touch();
-            return Ok(session.clone());
+            return Ok(session);
         }
         let (waiter, session) = oneshot::channel();
         self.wants.send(Want::Session(waiter)).map_err(|_| closing())?;
         session.await.map_err(|_| closing())?
+    }
+
+    /// The kept session, if it is open. To look at it is not to use it.
+    pub(crate) fn open_session(&self) -> Option<Arc<SharedSession>> {
+        self.current.borrow().as_ref().filter(|it| !it.is_over()).cloned()
+    }
+
+    /// Whether the last session ended because nobody used it.
+    pub(crate) fn is_stopped_as_idle(&self) -> bool {
+        self.idled.load(Ordering::Acquire)
     }
 
     /// How many requests the kept session has not had an answer to.
@@ -208,6 +229,7 @@ impl Task {
             (State::Ready(ready), Event::Lost) => self.replace(ready),
             (State::Ready(ready), Event::Idled) if self.is_idle(&ready) => {
                 self.let_go(ready);
+                self.idled.store(true, Ordering::Release);
                 State::Idle
             }
             (State::Ready(ready), Event::Heard(News::Renewed)) => {
@@ -242,6 +264,7 @@ impl Task {
         let (session, news, wake) = live.split();
         let session = Arc::new(SharedSession::new(session));
         self.used.touch();
+        self.idled.store(false, Ordering::Release);
         waiting.into_iter().for_each(|it| _ = it.send(Ok(session.clone())));
         self.current.send_replace(Some(session.clone()));
         let watched = self.watched.apply(&session);

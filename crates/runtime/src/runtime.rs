@@ -71,8 +71,8 @@ impl Runtime {
         let (fleet, berths) = watch::channel(Fleet::default());
         let stirred = Arc::<Notify>::default();
         let (switched, switches) = watch::channel(Arc::<SwitchedOff>::default());
-        let lists = tuning.lists.clone();
-        let task = Curator::new(catalog_writer, berths.clone(), stirred.clone(), switches, lists);
+        let (lists, retries) = (tuning.lists.clone(), tuning.background_retries);
+        let task = Curator::new(catalog_writer, berths.clone(), stirred.clone(), switches, lists, retries);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         let bus = Bus::default();

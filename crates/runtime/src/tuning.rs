@@ -25,6 +25,8 @@ pub struct Tuning {
     pub repeatable: Vec<Glob>,
     /// The lists that are read at the start and kept up to date.
     pub lists: Vec<List>,
+    /// Whether a source whose lists could not be read is tried again without being asked: for hosts that run on.
+    pub background_retries: bool,
     /// Who hears what happens.
     pub observers: Vec<Arc<dyn Observer>>,
 }
@@ -38,6 +40,7 @@ impl Default for Tuning {
             idle_stop: None,
             repeatable: Vec::new(),
             lists: vec![List::Tools, List::Prompts, List::Resources, List::Templates],
+            background_retries: false,
             observers: Vec::new(),
         }
     }

@@ -23,7 +23,7 @@ use crate::{
     cli::{Cli, Command, Common, USUAL_FILE},
     dock,
     exit::Exit,
-    logs,
+    logs::{self, LogsByDefault},
     output::Output,
     surroundings::{Surroundings, read_agent_file},
 };
@@ -35,7 +35,14 @@ use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
 pub(crate) fn run(cli: Cli) -> Exit {
     let Cli { common, command } = cli;
     let output = Output { json: common.json, quiet: common.quiet, colour: common.color };
-    logs::begin(&common, matches!(command, Command::Todo(_) | Command::Serve(_)));
+    logs::begin(
+        &common,
+        match command {
+            Command::Todo(_) | Command::Serve(_) => LogsByDefault::Everything,
+            Command::Stdio => LogsByDefault::Warnings,
+            _ => LogsByDefault::Errors,
+        },
+    );
     let around = match Surroundings::look() {
         Ok(around) => around,
         Err(error) => {

@@ -203,7 +203,8 @@ impl Dock {
 
     /// Starts every source for others to use; whoever calls is asked what servers want to know.
     pub(crate) fn start(&self) -> Runtime {
-        let tuning = Tuning { consent: Arc::new(Switchboard), ..self.tuning.clone() };
+        let (consent, background_retries) = (Arc::new(Switchboard), true);
+        let tuning = Tuning { consent, background_retries, ..self.tuning.clone() };
         self.ground.redactor.learn(&self.plan);
         Runtime::start(&self.plan, &self.ground, tuning)
     }

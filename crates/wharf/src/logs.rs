@@ -19,14 +19,30 @@ use tracing_subscriber::{
 /// What a server has logged and nobody has written yet.
 static SPOOL: OnceLock<Option<Spool>> = OnceLock::new();
 
-/// Begins to log. Commands that people type log only what they ask for; a server logs what it does.
-pub(crate) fn begin(common: &Common, serving: bool) {
-    let usual = if serving { 1 } else { 0 };
-    let level = match (common.quiet, usual + common.verbose) {
-        (true, _) | (false, 0) => Level::ERROR,
-        (false, 1) => Level::INFO,
-        (false, 2) => Level::DEBUG,
-        (false, _) => Level::TRACE,
+/// How much a command logs without `-v`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogsByDefault {
+    /// Commands that people type: they say themselves what goes wrong.
+    Errors,
+    /// A server that another program starts and whose log that program keeps.
+    Warnings,
+    /// A server: what it does.
+    Everything,
+}
+
+/// Begins to log.
+pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
+    let serving = by_default != LogsByDefault::Errors;
+    let level = match (common.quiet, by_default, common.verbose) {
+        (true, ..) | (_, LogsByDefault::Errors, 0) => Level::ERROR,
+        (_, LogsByDefault::Warnings, 0) => Level::WARN,
+        (_, LogsByDefault::Errors | LogsByDefault::Warnings, 1) | (_, LogsByDefault::Everything, 0) => {
+            Level::INFO
+        }
+        (_, LogsByDefault::Errors | LogsByDefault::Warnings, 2) | (_, LogsByDefault::Everything, 1) => {
+            Level::DEBUG
+        }
+        _ => Level::TRACE,
     };
     // What the libraries below us have to say is rarely for our users.
     let ours = Targets::new().with_target("wharf", level).with_default(Level::ERROR);

@@ -10,5 +10,6 @@ mod leaving;
 mod lists;
 mod plans;
 mod puppet;
+mod retrying;
 pub(crate) mod rig;
 mod timing;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
+mod down;
 mod places;
 pub(crate) mod server;
 

@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time;
 use wharf_runtime::{Happening, Tuning, catalog::Discovery};
 
-const CHANGED: &str = "notifications/tools/list_changed";
+pub(super) const CHANGED: &str = "notifications/tools/list_changed";
 
-fn shown(rig: &Rig) -> String {
+pub(super) fn shown(rig: &Rig) -> String {
     let names: Vec<String> = rig.handle.tools().iter().map(|it| it.name.clone()).collect();
     names.join(" ")
 }
 
 /// Waits until the lists have been read once more.
-async fn listed(rig: &Rig, change: impl FnOnce()) {
+pub(super) async fn listed(rig: &Rig, change: impl FnOnce()) {
     let mut events = rig.handle.events();
     change();
     while let Some(event) = events.next().await {

@@ -1,0 +1,86 @@
+//! Servers that are down when the gateway starts, or later.
+
+use super::{
+    options,
+    server::{Server, wharf},
+};
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Child, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::time;
+use wharf_mcp::{
+    News, Request, Session,
+    http::{Client, Endpoint},
+};
+
+/// How long anything here may take on a machine that has much else to do.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An address where nobody listens.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").to_string()
+}
+
+/// A folder whose agent file has one server, `late`, at this address.
+fn folder_with_late(address: &str) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    let entry = format!(
+        "tools:\n  - {{name: late, description: d, type: mcp, server: x, transport: http, url: 'http://{address}/mcp'}}\n"
+    );
+    fs::write(folder.path().join("agent.yaml"), entry).expect("the file can be written");
+    folder
+}
+
+async fn tools(session: &Session) -> usize {
+    let listed = session.request(Request::new("tools/list")).await.expect("an answer");
+    let listed: serde_json::Value = listed.decode().expect("JSON");
+    listed["tools"].as_array().expect("a list").len()
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_at_the_start_appears_when_it_is_up() {
+    let address = free_address();
+    let server = Server::start_in(folder_with_late(&address), &["--no-auth"]);
+    let http = Client::new(Duration::from_secs(30)).expect("a client");
+    let url = format!("http://{}/mcp", server.address).parse().expect("a URL");
+    let mut connected = Session::connect(&Endpoint::new(url, http), &options()).await.expect("a session");
+    assert_eq!(tools(&connected.session).await, 0);
+
+    let database = format!("sqlite:{}", server.folder.path().join("todos.db").display());
+    let todo = wharf(&server.folder)
+        .args(["todo", "--transport", "http", "--listen", &address, "--database", &database])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _todo = Running(todo.expect("it starts"));
+    let told = async {
+        while let Some(news) = connected.news.next().await {
+            if news == News::ToolsChanged {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(time::timeout(LIMIT, told).await.expect("clients are told"), "{}", server.log());
+    assert_eq!(tools(&connected.session).await, 5);
+    let log = server.log();
+    assert_eq!(log.matches("retrying in the background").count(), 1, "{log}");
+    assert_eq!(log.matches("`late` is available").count(), 1, "{log}");
+    drop(connected.session);
+    connected.task.join().await;
+    assert_eq!(server.terminate(), Some(0));
+}
