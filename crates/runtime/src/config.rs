@@ -52,6 +52,7 @@ pub use settings::{
     DatabasePlace, NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, Written,
     load_settings, settings_with_grant,
 };
+pub use suggest::closest;
 
 /// An agent file longer than this is refused unread.
 pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;

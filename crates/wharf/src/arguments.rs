@@ -1,55 +1,187 @@
-//! Arguments of a call as they are typed: `key=text`, `key:=JSON`, and whole objects.
+//! Arguments of a call as they are typed: `key=value`, `key:=JSON`, and whole objects.
+//!
+//! A value is converted by the tool's schema (`priority=2` is a number where the tool takes a number). Values stay JSON
+//! text on the way, so that every digit of a number arrives.
 
-use serde_json::{Map, Value};
+mod parameters;
+mod value_type;
+
+pub(crate) use parameters::{Parameter, Parameters};
+use crate::content::printable;
 use std::{
     fs,
     io::{self, Read},
 };
+use wharf_mcp::Raw;
+use wharf_runtime::config::closest;
 
 /// The longest object that is read from a file or from standard input.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// Everything that was typed as one object; what stands later wins.
-pub(crate) fn object(whole: Option<&str>, pairs: &[String]) -> Result<Map<String, Value>, String> {
-    let mut object = whole.map_or_else(|| Ok(Map::new()), read_whole)?;
-    for pair in pairs {
-        let (key, value) = read_pair(pair)?;
-        object.insert(key, value);
+/// Arguments as they were typed.
+#[derive(Debug, Default)]
+pub(crate) struct TypedArguments {
+    /// The members of `--args`.
+    whole: Vec<(String, String)>,
+    pairs: Vec<TypedPair>,
+}
+
+#[derive(Debug)]
+struct TypedPair {
+    key: String,
+    value: TypedValue,
+}
+
+#[derive(Debug)]
+enum TypedValue {
+    /// `key=text`
+    Text(String),
+    /// `key:=JSON`
+    Json(String),
+}
+
+/// What is wrong with arguments, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArgumentError {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl TypedArguments {
+    /// Reads what was typed, without a look at any schema.
+    pub(crate) fn read(whole: Option<&str>, pairs: &[String]) -> Result<TypedArguments, ArgumentError> {
+        Ok(TypedArguments {
+            whole: whole.map_or_else(|| Ok(Vec::new()), read_whole)?,
+            pairs: pairs.iter().map(|it| read_pair(it)).collect::<Result<_, _>>()?,
+        })
     }
-    Ok(object)
+
+    /// The arguments as one object. A pair replaces the member of `--args` that has its name.
+    pub(crate) fn object(&self, tool: &str, parameters: &Parameters) -> Result<Raw, Vec<ArgumentError>> {
+        let (mut members, mut errors) = (self.whole.clone(), Vec::new());
+        let mut keys: Vec<&str> = Vec::new();
+        for TypedPair { key, .. } in &self.pairs {
+            if !keys.contains(&key.as_str()) {
+                keys.push(key);
+            }
+        }
+        for key in keys {
+            let values: Vec<&TypedValue> =
+                self.pairs.iter().filter(|it| it.key == key).map(|it| &it.value).collect();
+            match convert(tool, key, &values, parameters) {
+                Ok(json) => {
+                    members.retain(|(name, _)| name != key);
+                    members.push((key.to_owned(), json));
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(to_object(&members)) } else { Err(errors) }
+    }
+
+    /// The names that were typed.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|it| it.key.as_str())
+    }
+}
+
+/// The JSON of one argument.
+fn convert(
+    tool: &str,
+    key: &str,
+    values: &[&TypedValue],
+    parameters: &Parameters,
+) -> Result<String, ArgumentError> {
+    let texts: Option<Vec<&str>> = values.iter().map(|it| it.as_text()).collect();
+    let parameter = parameters.find(key);
+    match (values, texts, parameter) {
+        ([TypedValue::Json(json)], ..) => Ok(json.clone()),
+        (_, Some(_), None) if !parameters.accepts_others() => Err(unknown(tool, key, parameters)),
+        ([TypedValue::Text(text)], _, None) => Ok(serde_json::Value::from(text.as_str()).to_string()),
+        ([TypedValue::Text(text)], _, Some(parameter)) => {
+            parameter.value_type.convert(text).ok_or_else(|| misfit(key, text, parameter))
+        }
+        (_, Some(texts), Some(parameter)) => match parameter.value_type.convert_all(&texts) {
+            Some(Ok(list)) => Ok(list),
+            Some(Err(number)) => Err(misfit(key, texts[number], parameter)),
+            None => Err(repeated(key)),
+        },
+        _ => Err(repeated(key)),
+    }
+}
+
+fn misfit(key: &str, text: &str, parameter: &Parameter) -> ArgumentError {
+    let (expected, example) = (parameter.value_type.expected(), parameter.value_type.example());
+    let example = if example.contains(['"', '[', '{']) {
+        format!("'{key}:={}'", printable(&example))
+    } else {
+        format!("{key}:={}", printable(&example))
+    };
+    ArgumentError {
+        message: format!("'{}' does not fit `{}`: expected {expected}", printable(text), printable(key)),
+        hint: Some(format!("for example {example} (`:=` takes the value as JSON)")),
+    }
+}
+
+fn unknown(tool: &str, key: &str, parameters: &Parameters) -> ArgumentError {
+    let key = printable(key);
+    let names: Vec<&str> = parameters.list.iter().map(|it| it.name.as_str()).collect();
+    let hint = match closest(&key, names.iter().copied()) {
+        Some(meant) => format!("did you mean `{}`?", printable(meant)),
+        None if names.is_empty() => "it takes no arguments".to_owned(),
+        None => format!("it takes {}", printable(&names.join(", "))),
+    };
+    ArgumentError { message: format!("`{}` has no argument `{key}`", printable(tool)), hint: Some(hint) }
+}
+
+fn repeated(key: &str) -> ArgumentError {
+    ArgumentError {
+        message: format!("the argument `{}` is given twice", printable(key)),
+        hint: Some("only a list can be given item by item".to_owned()),
+    }
 }
 
 /// `key=text` or `key:=JSON`, whichever separator comes first.
-fn read_pair(pair: &str) -> Result<(String, Value), String> {
-    let malformed = || format!("'{pair}' is not an argument; write key=text, or key:=JSON");
+fn read_pair(pair: &str) -> Result<TypedPair, ArgumentError> {
+    let malformed = || {
+        ArgumentError::new(format!("'{}' is not an argument; write key=value, or key:=JSON", printable(pair)))
+    };
     let (key, value) = pair.split_once('=').ok_or_else(malformed)?;
-    match key.strip_suffix(':') {
-        Some("") => Err(malformed()),
+    let (key, value) = match key.strip_suffix(':') {
+        None => (key, TypedValue::Text(value.to_owned())),
         Some(key) => {
-            let value = serde_json::from_str(value)
-                .map_err(|error| format!("the value of '{key}' is not JSON: {error}"))?;
-            Ok((key.to_owned(), value))
+            let json = Raw::parse(value.to_owned()).map_err(|error| {
+                ArgumentError::new(format!("the value of '{}' is not JSON: {error}", printable(key)))
+            })?;
+            (key, TypedValue::Json(json.as_str().to_owned()))
         }
-        None if key.is_empty() => Err(malformed()),
-        None => Ok((key.to_owned(), Value::String(value.to_owned()))),
-    }
+    };
+    if key.is_empty() { Err(malformed()) } else { Ok(TypedPair { key: key.to_owned(), value }) }
 }
 
-fn read_whole(whole: &str) -> Result<Map<String, Value>, String> {
+fn read_whole(whole: &str) -> Result<Vec<(String, String)>, ArgumentError> {
     let text = match whole.strip_prefix('@') {
         Some(file) => {
-            let file_error = |error: io::Error| format!("'{file}' cannot be read: {error}");
-            read_bounded(fs::File::open(file).map_err(file_error)?).map_err(file_error)?
+            let unreadable =
+                |error: io::Error| ArgumentError::new(format!("'{file}' cannot be read: {error}"));
+            read_bounded(fs::File::open(file).map_err(unreadable)?).map_err(unreadable)?
         }
         None if whole == "-" => read_bounded(io::stdin().lock())
-            .map_err(|error| format!("standard input cannot be read: {error}"))?,
+            .map_err(|error| ArgumentError::new(format!("standard input cannot be read: {error}")))?,
         None => whole.to_owned(),
     };
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("--args must be a JSON object".to_owned()),
-        Err(error) => Err(format!("--args is not JSON: {error}")),
+    let raw = Raw::parse(text)
+        .map_err(|error| ArgumentError::new(format!("--args is not JSON: {error}")))?;
+    if !raw.is_object() {
+        return Err(ArgumentError::new("--args must be a JSON object".to_owned()));
     }
+    let mut members: Vec<(String, String)> = Vec::new();
+    for (name, value) in raw.members().0 {
+        // As JSON libraries count them, the last of a name counts.
+        members.retain(|(known, _)| *known != name);
+        members.push((name.into_owned(), value.get().to_owned()));
+    }
+    Ok(members)
 }
 
 fn read_bounded(from: impl Read) -> io::Result<String> {
@@ -58,35 +190,29 @@ fn read_bounded(from: impl Read) -> io::Result<String> {
     if text.len() as u64 > LONGEST { Err(io::Error::other("it is larger than 16 MiB")) } else { Ok(text) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
+fn to_object(members: &[(String, String)]) -> Raw {
+    let members: Vec<String> = members
+        .iter()
+        .map(|(name, json)| format!("{}:{json}", serde_json::Value::from(name.as_str())))
+        .collect();
+    // Each part was JSON, so the whole is; and should it not be, no argument is better than a wrong one.
+    Raw::parse(format!("{{{}}}", members.join(","))).unwrap_or_else(|_| Raw::empty_object())
+}
 
-    #[test]
-    fn typed() {
-        let pairs = |pairs: &[&str]| pairs.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        for (whole, typed, expected) in [
-            (
-                None,
-                &["a=1", "b:=1", "c:=[true]", "d=", "e=x=y", "f:=\"q\""][..],
-                json!({"a": "1", "b": 1, "c": [true], "d": "", "e": "x=y", "f": "q"}),
-            ),
-            (Some(r#"{"a": 1, "b": 2}"#), &["b=3"], json!({"a": 1, "b": "3"})),
-            (Some("{}"), &[], json!({})),
-        ] {
-            assert_eq!(object(whole, &pairs(typed)).map(Value::Object), Ok(expected));
-        }
-        for (whole, typed) in [
-            (None, "a"),
-            (None, "=1"),
-            (None, ":=1"),
-            (None, "a:={"),
-            (Some("[]"), "a=1"),
-            (Some("{"), "a=1"),
-            (Some("@/nope"), "a=1"),
-        ] {
-            assert!(object(whole, &pairs(&[typed])).is_err(), "{whole:?} {typed}");
+impl TypedValue {
+    fn as_text(&self) -> Option<&str> {
+        match self {
+            TypedValue::Text(text) => Some(text),
+            TypedValue::Json(_) => None,
         }
     }
 }
+
+impl ArgumentError {
+    fn new(message: String) -> ArgumentError {
+        ArgumentError { message, hint: None }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cli;
+mod command_error;
 mod commands;
 mod content;
 mod dock;

@@ -147,6 +147,11 @@ impl OfferedTool {
         }
     }
 
+    /// Other names under which it takes arguments, each with the name that its schema has.
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
+    }
+
     /// The arguments under the names that the schema has for them.
     pub(crate) fn truly_named(&self, arguments: &Raw) -> Option<Raw> {
         if self.aliases.is_empty() {

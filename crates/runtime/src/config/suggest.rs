@@ -2,7 +2,7 @@
 
 /// The closest of the candidates, if any is close enough to be worth a word. The spelling of words
 /// (`requestTimeout`, `request-timeout`) counts for nothing.
-pub(crate) fn closest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // A longer word is no typing mistake, and comparing it is not free.
     if written.len() > 64 {
         return None;

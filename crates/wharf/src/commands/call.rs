@@ -1,46 +1,97 @@
 //! `wharf call`: one tool, once.
 
 use super::list::fault_text;
-use crate::{arguments, cli::CallArgs, content, dock::Dock, exit::Exit, output::Output};
+use crate::{
+    arguments::{Parameters, TypedArguments},
+    cli::CallArgs,
+    command_error::CommandError,
+    content,
+    dock::{Dock, Docked},
+    exit::Exit,
+    output::Output,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_mcp::{model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, Fault, Outcome, config::Source, project};
+use wharf_runtime::{Call, CallRecord, Fault, Outcome, catalog::ToolEntry, config::Source, project};
 
 pub(super) async fn run(dock: Dock, args: CallArgs) -> Exit {
     let output = dock.output;
-    let call = match call(&args) {
-        Ok(call) => call,
-        Err(complaint) => {
-            output.complain(&format!("error: {complaint}\n"));
-            return Exit::Usage;
-        }
+    let (typed, timeout) = match read(&args) {
+        Ok(read) => read,
+        Err(error) => return say_error(&error, &args.tool, output),
     };
     let docked = dock.connect(|it| may_have(it, &args.tool, dock.sources()), &[List::Tools]).await;
-    // A server that did not answer may well have the tool, but it has just been tried.
-    let silent = docked.faults().next().filter(|_| docked.catalog.tool(&args.tool).is_none());
-    let exit = match silent {
-        Some(fault) => say_silent(fault, &args.tool, output),
-        None => say(&*docked.handle.call(call).await, &args, output),
-    };
+    let exit = call(&docked, &typed, timeout, &args, output).await;
     docked.leave().await;
     exit
 }
 
+fn read(args: &CallArgs) -> Result<(TypedArguments, Option<Duration>), CommandError> {
+    let typed = TypedArguments::read(args.args.as_deref(), &args.arguments)?;
+    Ok((typed, timeout(args).map_err(|it| CommandError::usage(&it))?))
+}
+
+async fn call(
+    docked: &Docked,
+    typed: &TypedArguments,
+    timeout: Option<Duration>,
+    args: &CallArgs,
+    output: Output,
+) -> Exit {
+    let tool = docked.catalog.tool(&args.tool);
+    // A server that did not answer may well have the tool, but it has just been tried.
+    if let Some(fault) = docked.faults().next().filter(|_| tool.is_none()) {
+        return say_silent(fault, &args.tool, output);
+    }
+    let arguments = match typed.object(&args.tool, &parameters(tool.map(|it| &**it))) {
+        Ok(arguments) => arguments,
+        Err(errors) => return say_error(&errors.into(), &args.tool, output),
+    };
+    let call = Call { timeout, ..Call::new(&args.tool).arguments(arguments) };
+    say(&*docked.handle.call(call).await, args, output)
+}
+
+/// The parameters of a tool. Those of a tool that nobody has, or that is quarantined, are not known.
+fn parameters(tool: Option<&ToolEntry>) -> Parameters {
+    let schema = tool.and_then(|it| it.tool.as_ref()).map(|it| it.input_schema.decode_or_default::<Value>());
+    let aliases = tool.map(|it| it.aliases().clone());
+    Parameters::of(&schema.unwrap_or_default(), aliases.unwrap_or_default())
+}
+
+/// Says why a call cannot be made.
+fn say_error(error: &CommandError, tool: &str, output: Output) -> Exit {
+    if output.json {
+        let CommandError { name, message, hint, .. } = error;
+        let error =
+            json!({ "type": name, "message": message, "hint": hint, "phase": "check", "sent": "no" });
+        output.json(&failed(error, tool));
+    } else {
+        output.complain(&error.to_text());
+    }
+    error.exit
+}
+
 fn say_silent(fault: &Fault, tool: &str, output: Output) -> Exit {
     if output.json {
-        let (error, metadata) = (project::error(fault), json!({ "tool": tool }));
-        output.json(&json!({ "success": false, "content": [], "error": error, "metadata": metadata }));
+        output.json(&failed(project::error(fault), tool));
     } else {
         output.complain(&fault_text(fault));
     }
     fault.kind.into()
 }
 
-fn call(args: &CallArgs) -> Result<Call, String> {
-    let arguments = arguments::object(args.args.as_deref(), &args.arguments)?;
-    let call = Call::new(&args.tool).arguments(Value::Object(arguments));
-    Ok(Call { timeout: timeout(args)?, ..call })
+/// The document of a call that was not made.
+fn failed(error: Value, tool: &str) -> Value {
+    let metadata = json!({
+        "request_id": null,
+        "tool": tool,
+        "wire_name": null,
+        "source": null,
+        "duration_ms": null,
+        "structured_content": null,
+    });
+    json!({ "success": false, "content": [], "error": error, "metadata": metadata })
 }
 
 fn say(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {

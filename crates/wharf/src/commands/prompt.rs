@@ -2,31 +2,34 @@
 
 use super::list::fault_text;
 use crate::{
-    arguments, content,
+    arguments::{Parameters, TypedArguments},
+    command_error::CommandError,
+    content,
     dock::{Dock, Docked},
     exit::Exit,
     output::Output,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use wharf_mcp::{
     Raw,
-    model::{Item, PromptResult},
+    model::{Item, Prompt, PromptArgument, PromptResult},
     session::List,
 };
 use wharf_runtime::project;
 
 pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     let output = dock.output;
-    let arguments = match arguments::object(None, &typed) {
-        Ok(arguments) => Raw::from(Value::Object(arguments)),
-        Err(complaint) => {
-            output.complain(&format!("error: {complaint}\n"));
-            return Exit::Usage;
-        }
+    let typed = match TypedArguments::read(None, &typed) {
+        Ok(typed) => typed,
+        Err(error) => return say_error(&error.into(), output),
     };
     let docked = dock.connect(|_| true, &[List::Prompts]).await;
     let exit = match docked.catalog.prompt(&name) {
-        Some(_) => get(&docked, &name, &arguments, output).await,
+        Some(entry) => match fill_in(&typed, &name, &entry.prompt) {
+            Ok(arguments) => get(&docked, &name, &arguments, output).await,
+            Err(error) => say_error(&error, output),
+        },
         None => {
             docked.faults().for_each(|it| output.complain(&fault_text(it)));
             output.complain(&not_found(&docked, &name));
@@ -35,6 +38,32 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     };
     docked.leave().await;
     exit
+}
+
+/// The arguments for a prompt: text, under names that it knows, and none missing that it requires.
+fn fill_in(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, CommandError> {
+    let properties: Map<String, Value> =
+        prompt.arguments.iter().map(|it| (it.name.clone(), json!({ "type": "string" }))).collect();
+    let schema = if properties.is_empty() { Value::Null } else { json!({ "properties": properties }) };
+    let arguments = typed.object(name, &Parameters::of(&schema, BTreeMap::new()));
+    let arguments = arguments.map_err(|errors| CommandError::from(errors))?;
+    let is_missing = |it: &&PromptArgument| it.required && typed.names().all(|name| name != it.name);
+    let missing: Vec<&str> = prompt.arguments.iter().filter(is_missing).map(|it| it.name.as_str()).collect();
+    if missing.is_empty() {
+        return Ok(arguments);
+    }
+    let missing = content::printable(&missing.join(", "));
+    let example = missing.replace(", ", "=… ");
+    Err(CommandError::usage(&format!("the prompt '{name}' requires {missing}\nhelp: `wharf prompt {name} {example}=…`")))
+}
+
+fn say_error(error: &CommandError, output: Output) -> Exit {
+    if output.json {
+        output.json(&json!({ "error": error.to_json() }));
+    } else {
+        output.complain(&error.to_text());
+    }
+    error.exit
 }
 
 /// None has it, or several have.

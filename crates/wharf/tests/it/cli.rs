@@ -1,5 +1,9 @@
 //! The program as it is run: what it prints where, and what it tells the shell.
 
+mod call;
+#[cfg(unix)]
+mod own_server;
+
 use serde_json::Value;
 use std::{
     fs,

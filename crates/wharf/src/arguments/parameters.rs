@@ -1,0 +1,92 @@
+//! The parameters of a tool, read from the schema of its arguments.
+
+use super::value_type::{SchemaReader, ValueType};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// How many parameters of a tool are read.
+const MAX_PARAMETERS: usize = 1_000;
+
+/// The keys of a schema that hold other schemas of the same object.
+const COMPOSED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// The keys of a schema that can make properties known that are not in `properties`.
+const OPENING: [&str; 6] =
+    ["patternProperties", "if", "dependentSchemas", "dependencies", "unevaluatedProperties", "$dynamicRef"];
+
+/// Everything that a tool takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parameters {
+    pub(crate) list: Vec<Parameter>,
+    /// Names that are also accepted, each for one of the list.
+    aliases: BTreeMap<String, String>,
+    /// Other names may be accepted too.
+    is_open: bool,
+}
+
+/// One parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) is_required: bool,
+    pub(crate) value_type: ValueType,
+    pub(crate) description: Option<String>,
+    pub(crate) default: Option<Value>,
+}
+
+impl Parameters {
+    /// Reads the schema of a tool's arguments. Where there is none, every name is accepted.
+    pub(crate) fn of(schema: &Value, aliases: BTreeMap<String, String>) -> Parameters {
+        let mut reader = SchemaReader::new(schema);
+        let root = reader.resolve(schema);
+        let parts: Vec<&Value> = [root].into_iter().chain(composed(root, &reader)).collect();
+        let mut properties: Vec<(&String, &Value)> = Vec::new();
+        for (name, property) in parts.iter().filter_map(|it| it["properties"].as_object()).flatten() {
+            if properties.len() < MAX_PARAMETERS && properties.iter().all(|(known, _)| *known != name) {
+                properties.push((name, property));
+            }
+        }
+        let list = properties.into_iter().map(|(name, property)| {
+            let resolved = reader.resolve(property);
+            let either = |key: &str| property.get(key).or_else(|| resolved.get(key));
+            Parameter {
+                name: name.clone(),
+                is_required: is_required(root, name),
+                value_type: reader.read(property),
+                description: either("description").and_then(Value::as_str).map(str::to_owned),
+                default: either("default").cloned(),
+            }
+        });
+        Parameters { list: list.collect(), aliases, is_open: is_open(root) }
+    }
+
+    /// The parameter of this name.
+    pub(super) fn find(&self, name: &str) -> Option<&Parameter> {
+        let meant = self.aliases.get(name).map_or(name, String::as_str);
+        self.list.iter().find(|it| it.name == meant)
+    }
+
+    /// Whether an argument that is not listed is accepted all the same.
+    pub(super) fn accepts_others(&self) -> bool {
+        self.is_open
+    }
+}
+
+/// The schemas that the root is composed of.
+fn composed<'a>(root: &'a Value, reader: &SchemaReader<'a>) -> Vec<&'a Value> {
+    let members = COMPOSED.iter().filter_map(|it| root[*it].as_array()).flatten();
+    members.map(|it| reader.resolve(it)).collect()
+}
+
+fn is_required(root: &Value, name: &str) -> bool {
+    root["required"].as_array().is_some_and(|it| it.iter().any(|it| it == name))
+}
+
+fn is_open(root: &Value) -> bool {
+    let Some(root) = root.as_object().filter(|it| it.get("properties").is_some_and(Value::is_object)) else {
+        return true;
+    };
+    let has = |key: &&str| Map::contains_key(root, *key);
+    let additional = root.get("additionalProperties").is_some_and(|it| it != &Value::Bool(false));
+    additional || OPENING.iter().any(has) || COMPOSED.iter().any(has)
+}

@@ -1,0 +1,252 @@
+//! The type of a value, read from its JSON Schema: how it is shown, what is expected, and how typed text becomes one.
+//!
+//! A schema comes from a server and may say anything. What is not clear here is [`Alternative::Unclear`], and text stays
+//! text; the server, and the check before a call, have the last word.
+
+mod reader;
+
+use crate::content::printable;
+pub(super) use reader::SchemaReader;
+use serde_json::{Map, Number, Value, value::RawValue};
+
+/// How many choices are named.
+const MAX_CHOICES_SHOWN: usize = 8;
+
+/// From this number on a limit means "as many as there are".
+const UNLIMITED: f64 = 9_007_199_254_740_991.0;
+
+/// The values that a schema takes: any of these alternatives.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ValueType {
+    alternatives: Vec<Alternative>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Alternative {
+    /// The schema does not say, or not in words that are known here.
+    Unclear,
+    Text,
+    Integer(Limits),
+    Number(Limits),
+    Boolean,
+    Null,
+    Array(ValueType),
+    Object,
+    /// A value of an `enum`, or a `const`.
+    Exactly(Value),
+}
+
+/// The smallest and the largest number, both included.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Limits {
+    min: Option<Number>,
+    max: Option<Number>,
+}
+
+impl ValueType {
+    /// The JSON that typed text stands for, if it fits.
+    pub(super) fn convert(&self, text: &str) -> Option<String> {
+        let exact = self.choices().find(|it| match it {
+            Value::String(choice) => choice == text,
+            other => other.to_string() == text,
+        });
+        if let Some(exact) = exact {
+            return Some(exact.to_string());
+        }
+        if self.takes_any_text() {
+            return Some(quote(text));
+        }
+        let scalar = self.alternatives.iter().find_map(|it| it.scalar(text));
+        scalar.or_else(|| self.items().and_then(|items| items.convert_list(text)))
+    }
+
+    /// The JSON of a list whose name was typed several times, if this is a list and all of it fits.
+    pub(super) fn convert_all(&self, texts: &[&str]) -> Option<Result<String, usize>> {
+        let items = self.items()?;
+        let mut all = Vec::new();
+        for (number, text) in texts.iter().enumerate() {
+            match items.elements(text) {
+                Some(elements) => all.extend(elements),
+                None => return Some(Err(number)),
+            }
+        }
+        Some(Ok(format!("[{}]", all.join(","))))
+    }
+
+    /// What is expected, in words: `a whole number from 1 to 5`.
+    pub(super) fn expected(&self) -> String {
+        let choices: Vec<String> = self.choices().map(plain).collect();
+        let others = self.alternatives.iter().filter_map(|it| match it {
+            Alternative::Exactly(_) => None,
+            Alternative::Unclear => Some("any value".to_owned()),
+            Alternative::Text => Some("text".to_owned()),
+            Alternative::Integer(limits) => Some(format!("a whole number{}", limits.in_words())),
+            Alternative::Number(limits) => Some(format!("a number{}", limits.in_words())),
+            Alternative::Boolean => Some("true or false".to_owned()),
+            Alternative::Null => Some("null".to_owned()),
+            Alternative::Array(items) => Some(format!("a list (of {})", items.expected())),
+            Alternative::Object => Some("a JSON object".to_owned()),
+        });
+        let choices = (!choices.is_empty()).then(|| format!("one of {}", shortened(&choices, ", ")));
+        choices.into_iter().chain(others).collect::<Vec<_>>().join(", or ")
+    }
+
+    /// The type in a signature: `string[]`, `1..5`, `"low"|"high"`.
+    pub(crate) fn label(&self) -> String {
+        let choices: Vec<String> = self.choices().map(|it| printable(&it.to_string())).collect();
+        let others = self.alternatives.iter().filter_map(|it| match it {
+            Alternative::Exactly(_) => None,
+            Alternative::Unclear => Some("any".to_owned()),
+            Alternative::Text => Some("string".to_owned()),
+            Alternative::Integer(limits) => Some(limits.range().unwrap_or_else(|| "integer".to_owned())),
+            Alternative::Number(limits) => {
+                Some(limits.range().map_or_else(|| "number".to_owned(), |it| format!("number {it}")))
+            }
+            Alternative::Boolean => Some("boolean".to_owned()),
+            Alternative::Null => Some("null".to_owned()),
+            Alternative::Array(items) if items.alternatives.len() > 1 => Some(format!("({})[]", items.label())),
+            Alternative::Array(items) => Some(format!("{}[]", items.label())),
+            Alternative::Object => Some("object".to_owned()),
+        });
+        let choices = (!choices.is_empty()).then(|| shortened(&choices, "|"));
+        choices.into_iter().chain(others).collect::<Vec<_>>().join("|")
+    }
+
+    /// A value that fits, as JSON.
+    pub(super) fn example(&self) -> String {
+        self.alternatives.first().map_or_else(|| quote("text"), Alternative::example)
+    }
+
+    fn takes_any_text(&self) -> bool {
+        self.alternatives.iter().any(|it| matches!(it, Alternative::Unclear | Alternative::Text))
+    }
+
+    /// The values that are named one by one.
+    fn choices(&self) -> impl Iterator<Item = &Value> {
+        self.alternatives.iter().filter_map(|it| match it {
+            Alternative::Exactly(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    /// The type of the items, where a list is taken.
+    fn items(&self) -> Option<&ValueType> {
+        self.alternatives.iter().find_map(|it| match it {
+            Alternative::Array(items) => Some(items),
+            _ => None,
+        })
+    }
+
+    /// A list of these from `a,b` or from JSON.
+    fn convert_list(&self, text: &str) -> Option<String> {
+        Some(format!("[{}]", self.elements(text)?.join(",")))
+    }
+
+    /// The JSON of each element.
+    fn elements(&self, text: &str) -> Option<Vec<String>> {
+        if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
+            return Some(elements.into_iter().map(|it| it.get().to_owned()).collect());
+        }
+        if text.trim().is_empty() {
+            return Some(Vec::new());
+        }
+        // An object or a list has commas of its own.
+        let is_nested = |it: &Alternative| matches!(it, Alternative::Object | Alternative::Array(_));
+        match self.alternatives.iter().any(is_nested) {
+            true => self.convert(text).map(|it| vec![it]),
+            false => text.split(',').map(|it| self.convert(it.trim())).collect(),
+        }
+    }
+}
+
+impl Alternative {
+    /// The JSON of a value that is neither free text nor a list.
+    fn scalar(&self, text: &str) -> Option<String> {
+        let fits = match self {
+            Alternative::Integer(_) => is_integer(text),
+            Alternative::Number(_) => is_number(text),
+            Alternative::Boolean => matches!(text, "true" | "false"),
+            Alternative::Null => text == "null",
+            Alternative::Object => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
+            Alternative::Unclear | Alternative::Text | Alternative::Array(_) | Alternative::Exactly(_) => false,
+        };
+        fits.then(|| text.to_owned())
+    }
+
+    fn example(&self) -> String {
+        match self {
+            Alternative::Unclear | Alternative::Text => quote("text"),
+            Alternative::Integer(limits) | Alternative::Number(limits) => limits.example(),
+            Alternative::Boolean => "true".to_owned(),
+            Alternative::Null => "null".to_owned(),
+            Alternative::Array(items) => format!("[{}]", items.example()),
+            Alternative::Object => r#"{"key":"value"}"#.to_owned(),
+            Alternative::Exactly(value) => value.to_string(),
+        }
+    }
+}
+
+impl Limits {
+    fn of(schema: &Map<String, Value>) -> Limits {
+        let limit = |key: &str| {
+            let number = schema.get(key).and_then(Value::as_number);
+            number.filter(|it| it.as_f64().is_some_and(|it| it.abs() < UNLIMITED)).cloned()
+        };
+        Limits { min: limit("minimum"), max: limit("maximum") }
+    }
+
+    fn in_words(&self) -> String {
+        match (&self.min, &self.max) {
+            (Some(min), Some(max)) => format!(" from {min} to {max}"),
+            (Some(min), None) => format!(", at least {min}"),
+            (None, Some(max)) => format!(", at most {max}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// `1..5`, if there are limits.
+    fn range(&self) -> Option<String> {
+        let shown = |it: &Option<Number>| it.as_ref().map(Number::to_string).unwrap_or_default();
+        (self.min.is_some() || self.max.is_some()).then(|| format!("{}..{}", shown(&self.min), shown(&self.max)))
+    }
+
+    /// 2, or the limit that is nearest to it.
+    fn example(&self) -> String {
+        let beyond = |limit: &Option<Number>, side: fn(&f64, &f64) -> bool| {
+            limit.clone().filter(|it| it.as_f64().is_some_and(|it| side(&it, &2.0)))
+        };
+        let nearest = beyond(&self.min, f64::gt).or_else(|| beyond(&self.max, f64::lt));
+        nearest.map_or_else(|| "2".to_owned(), |it| it.to_string())
+    }
+}
+
+/// Whether text is a number as JSON writes them. Its digits stay as they are.
+fn is_number(text: &str) -> bool {
+    let begins = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    begins && text.trim_end() == text && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+/// Whether text is a number without a fraction: `2.0` has none either.
+fn is_integer(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    is_number(text) && !whole.contains(['e', 'E']) && fraction.bytes().all(|it| it == b'0')
+}
+
+fn quote(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// A value as it is typed.
+fn plain(value: &Value) -> String {
+    printable(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+fn shortened(words: &[String], separator: &str) -> String {
+    match words.len() > MAX_CHOICES_SHOWN {
+        true => format!("{}{separator}…", words[..MAX_CHOICES_SHOWN - 1].join(separator)),
+        false => words.join(separator),
+    }
+}
+
+#[cfg(test)]
+mod tests;

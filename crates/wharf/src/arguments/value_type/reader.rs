@@ -1,0 +1,108 @@
+//! Reads the type of a value from a JSON Schema: references, alternatives, enums.
+
+use super::{Alternative, Limits, ValueType};
+use serde_json::{Map, Value};
+
+/// How many schemas are looked at for one tool: references and alternatives can multiply.
+const MAX_SCHEMAS: usize = 10_000;
+
+/// How deep schemas are followed.
+const MAX_DEPTH: usize = 12;
+
+/// Reads schemas of one document.
+pub(in crate::arguments) struct SchemaReader<'a> {
+    root: &'a Value,
+    left: usize,
+}
+
+impl<'a> SchemaReader<'a> {
+    pub(in crate::arguments) fn new(root: &'a Value) -> SchemaReader<'a> {
+        SchemaReader { root, left: MAX_SCHEMAS }
+    }
+
+    pub(in crate::arguments) fn read(&mut self, schema: &'a Value) -> ValueType {
+        let mut alternatives: Vec<Alternative> = Vec::new();
+        for it in self.alternatives(schema, 0) {
+            if !alternatives.contains(&it) {
+                alternatives.push(it);
+            }
+        }
+        ValueType { alternatives }
+    }
+
+    /// The schema that is meant: the one that a reference leads to, or itself.
+    pub(in crate::arguments) fn resolve(&self, schema: &'a Value) -> &'a Value {
+        let mut schema = schema;
+        for _ in 0..MAX_DEPTH {
+            let target = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+            match target.and_then(|it| self.root.pointer(it)) {
+                Some(target) => schema = target,
+                None => break,
+            }
+        }
+        schema
+    }
+
+    fn alternatives(&mut self, schema: &'a Value, depth: usize) -> Vec<Alternative> {
+        let schema = self.resolve(schema);
+        let Some(schema) = schema.as_object().filter(|_| depth < MAX_DEPTH && self.left > 0) else {
+            return vec![Alternative::Unclear];
+        };
+        self.left -= 1;
+        let mut found = self.of_object(schema, depth);
+        if schema.get("nullable") == Some(&Value::Bool(true)) {
+            found.push(Alternative::Null);
+        }
+        found
+    }
+
+    fn of_object(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Vec<Alternative> {
+        if let Some(value) = schema.get("const") {
+            return vec![Alternative::Exactly(value.clone())];
+        }
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            return values.iter().cloned().map(Alternative::Exactly).collect();
+        }
+        let own = self.own_types(schema, depth);
+        for key in ["anyOf", "oneOf"] {
+            let members = schema.get(key).and_then(Value::as_array).filter(|it| !it.is_empty());
+            let Some(members) = members else { continue };
+            let found: Vec<_> = members.iter().flat_map(|it| self.alternatives(it, depth + 1)).collect();
+            // Alternatives that only add rules to the type that stands beside them.
+            return if found.contains(&Alternative::Unclear) && !own.is_empty() { own } else { found };
+        }
+        if !own.is_empty() {
+            return own;
+        }
+        let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        let mut parts = all.map(|it| self.alternatives(it, depth + 1));
+        parts.find(|it| !it.contains(&Alternative::Unclear)).unwrap_or_else(|| vec![Alternative::Unclear])
+    }
+
+    /// The types that a schema names itself.
+    fn own_types(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Vec<Alternative> {
+        let names: Vec<&str> = match schema.get("type") {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ if schema.contains_key("properties") => vec!["object"],
+            _ if schema.contains_key("items") => vec!["array"],
+            _ => Vec::new(),
+        };
+        let types = names.into_iter().map(|name| match name {
+            "string" => Alternative::Text,
+            "integer" => Alternative::Integer(Limits::of(schema)),
+            "number" => Alternative::Number(Limits::of(schema)),
+            "boolean" => Alternative::Boolean,
+            "null" => Alternative::Null,
+            "object" => Alternative::Object,
+            "array" => Alternative::Array(ValueType {
+                alternatives: match schema.get("items") {
+                    Some(items) => self.alternatives(items, depth + 1),
+                    None => vec![Alternative::Unclear],
+                },
+            }),
+            _ => Alternative::Unclear,
+        });
+        types.collect()
+    }
+}
