@@ -6,8 +6,8 @@
 mod parameters;
 mod value_type;
 
-pub(crate) use parameters::{Parameter, Parameters};
 use crate::content::printable;
+pub(crate) use parameters::{Parameter, Parameters};
 use std::{
     fs,
     io::{self, Read},
@@ -111,15 +111,10 @@ fn convert(
 }
 
 fn misfit(key: &str, text: &str, parameter: &Parameter) -> ArgumentError {
-    let (expected, example) = (parameter.value_type.expected(), parameter.value_type.example());
-    let example = if example.contains(['"', '[', '{']) {
-        format!("'{key}:={}'", printable(&example))
-    } else {
-        format!("{key}:={}", printable(&example))
-    };
+    let expected = parameter.value_type.expected();
     ArgumentError {
         message: format!("'{}' does not fit `{}`: expected {expected}", printable(text), printable(key)),
-        hint: Some(format!("for example {example} (`:=` takes the value as JSON)")),
+        hint: Some(format!("for example {} (`:=` takes the value as JSON)", parameter.json_example())),
     }
 }
 
@@ -170,8 +165,7 @@ fn read_whole(whole: &str) -> Result<Vec<(String, String)>, ArgumentError> {
             .map_err(|error| ArgumentError::new(format!("standard input cannot be read: {error}")))?,
         None => whole.to_owned(),
     };
-    let raw = Raw::parse(text)
-        .map_err(|error| ArgumentError::new(format!("--args is not JSON: {error}")))?;
+    let raw = Raw::parse(text).map_err(|error| ArgumentError::new(format!("--args is not JSON: {error}")))?;
     if !raw.is_object() {
         return Err(ArgumentError::new("--args must be a JSON object".to_owned()));
     }

@@ -71,14 +71,8 @@ pub(crate) enum Command {
     },
     /// Connect to every server and say how it is, and what to do about it
     Doctor,
-    /// List the tools of all servers, or of one
-    Tools {
-        /// Only this server
-        name: Option<String>,
-        /// Start nothing: list what was there the last time
-        #[arg(long)]
-        cached: bool,
-    },
+    /// List the tools of all servers or of one, or show one tool in full
+    Tools(ToolsArgs),
     /// List the prompts of all servers, or of one
     Prompts {
         /// Only this server
@@ -133,10 +127,22 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ToolsArgs {
+    /// A server, or a tool: its shown name, `server:tool`, or a bare name that is unique
+    pub(crate) name: Option<String>,
+    /// Show whole descriptions, and those of the parameters
+    #[arg(short, long)]
+    pub(crate) long: bool,
+    /// Start nothing: list what was there the last time
+    #[arg(long)]
+    pub(crate) cached: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     /// The tool: its shown name, `server:tool`, or a bare name that is unique
     pub(crate) tool: String,
-    /// Arguments: key=text, or key:=JSON
+    /// Arguments: key=value, read by the tool's schema, or key:=JSON
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
     /// Arguments as a JSON object: inline, @file, or - for standard input

@@ -18,6 +18,7 @@ mod serve;
 mod sources;
 mod stdio;
 mod todo;
+mod tools;
 
 use crate::{
     cli::{Cli, Command, Common, USUAL_FILE},
@@ -56,12 +57,10 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Check { strict } => check::run(&common, strict, &around, output),
         Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
         Command::Doctor => dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock))),
-        Command::Tools { name, cached: true } => {
-            list::cached(&around.remembered(&common.file), name.as_deref(), output)
-        }
-        Command::Tools { name, cached: false } => {
+        Command::Tools(args) if args.cached => tools::cached(&around.remembered(&common.file), &args, output),
+        Command::Tools(args) => {
             let remembered = around.remembered(&common.file);
-            dock::run(&common, &around, output, |dock| Box::pin(list::tools(dock, name, remembered)))
+            dock::run(&common, &around, output, |dock| Box::pin(tools::run(dock, args, remembered)))
         }
         Command::Prompts { name } => {
             dock::run(&common, &around, output, |dock| Box::pin(list::prompts(dock, name)))

@@ -1,5 +1,6 @@
 //! Content of results, for people and for programs. Pictures and sound are saved or summed up, never poured out.
 
+use crate::pretty_json;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 use std::{
@@ -12,10 +13,10 @@ use wharf_mcp::{
     model::{Block, Blocks, Contents, Item},
 };
 
-/// Content as lines of text. Binary content goes into `save`, if that is named.
-pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>) -> String {
+/// Content as lines of text. Binary content goes into `save`, if that is named; `pretty` breaks JSON into lines.
+pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>, pretty: bool) -> String {
     let shown = blocks.iter().enumerate().map(|(number, block)| match block {
-        Item::Good(Block::Text(text)) => printable(text),
+        Item::Good(Block::Text(text)) => laid_out(text, pretty),
         Item::Good(Block::Image { data, mime_type }) => binary("image", data, mime_type, number, save),
         Item::Good(Block::Audio { data, mime_type }) => binary("audio", data, mime_type, number, save),
         Item::Good(Block::Resource(contents)) => contents_text(contents, number, save),
@@ -39,6 +40,12 @@ pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Pa
         (None, Some(blob)) => binary("resource", blob, mime_type, number, save),
         (None, None) => format!("[{} is empty]", printable(&contents.uri)),
     }
+}
+
+/// Text for a terminal, JSON broken into lines where that is wanted.
+pub(crate) fn laid_out(text: &str, pretty: bool) -> String {
+    let broken = if pretty { pretty_json::pretty(text) } else { None };
+    printable(broken.as_deref().unwrap_or(text))
 }
 
 /// Raw JSON as a value.

@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     Unavailable,
     /// A panic: never the user's doing.
     OurBug,
+    /// The result could not be written to standard output: the disk is full, for instance.
+    NotWritten,
     /// A source rests after too many failures, or we are too busy.
     Resting,
     /// A server broke the protocol, or refused the request.
@@ -39,6 +41,7 @@ impl From<Exit> for ExitCode {
             Exit::NotFound => 66,
             Exit::Unavailable => 69,
             Exit::OurBug => 70,
+            Exit::NotWritten => 74,
             Exit::Resting => 75,
             Exit::Protocol => 76,
             Exit::Timeout => 124,

@@ -17,6 +17,7 @@ mod journal;
 mod logs;
 mod metrics;
 mod output;
+mod pretty_json;
 mod progress;
 mod registry;
 mod reload;
@@ -44,5 +45,5 @@ fn main() -> ExitCode {
     let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
     logs::end();
     // The panic itself has been printed by then.
-    outcome.unwrap_or(Exit::OurBug).into()
+    output::checked(outcome.unwrap_or(Exit::OurBug)).into()
 }

@@ -1,9 +1,26 @@
-//! stdout is data, stderr is talk. A reader that has left is not an error.
+//! stdout is data, stderr is talk. A reader that has left is not an error; a full disk is.
 
-use crate::cli::Colour;
-use serde_json::Value;
-use std::io::{self, IsTerminal, Write};
+use crate::{cli::Colour, command_error::CommandError, exit::Exit};
+use serde_json::{Value, json};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::OnceLock,
+};
 use wharf_runtime::config::Diagnostics;
+
+/// The words that lines begin with, and their colours.
+const COLOURS: [(&str, &str); 7] = [
+    ("error:", "1;31"),
+    ("FAIL ", "1;31"),
+    ("warning:", "1;33"),
+    ("warn ", "1;33"),
+    ("help:", "1;36"),
+    ("note:", "1;36"),
+    ("ok ", "32"),
+];
+
+/// Why data could not be written, the first time that it could not.
+static NOT_WRITTEN: OnceLock<String> = OnceLock::new();
 
 /// Where a command writes, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +33,19 @@ pub(crate) struct Output {
 impl Output {
     /// Data, as text.
     pub(crate) fn data(self, text: &str) {
-        write_all(io::stdout().lock(), text);
+        match write_all(io::stdout().lock(), text) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                // The first reason counts.
+                let _ = NOT_WRITTEN.set(error.to_string());
+            }
+            // A broken pipe (`wharf schema | head`) leaves nobody to tell.
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Data, as lines that begin with a state: `ok`, `warn` or `FAIL`.
+    pub(crate) fn states(self, text: &str) {
+        self.data(&painted(text, self.colour.wanted(io::stdout().is_terminal())));
     }
 
     /// Data, as one JSON document.
@@ -27,22 +56,79 @@ impl Output {
     /// Talk. Not heard under `--quiet`.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
-            write_all(io::stderr().lock(), &format!("{text}\n"));
+            self.complain(&format!("{text}\n"));
         }
     }
 
     /// What is wrong. Heard even under `--quiet`.
     pub(crate) fn complain(self, text: &str) {
-        write_all(io::stderr().lock(), text);
+        let text = painted(text, self.colour.wanted(io::stderr().is_terminal()));
+        // There is no other place to say that stderr is closed.
+        let _ = write_all(io::stderr().lock(), &text);
     }
 
     /// What is wrong with a file.
     pub(crate) fn diagnostics(self, diagnostics: &Diagnostics) {
         self.complain(&diagnostics.render(self.colour.wanted(io::stderr().is_terminal())));
     }
+
+    /// Ends a command with an error: lines for a person, or one JSON document.
+    pub(crate) fn fail(self, error: &CommandError) -> Exit {
+        if self.json {
+            self.json(&json!({ "error": error.to_json() }));
+        } else {
+            self.complain(&error.to_text());
+        }
+        error.exit
+    }
+
+    /// Whether a person reads the data.
+    pub(crate) fn is_for_a_person(self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
 }
 
-fn write_all(mut to: impl Write, text: &str) {
-    // A broken pipe (`wharf schema | head`) leaves nobody to tell.
-    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+/// The end of a command whose data may not have been written.
+pub(crate) fn checked(exit: Exit) -> Exit {
+    let Some(why) = NOT_WRITTEN.get() else { return exit };
+    // Nothing is left to say it to, if that fails too.
+    let _ = write_all(io::stderr().lock(), &format!("error: standard output cannot be written: {why}\n"));
+    if exit == Exit::Fine { Exit::NotWritten } else { exit }
+}
+
+fn write_all(mut to: impl Write, text: &str) -> io::Result<()> {
+    to.write_all(text.as_bytes())?;
+    to.flush()
+}
+
+/// The text with the words coloured that its lines begin with.
+fn painted(text: &str, in_colour: bool) -> String {
+    if !in_colour {
+        return text.to_owned();
+    }
+    let line = |line: &str| {
+        let words = line.trim_start();
+        let Some((label, colour)) = COLOURS.iter().find(|(label, _)| words.starts_with(label)) else {
+            return line.to_owned();
+        };
+        let (indent, rest) = (&line[..line.len() - words.len()], &words[label.len()..]);
+        format!("{indent}\x1b[{colour}m{label}\x1b[0m{rest}")
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::painted;
+
+    #[test]
+    fn only_the_first_word_of_a_line_is_coloured() {
+        let text = "ok    todo\nFAIL  far  x\n      help: y\n  | error: z\nerror: a\nwarning: b";
+        assert_eq!(
+            painted(text, true),
+            "\x1b[32mok \x1b[0m   todo\n\x1b[1;31mFAIL \x1b[0m far  x\n      \x1b[1;36mhelp:\x1b[0m y\n  | error: z\n\
+             \x1b[1;31merror:\x1b[0m a\n\x1b[1;33mwarning:\x1b[0m b"
+        );
+        assert_eq!(painted(text, false), text);
+    }
 }

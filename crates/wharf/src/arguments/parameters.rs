@@ -1,6 +1,7 @@
 //! The parameters of a tool, read from the schema of its arguments.
 
 use super::value_type::{SchemaReader, ValueType};
+use crate::content::printable;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -70,6 +71,30 @@ impl Parameters {
     pub(super) fn accepts_others(&self) -> bool {
         self.is_open
     }
+}
+
+impl Parameter {
+    /// An argument that fits, as it can be typed in a shell: `priority=2`.
+    pub(crate) fn example(&self) -> String {
+        let json = self.value_type.example();
+        let name = printable(&self.name);
+        match serde_json::from_str(&json) {
+            Ok(Value::String(text)) => in_shell(&format!("{name}={}", printable(&text))),
+            Ok(Value::Array(_) | Value::Object(_)) => self.json_example(),
+            _ => in_shell(&format!("{name}={json}")),
+        }
+    }
+
+    /// The same as JSON: `priority:=2`.
+    pub(super) fn json_example(&self) -> String {
+        in_shell(&format!("{}:={}", printable(&self.name), printable(&self.value_type.example())))
+    }
+}
+
+/// A word as a shell takes it.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// The schemas that the root is composed of.

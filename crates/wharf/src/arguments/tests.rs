@@ -1,3 +1,5 @@
+//! How typed arguments become the arguments of a call.
+
 use super::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -67,8 +69,16 @@ fn a_mistake_says_what_was_expected() {
         ),
         (&["titel=x"], "`create` has no argument `titel`", "did you mean `title`?"),
         (&["colour=red"], "`create` has no argument `colour`", "it takes title, priority, done, tags, size"),
-        (&["title=a", "title=b"], "the argument `title` is given twice", "only a list can be given item by item"),
-        (&["tags=a", "tags:=[]"], "the argument `tags` is given twice", "only a list can be given item by item"),
+        (
+            &["title=a", "title=b"],
+            "the argument `title` is given twice",
+            "only a list can be given item by item",
+        ),
+        (
+            &["tags=a", "tags:=[]"],
+            "the argument `tags` is given twice",
+            "only a list can be given item by item",
+        ),
     ] {
         let errors = typed(None, pairs, &schema()).expect_err("an error");
         let found: Vec<_> = errors.iter().map(|it| (it.message.as_str(), it.hint.as_deref())).collect();

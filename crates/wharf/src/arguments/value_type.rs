@@ -48,7 +48,7 @@ impl ValueType {
     pub(super) fn convert(&self, text: &str) -> Option<String> {
         let exact = self.choices().find(|it| match it {
             Value::String(choice) => choice == text,
-            other => other.to_string() == text,
+            other => serde_json::to_string(other).is_ok_and(|it| it == text),
         });
         if let Some(exact) = exact {
             return Some(exact.to_string());
@@ -104,7 +104,9 @@ impl ValueType {
             }
             Alternative::Boolean => Some("boolean".to_owned()),
             Alternative::Null => Some("null".to_owned()),
-            Alternative::Array(items) if items.alternatives.len() > 1 => Some(format!("({})[]", items.label())),
+            Alternative::Array(items) if items.alternatives.len() > 1 => {
+                Some(format!("({})[]", items.label()))
+            }
             Alternative::Array(items) => Some(format!("{}[]", items.label())),
             Alternative::Object => Some("object".to_owned()),
         });
@@ -168,7 +170,9 @@ impl Alternative {
             Alternative::Boolean => matches!(text, "true" | "false"),
             Alternative::Null => text == "null",
             Alternative::Object => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
-            Alternative::Unclear | Alternative::Text | Alternative::Array(_) | Alternative::Exactly(_) => false,
+            Alternative::Unclear | Alternative::Text | Alternative::Array(_) | Alternative::Exactly(_) => {
+                false
+            }
         };
         fits.then(|| text.to_owned())
     }
@@ -207,7 +211,8 @@ impl Limits {
     /// `1..5`, if there are limits.
     fn range(&self) -> Option<String> {
         let shown = |it: &Option<Number>| it.as_ref().map(Number::to_string).unwrap_or_default();
-        (self.min.is_some() || self.max.is_some()).then(|| format!("{}..{}", shown(&self.min), shown(&self.max)))
+        (self.min.is_some() || self.max.is_some())
+            .then(|| format!("{}..{}", shown(&self.min), shown(&self.max)))
     }
 
     /// 2, or the limit that is nearest to it.

@@ -63,8 +63,7 @@ fn parameters(tool: Option<&ToolEntry>) -> Parameters {
 fn say_error(error: &CommandError, tool: &str, output: Output) -> Exit {
     if output.json {
         let CommandError { name, message, hint, .. } = error;
-        let error =
-            json!({ "type": name, "message": message, "hint": hint, "phase": "check", "sent": "no" });
+        let error = json!({ "type": name, "message": message, "hint": hint, "phase": "check", "sent": "no" });
         output.json(&failed(error, tool));
     } else {
         output.complain(&error.to_text());
@@ -112,9 +111,11 @@ fn say_to_a_person(record: &CallRecord, args: &CallArgs, output: Output) {
         return record.fault().into_iter().for_each(|it| output.complain(&fault_text(it)));
     };
     let result = CallResult::read(&result);
-    let text = content::to_text(&result.content, args.save.as_deref());
-    match (text.is_empty(), result.structured.as_ref().map(content::value)) {
-        (true, Some(structured)) => output.data(&format!("{structured:#}\n")),
+    let text = content::to_text(&result.content, args.save.as_deref(), output.is_for_a_person());
+    match (text.is_empty(), &result.structured) {
+        (true, Some(structured)) => {
+            output.data(&format!("{}\n", content::laid_out(structured.as_str(), true)))
+        }
         _ if result.is_error => output.complain(&format!("error: the tool answered with an error:\n{text}")),
         _ => output.data(&text),
     }
@@ -127,7 +128,7 @@ fn timeout(args: &CallArgs) -> Result<Option<Duration>, String> {
 }
 
 /// Whether a source can have the tool. `source:tool` names it, and a prefix that fits only one points to it.
-fn may_have(source: &Source, tool: &str, all: &[Source]) -> bool {
+pub(super) fn may_have(source: &Source, tool: &str, all: &[Source]) -> bool {
     let named =
         |source: &Source| tool.strip_prefix(source.name.expose()).is_some_and(|rest| rest.starts_with(':'));
     if all.iter().any(named) {

@@ -20,7 +20,7 @@ pub(super) async fn run(dock: Dock) -> Exit {
         let names = docked.sources.iter().map(|it| it.source.name.shown().chars().count());
         let width = names.max().unwrap_or_default();
         let rows: String = docked.sources.iter().map(|it| row(it, &docked, width)).collect();
-        output.data(&rows);
+        output.states(&rows);
     }
     docked.leave().await;
     if well { Exit::Fine } else { Exit::Unavailable }

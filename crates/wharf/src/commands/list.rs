@@ -1,11 +1,11 @@
-//! `wharf tools`, `prompts` and `resources`: what the servers offer.
+//! `wharf prompts` and `resources`, and what they share with `tools`: what the servers offer.
 
+use super::tools::first_line;
 use crate::{
     content::{printable, value},
     dock::{Dock, Docked, DockedSource},
     exit::Exit,
     output::Output,
-    remembered::Remembered,
 };
 use serde_json::{Value, json};
 use wharf_mcp::{
@@ -17,79 +17,6 @@ use wharf_runtime::{
     catalog::{PromptEntry, Sourced},
     project,
 };
-
-/// The longest description on a line.
-const LINE: usize = 100;
-
-pub(super) async fn tools(dock: Dock, name: Option<String>, remembered: Option<Remembered>) -> Exit {
-    let remembered = remembered.filter(|_| name.is_none());
-    list(dock, name, &[List::Tools], "tools", |docked| {
-        if let Some(remembered) = &remembered {
-            let tools: Vec<Value> = docked.catalog.tools.iter().map(|it| project::tool(it)).collect();
-            let sources: Vec<Value> = docked.sources.iter().map(|it| source_json(it, docked)).collect();
-            if let Err(error) = remembered.keep(&tools, &sources) {
-                tracing::warn!(target: "wharf", "the list of tools could not be kept for `--cached`: {error}");
-            }
-        }
-        let rows = docked.catalog.tools.iter().map(|it| Row {
-            source: it.source.clone(),
-            name: it.name.clone(),
-            about: match &it.quarantined {
-                Some(why) => format!("(quarantined: {why})"),
-                None => it.description.clone().unwrap_or_default(),
-            },
-            json: project::tool(it),
-        });
-        rows.collect()
-    })
-    .await
-}
-
-/// The tools of the last time; nothing is started for it.
-pub(super) fn cached(remembered: &Option<Remembered>, name: Option<&str>, output: Output) -> Exit {
-    let recalled = remembered.as_ref().ok_or_else(|| "there is no place to keep it".to_owned());
-    let mut list = match recalled.and_then(Remembered::recall) {
-        Ok(list) => list,
-        Err(why) => {
-            output.complain(&format!(
-                "error: no list of tools is kept for this agent file: {why}\nhelp: `wharf tools` makes one\n"
-            ));
-            return Exit::Unavailable;
-        }
-    };
-    for (key, field) in [("tools", "source"), ("sources", "name")] {
-        if let Some(items) = list[key].as_array_mut() {
-            items.retain(|it| name.is_none_or(|name| it[field] == name));
-        }
-    }
-    if output.json {
-        output.json(&list);
-    } else {
-        output.data(&cached_text(&list));
-    }
-    Exit::Fine
-}
-
-fn cached_text(list: &Value) -> String {
-    let word = |it: &Value| it.as_str().unwrap_or_default().to_owned();
-    let rows: Vec<Row> = list["tools"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|it| Row {
-            source: word(&it["source"]),
-            name: word(&it["name"]),
-            about: match it["quarantined"].as_str() {
-                Some(why) => format!("(quarantined: {why})"),
-                None => word(&it["description"]),
-            },
-            json: Value::Null,
-        })
-        .collect();
-    let mut sources: Vec<&str> = rows.iter().map(|it| it.source.as_str()).collect();
-    sources.dedup();
-    sources.iter().map(|it| section(it, it, &rows)).collect()
-}
 
 pub(super) async fn prompts(dock: Dock, name: Option<String>) -> Exit {
     list(dock, name, &[List::Prompts], "prompts", |docked| {
@@ -117,11 +44,11 @@ pub(super) async fn resources(dock: Dock, name: Option<String>) -> Exit {
 }
 
 /// One thing that is offered.
-struct Row {
-    source: String,
-    name: String,
-    about: String,
-    json: Value,
+pub(super) struct Row {
+    pub(super) source: String,
+    pub(super) name: String,
+    pub(super) about: String,
+    pub(super) json: Value,
 }
 
 fn row(source: &str, name: &str, about: Option<&str>, raw: &Raw) -> Row {
@@ -165,7 +92,7 @@ async fn list(
 }
 
 /// Says what failed, and whether that is fatal: only if nothing answered, or something that is required did not.
-fn verdict(docked: &Docked, output: Output) -> Exit {
+pub(super) fn verdict(docked: &Docked, output: Output) -> Exit {
     docked.faults().for_each(|it| output.complain(&fault_text(it)));
     let failed = docked.faults().count();
     let hopeless = failed > 0 && failed == docked.sources.len();
@@ -179,15 +106,12 @@ fn to_text(rows: &[Row], docked: &Docked) -> String {
 }
 
 /// What one source offers, under its name.
-fn section(source: &str, shown: &str, rows: &[Row]) -> String {
+pub(super) fn section(source: &str, shown: &str, rows: &[Row]) -> String {
     let own: Vec<&Row> = rows.iter().filter(|it| it.source == source).collect();
     let width = own.iter().map(|it| it.name.chars().count()).max().unwrap_or_default().min(64);
     let mut out = format!("{shown} ({})\n", own.len());
     for Row { name, about, .. } in own {
-        let about = printable(about.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().trim());
-        let short: String = about.chars().take(LINE).collect();
-        let ellipsis = if short.len() < about.len() { "…" } else { "" };
-        out.push_str(format!("  {:<width$}  {short}{ellipsis}", printable(name)).trim_end());
+        out.push_str(format!("  {:<width$}  {}", printable(name), first_line(about)).trim_end());
         out.push('\n');
     }
     out

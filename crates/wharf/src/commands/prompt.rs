@@ -22,13 +22,13 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     let output = dock.output;
     let typed = match TypedArguments::read(None, &typed) {
         Ok(typed) => typed,
-        Err(error) => return say_error(&error.into(), output),
+        Err(error) => return output.fail(&error.into()),
     };
     let docked = dock.connect(|_| true, &[List::Prompts]).await;
     let exit = match docked.catalog.prompt(&name) {
         Some(entry) => match fill_in(&typed, &name, &entry.prompt) {
             Ok(arguments) => get(&docked, &name, &arguments, output).await,
-            Err(error) => say_error(&error, output),
+            Err(error) => output.fail(&error),
         },
         None => {
             docked.faults().for_each(|it| output.complain(&fault_text(it)));
@@ -46,7 +46,7 @@ fn fill_in(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, C
         prompt.arguments.iter().map(|it| (it.name.clone(), json!({ "type": "string" }))).collect();
     let schema = if properties.is_empty() { Value::Null } else { json!({ "properties": properties }) };
     let arguments = typed.object(name, &Parameters::of(&schema, BTreeMap::new()));
-    let arguments = arguments.map_err(|errors| CommandError::from(errors))?;
+    let arguments = arguments.map_err(CommandError::from)?;
     let is_missing = |it: &&PromptArgument| it.required && typed.names().all(|name| name != it.name);
     let missing: Vec<&str> = prompt.arguments.iter().filter(is_missing).map(|it| it.name.as_str()).collect();
     if missing.is_empty() {
@@ -54,16 +54,9 @@ fn fill_in(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, C
     }
     let missing = content::printable(&missing.join(", "));
     let example = missing.replace(", ", "=… ");
-    Err(CommandError::usage(&format!("the prompt '{name}' requires {missing}\nhelp: `wharf prompt {name} {example}=…`")))
-}
-
-fn say_error(error: &CommandError, output: Output) -> Exit {
-    if output.json {
-        output.json(&json!({ "error": error.to_json() }));
-    } else {
-        output.complain(&error.to_text());
-    }
-    error.exit
+    Err(CommandError::usage(&format!(
+        "the prompt '{name}' requires {missing}\nhelp: `wharf prompt {name} {example}=…`"
+    )))
 }
 
 /// None has it, or several have.
@@ -106,7 +99,7 @@ fn to_text(result: &PromptResult) -> String {
             format!(
                 "{}:\n{}",
                 content::printable(&message.role),
-                content::to_text(&vec![message.content.clone()], None)
+                content::to_text(&vec![message.content.clone()], None, false)
             )
         }
         Item::Odd(raw, why) => format!("[{why}] {}\n", content::printable(raw.as_str())),

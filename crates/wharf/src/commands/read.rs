@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wharf_mcp::{
     RpcError,
-    model::{Item, ReadResult},
+    model::{Contents, Item, ReadResult},
     session::List,
 };
 use wharf_runtime::project::{self, contents_block};
@@ -67,6 +67,9 @@ fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
     }
     for (number, contents) in result.contents.iter().enumerate() {
         let text = match contents {
+            Item::Good(Contents { text: Some(text), .. }) => {
+                content::laid_out(text, output.is_for_a_person())
+            }
             Item::Good(contents) => content::contents_text(contents, number, save),
             Item::Odd(raw, why) => format!("[{why}] {}", content::printable(raw.as_str())),
         };

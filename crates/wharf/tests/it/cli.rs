@@ -3,6 +3,9 @@
 mod call;
 #[cfg(unix)]
 mod own_server;
+#[cfg(unix)]
+mod terminal;
+mod tools;
 
 use serde_json::Value;
 use std::{
@@ -43,14 +46,15 @@ impl Place {
     }
 
     fn wharf(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_wharf"))
-            .args(args)
-            .current_dir(self.folder.path())
-            .env_clear()
-            .env("HOME", self.path("home"))
-            .envs(self.variables.iter().cloned())
-            .output()
-            .expect("wharf runs")
+        self.command(Path::new(env!("CARGO_BIN_EXE_wharf"))).args(args).output().expect("wharf runs")
+    }
+
+    /// A program to be run here.
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path()).env_clear().env("HOME", self.path("home"));
+        command.envs(self.variables.iter().cloned());
+        command
     }
 }
 

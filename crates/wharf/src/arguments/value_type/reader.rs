@@ -4,7 +4,7 @@ use super::{Alternative, Limits, ValueType};
 use serde_json::{Map, Value};
 
 /// How many schemas are looked at for one tool: references and alternatives can multiply.
-const MAX_SCHEMAS: usize = 10_000;
+const MAX_SCHEMAS: usize = 2_000;
 
 /// How deep schemas are followed.
 const MAX_DEPTH: usize = 12;
@@ -21,13 +21,7 @@ impl<'a> SchemaReader<'a> {
     }
 
     pub(in crate::arguments) fn read(&mut self, schema: &'a Value) -> ValueType {
-        let mut alternatives: Vec<Alternative> = Vec::new();
-        for it in self.alternatives(schema, 0) {
-            if !alternatives.contains(&it) {
-                alternatives.push(it);
-            }
-        }
-        ValueType { alternatives }
+        ValueType { alternatives: self.alternatives(schema, 0) }
     }
 
     /// The schema that is meant: the one that a reference leads to, or itself.
@@ -51,6 +45,7 @@ impl<'a> SchemaReader<'a> {
         self.left -= 1;
         let mut found = self.of_object(schema, depth);
         if schema.get("nullable") == Some(&Value::Bool(true)) {
+            found.retain(|it| *it != Alternative::Null);
             found.push(Alternative::Null);
         }
         found
@@ -67,7 +62,7 @@ impl<'a> SchemaReader<'a> {
         for key in ["anyOf", "oneOf"] {
             let members = schema.get(key).and_then(Value::as_array).filter(|it| !it.is_empty());
             let Some(members) = members else { continue };
-            let found: Vec<_> = members.iter().flat_map(|it| self.alternatives(it, depth + 1)).collect();
+            let found = self.union(members, depth);
             // Alternatives that only add rules to the type that stands beside them.
             return if found.contains(&Alternative::Unclear) && !own.is_empty() { own } else { found };
         }
@@ -77,6 +72,19 @@ impl<'a> SchemaReader<'a> {
         let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
         let mut parts = all.map(|it| self.alternatives(it, depth + 1));
         parts.find(|it| !it.contains(&Alternative::Unclear)).unwrap_or_else(|| vec![Alternative::Unclear])
+    }
+
+    /// The alternatives of all these schemas, each once.
+    fn union(&mut self, schemas: &'a [Value], depth: usize) -> Vec<Alternative> {
+        let mut all = Vec::new();
+        for schema in schemas {
+            for alternative in self.alternatives(schema, depth + 1) {
+                if !all.contains(&alternative) {
+                    all.push(alternative);
+                }
+            }
+        }
+        all
     }
 
     /// The types that a schema names itself.

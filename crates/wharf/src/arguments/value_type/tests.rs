@@ -1,3 +1,5 @@
+//! Schemas, and the text that fits them.
+
 use super::*;
 use serde_json::json;
 
@@ -48,7 +50,11 @@ fn text_is_converted_by_the_schema() {
         (json!({ "type": "array", "items": { "type": "integer" } }), "1,2", Some("[1,2]")),
         (json!({ "type": "array", "items": { "type": "integer" } }), "1,x", None),
         (json!({ "type": "array" }), "a,1", Some("[\"a\",\"1\"]")),
-        (json!({ "type": "array", "items": { "type": "object" } }), "{\"a\":1,\"b\":2}", Some("[{\"a\":1,\"b\":2}]")),
+        (
+            json!({ "type": "array", "items": { "type": "object" } }),
+            "{\"a\":1,\"b\":2}",
+            Some("[{\"a\":1,\"b\":2}]"),
+        ),
         (json!({ "type": "object" }), "{\"a\":1}", Some("{\"a\":1}")),
         (json!({ "type": "object" }), "a", None),
     ] {
@@ -73,13 +79,25 @@ fn types_are_shown_and_said() {
     for (schema, label, expected) in [
         (json!({ "type": "string" }), "string", "text"),
         (json!({ "type": "integer", "minimum": 1, "maximum": 5 }), "1..5", "a whole number from 1 to 5"),
-        (json!({ "type": "integer", "minimum": 0, "maximum": 9007199254740991u64 }), "0..", "a whole number, at least 0"),
+        (
+            json!({ "type": "integer", "minimum": 0, "maximum": 9007199254740991u64 }),
+            "0..",
+            "a whole number, at least 0",
+        ),
         (json!({ "type": "number", "maximum": 1 }), "number ..1", "a number, at most 1"),
         (json!({ "type": "array", "items": { "type": "string" } }), "string[]", "a list (of text)"),
-        (json!({ "type": "array", "items": { "type": ["string", "integer"] } }), "(string|integer)[]", "a list (of text, or a whole number)"),
+        (
+            json!({ "type": "array", "items": { "type": ["string", "integer"] } }),
+            "(string|integer)[]",
+            "a list (of text, or a whole number)",
+        ),
         (json!({ "type": "array" }), "any[]", "a list (of any value)"),
         (json!({ "enum": ["low", 2] }), "\"low\"|2", "one of low, 2"),
-        (json!({ "anyOf": [{ "type": "boolean" }, { "type": "null" }] }), "boolean|null", "true or false, or null"),
+        (
+            json!({ "anyOf": [{ "type": "boolean" }, { "type": "null" }] }),
+            "boolean|null",
+            "true or false, or null",
+        ),
         (json!({ "type": "object" }), "object", "a JSON object"),
         (json!({}), "any", "any value"),
         (

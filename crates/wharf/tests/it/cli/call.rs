@@ -1,8 +1,8 @@
 //! `wharf call`: how what is typed reaches the tool.
 
-use super::{Place, TODO, json, stderr, stdout};
 #[cfg(unix)]
 use super::own_server::place_with_server;
+use super::{Place, TODO, json, stderr, stdout};
 
 #[test]
 fn values_are_converted_by_the_schema_of_the_tool() {

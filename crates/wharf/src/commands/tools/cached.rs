@@ -1,0 +1,72 @@
+//! `wharf tools --cached`: the tools of the last time. Nothing is started for it.
+
+use super::{sections, unknown, view::ToolView};
+use crate::{
+    cli::ToolsArgs, command_error::CommandError, exit::Exit, output::Output, remembered::Remembered,
+};
+use serde_json::{Value, json};
+
+pub(in crate::commands) fn cached(remembered: &Option<Remembered>, args: &ToolsArgs, output: Output) -> Exit {
+    let recalled = remembered.as_ref().ok_or_else(|| "there is no place to keep it".to_owned());
+    let shown = recalled.and_then(Remembered::recall).map_err(|why| {
+        let complaint =
+            format!("no list of tools is kept for this agent file: {why}\nhelp: `wharf tools` makes one");
+        CommandError::new("MCPError", &complaint, Exit::Unavailable)
+    });
+    match shown.and_then(|list| show(list, args, output)) {
+        Ok(()) => Exit::Fine,
+        Err(error) => output.fail(&error),
+    }
+}
+
+fn show(mut list: Value, args: &ToolsArgs, output: Output) -> Result<(), CommandError> {
+    let name = args.name.as_deref();
+    let tool = name.filter(|name| items(&list, "sources").all(|it| it["name"] != *name));
+    let found = tool.map(|tool| find(&list, tool)).transpose()?;
+    let server = found.as_ref().map_or(name, |it| it["source"].as_str()).map(str::to_owned);
+    for (key, field) in [("tools", "source"), ("sources", "name")] {
+        if let Some(items) = list[key].as_array_mut() {
+            items.retain(|it| server.as_ref().is_none_or(|server| it[field] == **server));
+        }
+    }
+    if let Some(found) = &found {
+        list["tools"] = json!([found]);
+    }
+    match (&found, output.json) {
+        (_, true) => output.json(&list),
+        (Some(found), false) => output.data(&ToolView::of(found).page()),
+        (None, false) => output.data(&to_text(&list, args)),
+    }
+    Ok(())
+}
+
+fn to_text(list: &Value, args: &ToolsArgs) -> String {
+    let tools: Vec<Value> = items(list, "tools").cloned().collect();
+    let mut servers: Vec<&str> = tools.iter().filter_map(|it| it["source"].as_str()).collect();
+    servers.dedup();
+    let servers = servers.into_iter().map(|it| (it, it));
+    sections(servers, &tools, args.name.is_some() || args.long, args.long)
+}
+
+/// The tool that is meant: by its shown name, by `server:tool`, or by a bare name that only one has.
+fn find(list: &Value, name: &str) -> Result<Value, CommandError> {
+    let word = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+    let is_meant = |it: &&Value| {
+        word(it, "name") == name || format!("{}:{}", word(it, "source"), word(it, "wire_name")) == name
+    };
+    let mut bare = items(list, "tools").filter(|it| it["wire_name"] == name);
+    let only = bare.next().filter(|_| bare.next().is_none());
+    let found = items(list, "tools").find(is_meant).or(only);
+    found.cloned().ok_or_else(|| {
+        let servers: Vec<String> = items(list, "sources").map(|it| word(it, "name")).collect();
+        let tools: Vec<(String, String)> =
+            items(list, "tools").map(|it| (word(it, "name"), word(it, "wire_name"))).collect();
+        let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+        let tools: Vec<(&str, &str)> = tools.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        unknown(name, &servers, &tools)
+    })
+}
+
+fn items<'a>(list: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    list[key].as_array().into_iter().flatten()
+}
