@@ -100,12 +100,17 @@ pub(crate) fn run(cli: Cli) -> Exit {
 const TODO: &str =
     "tools:\n  - name: todo\n    description: A list of todos\n    type: mcp\n    server: builtin:todo\n";
 
+/// Whether there is an agent file, or one was named and has to be there.
+fn has_agent_file(common: &Common) -> bool {
+    common.file != Path::new(USUAL_FILE) || common.file.exists()
+}
+
 /// The same, but where the usual agent file is missing there is the built-in Todo server.
 pub(crate) fn load_agent_or_todo(
     common: &Common,
     around: &Surroundings,
 ) -> (Option<(Plan, Settings)>, Diagnostics) {
-    if common.file != Path::new(USUAL_FILE) || common.file.exists() {
+    if has_agent_file(common) {
         return load_agent(common, around);
     }
     let settings = around.settings(common.settings.as_deref());

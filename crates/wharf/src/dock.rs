@@ -246,7 +246,7 @@ impl Docked {
 }
 
 impl DockedSource {
-    fn new(state: SourceState, catalog: &Catalog) -> DockedSource {
+    pub(crate) fn new(state: SourceState, catalog: &Catalog) -> DockedSource {
         let SourceState { source, standing, .. } = state;
         let fault = match catalog.discovery(source.name.expose()) {
             Some(Discovery::Failed(fault)) => Some(fault.clone()),

@@ -13,7 +13,7 @@ use wharf_mcp::{
     session::{Era, List},
 };
 use wharf_runtime::{
-    Fault,
+    Catalog, Fault,
     catalog::{PromptEntry, Sourced},
     project,
 };
@@ -138,8 +138,13 @@ pub(super) fn unknown(dock: &Dock, name: &str) -> Option<String> {
 }
 
 pub(super) fn source_json(it: &DockedSource, docked: &Docked) -> Value {
+    source_json_in(it, &docked.catalog)
+}
+
+/// One server as programs see it, with what this catalog says of it.
+pub(super) fn source_json_in(it: &DockedSource, catalog: &Catalog) -> Value {
     let well = it.is_well();
-    let tools = docked.catalog.tools.iter().filter(|tool| it.has(&tool.source)).count();
+    let tools = catalog.tools.iter().filter(|tool| it.has(&tool.source)).count();
     json!({
         "name": it.source.name.shown(),
         "transport": it.source.endpoint.transport(),

@@ -1,5 +1,8 @@
 //! `wharf serve`: every tool on one port.
 
+mod startup;
+
+use super::has_agent_file;
 use crate::{
     cli::{Common, ServeArgs},
     dock::{Dock, interrupted},
@@ -7,12 +10,12 @@ use crate::{
     exit::Exit,
     front::{Front, Keys, SHORTEST, Terms, make_or_read, read_token},
     journal::{Journal, Writing},
-    output::Output,
     registry::{Registrar, Registry, switched_off},
     reload,
     replica::Replica,
     surroundings::Surroundings,
 };
+use startup::{Access, Startup};
 use std::{
     future,
     net::SocketAddr,
@@ -49,8 +52,8 @@ pub(super) async fn run(
 ) -> Exit {
     let output = dock.output;
     make_room();
-    let opened = open_for(&dock, &args, token, &around).await;
-    let (listener, address, keys) = match opened {
+    let opened = open_for(&dock, &args, token, (&common, &around)).await;
+    let (listener, keys, startup) = match opened {
         Ok(opened) => opened,
         Err(complaint) => {
             output.complain(&format!("error: {complaint}\n"));
@@ -81,9 +84,9 @@ pub(super) async fn run(
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
     let (max_calls, max_streams) = (dock.server().max_calls, dock.server().max_streams);
-    let terms = Terms { address, guard, keys, max_calls, max_streams, ledger };
+    let terms = Terms { address: startup.address, guard, keys, max_calls, max_streams, ledger };
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
-    output.data(&format!("REST  http://{address}/api/v1\nMCP   http://{address}/mcp\n"));
+    startup.print_addresses(&runtime.handle());
     let serving = async {
         let leave = told_to_leave(&runtime, &drain);
         let following = follow(replica, runtime.handle(), front.clone(), &registry);
@@ -93,6 +96,7 @@ pub(super) async fn run(
             () = reload::follow(common, around, &registry) => Exit::OurBug,
             () = registrar.run(&dock, &runtime) => Exit::OurBug,
             () = registry.follow(runtime.handle()) => Exit::OurBug,
+            () = startup.report_servers(runtime.handle()) => Exit::OurBug,
         };
         runtime.shutdown(GRACE).await;
         exit
@@ -191,24 +195,27 @@ impl Place {
     }
 }
 
-/// The door, for everybody whom the operator lets in.
+/// The door, for everybody whom the operator lets in, and what there is to tell about it.
 async fn open_for(
     dock: &Dock,
     args: &ServeArgs,
     token: Option<Token>,
-    around: &Surroundings,
-) -> Result<(TcpListener, SocketAddr, Keys), String> {
-    let (listener, address, mut keys) = open(&Place::of(args, around, dock), token, dock.output).await?;
+    (common, around): (&Common, &Surroundings),
+) -> Result<(TcpListener, Keys, Startup), String> {
+    let place = Place::of(args, around, dock);
+    let access = match &token {
+        _ if place.no_auth => Access::Open,
+        Some(Token::File(path)) => Access::File(around.folder.join(path)),
+        Some(Token::Set(_)) | None => Access::Variable,
+    };
+    let (listener, address, mut keys) = open(&place, token).await?;
     add_tokens(&mut keys, &dock.server().tokens, around)?;
-    Ok((listener, address, keys))
+    let agent_file = has_agent_file(common).then(|| common.file.clone());
+    Ok((listener, keys, Startup { output: dock.output, address, access, agent_file }))
 }
 
 /// The listener, and what opens the door.
-async fn open(
-    place: &Place,
-    token: Option<Token>,
-    output: Output,
-) -> Result<(TcpListener, SocketAddr, Keys), String> {
+async fn open(place: &Place, token: Option<Token>) -> Result<(TcpListener, SocketAddr, Keys), String> {
     let listener = TcpListener::bind(&place.listen).await.map_err(|error| unusable(place, &error))?;
     let address = listener.local_addr().map_err(|error| unusable(place, &error))?;
     if place.no_auth {
@@ -228,7 +235,6 @@ async fn open(
         Some(Token::Set(token)) => Keys::of_operator(&token),
         Some(Token::File(path)) => {
             let token = make_or_read(&path)?;
-            output.say(&format!("the token is in {}", path.display()));
             Keys::of_operator(&token)
         }
         None => return Err("there is no place for a token\nhelp: set WHARF_TOKEN or WHARF_HOME".to_owned()),

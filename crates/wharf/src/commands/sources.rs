@@ -98,6 +98,15 @@ fn word<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or("-")
 }
 
+/// The state of a source in one word.
+fn state(source: &Value) -> &str {
+    match word(source, "state") {
+        "ready" if !source["error"].is_null() => "error",
+        state => state,
+    }
+}
+
+/// A line for each source; below one that is not well, why and what to do.
 fn table(all: &[Value]) -> String {
     let head = ["NAME", "ORIGIN", "STATE", "HEALTH", "TRANSPORT", "TOOLS"].map(str::to_owned);
     let row = |it: &Value| {
@@ -105,7 +114,7 @@ fn table(all: &[Value]) -> String {
         [
             cell("name"),
             cell("origin"),
-            cell("state"),
+            printable(state(it)),
             cell("health"),
             cell("transport"),
             it["tools"].to_string(),
@@ -119,7 +128,18 @@ fn table(all: &[Value]) -> String {
             row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
-    rows.iter().map(line).collect()
+    let causes = [String::new()].into_iter().chain(all.iter().map(cause));
+    rows.iter().map(line).zip(causes).map(|(line, cause)| line + &cause).collect()
+}
+
+/// Why a source is not well and what to do about it, if it is not.
+fn cause(source: &Value) -> String {
+    let said = |label: &str, text: &Value| {
+        let text = text.as_str().map(|it| printable(it).replace('\n', "\n      "));
+        text.map(|it| format!("      {label}{it}\n")).unwrap_or_default()
+    };
+    let error = &source["error"];
+    said(&format!("{}: ", word(error, "type")), &error["message"]) + &said("help: ", &error["hint"])
 }
 
 fn added(source: &Value) -> String {

@@ -5,6 +5,7 @@
 mod down;
 mod places;
 pub(crate) mod server;
+mod starting;
 
 use serde_json::{Value, json};
 use server::{Server, wharf};

@@ -18,7 +18,7 @@ use wharf_mcp::{
 };
 
 /// How long anything here may take on a machine that has much else to do.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A process that ends with the test.
 struct Running(Child);
@@ -31,7 +31,7 @@ impl Drop for Running {
 }
 
 /// An address where nobody listens.
-fn free_address() -> String {
+pub(super) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").to_string()
 }
 

@@ -78,8 +78,10 @@ fn running(state: &SourceState, entry: Option<&Entry>, catalog: &Catalog) -> Val
         None | Some(Discovery::Pending) => ("pending", None),
         Some(Discovery::Asleep) => ("asleep", None),
         Some(Discovery::Done) => ("done", None),
-        Some(Discovery::Failed(fault)) => ("failed", Some(project::error(fault))),
+        Some(Discovery::Failed(fault)) => ("failed", Some(fault)),
     };
+    // Its lists may be good, and it be out of reach since.
+    let error = error.or(standing.fault.as_ref()).map(|it| project::error(it));
     let origin = match (entry, &source.endpoint) {
         (Some(entry), _) => entry.row.origin.as_str(),
         (None, Endpoint::Builtin(Builtin::Todo)) => "builtin",

@@ -1,0 +1,217 @@
+//! Tells the person who starts `wharf serve` what is served, where, how to try it, and how each server comes up.
+//!
+//! Addresses are printed as soon as the port is open; servers that take long to start are reported when they settle.
+
+use crate::{commands::list::source_json_in, content::printable, dock::DockedSource, output::Output};
+use serde_json::{Value, json};
+use std::{
+    fmt::Write,
+    future,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time;
+use wharf_runtime::{Catalog, Handle, catalog::Discovery};
+
+/// How long the document of `--json` waits for servers that are starting.
+const JSON_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The command that tells a client about this gateway.
+const CONNECT: &str = "wharf connect claude";
+
+/// What a client has to show.
+#[derive(Clone, Debug)]
+pub(super) enum Access {
+    /// Nothing.
+    Open,
+    /// The token in the operator's variable.
+    Variable,
+    /// The token in this file.
+    File(PathBuf),
+}
+
+/// What there is to tell.
+pub(super) struct Startup {
+    pub(super) output: Output,
+    pub(super) address: SocketAddr,
+    pub(super) access: Access,
+    /// None where there is none, and the built-in Todo server is served.
+    pub(super) agent_file: Option<PathBuf>,
+}
+
+impl Startup {
+    /// Prints where the gateway is and how to use it. A program that wants JSON gets it when the servers have settled.
+    pub(super) fn print_addresses(&self, handle: &Handle) {
+        if self.output.json || self.output.quiet {
+            return;
+        }
+        self.output.say(&self.served(handle.sources().len()));
+        if let Access::File(path) = &self.access {
+            self.output.say(&format!("the token is in {}", path.display()));
+        }
+        let (rest, mcp, docs) = (self.url("/api/v1"), self.url("/mcp"), self.url("/docs"));
+        self.output.data(&format!("REST  {rest}\nMCP   {mcp}\nDocs  {docs}\n"));
+        self.output.say(&format!("try it: {}", self.curl()));
+        self.output.say(&format!("connect Claude, VS Code or Cursor: {CONNECT} (or vscode, cursor, …)"));
+    }
+
+    /// Prints a line for each server when it has settled; with `--json` one document when all have. Never returns: it
+    /// runs beside the gateway.
+    pub(super) async fn report_servers(&self, handle: Handle) {
+        if self.output.json {
+            let _ = time::timeout(JSON_TIMEOUT, handle.settled()).await;
+            self.output.json(&self.document(&handle));
+        } else if !self.output.quiet {
+            self.print_settled(&handle).await;
+        }
+        // Kept by nobody while there is nothing to report.
+        drop(handle);
+        future::pending().await
+    }
+
+    async fn print_settled(&self, handle: &Handle) {
+        let mut waiting: Vec<String> =
+            handle.sources().iter().map(|it| it.source.name.expose().to_owned()).collect();
+        let width = waiting.iter().map(|it| it.chars().count()).max().unwrap_or_default();
+        let mut catalogs = handle.catalogs();
+        while !waiting.is_empty() {
+            let catalog = catalogs.borrow_and_update().clone();
+            let sources = handle.sources();
+            waiting.retain(|name| {
+                let Some(state) = sources.iter().find(|it| it.source.name.expose() == name) else {
+                    return false;
+                };
+                let is_pending = matches!(catalog.discovery(name), None | Some(Discovery::Pending));
+                if !is_pending {
+                    let source = DockedSource::new(state.clone(), &catalog);
+                    self.output.say(&settled_line(&source, &catalog, width));
+                }
+                is_pending
+            });
+            if !waiting.is_empty() && catalogs.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn document(&self, handle: &Handle) -> Value {
+        let catalog = handle.catalog();
+        let sources = handle.sources().into_iter().map(|state| {
+            let source = DockedSource::new(state, &catalog);
+            let mut shown = source_json_in(&source, &catalog);
+            match catalog.discovery(source.source.name.expose()) {
+                None | Some(Discovery::Pending) => shown["state"] = json!("connecting"),
+                Some(Discovery::Asleep) => shown["state"] = json!("startup"),
+                Some(Discovery::Done | Discovery::Failed(_)) => {}
+            }
+            shown
+        });
+        json!({
+            "agent_file": self.agent_file,
+            "addresses": { "rest": self.url("/api/v1"), "mcp": self.url("/mcp"), "docs": self.url("/docs") },
+            "token_file": match &self.access {
+                Access::File(path) => Some(path),
+                Access::Open | Access::Variable => None,
+            },
+            "curl": self.curl(),
+            "connect": CONNECT,
+            "sources": sources.collect::<Vec<Value>>(),
+        })
+    }
+
+    fn served(&self, count: usize) -> String {
+        match &self.agent_file {
+            None => "serving the built-in Todo server: there is no agent.yaml here (`wharf init` writes one)"
+                .to_owned(),
+            Some(path) => {
+                let servers = if count == 1 { "server" } else { "servers" };
+                format!("serving {count} {servers}, configured by {}", path.display())
+            }
+        }
+    }
+
+    /// An address of the gateway that can be opened on this machine.
+    fn url(&self, path: &str) -> String {
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        format!("http://{}{path}", SocketAddr::new(ip, self.address.port()))
+    }
+
+    /// A command to paste. The token stays where it is: the shell reads it.
+    fn curl(&self) -> String {
+        let token = match &self.access {
+            Access::Open => String::new(),
+            Access::Variable => "-H \"Authorization: Bearer $WHARF_TOKEN\" ".to_owned(),
+            Access::File(path) => format!("-H \"Authorization: Bearer $(cat {})\" ", quoted(path)),
+        };
+        format!("curl {token}{}", self.url("/api/v1/tools"))
+    }
+}
+
+/// How one server came up: `ok` with its tools and time, `FAIL` with the cause and what to do.
+fn settled_line(source: &DockedSource, catalog: &Catalog, width: usize) -> String {
+    let name = printable(source.source.name.shown());
+    match (&source.fault, catalog.discovery(source.source.name.expose())) {
+        (Some(fault), _) => {
+            let mut line = format!("FAIL  {name:<width$}  {}", printable(&fault.to_string()));
+            if let Some(hint) = &fault.hint {
+                let _ = write!(line, "\n      help: {}", printable(hint));
+            }
+            line
+        }
+        (None, Some(Discovery::Asleep)) => format!("-     {name:<width$}  starts with its first call"),
+        (None, _) => {
+            let tools = catalog.tools.iter().filter(|it| source.has(&it.source)).count();
+            let noun = if tools == 1 { "tool" } else { "tools" };
+            let took = source.standing.took.unwrap_or_default().as_secs_f64();
+            format!("ok    {name:<width$}  {tools} {noun}, ready after {took:.1} s")
+        }
+    }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Colour;
+
+    fn startup(address: &str, access: Access) -> Startup {
+        let output = Output { json: false, quiet: false, colour: Colour::Never };
+        Startup { output, address: address.parse().unwrap(), access, agent_file: None }
+    }
+
+    #[test]
+    fn the_curl_line_reads_the_token_where_it_is() {
+        let cases = [
+            ("127.0.0.1:7373", Access::Open, "curl http://127.0.0.1:7373/api/v1/tools"),
+            (
+                "0.0.0.0:80",
+                Access::Variable,
+                "curl -H \"Authorization: Bearer $WHARF_TOKEN\" http://127.0.0.1:80/api/v1/tools",
+            ),
+            (
+                "[::]:80",
+                Access::File("/state/token".into()),
+                "curl -H \"Authorization: Bearer $(cat /state/token)\" http://[::1]:80/api/v1/tools",
+            ),
+            (
+                "127.0.0.1:1",
+                Access::File("/it's here/token".into()),
+                r#"curl -H "Authorization: Bearer $(cat '/it'\''s here/token')" http://127.0.0.1:1/api/v1/tools"#,
+            ),
+        ];
+        for (address, access, expected) in cases {
+            assert_eq!(startup(address, access).curl(), expected);
+        }
+    }
+}
