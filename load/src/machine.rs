@@ -39,11 +39,18 @@ impl Gateway {
         let mut next = 0;
         while let Some(pid) = ours.get(next).copied() {
             let children = parents.remove(&pid).unwrap_or_default();
-            ours.extend(children.into_iter().filter(|it| program.is_some() && self::program(*it) == program));
+            let is_ours = |it: &u32| is_supervisor(*it) || program.is_some() && self::program(*it) == program;
+            ours.extend(children.into_iter().filter(is_ours));
             next += 1;
         }
         ours
     }
+}
+
+/// Whether it stands between a gateway and a server. Which program it runs is hidden from other users than root.
+fn is_supervisor(pid: u32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(b"__supervise")
 }
 
 fn program(pid: u32) -> Option<PathBuf> {

@@ -33,13 +33,22 @@ pub(crate) async fn make(path: &Path) {
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!("-new.{}-{number}", process::id()));
     let (aside, path) = (PathBuf::from(aside), path.to_owned());
-    let filled = fill(&aside).await.is_ok();
+    let filled = create_private(&aside).is_ok() && fill(&aside).await.is_ok();
     let placing = task::spawn_blocking(move || {
         let placed = if filled { place(&aside, &path) } else { Ok(()) };
         let _ = fs::remove_file(&aside);
         placed
     });
     let _ = placing.await;
+}
+
+/// Makes an empty file that only its owner can read, unless there is a file already. An empty file is an empty database.
+pub(crate) fn create_private(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
 }
 
 /// Makes the tables. Nothing is synced, and there is no way back: what fails here is thrown away.

@@ -50,6 +50,7 @@ impl Files {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
         fresh::make(path).await;
+        make_private(path);
         let pool = |connections| {
             let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
             // A file does not go away as a server does.
@@ -104,6 +105,23 @@ async fn catch_up(writer: &SqlitePool) -> Result<(), Trouble> {
 fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|it| it.code()?.parse::<i32>().ok());
     code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+}
+
+/// Makes the file if it is missing, and sees to it that only its owner can read it and what the engine keeps beside it. The
+/// engine would leave that to the umask; what it makes later gets the rights of the file. Whatever is wrong with the place
+/// is left to the engine to say.
+fn make_private(path: &Path) {
+    let _ = fresh::create_private(path);
+    #[cfg(unix)]
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        let is_shared = |it: fs::Metadata| it.is_file() && it.permissions().mode() & 0o077 != 0;
+        if fs::metadata(&file).is_ok_and(is_shared) {
+            let _ = fs::set_permissions(&file, fs::Permissions::from_mode(0o600));
+        }
+    }
 }
 
 fn make_folder(file: &Path) -> io::Result<()> {

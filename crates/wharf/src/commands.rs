@@ -51,6 +51,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
             return Exit::Usage;
         }
     };
+    around.protect_state();
     match command {
         Command::Init { from } => init::run(&common, from.as_deref(), &around, output),
         Command::Add { manifest, name } => add::run(&common, &manifest, name, &around, output),

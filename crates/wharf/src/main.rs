@@ -23,6 +23,7 @@ mod registry;
 mod reload;
 mod remembered;
 mod replica;
+mod state_folder;
 mod surroundings;
 mod telemetry;
 mod terminal;
@@ -42,8 +43,20 @@ fn main() -> ExitCode {
     if let Some(words) = surroundings::supervised() {
         return wharf_mcp::stdio::supervise(words);
     }
+    hide_from_servers();
     let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
     logs::end();
     // The panic itself has been printed by then.
     output::checked(outcome.unwrap_or(Exit::OurBug)).into()
+}
+
+/// Forbids other processes of the same user to read our environment and memory through /proc. Servers run as that user,
+/// and our environment may hold tokens that are not theirs.
+fn hide_from_servers() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A kernel that refuses leaves everything as it was.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }

@@ -1,9 +1,10 @@
 //! The last good list of tools of an agent file, kept on disk: it answers when nothing is to be started.
 
+use crate::state_folder::make_private_folder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -45,7 +46,7 @@ impl Remembered {
         let all: Vec<&Value> = tools.iter().chain(stays).collect();
         let list = json!({ "at": rfc3339(SystemTime::now()), "tools": all, "sources": sources });
         let folder = self.0.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        make_private_folder(folder)?;
         // Whole or not at all: another wharf may be reading it.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         io::Write::write_all(&mut file, list.to_string().as_bytes())?;

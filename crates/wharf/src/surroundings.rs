@@ -4,7 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
-use crate::{commands::Token, remembered::Remembered, telemetry};
+use crate::{commands::Token, remembered::Remembered, state_folder, telemetry};
 use std::{
     collections::BTreeMap,
     env, io,
@@ -105,6 +105,17 @@ impl Surroundings {
                     .or_else(|| below_home(".local/share/wharf"))
             }
         })
+    }
+
+    /// Keeps other users out of the state folder, if it exists. One that is or holds the current folder or the user's home
+    /// has other purposes too and stays as it is.
+    pub(crate) fn protect_state(&self) {
+        let Some(folder) = self.state().and_then(|it| self.folder.join(it).canonicalize().ok()) else { return };
+        let others = [Some(&self.folder), self.home.as_ref()].into_iter().flatten();
+        let is_shared = others.filter_map(|it| it.canonicalize().ok()).any(|it| it.starts_with(&folder));
+        if !is_shared {
+            state_folder::protect(&folder);
+        }
     }
 
     /// Where what remote servers granted is kept.
@@ -229,16 +240,4 @@ pub(crate) fn read_agent_file(file: &Path) -> Result<Vec<u8>, Diagnostics> {
         };
         Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
     })
-}
-
-/// Whether nobody but its owner may read or change a file.
-#[cfg(unix)]
-pub(crate) fn only_ours(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 == 0)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn only_ours(_path: &Path) -> bool {
-    true
 }

@@ -17,7 +17,10 @@ use crate::Exit;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd},
-    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait},
+    process::{
+        DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper,
+        set_dumpable_behavior, setsid, wait,
+    },
     stdio::{dup2_stderr, dup2_stdout},
 };
 use signal_hook::{
@@ -105,6 +108,8 @@ fn contain(task: &Task) -> io::Result<Option<Exit>> {
     // Ctrl-C is the host's business, and a server that asks a terminal for a password would wait for ever.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
+    // Other servers run as the same user; the environment here, with this server's secrets, is none of their business.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let deaths = woken_by(&[SIGCHLD])?;
     let requests = woken_by(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     keep_descriptors()?;

@@ -4,6 +4,7 @@
 //! To append to a file costs a call next to nothing, and what is in it survives a kill: whoever starts next brings in
 //! what others have left behind. The files are locked as long as their owner lives, so nobody takes them from it.
 
+use crate::state_folder::{is_still_at, open_private};
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
@@ -111,9 +112,9 @@ impl Leaf {
             let mut name = database.as_os_str().to_owned();
             name.push(format!("{MARK}{}-{number}", process::id()));
             let path = PathBuf::from(name);
-            let file = open(&path)?;
+            let file = open_private(&path)?;
             // It may be that of a process with our number in another container, or just be taken for one left behind.
-            if file.try_lock().is_ok() && is_at(&file, &path) {
+            if file.try_lock().is_ok() && is_still_at(&file, &path) {
                 let length = file.metadata()?.len();
                 return Ok(Leaf { path, file, length, entries: 0 });
             }
@@ -135,32 +136,6 @@ impl Leaf {
             self.entries = 0;
         }
         Ok(())
-    }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options.open(path)
-}
-
-/// Whether this is still the file of that name.
-fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let number = |it: io::Result<fs::Metadata>| it.map(|it| (it.dev(), it.ino())).ok();
-        number(file.metadata()) == number(fs::metadata(path))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = file;
-        path.exists()
     }
 }
 

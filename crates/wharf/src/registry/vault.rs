@@ -4,7 +4,7 @@
 //! sealed along, so that the secrets of one source cannot be put under another. The key is a file that only its owner can
 //! read, made when the first secret is to be kept.
 
-use crate::surroundings::only_ours;
+use crate::state_folder::{is_private, make_private_folder};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use std::{
     collections::BTreeMap,
@@ -94,7 +94,7 @@ fn read_key(path: &Path) -> Result<Vec<u8>, VaultError> {
         _ => VaultError::Unusable,
     })?;
     match () {
-        () if !only_ours(path) => Err(VaultError::Exposed),
+        () if !is_private(path) => Err(VaultError::Exposed),
         () if key.len() != KEY => Err(VaultError::Unusable),
         () => Ok(key),
     }
@@ -103,7 +103,7 @@ fn read_key(path: &Path) -> Result<Vec<u8>, VaultError> {
 fn make_key(path: &Path) -> Result<Vec<u8>, VaultError> {
     let made = || -> io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        make_private_folder(folder)?;
         let mut key = [0; KEY];
         aws_lc_rs::rand::fill(&mut key).map_err(|_| io::Error::other("no randomness"))?;
         // A temporary file is readable by its owner only, and is never seen half-written.

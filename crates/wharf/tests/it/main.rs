@@ -25,6 +25,8 @@ mod login;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(unix)]
+mod privacy;
+#[cfg(unix)]
 mod replicas;
 #[cfg(unix)]
 mod rest;

@@ -1,7 +1,7 @@
 //! A token in a file that only its owner can read. The operator's is made at the first start.
 
 use super::SHORTEST;
-use crate::surroundings::only_ours;
+use crate::state_folder::{is_private, make_private_folder};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use std::{
     fs, io,
@@ -20,7 +20,7 @@ pub(crate) fn make_or_read(path: &Path) -> Result<String, String> {
 /// The token in this file.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     let text = fs::read_to_string(path).map_err(|it| trouble(path, &it))?;
-    if !only_ours(path) {
+    if !is_private(path) {
         return Err(format!("`{}` can be read by others\nhelp: chmod 600 it", path.display()));
     }
     match text.trim() {
@@ -38,7 +38,7 @@ fn trouble(path: &Path, error: &io::Error) -> String {
 
 fn make(path: &Path) -> io::Result<String> {
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-    fs::create_dir_all(&folder)?;
+    make_private_folder(&folder)?;
     let random: Vec<u8> = [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|it| *it.as_bytes()).collect();
     let token = format!("wharf_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
     // A temporary file is readable by its owner only, and is never seen half-written.

@@ -161,8 +161,10 @@ impl Drop for Server {
     }
 }
 
+/// The program, with the umask that most shells have.
 pub(crate) fn wharf(folder: &TempDir) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_wharf")]);
     command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
     command
 }
