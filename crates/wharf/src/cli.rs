@@ -172,9 +172,9 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SourcesArgs {
-    /// The server
-    #[arg(long, global = true, value_name = "URL", default_value = "http://127.0.0.1:7373")]
-    pub(crate) server: String,
+    /// The server [default: the gateway that runs on the state folder, else http://127.0.0.1:7373]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Option<String>,
     #[command(subcommand)]
     pub(crate) command: SourcesCommand,
 }

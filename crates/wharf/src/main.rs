@@ -23,6 +23,7 @@ mod registry;
 mod reload;
 mod remembered;
 mod replica;
+mod running_gateway;
 mod state_folder;
 mod surroundings;
 mod telemetry;

@@ -4,7 +4,12 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
-use crate::{commands::Token, remembered::Remembered, state_folder, telemetry};
+use crate::{
+    commands::Token,
+    remembered::Remembered,
+    running_gateway::{self, RunningGateway},
+    state_folder, telemetry,
+};
 use std::{
     collections::BTreeMap,
     env, io,
@@ -110,7 +115,9 @@ impl Surroundings {
     /// Keeps other users out of the state folder, if it exists. One that is or holds the current folder or the user's home
     /// has other purposes too and stays as it is.
     pub(crate) fn protect_state(&self) {
-        let Some(folder) = self.state().and_then(|it| self.folder.join(it).canonicalize().ok()) else { return };
+        let Some(folder) = self.state().and_then(|it| self.folder.join(it).canonicalize().ok()) else {
+            return;
+        };
         let others = [Some(&self.folder), self.home.as_ref()].into_iter().flatten();
         let is_shared = others.filter_map(|it| it.canonicalize().ok()).any(|it| it.starts_with(&folder));
         if !is_shared {
@@ -162,6 +169,11 @@ impl Surroundings {
     /// A variable that is set, and not to nothing.
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
+    }
+
+    /// The gateway that runs on the state folder, if there is one.
+    pub(crate) fn running_gateway(&self) -> Option<RunningGateway> {
+        running_gateway::find(&self.folder.join(self.state()?))
     }
 
     /// Where calls wait while the database cannot be reached.

@@ -13,6 +13,7 @@ use crate::{
     registry::{Registrar, Registry, switched_off},
     reload,
     replica::Replica,
+    running_gateway::{GatewayClaims, RunningGateway},
     surroundings::Surroundings,
 };
 use startup::{Access, Startup};
@@ -45,10 +46,27 @@ pub(crate) enum Token {
 }
 
 pub(super) async fn run(
+    dock: Dock,
+    args: ServeArgs,
+    token: Option<Token>,
+    followed: (Common, Surroundings),
+) -> Exit {
+    match GatewayClaims::take(dock.database(), followed.1.spool().as_deref()).await {
+        Ok(claims) => serve(dock, args, token, followed, claims).await,
+        Err(complaint) => {
+            dock.output.complain(&format!("error: {complaint}\n"));
+            Exit::Unavailable
+        }
+    }
+}
+
+/// Serves as the only gateway on its database, if that is a file.
+async fn serve(
     mut dock: Dock,
     args: ServeArgs,
     token: Option<Token>,
     (common, around): (Common, Surroundings),
+    mut claims: GatewayClaims,
 ) -> Exit {
     let output = dock.output;
     make_room();
@@ -86,6 +104,7 @@ pub(super) async fn run(
     let (max_calls, max_streams) = (dock.server().max_calls, dock.server().max_streams);
     let terms = Terms { address: startup.address, guard, keys, max_calls, max_streams, ledger };
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
+    claims.publish(&RunningGateway::new(startup.address, &around.folder.join(&common.file)));
     startup.print_addresses(&runtime.handle());
     let serving = async {
         let leave = told_to_leave(&runtime, &drain);

@@ -18,6 +18,9 @@ use std::{
 use tokio::runtime;
 use wharf_runtime::config::{FileTrouble, read_regular};
 
+/// Where a gateway is asked for that cannot be found by its state folder.
+const USUAL_SERVER: &str = "http://127.0.0.1:7373";
+
 /// The longest description of a source that is sent.
 const LONGEST: u64 = 4 << 20;
 
@@ -39,7 +42,9 @@ pub(super) fn run(args: &SourcesArgs, around: &Surroundings, output: Output) -> 
 }
 
 async fn ask(args: &SourcesArgs, around: &Surroundings, output: Output) -> Result<(), Trouble> {
-    let remote = Remote::new(&args.server, around.token())?;
+    let found = || around.running_gateway().map(|it| it.url);
+    let server = args.server.clone().or_else(found).unwrap_or_else(|| USUAL_SERVER.to_owned());
+    let remote = Remote::new(&server, around.token())?;
     match &args.command {
         SourcesCommand::List => {
             let all = remote.all("/api/v1/sources").await?;

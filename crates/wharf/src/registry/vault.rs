@@ -8,7 +8,7 @@ use crate::state_folder::{is_private, make_private_folder};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use std::{
     collections::BTreeMap,
-    fmt, fs, io,
+    fmt, io,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -150,6 +150,7 @@ impl VaultError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn secrets() -> Secrets {
         [("TOKEN".to_owned(), "hunter2hunter2".to_owned())].into()

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
+mod alone;
 mod down;
 mod places;
 pub(crate) mod server;
@@ -157,7 +158,10 @@ fn the_token_is_its_owners_alone() {
     let mode = || fs::metadata(&token).expect("the token").permissions().mode() & 0o777;
     assert_eq!(mode(), 0o600);
     fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).expect("a mode");
-    let again = wharf(&server.folder).args(["serve", "--listen", "127.0.0.1:0"]).output().expect("it runs");
+    let mut server = server;
+    server.child.kill().expect("it runs");
+    let folder = server.into_folder();
+    let again = wharf(&folder).args(["serve", "--listen", "127.0.0.1:0"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert_eq!(again.status.code(), Some(2), "{said}");
     assert!(said.contains("can be read by others"), "{said}");

@@ -40,7 +40,11 @@ fn unprivileged(folder: &Path) -> Command {
     let program = folder.join("wharf");
     fs::copy(env!("CARGO_BIN_EXE_wharf"), &program).expect("the program can be copied");
     let mut command = Command::new(program);
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("WHARF_HOME", folder.join("home")).current_dir(folder);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("WHARF_HOME", folder.join("home"))
+        .current_dir(folder);
     if geteuid().is_root() {
         for path in [folder.to_owned(), folder.join("home")] {
             chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
@@ -75,7 +79,11 @@ fn check(words: &[&str]) {
         thread::sleep(Duration::from_millis(50));
     }
     let found = fs::read_to_string(found).expect("a file");
-    assert_eq!(found, format!("OF_THE_SERVER={mark}\n"), "{words:?}: it finds its own variables and no others");
+    assert_eq!(
+        found,
+        format!("OF_THE_SERVER={mark}\n"),
+        "{words:?}: it finds its own variables and no others"
+    );
 }
 
 #[test]

@@ -1,0 +1,271 @@
+//! The gateway that runs on a database or a state folder: at most one, and where programs on this machine find it.
+//!
+//! The gateway writes its address into `gateway.json` and keeps that file locked as long as it lives. The kernel takes the
+//! lock back however a process ends, so a file that a killed gateway left behind stands in nobody's way.
+
+use crate::state_folder::{is_still_at, make_private_folder, open_private};
+use serde_json::{Value, json};
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time;
+use wharf_runtime::config::read_regular;
+use wharf_store::Location;
+
+/// The name of the file in a state folder, and what the name of a database elsewhere gets appended.
+const FILE: &str = "gateway.json";
+
+/// The longest file that is read.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// Whoever looks for a gateway holds the lock for a moment, so a taken lock is tried again this often, this soon.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// A gateway that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunningGateway {
+    /// Where it answers, without a path: `http://127.0.0.1:7373`.
+    pub(crate) url: String,
+    /// Its process.
+    pub(crate) pid: u64,
+    /// The agent file that it serves, which need not exist.
+    pub(crate) agent_file: PathBuf,
+}
+
+/// Finds the gateway that runs on this state folder.
+pub(crate) fn find(state_folder: &Path) -> Option<RunningGateway> {
+    let path = state_folder.join(FILE);
+    let file = File::open(&path).ok()?;
+    // Only a gateway that lives holds the lock.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => RunningGateway::read(&path),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+impl RunningGateway {
+    pub(crate) fn new(address: SocketAddr, agent_file: &Path) -> RunningGateway {
+        let agent_file = agent_file.canonicalize().unwrap_or_else(|_| agent_file.to_owned());
+        let host = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            host => host,
+        };
+        let url = format!("http://{}", SocketAddr::new(host, address.port()));
+        RunningGateway { url, pid: std::process::id().into(), agent_file }
+    }
+
+    fn read(path: &Path) -> Option<RunningGateway> {
+        let bytes = read_regular(path, MAX_FILE_BYTES).ok()?;
+        let value: Value = serde_json::from_slice(&bytes).ok()?;
+        Some(RunningGateway {
+            url: value["url"].as_str()?.to_owned(),
+            pid: value["pid"].as_u64()?,
+            agent_file: value["agent_file"].as_str()?.into(),
+        })
+    }
+}
+
+/// The claims of one gateway: that of its database, if it is a file, and that of its state folder. Given up when dropped.
+#[derive(Debug, Default)]
+pub(crate) struct GatewayClaims(Vec<GatewayClaim>);
+
+impl GatewayClaims {
+    /// Claims the database, or says who has it. Gateways share PostgreSQL, so of those that also share a state folder
+    /// only the first can be found there.
+    pub(crate) async fn take(
+        database: Option<&Location>,
+        state_folder: Option<&Path>,
+    ) -> Result<GatewayClaims, String> {
+        let of_state = state_folder.map(|it| it.join(FILE));
+        let of_database = match database {
+            Some(Location::Sqlite(path)) => Some((path, claim_file(path, state_folder))),
+            _ => None,
+        };
+        let mut claims = Vec::new();
+        if let Some((path, file)) = &of_database {
+            let is_state = of_state.as_ref() == Some(file);
+            match GatewayClaim::take(file).await {
+                Ok(claim) => claims.push(claim),
+                Err(Refused::Taken(by)) => return Err(in_use(path, is_state, by.as_ref())),
+                // Without locks nobody can tell. If it is the folder that cannot be used, the database will say so.
+                Err(Refused::Unusable(error)) => {
+                    let file = file.display();
+                    tracing::warn!(target: "wharf::serve", "`{file}` cannot be locked: {error}");
+                }
+            }
+        }
+        if let Some(file) = of_state.filter(|it| of_database.as_ref().is_none_or(|(_, taken)| taken != it)) {
+            claims.extend(GatewayClaim::take(&file).await.ok());
+        }
+        Ok(GatewayClaims(claims))
+    }
+
+    /// Tells programs on this machine where the gateway is.
+    pub(crate) fn publish(&mut self, gateway: &RunningGateway) {
+        for claim in &mut self.0 {
+            if let Err(error) = claim.publish(gateway) {
+                let file = claim.path.display();
+                tracing::warn!(target: "wharf::serve", "the address cannot be written to `{file}`: {error}");
+            }
+        }
+    }
+}
+
+/// The file that is locked for a database: in the state folder for the database there, else beside the database.
+fn claim_file(database: &Path, state_folder: Option<&Path>) -> PathBuf {
+    let folder = |it: Option<&Path>| it.map(|it| it.canonicalize().unwrap_or_else(|_| it.to_owned()));
+    if let Some(state_folder) = state_folder
+        && folder(database.parent()) == folder(Some(state_folder))
+        && database.file_name().is_some_and(|it| it == "wharf.db")
+    {
+        return state_folder.join(FILE);
+    }
+    let mut file = database.as_os_str().to_owned();
+    file.push("-");
+    file.push(FILE);
+    file.into()
+}
+
+fn in_use(database: &Path, is_state: bool, by: Option<&RunningGateway>) -> String {
+    let by = by.map_or_else(String::new, |it| format!(" (process {}, {})", it.pid, it.url));
+    let (kind, what, other) = match is_state {
+        true => {
+            ("state folder", database.parent().unwrap_or(database), "a state folder of its own (WHARF_HOME)")
+        }
+        false => ("database", database, "a database of its own"),
+    };
+    let what = what.display();
+    format!(
+        "the {kind} `{what}` is in use by another `wharf serve`{by}\nhelp: use that gateway or end it; a second one needs \
+         {other}, or PostgreSQL, which gateways can share (--database postgres://…)"
+    )
+}
+
+/// A locked file that tells where the gateway is; removed when dropped.
+#[derive(Debug)]
+struct GatewayClaim {
+    path: PathBuf,
+    file: File,
+}
+
+enum Refused {
+    /// By a gateway that lives, which may not have told its address yet.
+    Taken(Option<RunningGateway>),
+    Unusable(io::Error),
+}
+
+impl GatewayClaim {
+    async fn take(path: &Path) -> Result<GatewayClaim, Refused> {
+        for _ in 0..LOCK_TRIES {
+            match lock(path) {
+                Ok(Some(file)) => return Ok(GatewayClaim { path: path.to_owned(), file }),
+                Ok(None) => time::sleep(LOCK_PAUSE).await,
+                Err(error) => return Err(Refused::Unusable(error)),
+            }
+        }
+        Err(Refused::Taken(RunningGateway::read(path)))
+    }
+
+    fn publish(&mut self, gateway: &RunningGateway) -> io::Result<()> {
+        let RunningGateway { url, pid, agent_file } = gateway;
+        let text = json!({ "url": url, "pid": pid, "agent_file": agent_file.to_string_lossy() }).to_string();
+        self.file.set_len(0)?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+/// The file, if nobody else holds its lock.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        make_private_folder(folder)?;
+    }
+    let file = open_private(path)?;
+    match file.try_lock() {
+        // Its last owner may have removed it in between.
+        Ok(()) if is_still_at(&file, path) => file.set_len(0).map(|()| Some(file)),
+        Ok(()) | Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+impl Drop for GatewayClaim {
+    /// Removed before the lock goes, so that nobody takes it for the file of a gateway that lives.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn gateway() -> RunningGateway {
+        RunningGateway::new(([127, 0, 0, 1], 7373).into(), Path::new("agent.yaml"))
+    }
+
+    #[tokio::test]
+    async fn a_gateway_is_found_while_it_lives() {
+        let folder = TempDir::new().expect("a folder");
+        let database = Location::Sqlite(folder.path().join("wharf.db"));
+        assert_eq!(find(folder.path()), None);
+        let mut claims = GatewayClaims::take(Some(&database), Some(folder.path())).await.expect("it is free");
+        assert_eq!(find(folder.path()), None, "it has not told its address");
+        claims.publish(&gateway());
+        assert_eq!(find(folder.path()), Some(gateway()));
+        drop(claims);
+        assert_eq!(find(folder.path()), None);
+        assert!(!folder.path().join(FILE).exists());
+    }
+
+    #[tokio::test]
+    async fn a_file_left_behind_by_a_killed_gateway_is_ignored_and_taken_over() {
+        let folder = TempDir::new().expect("a folder");
+        let left = r#"{"url": "http://127.0.0.1:1", "pid": 1, "agent_file": "/agent.yaml"}"#;
+        fs::write(folder.path().join(FILE), left).expect("a file");
+        assert_eq!(find(folder.path()), None);
+        let database = Location::Sqlite(folder.path().join("wharf.db"));
+        let mut claims = GatewayClaims::take(Some(&database), Some(folder.path())).await.expect("it is free");
+        claims.publish(&gateway());
+        assert_eq!(find(folder.path()), Some(gateway()));
+    }
+
+    #[tokio::test]
+    async fn a_database_in_a_file_has_one_gateway_whatever_the_state_folder() {
+        let folder = TempDir::new().expect("a folder");
+        let [one, other] = ["one", "other"].map(|it| folder.path().join(it));
+        let database = Location::Sqlite(folder.path().join("named.db"));
+        let mut first = GatewayClaims::take(Some(&database), Some(&one)).await.expect("it is free");
+        first.publish(&gateway());
+        let refused = GatewayClaims::take(Some(&database), Some(&other)).await.expect_err("it is in use");
+        assert!(refused.contains("named.db") && refused.contains("http://127.0.0.1:7373"), "{refused}");
+        assert_eq!(find(&one), Some(gateway()), "it is found in its state folder too");
+    }
+
+    #[tokio::test]
+    async fn gateways_on_postgres_share_a_state_folder() {
+        let folder = TempDir::new().expect("a folder");
+        let database = Location::Postgres("postgres://db/wharf".to_owned());
+        let mut first = GatewayClaims::take(Some(&database), Some(folder.path())).await.expect("it is free");
+        first.publish(&gateway());
+        let mut second =
+            GatewayClaims::take(Some(&database), Some(folder.path())).await.expect("they share it");
+        second.publish(&RunningGateway { pid: 1, ..gateway() });
+        assert_eq!(find(folder.path()), Some(gateway()));
+    }
+
+    #[test]
+    fn a_gateway_that_listens_everywhere_is_called_on_loopback() {
+        let url =
+            |address: &str| RunningGateway::new(address.parse().expect("an address"), Path::new("x")).url;
+        assert_eq!(url("0.0.0.0:7373"), "http://127.0.0.1:7373");
+        assert_eq!(url("[::]:7373"), "http://[::1]:7373");
+        assert_eq!(url("192.0.2.1:80"), "http://192.0.2.1:80");
+    }
+}
