@@ -142,10 +142,15 @@ impl<'a> Attempt<'a> {
             answer = &mut initialize => match answer {
                 Err(failure) if refuses_version(&failure) => judge(discover.await),
                 // A status may be the word of somebody in front of the server: the probe is still out.
-                Err(failure) if failure.status.is_some() => match judge(discover.await) {
-                    Evidence::Legacy(_) => Evidence::None(failure),
-                    evidence => evidence,
-                },
+                Err(failure) if failure.status.is_some() => judge_late(discover.await, failure),
+                // A server may answer out of order, and take this for a second handshake. One that overlooks the probe
+                // is not waited for long: it has said what is wrong.
+                Err(failure) if failure.class == Class::Rpc => {
+                    match time::timeout(self.start, discover).await {
+                        Ok(answer) => judge_late(answer, failure),
+                        Err(_) => Evidence::None(failure),
+                    }
+                }
                 answer => settled(answer),
             },
         }
@@ -238,6 +243,14 @@ impl<'a> Attempt<'a> {
         self.wire.shared().overdue.store(failure.class == Class::Timeout, Ordering::Release);
         let goodbye = self.hang_up().await;
         failure.during(Phase::Handshake).with_goodbye(goodbye)
+    }
+}
+
+/// What an answer to the probe says that arrives after `initialize` was refused.
+fn judge_late(answer: Result<Raw, Failure>, refusal: Failure) -> Evidence {
+    match judge(answer) {
+        Evidence::Legacy(_) => Evidence::None(refusal),
+        evidence => evidence,
     }
 }
 

@@ -50,6 +50,19 @@ async fn every_kind_of_server_is_understood() {
             all(&["start: wait 12000", DISCOVERED, "initialize: error -32022"]),
             "2026-07-28; 12 s; 1x; server/discover initialize",
         ),
+        // Answers out of order, and takes the handshake for a second one.
+        (
+            all(&[
+                "start: wait 12000",
+                r#"initialize: error 0 | line {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}"#,
+            ]),
+            "2026-07-28; 12 s; 1x; server/discover initialize",
+        ),
+        // Overlooks the probe, and refuses the handshake.
+        (
+            all(&["initialize: error -32603"]),
+            "Rpc Handshake: the server answered with an error: no (-32603); 4 s; 1x; server/discover initialize",
+        ),
         (
             all(&["start: wait 12000", NO_DISCOVERY, INITIALIZED]),
             "2025-11-25; 12 s; 1x; server/discover initialize notifications/initialized",
