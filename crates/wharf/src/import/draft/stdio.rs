@@ -33,7 +33,7 @@ impl Drafting<'_> {
     /// What the launcher runs, if that can be shown.
     pub(super) fn package(&self, invocation: &Invocation) -> Option<String> {
         let package = &invocation.args[invocation.subject()?];
-        let is_open = matches!(conceal::argument(None, package)[..], [Cut::Open(_)]);
+        let is_open = conceal::argument(None, package).iter().all(|it| matches!(it, Cut::Open(_)));
         let fits = is_open && !package.contains("${") && !package.starts_with("builtin:");
         fits.then(|| package.clone())
     }
