@@ -1,5 +1,6 @@
 //! A failure of a server in the user's words: what failed, which server, which command or address, why, what to do.
 
+mod excerpt;
 mod hint;
 mod stage;
 
@@ -11,9 +12,6 @@ pub use hint::{KnownCause, known_causes};
 pub use stage::{Stage, sent_word};
 use std::{fmt, time::Duration};
 use wharf_mcp::{Class, Exit, Failure, Phase, RpcError, Sent};
-
-/// How much of a server's last words is repeated.
-const TAIL_LINES: usize = 12;
 
 /// When there may be room for one more process.
 const CROWDED: Duration = Duration::from_secs(5);
@@ -29,7 +27,7 @@ pub struct Fault {
     pub target: String,
     /// Why, one level deep.
     pub cause: String,
-    /// The last of what the server wrote to stderr, without secrets.
+    /// The lines of the server's stderr that say why, without secrets.
     pub stderr: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -78,7 +76,7 @@ pub enum FaultKind {
 
 impl Fault {
     pub(crate) fn of(source: &Source, failure: &Failure, redactor: &Redactor) -> Fault {
-        let stderr = failure.goodbye.as_ref().map(|it| tail(&it.stderr)).unwrap_or_default();
+        let stderr = failure.goodbye.as_ref().map(|it| excerpt::excerpt(&it.stderr)).unwrap_or_default();
         Fault {
             kind: match failure.class {
                 Class::Connect | Class::Closed => FaultKind::Connection,
@@ -88,7 +86,7 @@ impl Fault {
             source: source.name.shown().to_owned(),
             target: target(source),
             cause: redactor.redact(&failure.what),
-            hint: hint::hint(source, failure),
+            hint: hint::hint(source, failure, redactor),
             stderr: redactor.redact(&stderr),
             phase: failure.phase.into(),
             // What was sent to begin a session, or to list, is not what the caller wants to have sent.
@@ -215,15 +213,6 @@ fn target(source: &Source) -> String {
 
 fn without_query(url: &str) -> String {
     url.split('?').next().unwrap_or_default().to_owned()
-}
-
-/// The last lines that say something.
-fn tail(stderr: &str) -> String {
-    // What npm warns of is not why it failed.
-    let npm_failed = stderr.lines().any(|it| it.starts_with("npm error"));
-    let says_something = |it: &&str| !(it.is_empty() || npm_failed && it.starts_with("npm warn"));
-    let lines: Vec<&str> = stderr.lines().map(str::trim_end).filter(says_something).collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
 impl fmt::Display for Fault {

@@ -14,6 +14,7 @@ use super::{
     read::Texts,
 };
 use crate::{glob, text::Text};
+use std::collections::BTreeSet;
 
 /// The operator's own, for every child.
 const ALWAYS: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_*", "TZ", "TMPDIR"];
@@ -140,6 +141,15 @@ pub(crate) fn assemble(
         child.put("MCP_CONFIG", json, EnvOrigin::Config);
     }
     child
+}
+
+/// Names of the operator's variables that an entry could pass on and the child does not get. Whoever registers a source
+/// over REST is not told what is set here.
+pub(crate) fn withheld(child: &ChildEnv, env: &Env) -> BTreeSet<String> {
+    let is_known = !env.origin.is_registered();
+    let names = env.variables.iter().filter(|(_, value)| is_known && !value.is_empty());
+    let names = names.map(|(name, _)| name).filter(|it| !child.0.contains_key(*it));
+    names.filter(|it| !is_refused(it, &env.grants)).cloned().collect()
 }
 
 fn inherit(child: &mut ChildEnv, name: &Placed<Text>, env: &Env, diagnostics: &mut Diagnostics) {

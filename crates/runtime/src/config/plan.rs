@@ -1,7 +1,12 @@
 //! What an agent file means once it is known to be right. A `Plan` is valid: nothing after the loader checks again.
 
 use crate::{glob::Glob, text::Text};
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+    time::Duration,
+};
 use url::Url;
 use wharf_mcp::Reach;
 
@@ -150,6 +155,8 @@ pub struct Launch {
     pub args: Vec<Arg>,
     /// Everything the child finds in its environment.
     pub env: ChildEnv,
+    /// Names of the operator's variables that the entry could have passed on, and does not.
+    pub withheld: BTreeSet<String>,
     /// How its pipes are encoded.
     pub encoding: &'static encoding_rs::Encoding,
     /// The path of its stream, where it speaks by server-sent events on a port that it is given, and not by its pipes.

@@ -4,20 +4,30 @@
 //! nobody can make happen does not belong there: the tests of the program produce the cause of each.
 
 mod table;
+mod variables;
 
-use crate::config::{Endpoint, Launcher, Program, Source};
+use crate::{
+    config::{Endpoint, Launcher, Program, Source},
+    redact::Redactor,
+};
+use variables::AskedFor;
 use wharf_mcp::{Class, Exit, Failure, Phase};
 
-/// How many of a server's last lines are looked at: more than are repeated, because package managers say first what
+/// How many of a server's last lines are looked at: more than are repeated, because some programs say first what
 /// happened, and then much else.
-const LINES: usize = 60;
+const LINES: usize = 200;
+
+/// The most characters of a server's line that a hint quotes.
+const MAX_QUOTE: usize = 160;
 
 /// A known cause, and what to do about it.
 #[derive(Debug)]
 pub struct KnownCause {
     /// What it is called where the table is spoken of.
     pub name: &'static str,
-    /// What to do. `{name}` stands for the source.
+    /// What to do. `{name}` stands for the source, `{line}` for the line of stderr that shows the cause, `{word}` for the
+    /// word behind the clue, `{variables}` for the variables that the server asks for, and `{remedy}` for the exact
+    /// change to the entry.
     pub hint: &'static str,
     on: On,
     clues: &'static [Clue],
@@ -30,6 +40,7 @@ enum On {
     /// A child process, whatever started it.
     Process,
     Npx,
+    Uvx,
     /// Anything behind an address.
     Remote,
     Http,
@@ -42,6 +53,12 @@ enum On {
 enum Clue {
     /// Words on the server's stderr.
     Said(&'static str),
+    /// The same, from one that listens elsewhere and never answered on its pipes.
+    SaidWhileLate(&'static str),
+    /// The server ended before it was ready and named a variable that it lacks. Wharf has it, and does not pass it on.
+    LacksOurVariable,
+    /// The same, and wharf does not have it either.
+    LacksVariable,
     /// Words in the cause.
     Cause(&'static str),
     /// The status of an HTTP answer.
@@ -70,36 +87,79 @@ pub fn known_causes() -> &'static [KnownCause] {
 }
 
 /// What to do about a failure of this source.
-pub(super) fn hint(source: &Source, failure: &Failure) -> Option<String> {
+pub(super) fn hint(source: &Source, failure: &Failure, redactor: &Redactor) -> Option<String> {
     let happened = Happened::of(source, failure);
-    let known = table::TABLE.iter().find(|it| happened.fits(it));
-    known.map(|it| it.hint.replace("{name}", source.name.shown()))
+    let (known, clue) = table::TABLE.iter().find_map(|it| Some((it, happened.clue(it)?)))?;
+    Some(happened.fill(known.hint, clue, redactor))
 }
 
 /// A failure, as the rows of the table see it.
 struct Happened<'a> {
     source: &'a Source,
     failure: &'a Failure,
+    lines: Vec<&'a str>,
+    /// The lines, in small letters.
     said: String,
     cause: String,
+    asked_for: Option<AskedFor<'a>>,
 }
 
 impl<'a> Happened<'a> {
     fn of(source: &'a Source, failure: &'a Failure) -> Happened<'a> {
         let stderr = failure.goodbye.as_ref().map(|it| it.stderr.as_str()).unwrap_or_default();
         let lines: Vec<&str> = stderr.lines().collect();
-        let said = lines[lines.len().saturating_sub(LINES)..].join("\n").to_lowercase();
-        Happened { source, failure, said, cause: failure.what.to_lowercase() }
+        let lines = lines[lines.len().saturating_sub(LINES)..].to_vec();
+        let said = lines.join("\n").to_lowercase();
+        let ended = failure.class == Class::Closed && is_starting(failure.phase);
+        let asked_for = match &source.endpoint {
+            Endpoint::Stdio(launch) if ended => AskedFor::find(&lines, launch),
+            _ => None,
+        };
+        Happened { source, failure, lines, said, cause: failure.what.to_lowercase(), asked_for }
     }
 
-    fn fits(&self, known: &KnownCause) -> bool {
-        known.on.covers(&self.source.endpoint) && known.clues.iter().any(|it| self.shows(*it))
+    /// The clue by which a row fits.
+    fn clue(&self, known: &KnownCause) -> Option<Clue> {
+        let covers = known.on.covers(&self.source.endpoint);
+        known.clues.iter().copied().find(|it| covers && self.shows(*it))
+    }
+
+    /// The hint with what stands for something filled in.
+    fn fill(&self, hint: &str, clue: Clue, redactor: &Redactor) -> String {
+        let mut hint = hint.replace("{name}", self.source.name.shown());
+        if let Clue::Said(words) | Clue::SaidWhileLate(words) = clue {
+            let (line, rest) = self.line_with(words).unwrap_or_default();
+            let word = rest.split_whitespace().next().unwrap_or_default();
+            let line: String = redactor.redact(line.trim()).chars().take(MAX_QUOTE).collect();
+            hint = hint.replace("{line}", &line.replace('`', "'"));
+            hint =
+                hint.replace("{word}", &redactor.redact(word.trim_matches(['.', ',', ';', '\'', '"', '`'])));
+        }
+        if let (Some(asked), Endpoint::Stdio(launch)) = (&self.asked_for, &self.source.endpoint) {
+            hint = hint.replace("{variables}", &asked.variables());
+            hint = hint.replace("{remedy}", &asked.remedy(self.source, launch));
+        }
+        hint
+    }
+
+    /// The first line with these words, and what follows them there.
+    fn line_with(&self, words: &str) -> Option<(&'a str, &'a str)> {
+        self.lines.iter().find_map(|line| {
+            let at = line.to_lowercase().find(words)?;
+            // Where small letters have another length there is nothing to tell.
+            Some((*line, line.get(at + words.len()..).unwrap_or_default()))
+        })
     }
 
     fn shows(&self, clue: Clue) -> bool {
         let (class, phase) = (self.failure.class, self.failure.phase);
         match clue {
             Clue::Said(words) => self.said.contains(words),
+            Clue::SaidWhileLate(words) => {
+                class == Class::Timeout && is_starting(phase) && self.said.contains(words)
+            }
+            Clue::LacksOurVariable => self.asked_for.as_ref().is_some_and(AskedFor::is_ours),
+            Clue::LacksVariable => self.asked_for.is_some(),
             Clue::Cause(words) => self.cause.contains(words),
             Clue::Status(status) => self.failure.status == Some(status),
             Clue::StatusAt(status, end) => {
@@ -107,10 +167,7 @@ impl<'a> Happened<'a> {
             }
             // What ends after we gave up on it was ended by us.
             Clue::Signal(signals) => class == Class::Closed && self.ended_by(signals),
-            Clue::Noise => {
-                let before_ready = matches!(phase, Phase::Open | Phase::Handshake);
-                before_ready && self.failure.goodbye.as_ref().is_some_and(|it| it.noise > 0)
-            }
+            Clue::Noise => is_starting(phase) && self.failure.goodbye.as_ref().is_some_and(|it| it.noise > 0),
             Clue::Breach => class == Class::Protocol,
             Clue::Refused => class == Class::Rpc,
             Clue::Late(phases) => class == Class::Timeout && phases.contains(&phase),
@@ -139,6 +196,10 @@ impl<'a> Happened<'a> {
     }
 }
 
+fn is_starting(phase: Phase) -> bool {
+    matches!(phase, Phase::Open | Phase::Handshake)
+}
+
 impl On {
     fn covers(self, endpoint: &Endpoint) -> bool {
         match (self, endpoint) {
@@ -148,6 +209,7 @@ impl On {
             | (On::Remote | On::Sse, Endpoint::Sse(_))
             | (On::Remote | On::WebSocket, Endpoint::WebSocket(..)) => true,
             (On::Npx, Endpoint::Stdio(launch)) => launch.program == Program::Launcher(Launcher::Npx),
+            (On::Uvx, Endpoint::Stdio(launch)) => launch.program == Program::Launcher(Launcher::Uvx),
             _ => false,
         }
     }
@@ -165,7 +227,7 @@ mod tests {
         for KnownCause { name, clues, hint, .. } in known_causes() {
             assert!(!clues.is_empty() && !hint.is_empty(), "{name}");
             for clue in *clues {
-                if let Clue::Said(words) | Clue::Cause(words) = clue {
+                if let Clue::Said(words) | Clue::SaidWhileLate(words) | Clue::Cause(words) = clue {
                     assert_eq!(words.to_lowercase(), *words, "{name}");
                 }
             }

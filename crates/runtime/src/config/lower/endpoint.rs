@@ -303,7 +303,8 @@ fn stdio(
     }
     let mut launching = Launching { env: entry.env, container_env, diagnostics };
     let args = arguments(&program, args, entry, &mut launching)?;
-    Some(Launch { program, args, env, encoding: encoding?, serves: None })
+    let withheld = environment::withheld(&env, entry.env);
+    Some(Launch { program, args, env, withheld, encoding: encoding?, serves: None })
 }
 
 /// V-04, V-05, V-15.

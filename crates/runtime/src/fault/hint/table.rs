@@ -67,8 +67,8 @@ pub(super) const TABLE: &[KnownCause] = &[
     row(
         "npm-unknown-version",
         On::Process,
-        &[Said("npm error code etarget")],
-        "npm has the package, but not this version",
+        &[Said("no matching version found for "), Said("npm error code etarget")],
+        "npm has no version `{word}`; check the version, or, if that is something the package depends on, try another version of the package",
     ),
     row(
         "npm-credentials",
@@ -112,8 +112,8 @@ pub(super) const TABLE: &[KnownCause] = &[
     row(
         "uv-no-python",
         On::Process,
-        &[Said("no interpreter found for")],
-        "there is no such Python here; leave `--python` out, or let uv install it: `uv python install`",
+        &[Said("no interpreter found for python ")],
+        "there is no Python {word} here, and uv may not download it; run `uv python install {word}`, or leave `--python` out",
     ),
     row(
         "uv-no-tool",
@@ -126,6 +126,12 @@ pub(super) const TABLE: &[KnownCause] = &[
         On::Process,
         &[Said("failed to fetch:"), Said("because the network was disabled")],
         "uv cannot reach its index; check the network and the proxy settings",
+    ),
+    row(
+        "uv-newer-python",
+        On::Process,
+        &[Said("does not satisfy python>=")],
+        "the package needs Python {word} or newer; begin `args` of `{name}` with `--python`, `\"{word}\"`: uv finds it or downloads it",
     ),
     row(
         "uv-no-solution",
@@ -141,6 +147,7 @@ pub(super) const TABLE: &[KnownCause] = &[
             Said("cannot connect to the docker daemon"),
             Said("cannot connect to podman"),
             Said("unable to connect to podman"),
+            Said("error while fetching server api version"),
         ],
         "start Docker, then try again",
     ),
@@ -169,6 +176,16 @@ pub(super) const TABLE: &[KnownCause] = &[
     ),
     // What a server says before it ends.
     row(
+        "python-sdk",
+        On::Uvx,
+        &[
+            Said("'server' object has no attribute"),
+            Said("no module named 'mcp.server.fastmcp'"),
+            Said("cannot import name 'fastmcp' from 'mcp"),
+        ],
+        "the server was written for version 1 of the MCP SDK; begin `args` of `{name}` with `--with`, `\"mcp<2\"`",
+    ),
+    row(
         "python-module",
         On::Process,
         &[Said("modulenotfounderror")],
@@ -179,6 +196,34 @@ pub(super) const TABLE: &[KnownCause] = &[
         On::Process,
         &[Said("cannot find module"), Said("err_module_not_found")],
         "the server misses a Node module; is the package whole, and its version right?",
+    ),
+    row(
+        "variable-not-passed-on",
+        On::Process,
+        &[LacksOurVariable],
+        "the server needs {variables}, which is set here but not passed on; {remedy}",
+    ),
+    row("variable-missing", On::Process, &[LacksVariable], "the server needs {variables}; {remedy}"),
+    row(
+        "argument-missing",
+        On::Process,
+        &[
+            Said("arguments are required: "),
+            Said("missing required argument"),
+            Said("required option"),
+            Said("required flag"),
+            Said("command-line argument"),
+        ],
+        "the server needs another argument at the end of `args`; it says: {line}",
+    ),
+    row(
+        "no-kubeconfig",
+        On::Process,
+        &[
+            Said("no contexts are defined in kubeconfig"),
+            Said("no configuration has been provided, try setting kubernetes_master"),
+        ],
+        "no Kubernetes cluster is configured; make a kubeconfig at ~/.kube/config, or end `args` of `{name}` with `--kubeconfig`, `PATH`",
     ),
     row(
         "port-taken",
@@ -223,6 +268,17 @@ pub(super) const TABLE: &[KnownCause] = &[
         "the server crashed; that is a bug of it, or of what it was built for",
     ),
     row("ended-by-signal", On::Process, &[Signal(&[])], "something on this machine told the server to end"),
+    row(
+        "listens-elsewhere",
+        On::Process,
+        &[
+            SaidWhileLate("listening on port"),
+            SaidWhileLate("listening on http"),
+            SaidWhileLate("server listening"),
+            SaidWhileLate("running on http://"),
+        ],
+        "the server listens on a port instead of reading its stdin; look for an option such as `--stdio`, or run it by itself and use `transport: http` with its address",
+    ),
     row(
         "noise",
         On::Process,

@@ -1,0 +1,139 @@
+//! The variables that a server asks for when it ends because it lacks them, and how to give it those.
+//!
+//! Servers say this in their own words (`Error: BRAVE_API_KEY environment variable is required`). What they have in
+//! common is a name in capitals on a line that asks for something.
+
+use crate::config::{ChildEnv, EnvOrigin, Launch, Source};
+
+/// Words of a line that asks for something, in small letters.
+const ASKING: [&str; 13] = [
+    "required",
+    "missing",
+    "not set",
+    "must be set",
+    "please set",
+    "environment variable",
+    "env var",
+    "provide",
+    "or pass ",
+    "keyerror",
+    "undefined",
+    "not defined",
+    "export ",
+];
+
+/// Beginnings of names that are codes of errors or settings of a launcher, not variables of a server.
+const NOT_VARIABLES: [&str; 4] = ["ERR_", "NODE_", "NPM_", "UV_"];
+
+/// Variables that a server asks for and does not have: those of the first line that asks.
+pub(super) struct AskedFor<'a> {
+    names: Vec<&'a str>,
+    /// Those of them that wharf has itself and does not pass on.
+    ours: Vec<&'a str>,
+    /// Whether one of them is enough.
+    any: bool,
+}
+
+impl<'a> AskedFor<'a> {
+    pub(super) fn find(lines: &[&'a str], launch: &Launch) -> Option<AskedFor<'a>> {
+        let (line, names) = lines
+            .iter()
+            .filter(|line| asks(line))
+            .map(|line| (line, names(line, &launch.env)))
+            .find(|(_, names)| !names.is_empty())?;
+        let ours = names.iter().copied().filter(|it| launch.withheld.contains(*it)).collect();
+        Some(AskedFor { names, ours, any: line.contains(" or ") })
+    }
+
+    /// Whether wharf has one of them itself.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.ours.is_empty()
+    }
+
+    /// The names, for a sentence.
+    pub(super) fn variables(&self) -> String {
+        let names = if self.is_ours() { &self.ours } else { &self.names };
+        let quoted: Vec<String> = names.iter().map(|it| format!("`{it}`")).collect();
+        quoted.join(if self.any { " or " } else { " and " })
+    }
+
+    /// The exact change to the entry, or to its env file, that gives the server these variables.
+    pub(super) fn remedy(&self, source: &Source, launch: &Launch) -> String {
+        let name = source.name.shown();
+        if self.is_ours() {
+            let inherited = inherited(&launch.env);
+            let verb = if inherited.is_empty() { "add" } else { "change the line to" };
+            let all: Vec<&str> = inherited.into_iter().chain(self.ours.iter().copied()).collect();
+            return format!("{verb} `inherit_env: [{}]` in the entry `{name}`", all.join(", "));
+        }
+        let wanted = if self.any { &self.names[..1] } else { &self.names[..] };
+        if let Some(file) = env_file(&launch.env) {
+            let lines: Vec<String> = wanted.iter().map(|it| format!("`{it}=VALUE`")).collect();
+            return format!("add {} to `{file}`", lines.join(" and "));
+        }
+        let pairs: Vec<String> = wanted.iter().map(|it| format!("{it}: \"${{{it}}}\"")).collect();
+        let pairs = pairs.join(", ");
+        match source.says("env") {
+            true => format!("add `{pairs}` to `env` in the entry `{name}`, and set it where wharf runs"),
+            false => format!("add `env: {{{pairs}}}` to the entry `{name}`, and set it where wharf runs"),
+        }
+    }
+}
+
+fn asks(line: &str) -> bool {
+    let line = line.to_lowercase();
+    ASKING.iter().any(|it| line.contains(it))
+}
+
+/// The variables that a line names and the child does not have, each once.
+fn names<'a>(line: &'a str, env: &ChildEnv) -> Vec<&'a str> {
+    let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let has = |name: &str| env.0.get(name).is_some_and(|it| !it.value.expose().is_empty());
+    let mut names = Vec::new();
+    for name in words.filter(|it| is_variable(it) && !has(it)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn is_variable(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.contains('_')
+        && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && !NOT_VARIABLES.iter().any(|it| word.starts_with(it))
+}
+
+fn inherited(env: &ChildEnv) -> Vec<&str> {
+    let inherited = env.0.iter().filter(|(_, it)| it.origin == EnvOrigin::Inherited);
+    inherited.map(|(name, _)| name.as_str()).collect()
+}
+
+fn env_file(env: &ChildEnv) -> Option<&str> {
+    env.0.values().find_map(|it| match &it.origin {
+        EnvOrigin::EnvFile(file) => Some(file.as_str()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_capitals_on_a_line_that_asks_are_variables() {
+        for (line, expected) in [
+            ("Error: BRAVE_API_KEY environment variable is required", &["BRAVE_API_KEY"][..]),
+            ("Please set SLACK_BOT_TOKEN and SLACK_TEAM_ID", &["SLACK_BOT_TOKEN", "SLACK_TEAM_ID"]),
+            ("KeyError: 'NOTES_TOKEN'", &["NOTES_TOKEN"]),
+            ("or pass `--access-token` / `SENTRY_ACCESS_TOKEN`.", &["SENTRY_ACCESS_TOKEN"]),
+            ("listening with LOG_LEVEL debug", &[]),
+            ("code: 'ERR_MODULE_NOT_FOUND', a module is missing", &[]),
+            ("a key is required", &[]),
+        ] {
+            let found = if asks(line) { names(line, &ChildEnv::default()) } else { Vec::new() };
+            assert_eq!(found, expected, "{line}");
+        }
+    }
+}
