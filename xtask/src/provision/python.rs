@@ -30,3 +30,17 @@ pub(super) fn fill_cache(folder: &Path, environment: &str, servers: &[&str]) -> 
     }
     Ok(())
 }
+
+/// The same for servers that do not end by themselves when they are asked for help.
+pub(super) fn fill_servers(folder: &Path, environment: &str, servers: &[&str]) -> Result<(), Failure> {
+    let programs = folder.with_file_name(environment).join(PROGRAMS);
+    for server in servers {
+        let mut words = server.split(' ');
+        let mut command = Command::new(programs.join("uvx"));
+        command.env("UV_CACHE_DIR", folder).env("UV_PYTHON", programs.join("python"));
+        command.args(["--quiet", "--from"]).args(words.next());
+        command.args(words.flat_map(|with| ["--with", with]));
+        checkout::run(command.args(["python", "-c", ""]))?;
+    }
+    Ok(())
+}

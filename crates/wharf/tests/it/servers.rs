@@ -9,5 +9,6 @@ pub(crate) mod docker;
 mod everything;
 mod npx;
 pub(crate) mod place;
+pub(crate) mod popular;
 mod uvx;
 mod websocket;

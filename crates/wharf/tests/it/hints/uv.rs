@@ -13,6 +13,13 @@ pub(super) const CASES: &[Case] = &[
     Case { row: "uv-no-solution", cause: "harbour==99", entry: "command: uvx, args: [harbour==99]" },
 ];
 
+/// Where the index has a package for a Python that is not out yet.
+pub(super) const NEWER: &[Case] = &[Case {
+    row: "uv-newer-python",
+    cause: "does not satisfy Python>=3.99",
+    entry: "command: uvx, args: [lighthouse]",
+}];
+
 /// Where everything comes from the cache.
 pub(super) const CACHED: &[Case] = &[
     Case {
@@ -36,6 +43,8 @@ pub(super) const CACHED: &[Case] = &[
 pub(super) const UNREACHABLE: &[Case] =
     &[Case { row: "uv-unreachable", cause: "Failed to fetch", entry: "command: uvx, args: [nothing-here]" }];
 
+const NEWER_INDEX: &[u8] = b"<!doctype html><a href='lighthouse-1.0-py3-none-any.whl' data-requires-python='&gt;=3.99'>lighthouse-1.0-py3-none-any.whl</a>";
+
 const INDEX: &[u8] =
     b"<!doctype html><a href='harbour-1.0-py3-none-any.whl'>harbour-1.0-py3-none-any.whl</a>";
 
@@ -45,6 +54,17 @@ async fn packages() {
     let index = response("200 OK", "Content-Type: text/html\r\n", INDEX);
     let port = far.answering(vec![("/simple/harbour/".to_owned(), index)]).await;
     check(&with_index(port, place(CASES, &[], &[])), CASES).await;
+}
+
+#[tokio::test]
+async fn a_package_for_a_newer_python() {
+    let mut far = Far::default();
+    let index = response("200 OK", "Content-Type: text/html\r\n", NEWER_INDEX);
+    let port = far.answering(vec![("/simple/lighthouse/".to_owned(), index)]).await;
+    let report = check(&with_index(port, place(NEWER, &[], &[])), NEWER).await;
+    let hint = report["sources"][0]["error"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.starts_with("the package needs Python 3.99 or newer; begin `args`"), "{hint}");
+    assert!(hint.contains("`--python`, `\"3.99\"`"), "{hint}");
 }
 
 #[tokio::test]

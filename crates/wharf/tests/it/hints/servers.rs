@@ -1,0 +1,98 @@
+//! What popular servers say when they lack something. They are the real ones, from the folders that `cargo xtask
+//! provision` fills.
+
+use super::{Case, check, place};
+use crate::servers::{place::Place, popular::cached};
+
+/// A variable that wharf has, and that a server asks for.
+const SET_HERE: (&str, &str) = ("BRAVE_API_KEY", "not-a-key");
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        row: "variable-not-passed-on",
+        cause: "BRAVE_API_KEY environment variable is required",
+        entry: "command: npx, args: ['@modelcontextprotocol/server-brave-search@0.6.2']",
+    },
+    Case {
+        row: "variable-missing",
+        cause: "Please set SLACK_BOT_TOKEN and SLACK_TEAM_ID",
+        entry: "command: npx, args: ['@modelcontextprotocol/server-slack@2025.4.25']",
+    },
+    Case {
+        row: "variable-missing",
+        cause: "No access token was provided",
+        entry: "command: npx, args: ['@sentry/mcp-server@0.39.0']",
+    },
+    Case {
+        row: "variable-missing",
+        cause: "Either FIGMA_API_KEY or FIGMA_OAUTH_TOKEN is required",
+        entry: "command: npx, args: [figma-developer-mcp@0.13.2, --stdio], env: {FRAMELINK_TELEMETRY: 'off'}",
+    },
+    Case {
+        row: "variable-missing",
+        cause: "ValueError: OBSIDIAN_API_KEY environment variable required",
+        entry: "command: uvx, args: [mcp-obsidian==0.2.3]",
+    },
+    Case {
+        row: "variable-missing",
+        cause: "ValueError: ELEVENLABS_API_KEY environment variable is required",
+        entry: "command: uvx, args: [elevenlabs-mcp==0.12.2]",
+    },
+    Case {
+        row: "argument-missing",
+        cause: "Please provide a database URL as a command-line argument",
+        entry: "command: npx, args: ['@modelcontextprotocol/server-postgres@0.6.2']",
+    },
+    Case {
+        row: "no-kubeconfig",
+        cause: "no contexts are defined in kubeconfig",
+        entry: "command: npx, args: [kubernetes-mcp-server@0.0.67]",
+    },
+    Case {
+        row: "python-sdk",
+        cause: "AttributeError: 'Server' object has no attribute",
+        entry: "command: uvx, args: [mcp-server-sqlite==2025.4.25]",
+    },
+    Case {
+        row: "listens-elsewhere",
+        cause: "no answer in time",
+        entry: "command: npx, args: [figma-developer-mcp@0.13.2, --port, '0'], env: {FRAMELINK_TELEMETRY: 'off'}, connect_timeout: 20",
+    },
+];
+
+/// What the hints say in full, where more than the row decides that. Words are those of the entry `case-NUMBER-ROW`.
+const IN_FULL: &[(usize, &str)] = &[
+    (
+        0,
+        "the server needs `BRAVE_API_KEY`, which is set here but not passed on; add `inherit_env: [BRAVE_API_KEY]` in the entry `case-0-variable-not-passed-on`",
+    ),
+    (
+        1,
+        "the server needs `SLACK_BOT_TOKEN` and `SLACK_TEAM_ID`; add `env: {SLACK_BOT_TOKEN: \"${SLACK_BOT_TOKEN}\", SLACK_TEAM_ID: \"${SLACK_TEAM_ID}\"}` to the entry `case-1-variable-missing`, and set it where wharf runs",
+    ),
+    (
+        3,
+        "the server needs `FIGMA_API_KEY` or `FIGMA_OAUTH_TOKEN`; add `FIGMA_API_KEY: \"${FIGMA_API_KEY}\"` to `env` in the entry `case-3-variable-missing`, and set it where wharf runs",
+    ),
+];
+
+#[tokio::test]
+async fn servers_that_lack_something_say_what() {
+    let place = cached(place(CASES, &[], &[])).set(SET_HERE.0, SET_HERE.1);
+    let home = place.make_folder("home").display().to_string();
+    let place = place.set("HOME", &home);
+    let report = check(&place, CASES).await;
+    for (number, hint) in IN_FULL {
+        assert_eq!(report["sources"][number]["error"]["hint"], *hint);
+    }
+    assert!(!report.to_string().contains(SET_HERE.1), "{report:#}");
+    place.is_deserted();
+}
+
+/// The line that a hint asks for is taken as it is.
+#[tokio::test]
+async fn a_variable_that_is_passed_on_as_the_hint_says_is_there() {
+    let entry = "  - {name: brave, description: d, type: mcp, server: x, command: npx, args: ['@modelcontextprotocol/server-brave-search@0.6.2'], inherit_env: [BRAVE_API_KEY]}\n";
+    let place = cached(Place::with(&format!("tools:\n{entry}"))).set(SET_HERE.0, SET_HERE.1);
+    place.wharf("doctor").await.check(0, "ok    brave");
+}

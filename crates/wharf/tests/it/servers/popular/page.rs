@@ -1,0 +1,64 @@
+//! The page `docs/servers.md`: how each of the servers is written in agent.yaml, and what it needs.
+
+use super::known::{KNOWN, Known, Tried};
+use serde_json::Value;
+
+const INTRODUCTION: &str = "# Popular servers
+
+These servers of npm and PyPI work behind wharf. The entries below are what `wharf init --from` makes of one file of
+Claude Desktop that has them all; `wharf check` accepts them as they are. The tests start the servers that need nobody
+else, in these versions, and count their tools. The others are checked and explained (`wharf explain`), and never
+started by the tests.
+
+A secret is in the file that `envFile` names, one `NAME=value` for each line. If your shell has the variable, write
+`inherit_env: [NAME]` instead. Leave the version out to get the newest one. A server that lacks something fails in
+`wharf doctor` with a hint that names it.
+
+A Python package that needs a newer Python than you have takes `--python`, `\"3.12\"` at the beginning of `args`; uv downloads
+that Python. Servers that report to their authors when they start have the switch for that in their entry.
+
+| server | package | tools | what it needs |
+| --- | --- | --- | --- |
+";
+
+/// The page, with the entries of the agent file and what `wharf explain` says of them.
+pub(super) fn page(agent_file: &str, sources: &Value) -> String {
+    let sources = sources.as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows: String = KNOWN.iter().zip(sources).map(|(known, source)| row(known, source)).collect();
+    let sections: String = KNOWN.iter().zip(entries(agent_file)).map(|it| section(it.0, &it.1)).collect();
+    format!("{INTRODUCTION}{rows}{sections}")
+}
+
+fn row(known: &Known, source: &Value) -> String {
+    let Known { name, needs, tried, .. } = known;
+    let package = source["server"].as_str().unwrap_or_default();
+    let tools = match tried {
+        Tried::Started { tools } => tools.to_string(),
+        Tried::Checked { .. } => "–".to_owned(),
+    };
+    format!("| [{name}](#{name}) | `{package}` | {tools} | {needs} |\n")
+}
+
+fn section(known: &Known, entry: &str) -> String {
+    let Known { name, about, tried, .. } = known;
+    let tried = match tried {
+        Tried::Started { .. } => String::new(),
+        Tried::Checked { why } => format!(" Not started by the tests: {why}."),
+    };
+    let (first, rest) = about.split_at(1);
+    let about = first.to_uppercase() + rest;
+    format!("\n## {name}\n\n{about}.{tried}\n\n```yaml\n{entry}```\n")
+}
+
+/// The entries of `tools`, one text each.
+fn entries(agent_file: &str) -> Vec<String> {
+    let tools = agent_file.split_once("\ntools:\n").map(|(_, tools)| tools).unwrap_or_default();
+    let mut entries: Vec<String> = Vec::new();
+    for line in tools.lines().filter(|it| !it.is_empty()) {
+        match entries.last_mut() {
+            Some(entry) if !line.starts_with("  - ") => *entry += &format!("{line}\n"),
+            _ => entries.push(format!("{line}\n")),
+        }
+    }
+    entries
+}
