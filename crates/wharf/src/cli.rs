@@ -1,5 +1,7 @@
 //! What can be typed.
 
+mod examples;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,6 +20,7 @@ pub(crate) struct Cli {
 
 /// What every command understands.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Common {
     /// The agent file
     #[arg(short, long, global = true, value_name = "FILE", default_value = USUAL_FILE)]
@@ -45,12 +48,14 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write an agent.yaml: a working example, or the servers of another client
+    #[command(after_help = examples::INIT)]
     Init {
         /// Import from a client's configuration: claude, vscode, cursor, or a path
         #[arg(long, value_name = "CLIENT")]
         from: Option<String>,
     },
     /// Add a server to the agent file from its manifest, a server.json or plugin.json
+    #[command(after_help = examples::ADD)]
     Add {
         /// The manifest: its path, its folder, or the JSON itself
         manifest: String,
@@ -59,33 +64,41 @@ pub(crate) enum Command {
         name: Option<String>,
     },
     /// Validate the agent file; starts nothing
+    #[command(after_help = examples::CHECK)]
     Check {
         /// A missing description is an error
         #[arg(long)]
         strict: bool,
     },
     /// Show what each server resolves to, and why
+    #[command(after_help = examples::EXPLAIN)]
     Explain {
         /// Only this one
         name: Option<String>,
     },
     /// Connect to every server and say how it is, and what to do about it
+    #[command(after_help = examples::DOCTOR)]
     Doctor,
     /// List the tools of all servers or of one, or show one tool in full
+    #[command(after_help = examples::TOOLS)]
     Tools(ToolsArgs),
     /// List the prompts of all servers, or of one
+    #[command(after_help = examples::PROMPTS)]
     Prompts {
         /// Only this server
         name: Option<String>,
     },
     /// List the resources of all servers, or of one
+    #[command(after_help = examples::RESOURCES)]
     Resources {
         /// Only this server
         name: Option<String>,
     },
     /// Call a tool
+    #[command(after_help = examples::CALL)]
     Call(CallArgs),
     /// Fill in a prompt
+    #[command(after_help = examples::PROMPT)]
     Prompt {
         /// The prompt: its name, or `server:name`
         name: String,
@@ -94,6 +107,7 @@ pub(crate) enum Command {
         arguments: Vec<String>,
     },
     /// Read a resource
+    #[command(after_help = examples::READ)]
     Read {
         /// Its address
         uri: String,
@@ -102,6 +116,7 @@ pub(crate) enum Command {
         save: Option<PathBuf>,
     },
     /// Sign in to a remote server
+    #[command(after_help = examples::LOGIN)]
     Login {
         /// The server
         name: String,
@@ -110,16 +125,22 @@ pub(crate) enum Command {
         logout: bool,
     },
     /// Serve the built-in Todo server to other programs
+    #[command(after_help = examples::TODO)]
     Todo(TodoArgs),
     /// Serve all tools on one port: MCP over every transport, and REST
+    #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
     /// Manage the sources of a server that runs
+    #[command(after_help = examples::SOURCES)]
     Sources(SourcesArgs),
     /// Serve all tools as one MCP server on stdin and stdout, for desktop clients
+    #[command(after_help = examples::STDIO)]
     Stdio,
     /// Print the JSON Schema of agent.yaml, for editors
+    #[command(after_help = examples::SCHEMA)]
     Schema,
     /// Print completions for a shell
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -182,18 +203,22 @@ pub(crate) struct SourcesArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SourcesCommand {
     /// List them
+    #[command(after_help = examples::SOURCES_LIST)]
     List,
     /// Register one
+    #[command(after_help = examples::SOURCES_ADD)]
     Add {
         /// What to register, as JSON: a file, - for standard input, or the JSON itself
         source: String,
     },
     /// Remove one that was registered
+    #[command(after_help = examples::SOURCES_REMOVE)]
     Remove {
         /// Its name or id
         name: String,
     },
     /// Read anew what one offers
+    #[command(after_help = examples::SOURCES_REFRESH)]
     Refresh {
         /// Its name or id
         name: String,

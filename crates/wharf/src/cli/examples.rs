@@ -1,0 +1,89 @@
+//! Two examples for each command, below its help.
+
+pub(super) const ADD: &str = "Examples:
+  wharf add ./server.json
+  wharf add ./plugin --name files";
+
+pub(super) const CALL: &str = "Examples:
+  wharf call create_todo title='Buy milk' priority=2 tags=home,shopping
+  wharf call todo:list_todos --args '{\"status\": \"active\"}' --json";
+
+pub(super) const CHECK: &str = "Examples:
+  wharf check
+  wharf check --strict -f other.yaml";
+
+pub(super) const COMPLETIONS: &str = "Examples:
+  wharf completions bash > ~/.local/share/bash-completion/completions/wharf
+  wharf completions zsh > \"${fpath[1]}/_wharf\"";
+
+pub(super) const DOCTOR: &str = "Examples:
+  wharf doctor
+  wharf doctor --json";
+
+pub(super) const EXPLAIN: &str = "Examples:
+  wharf explain
+  wharf explain files --json";
+
+pub(super) const INIT: &str = "Examples:
+  wharf init
+  wharf init --from claude";
+
+pub(super) const LOGIN: &str = "Examples:
+  wharf login wiki
+  wharf login wiki --logout";
+
+pub(super) const PROMPT: &str = "Examples:
+  wharf prompt plan_my_day
+  wharf prompt wiki:summarise topic=harbours";
+
+pub(super) const PROMPTS: &str = "Examples:
+  wharf prompts
+  wharf prompts todo --json";
+
+pub(super) const READ: &str = "Examples:
+  wharf read todo://1
+  wharf read file:///data/chart.png --save pictures";
+
+pub(super) const RESOURCES: &str = "Examples:
+  wharf resources
+  wharf resources todo --json";
+
+pub(super) const SCHEMA: &str = "Examples:
+  wharf schema > agent.schema.json
+  wharf schema | less";
+
+pub(super) const SERVE: &str = "Examples:
+  wharf serve
+  wharf serve --listen 127.0.0.1:8080 --database postgres://me@db.local/wharf";
+
+pub(super) const SOURCES: &str = "Examples:
+  wharf sources list
+  wharf sources add server.json --server http://127.0.0.1:7373";
+
+pub(super) const SOURCES_ADD: &str = "Examples:
+  wharf sources add server.json
+  wharf sources add - < server.json";
+
+pub(super) const SOURCES_LIST: &str = "Examples:
+  wharf sources list
+  wharf sources list --json";
+
+pub(super) const SOURCES_REFRESH: &str = "Examples:
+  wharf sources refresh wiki
+  wharf sources refresh wiki --json";
+
+pub(super) const SOURCES_REMOVE: &str = "Examples:
+  wharf sources remove wiki
+  wharf sources remove wiki --server https://wharf.example.com";
+
+pub(super) const STDIO: &str = "Examples:
+  wharf stdio
+  wharf stdio -f ~/agents/agent.yaml";
+
+pub(super) const TODO: &str = "Examples:
+  wharf todo
+  wharf todo --transport http --listen 127.0.0.1:7374";
+
+pub(super) const TOOLS: &str = "Examples:
+  wharf tools todo --long
+  wharf tools create_todo";
