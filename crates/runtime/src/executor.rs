@@ -180,7 +180,7 @@ fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static st
             let all: Vec<String> =
                 problems.iter().map(|it| format!("`{}` {}", it.path, it.message)).collect();
             let cause = format!("the arguments do not fit `{}`: {}", tool.name, all.join("; "));
-            let hint = Some(format!("`wharf tools {} --json` shows what it takes", tool.source));
+            let hint = Some(format!("`wharf tools {}` shows what it takes", tool.name));
             let fault = Fault::ours(FaultKind::Arguments, Stage::Check, cause, hint);
             Err(Arc::new(Fault::before(tool.berth().source(), fault)))
         }

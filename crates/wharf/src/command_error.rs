@@ -1,16 +1,19 @@
 //! The error that ends a command: for a person a message and a hint, for a program one JSON object.
 
-use crate::{arguments::ArgumentError, exit::Exit};
+use crate::{arguments::ArgumentError, content::printable, exit::Exit};
 use serde_json::{Value, json};
+use wharf_runtime::{
+    Fault,
+    config::{Diagnostics, Severity},
+    project,
+};
 
 /// Why a command could not do its work.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandError {
-    /// The name of the error, for programs.
-    pub(crate) name: &'static str,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
     pub(crate) exit: Exit,
+    text: String,
+    json: Value,
 }
 
 impl CommandError {
@@ -19,23 +22,54 @@ impl CommandError {
         CommandError::new("MCPError", complaint, Exit::Usage)
     }
 
-    pub(crate) fn new(name: &'static str, complaint: &str, exit: Exit) -> CommandError {
-        let (message, hint) = match complaint.trim_end().split_once("\nhelp: ") {
-            Some((message, hint)) => (message, Some(hint.to_owned())),
-            None => (complaint.trim_end(), None),
+    /// A complaint under the name that programs know it by.
+    pub(crate) fn new(name: &str, complaint: &str, exit: Exit) -> CommandError {
+        let complaint = complaint.trim_end();
+        let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
+        let (message, hint) = match complaint.split_once("\nhelp: ") {
+            Some((message, hint)) => (message, Some(hint)),
+            None => (complaint, None),
         };
-        CommandError { name, message: message.to_owned(), hint, exit }
+        let help = hint.map_or_else(String::new, |it| format!("help: {it}\n"));
+        CommandError {
+            exit,
+            text: format!("error: {message}\n{help}"),
+            json: json!({ "type": name, "message": message, "hint": hint }),
+        }
+    }
+
+    /// The person, or the program that started us, wants us to end. The tool may have run.
+    pub(crate) fn interrupted(exit: Exit) -> CommandError {
+        let word = if exit == Exit::Terminated { "terminated" } else { "interrupted" };
+        let json =
+            json!({ "type": "MCPError", "message": word, "hint": null, "phase": "call", "sent": "unknown" });
+        // A person who presses Ctrl-C knows.
+        CommandError { exit, text: String::new(), json }
+    }
+
+    /// The first mistake of a file; the others are beside it.
+    pub(crate) fn of_file(diagnostics: &Diagnostics) -> CommandError {
+        let first = diagnostics.items().iter().find(|it| it.severity == Severity::Error);
+        let (name, message) = match first.map(|it| it.message.as_str()) {
+            None => ("ConfigError", "the file cannot be used"),
+            Some(message) => match message.split_once(": ") {
+                Some((name, rest)) if name.ends_with("Error") => (name, rest),
+                _ => ("ConfigError", message),
+            },
+        };
+        let hint = first.and_then(|it| it.hint.as_ref());
+        let json = json!({ "type": name, "message": message, "hint": hint });
+        CommandError { exit: Exit::Usage, text: String::new(), json }
     }
 
     /// The lines for a person.
-    pub(crate) fn to_text(&self) -> String {
-        let hint = self.hint.as_ref().map_or_else(String::new, |it| format!("help: {it}\n"));
-        format!("error: {}\n{hint}", self.message)
+    pub(crate) fn to_text(&self) -> &str {
+        &self.text
     }
 
     /// The object for a program.
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "type": self.name, "message": self.message, "hint": self.hint })
+        self.json.clone()
     }
 }
 
@@ -52,6 +86,29 @@ impl From<Vec<ArgumentError>> for CommandError {
             errors.iter().filter_map(part).collect::<Vec<_>>().join("; ")
         };
         let hint = Some(all(|it| it.hint.as_deref())).filter(|it| !it.is_empty());
-        CommandError { name: "MCPError", message: all(|it| Some(&it.message)), hint, exit: Exit::Usage }
+        let message = all(|it| Some(&it.message));
+        let lines = errors.iter().map(|ArgumentError { message, hint }| {
+            let help = hint.as_ref().map_or_else(String::new, |it| format!("help: {it}\n"));
+            format!("error: {message}\n{help}")
+        });
+        CommandError {
+            exit: Exit::Usage,
+            text: lines.collect(),
+            json: json!({ "type": "MCPError", "message": message, "hint": hint }),
+        }
+    }
+}
+
+/// What went wrong with a server: what, its last words, what to do.
+impl From<&Fault> for CommandError {
+    fn from(fault: &Fault) -> CommandError {
+        let mut text = format!("error: {fault}\n");
+        for line in fault.stderr.lines() {
+            text.push_str(&format!("  | {}\n", printable(line)));
+        }
+        if let Some(hint) = &fault.hint {
+            text.push_str(&format!("help: {hint}\n"));
+        }
+        CommandError { exit: fault.kind.into(), text, json: project::error(fault) }
     }
 }

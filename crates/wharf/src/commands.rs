@@ -21,21 +21,26 @@ mod todo;
 mod tools;
 
 use crate::{
-    cli::{Cli, Command, Common, USUAL_FILE},
+    cli::{Cli, Colour, Command, Common, USUAL_FILE},
+    command_error::CommandError,
     dock,
     exit::Exit,
     logs::{self, LogsByDefault},
-    output::Output,
-    surroundings::{Surroundings, read_agent_file},
+    output::{Document, Output},
+    surroundings::{Surroundings, is_json_wanted, read_agent_file},
 };
 pub(crate) use serve::Token;
-use std::path::Path;
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
 use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
 
 /// Runs one command to its end.
 pub(crate) fn run(cli: Cli) -> Exit {
+    let document = Document::of(&cli);
     let Cli { common, command } = cli;
-    let output = Output { json: common.json, quiet: common.quiet, colour: common.color };
+    let output = Output { json: common.json, quiet: common.quiet, colour: common.color, document };
     logs::begin(
         &common,
         match command {
@@ -47,8 +52,8 @@ pub(crate) fn run(cli: Cli) -> Exit {
     let around = match Surroundings::look() {
         Ok(around) => around,
         Err(error) => {
-            output.complain(&format!("error: the current directory cannot be used: {error}\n"));
-            return Exit::Usage;
+            let complaint = format!("the current directory cannot be used: {error}");
+            return output.fail(&CommandError::usage(&complaint));
         }
     };
     around.protect_state();
@@ -97,13 +102,44 @@ pub(crate) fn run(cli: Cli) -> Exit {
     }
 }
 
+/// Says what is wrong with what was typed. Help and the version, which are asked for, are data.
+pub(crate) fn explain_usage(error: &clap::Error) -> Exit {
+    use clap::error::ErrorKind;
+
+    let (json, colour) = (is_json_wanted(), Colour::Auto);
+    let output = Output { json, quiet: false, colour, document: Document::Plain };
+    let rendered = error.render();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            match colour.wanted(io::stdout().is_terminal()) {
+                true => output.data(&rendered.ansi().to_string()),
+                false => output.data(&rendered.to_string()),
+            }
+            Exit::Fine
+        }
+        _ if json => {
+            let text = rendered.to_string();
+            let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+            let tip = rest.lines().find_map(|it| it.trim().strip_prefix("tip: "));
+            let help = tip.unwrap_or("`--help` shows what can be typed");
+            output.fail(&CommandError::usage(&format!("{message}\nhelp: {help}")))
+        }
+        _ => {
+            // There is no other place to say it.
+            let _ = error.print();
+            Exit::Usage
+        }
+    }
+}
+
 /// What is served where there is no agent file.
 const TODO: &str =
     "tools:\n  - name: todo\n    description: A list of todos\n    type: mcp\n    server: builtin:todo\n";
 
 /// Whether there is an agent file, or one was named and has to be there.
-fn has_agent_file(common: &Common) -> bool {
-    common.file != Path::new(USUAL_FILE) || common.file.exists()
+pub(crate) fn has_agent_file(common: &Common) -> bool {
+    let is_there = |name: &str| Path::new(name).exists();
+    common.file != Path::new(USUAL_FILE) || is_there(USUAL_FILE) || is_there("agent.yml")
 }
 
 /// The same, but where the usual agent file is missing there is the built-in Todo server.

@@ -2,7 +2,8 @@
 
 use crate::{
     cli::Common,
-    commands::{load_agent, load_agent_or_todo},
+    command_error::CommandError,
+    commands::{has_agent_file, load_agent_or_todo},
     exit::Exit,
     gateway::Switchboard,
     output::Output,
@@ -12,8 +13,8 @@ use crate::{
     terminal::Terminal,
     todo::builtin::InProcess,
 };
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
-use tokio::runtime;
+use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use tokio::{runtime, time};
 use wharf_mcp::{Reach, http::Client, session::List};
 use wharf_runtime::{
     Applied, Arbiter, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning,
@@ -30,6 +31,12 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// How long what cannot be cancelled is waited for in the end.
 const LEAVING: Duration = Duration::from_millis(200);
 
+/// How long servers may take to end when the command was interrupted: what is left then ends with us.
+const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What runs for a command, which has to be ended even where the command itself is given up.
+type Running = Rc<RefCell<Option<Runtime>>>;
+
 /// The servers of one agent file.
 pub(crate) struct Dock {
     pub(crate) output: Output,
@@ -41,6 +48,7 @@ pub(crate) struct Dock {
     grants: Grants,
     record_limit: Option<usize>,
     telemetry: Result<Option<telemetry::Config>, String>,
+    running: Running,
 }
 
 /// The servers that a command works with, connected or not.
@@ -49,7 +57,7 @@ pub(crate) struct Docked {
     pub(crate) catalog: Arc<Catalog>,
     /// In the order of the file.
     pub(crate) sources: Vec<DockedSource>,
-    runtime: Runtime,
+    running: Running,
 }
 
 /// One server, and what came of connecting to it.
@@ -61,18 +69,31 @@ pub(crate) struct DockedSource {
 
 type Work = Pin<Box<dyn Future<Output = Exit>>>;
 
-/// Loads the agent file and runs some work on its servers. Ctrl-C ends the work, and the servers with it.
+/// Loads the agent file and runs some work on its servers. A signal ends the work: servers are told that nobody waits for
+/// their answers any more, and are stopped.
 pub(crate) fn run(
     common: &Common,
     around: &Surroundings,
     output: Output,
     work: impl FnOnce(Dock) -> Work + 'static,
 ) -> Exit {
-    run_loaded(load_agent(common, around), around, None, output, |dock| {
-        Box::pin(async {
-            tokio::select! {
-                exit = work(dock) => exit,
-                exit = interrupted() => exit,
+    if !has_agent_file(common) && !output.json {
+        output.say("note: there is no agent.yaml here; this is the built-in Todo server");
+    }
+    run_loaded(load_agent_or_todo(common, around), around, None, output, move |dock| {
+        Box::pin(async move {
+            let running = dock.running.clone();
+            let ended = tokio::select! {
+                exit = work(dock) => Ok(exit),
+                signal = interrupted() => Err(signal),
+            };
+            match ended {
+                Ok(exit) => exit,
+                Err(signal) => {
+                    let exit = output.fail(&CommandError::interrupted(signal));
+                    leave_promptly(&running).await;
+                    exit
+                }
             }
         })
     })
@@ -98,15 +119,11 @@ fn run_loaded(
     work: impl FnOnce(Dock) -> Work,
 ) -> Exit {
     let Some((plan, settings)) = loaded else {
-        output.diagnostics(&diagnostics);
-        return Exit::Usage;
+        return output.fail_loading(&diagnostics);
     };
     let database = match around.database(database, &settings.server) {
         Ok(database) => database,
-        Err(complaint) => {
-            output.complain(&format!("error: {complaint}\n"));
-            return Exit::Usage;
-        }
+        Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let started = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
@@ -115,10 +132,7 @@ fn run_loaded(
     });
     let (runtime, http) = match started {
         Ok(started) => started,
-        Err(error) => {
-            output.complain(&format!("error: {error}\n"));
-            return Exit::OurBug;
-        }
+        Err(error) => return output.fail(&CommandError::new("MCPError", &error, Exit::OurBug)),
     };
     let redactor = Arc::new(Redactor::of(&plan));
     sweep(&around.scratch());
@@ -144,7 +158,9 @@ fn run_loaded(
     };
     let (server, telemetry) = (settings.server, around.telemetry(&settings.telemetry));
     let (grants, record_limit) = (settings.grants, settings.record_limit);
-    let dock = Dock { output, plan, ground, tuning, database, server, grants, record_limit, telemetry };
+    let running = Running::default();
+    let dock =
+        Dock { output, plan, ground, tuning, database, server, grants, record_limit, telemetry, running };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -226,17 +242,21 @@ impl Dock {
         let tuning = Tuning { lists: lists.to_vec(), ..self.tuning.clone() };
         let runtime = Runtime::start(&plan, &self.ground, tuning);
         let handle = runtime.handle();
+        self.running.replace(Some(runtime));
         Progress::new(self.output).follow(&handle, &plan).await;
         let catalog = handle.settled().await;
         let sources = handle.sources().into_iter().map(|it| DockedSource::new(it, &catalog)).collect();
-        Docked { handle, catalog, sources, runtime }
+        Docked { handle, catalog, sources, running: self.running.clone() }
     }
 }
 
 impl Docked {
     /// Hangs up on every server, all at once, and waits until they are gone.
     pub(crate) async fn leave(self) {
-        self.runtime.shutdown(Duration::ZERO).await;
+        let runtime = self.running.take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown(Duration::ZERO).await;
+        }
     }
 
     /// What could not be reached, and why.
@@ -262,6 +282,16 @@ impl DockedSource {
     /// Whether what a source offers is this one's.
     pub(crate) fn has(&self, source: &str) -> bool {
         self.source.name.expose() == source
+    }
+}
+
+/// Ends what runs, within a bound. A second signal does not wait for it.
+async fn leave_promptly(running: &Running) {
+    let Some(runtime) = running.take() else { return };
+    tokio::select! {
+        () = runtime.shutdown(Duration::ZERO) => {}
+        () = time::sleep(INTERRUPTED_TIMEOUT) => {}
+        _ = interrupted() => {}
     }
 }
 

@@ -45,7 +45,10 @@ fn main() -> ExitCode {
         return wharf_mcp::stdio::supervise(words);
     }
     hide_from_servers();
-    let outcome = panic::catch_unwind(|| commands::run(cli::Cli::parse()));
+    let outcome = panic::catch_unwind(|| match cli::Cli::try_parse() {
+        Ok(cli) => commands::run(cli),
+        Err(error) => commands::explain_usage(&error),
+    });
     logs::end();
     // The panic itself has been printed by then.
     output::checked(outcome.unwrap_or(Exit::OurBug)).into()

@@ -1,10 +1,16 @@
 //! stdout is data, stderr is talk. A reader that has left is not an error; a full disk is.
 
+mod document;
+
 use crate::{cli::Colour, command_error::CommandError, exit::Exit};
-use serde_json::{Value, json};
+pub(crate) use document::Document;
+use serde_json::Value;
 use std::{
     io::{self, IsTerminal, Write},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use wharf_runtime::config::Diagnostics;
 
@@ -22,12 +28,16 @@ const COLOURS: [(&str, &str); 7] = [
 /// Why data could not be written, the first time that it could not.
 static NOT_WRITTEN: OnceLock<String> = OnceLock::new();
 
+/// Whether the one document of `--json` is printed.
+static IS_PRINTED: AtomicBool = AtomicBool::new(false);
+
 /// Where a command writes, and in which form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) colour: Colour,
+    pub(crate) document: Document,
 }
 
 impl Output {
@@ -50,6 +60,7 @@ impl Output {
 
     /// Data, as one JSON document.
     pub(crate) fn json(self, value: &Value) {
+        IS_PRINTED.store(true, Ordering::Relaxed);
         self.data(&format!("{value:#}\n"));
     }
 
@@ -74,12 +85,28 @@ impl Output {
 
     /// Ends a command with an error: lines for a person, or one JSON document.
     pub(crate) fn fail(self, error: &CommandError) -> Exit {
-        if self.json {
-            self.json(&json!({ "error": error.to_json() }));
-        } else {
-            self.complain(&error.to_text());
+        self.fail_with(error, &[])
+    }
+
+    /// The same, with more keys in the document.
+    pub(crate) fn fail_with(self, error: &CommandError, more: &[(&str, Value)]) -> Exit {
+        if !self.json {
+            self.complain(error.to_text());
+        } else if !IS_PRINTED.load(Ordering::Relaxed) {
+            let mut document = self.document.failed(error.to_json());
+            more.iter().for_each(|(key, value)| document[*key] = value.clone());
+            self.json(&document);
         }
         error.exit
+    }
+
+    /// Ends a command whose file cannot be used.
+    pub(crate) fn fail_loading(self, diagnostics: &Diagnostics) -> Exit {
+        if !self.json {
+            self.diagnostics(diagnostics);
+        }
+        let error = CommandError::of_file(diagnostics);
+        self.fail_with(&error, &[("diagnostics", diagnostics.to_json())])
     }
 
     /// Whether a person reads the data.

@@ -1,73 +1,79 @@
-//! One line per server while it is being connected to. Only on a terminal; otherwise there is nothing to see.
+//! One line per server while it is being connected to or answers a call. Only on a terminal; otherwise there is nothing
+//! to see.
 
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 use wharf_runtime::{Handle, catalog::Discovery, config::Plan};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(120);
+
+/// The lines that are on the terminal now, so that a question can take their place.
+static ON_TERMINAL: Mutex<Option<MultiProgress>> = Mutex::new(None);
 
 /// The lines of all servers.
 pub(crate) struct Progress {
     lines: MultiProgress,
 }
 
-/// The line of one server. It goes when it is done, and what it said is said again by the command.
-struct Line(ProgressBar);
+/// One line. It goes when it is dropped: when it is done, and when the work is interrupted. What it said is said again
+/// by the command.
+pub(crate) struct ProgressLine(ProgressBar);
 
 impl Progress {
     /// Draws to stderr, which indicatif does only if that is a terminal.
     pub(crate) fn new(output: Output) -> Progress {
         let target = if output.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        Progress { lines: MultiProgress::with_draw_target(target) }
+        let lines = MultiProgress::with_draw_target(target);
+        *ON_TERMINAL.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines.clone());
+        Progress { lines }
     }
 
     /// Shows how connecting goes, until every server has been heard or has failed.
     pub(crate) async fn follow(&self, handle: &Handle, plan: &Plan) {
         let names = plan.sources.iter().map(|it| it.name.expose());
-        let mut lines: Vec<(&str, Line)> = names.map(|it| (it, self.line(it))).collect();
+        let mut lines: Vec<(&str, ProgressLine)> =
+            names.map(|it| (it, self.line(it, "connecting"))).collect();
         let mut catalogs = handle.catalogs();
         while !lines.is_empty() {
             let catalog = catalogs.borrow_and_update().clone();
-            lines.retain(|(name, line)| match catalog.discovery(name) {
-                None | Some(Discovery::Pending) => true,
-                Some(Discovery::Done | Discovery::Asleep) => {
-                    line.done(Some(catalog.tools.iter().filter(|it| it.source == *name).count()));
-                    false
-                }
-                Some(Discovery::Failed(_)) => {
-                    line.done(None);
-                    false
-                }
-            });
+            lines.retain(|(name, _)| matches!(catalog.discovery(name), None | Some(Discovery::Pending)));
             if !lines.is_empty() && catalogs.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    fn line(&self, name: &str) -> Line {
+    /// Shows what a server is busy with, for as long as the line is kept.
+    pub(crate) fn line(&self, name: &str, doing: &str) -> ProgressLine {
         let bar = self.lines.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}") {
             bar.set_style(style);
         }
         bar.set_prefix(name.to_owned());
-        bar.set_message("connecting");
+        bar.set_message(doing.to_owned());
         if !bar.is_hidden() {
             bar.enable_steady_tick(TICK);
         }
-        Line(bar)
+        ProgressLine(bar)
     }
 }
 
-impl Line {
-    /// Connected, with so many tools; or not connected.
-    fn done(&self, connected: Option<usize>) {
-        match connected {
-            Some(tools) => self.0.set_message(format!("ready, {tools} tools")),
-            None => self.0.set_message("failed"),
-        }
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Takes every line off the terminal, for good: somebody is asked something there.
+pub(crate) fn make_way() {
+    if let Some(lines) = ON_TERMINAL.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // A terminal that cannot be written to shows nothing anyway.
+        let _ = lines.clear();
+        lines.set_draw_target(ProgressDrawTarget::hidden());
     }
 }

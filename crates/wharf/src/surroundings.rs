@@ -232,6 +232,11 @@ pub(crate) fn supervised() -> Option<impl Iterator<Item = std::ffi::OsString>> {
     (words.next()? == wharf_mcp::stdio::SUPERVISE).then_some(words)
 }
 
+/// Whether a JSON document is wanted, where what was typed makes no sense otherwise.
+pub(crate) fn is_json_wanted() -> bool {
+    env::args_os().any(|it| it == "--json")
+}
+
 /// The day it is here, as YYYY-MM-DD.
 pub(crate) fn today() -> String {
     jiff::Zoned::now().date().to_string()

@@ -1,6 +1,6 @@
 //! Answers a server's questions by asking the person at the terminal.
 
-use crate::content::printable;
+use crate::{content::printable, progress};
 use serde_json::{Map, Value, json};
 use std::{
     future::Future,
@@ -83,6 +83,7 @@ impl Reply {
 
 /// Goes through a form, field by field. An end of input cancels.
 fn ask(asked: &Asked) -> io::Result<Reply> {
+    progress::make_way();
     let params: Value = asked.params.decode_or_default();
     let message = printable(params["message"].as_str().unwrap_or("(no message)"));
     say(&format!("\n`{}` asks: {message}\n", printable(&asked.source)))?;

@@ -5,6 +5,7 @@ mod page;
 use super::{files, flag_for};
 use crate::{
     cli::Common,
+    command_error::CommandError,
     exit::Exit,
     import,
     output::Output,
@@ -32,8 +33,7 @@ pub(super) fn run(
     let grants = match around.settings(common.settings.as_deref()) {
         Ok(settings) => settings.grants,
         Err(diagnostics) => {
-            output.diagnostics(&diagnostics);
-            return Exit::Usage;
+            return output.fail_loading(&diagnostics);
         }
     };
     let added = read(manifest, around).and_then(|(shown, bytes)| {
@@ -49,10 +49,7 @@ pub(super) fn run(
             report(&suggestion, &common.file, output);
             Exit::Fine
         }
-        Err(complaint) => {
-            output.complain(&complaint);
-            Exit::Usage
-        }
+        Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
 }
 

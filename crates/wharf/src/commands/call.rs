@@ -5,21 +5,22 @@ use crate::{
     arguments::{Parameters, TypedArguments},
     cli::CallArgs,
     command_error::CommandError,
-    content,
+    content::{self, printable},
     dock::{Dock, Docked},
     exit::Exit,
     output::Output,
+    progress::Progress,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 use wharf_mcp::{model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, Fault, Outcome, catalog::ToolEntry, config::Source, project};
+use wharf_runtime::{Call, CallRecord, Outcome, catalog::ToolEntry, config::Source, project};
 
 pub(super) async fn run(dock: Dock, args: CallArgs) -> Exit {
     let output = dock.output;
     let (typed, timeout) = match read(&args) {
         Ok(read) => read,
-        Err(error) => return say_error(&error, &args.tool, output),
+        Err(error) => return output.fail(&error),
     };
     let docked = dock.connect(|it| may_have(it, &args.tool, dock.sources()), &[List::Tools]).await;
     let exit = call(&docked, &typed, timeout, &args, output).await;
@@ -42,14 +43,18 @@ async fn call(
     let tool = docked.catalog.tool(&args.tool);
     // A server that did not answer may well have the tool, but it has just been tried.
     if let Some(fault) = docked.faults().next().filter(|_| tool.is_none()) {
-        return say_silent(fault, &args.tool, output);
+        return output.fail(&fault.into());
     }
     let arguments = match typed.object(&args.tool, &parameters(tool.map(|it| &**it))) {
         Ok(arguments) => arguments,
-        Err(errors) => return say_error(&errors.into(), &args.tool, output),
+        Err(errors) => return output.fail(&errors.into()),
     };
     let call = Call { timeout, ..Call::new(&args.tool).arguments(arguments) };
-    say(&*docked.handle.call(call).await, args, output)
+    let progress = Progress::new(output);
+    let waiting = tool.map(|it| progress.line(&it.source, &format!("runs {}", printable(&it.wire_name))));
+    let record = docked.handle.call(call).await;
+    drop(waiting);
+    say(&record, args, output)
 }
 
 /// The parameters of a tool. Those of a tool that nobody has, or that is quarantined, are not known.
@@ -57,40 +62,6 @@ fn parameters(tool: Option<&ToolEntry>) -> Parameters {
     let schema = tool.and_then(|it| it.tool.as_ref()).map(|it| it.input_schema.decode_or_default::<Value>());
     let aliases = tool.map(|it| it.aliases().clone());
     Parameters::of(&schema.unwrap_or_default(), aliases.unwrap_or_default())
-}
-
-/// Says why a call cannot be made.
-fn say_error(error: &CommandError, tool: &str, output: Output) -> Exit {
-    if output.json {
-        let CommandError { name, message, hint, .. } = error;
-        let error = json!({ "type": name, "message": message, "hint": hint, "phase": "check", "sent": "no" });
-        output.json(&failed(error, tool));
-    } else {
-        output.complain(&error.to_text());
-    }
-    error.exit
-}
-
-fn say_silent(fault: &Fault, tool: &str, output: Output) -> Exit {
-    if output.json {
-        output.json(&failed(project::error(fault), tool));
-    } else {
-        output.complain(&fault_text(fault));
-    }
-    fault.kind.into()
-}
-
-/// The document of a call that was not made.
-fn failed(error: Value, tool: &str) -> Value {
-    let metadata = json!({
-        "request_id": null,
-        "tool": tool,
-        "wire_name": null,
-        "source": null,
-        "duration_ms": null,
-        "structured_content": null,
-    });
-    json!({ "success": false, "content": [], "error": error, "metadata": metadata })
 }
 
 fn say(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {

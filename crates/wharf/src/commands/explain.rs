@@ -2,23 +2,23 @@
 
 mod describe;
 
-use super::load_agent;
-use crate::{cli::Common, exit::Exit, output::Output, surroundings::Surroundings};
+use super::load_agent_or_todo;
+use crate::{
+    cli::Common, command_error::CommandError, exit::Exit, output::Output, surroundings::Surroundings,
+};
 use describe::{Fact, describe, describe_model};
 use serde_json::{Map, Value, json};
 use wharf_runtime::config::{Plan, Source};
 
 pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, output: Output) -> Exit {
-    let (loaded, diagnostics) = load_agent(common, around);
+    let (loaded, diagnostics) = load_agent_or_todo(common, around);
     let Some((plan, _)) = loaded else {
-        output.diagnostics(&diagnostics);
-        return Exit::Usage;
+        return output.fail_loading(&diagnostics);
     };
     let chosen: Vec<&Source> =
         plan.sources.iter().filter(|it| name.is_none_or(|name| it.name.expose() == name)).collect();
     if let (Some(name), true) = (name, chosen.is_empty()) {
-        output.complain(&unknown(name, &plan, diagnostics.file()));
-        return Exit::Usage;
+        return output.fail(&CommandError::usage(&unknown(name, &plan, diagnostics.file())));
     }
     if output.json {
         let sources: Vec<Value> = chosen.iter().map(|it| to_json(it, around)).collect();

@@ -3,6 +3,7 @@
 use super::{files, flag_for, grant};
 use crate::{
     cli::Common,
+    command_error::CommandError,
     exit::Exit,
     import::{self, Client, Imported},
     output::Output,
@@ -22,8 +23,7 @@ pub(super) fn run(common: &Common, from: Option<&str>, around: &Surroundings, ou
     let grants = match around.settings(common.settings.as_deref()) {
         Ok(settings) => settings.grants,
         Err(diagnostics) => {
-            output.diagnostics(&diagnostics);
-            return Exit::Usage;
+            return output.fail_loading(&diagnostics);
         }
     };
     match init(common, from, grants, around, output) {
@@ -31,10 +31,7 @@ pub(super) fn run(common: &Common, from: Option<&str>, around: &Surroundings, ou
             report(&made, &files, &common.file, output);
             Exit::Fine
         }
-        Err(complaint) => {
-            output.complain(&complaint);
-            Exit::Usage
-        }
+        Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
 }
 

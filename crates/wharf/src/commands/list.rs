@@ -2,6 +2,7 @@
 
 use super::tools::first_line;
 use crate::{
+    command_error::CommandError,
     content::{printable, value},
     dock::{Dock, Docked, DockedSource},
     exit::Exit,
@@ -72,9 +73,8 @@ async fn list(
     what: &'static str,
     rows: impl Fn(&Docked) -> Vec<Row>,
 ) -> Exit {
-    if let Some(complaint) = name.as_deref().and_then(|name| unknown(&dock, name)) {
-        dock.output.complain(&complaint);
-        return Exit::Usage;
+    if let Some(error) = name.as_deref().and_then(|name| unknown(&dock, name)) {
+        return dock.output.fail(&error);
     }
     let docked = dock.connect(|it| name.as_deref().is_none_or(|name| it.name.expose() == name), lists).await;
     let rows = rows(&docked);
@@ -119,21 +119,17 @@ pub(super) fn section(source: &str, shown: &str, rows: &[Row]) -> String {
 
 /// A fault for a person: what, the server's last words, what to do.
 pub(super) fn fault_text(fault: &Fault) -> String {
-    let mut out = format!("error: {fault}\n");
-    for line in fault.stderr.lines() {
-        out.push_str(&format!("  | {}\n", printable(line)));
-    }
-    if let Some(hint) = &fault.hint {
-        out.push_str(&format!("help: {hint}\n"));
-    }
-    out
+    CommandError::from(fault).to_text().to_owned()
 }
 
-pub(super) fn unknown(dock: &Dock, name: &str) -> Option<String> {
+pub(super) fn unknown(dock: &Dock, name: &str) -> Option<CommandError> {
     let names: Vec<&str> = dock.sources().iter().map(|it| it.name.expose()).collect();
     (!names.contains(&name)).then(|| {
         let shown: Vec<&str> = dock.sources().iter().map(|it| it.name.shown()).collect();
-        format!("error: there is no server '{name}'\nhelp: the agent file has {}\n", shown.join(", "))
+        CommandError::usage(&format!(
+            "there is no server '{name}'\nhelp: the agent file has {}",
+            shown.join(", ")
+        ))
     })
 }
 

@@ -16,7 +16,6 @@ use wharf_mcp::{
     model::{Item, Prompt, PromptArgument, PromptResult},
     session::List,
 };
-use wharf_runtime::project;
 
 pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     let output = dock.output;
@@ -32,8 +31,7 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
         },
         None => {
             docked.faults().for_each(|it| output.complain(&fault_text(it)));
-            output.complain(&not_found(&docked, &name));
-            Exit::NotFound
+            output.fail(&CommandError::new("MCPError", &not_found(&docked, &name), Exit::NotFound))
         }
     };
     docked.leave().await;
@@ -82,14 +80,7 @@ async fn get(docked: &Docked, name: &str, arguments: &Raw, output: Output) -> Ex
             output.data(&to_text(&PromptResult::read(&raw)));
             Exit::Fine
         }
-        Err(fault) => {
-            if output.json {
-                output.json(&json!({ "error": project::error(&fault) }));
-            } else {
-                output.complain(&fault_text(&fault));
-            }
-            fault.kind.into()
-        }
+        Err(fault) => output.fail(&CommandError::from(&*fault)),
     }
 }
 

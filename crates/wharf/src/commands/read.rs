@@ -2,6 +2,7 @@
 
 use super::list::fault_text;
 use crate::{
+    command_error::CommandError,
     content,
     dock::{Dock, Docked, DockedSource},
     exit::Exit,
@@ -14,7 +15,7 @@ use wharf_mcp::{
     model::{Contents, Item, ReadResult},
     session::List,
 };
-use wharf_runtime::project::{self, contents_block};
+use wharf_runtime::project::contents_block;
 
 pub(super) async fn run(dock: Dock, uri: String, save: Option<PathBuf>) -> Exit {
     let output = dock.output;
@@ -42,12 +43,9 @@ async fn read(docked: &Docked, uri: &str, save: Option<&Path>, output: Output) -
     }
     let Some(fault) = refused else { return nobody(docked, uri, output) };
     let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
-    if output.json {
-        output.json(&json!({ "error": project::error(&fault) }));
-    } else {
-        output.complain(&fault_text(&fault));
-    }
-    exit
+    let mut error = CommandError::from(&*fault);
+    error.exit = exit;
+    output.fail(&error)
 }
 
 fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
@@ -80,9 +78,8 @@ fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
 
 fn nobody(docked: &Docked, uri: &str, output: Output) -> Exit {
     docked.faults().for_each(|it| output.complain(&fault_text(it)));
-    output.complain(&format!(
-        "error: no server has a resource '{uri}'\nhelp: `wharf resources` lists what there is\n"
-    ));
     let hopeless = !docked.sources.is_empty() && !docked.sources.iter().any(DockedSource::is_well);
-    if hopeless { Exit::Unavailable } else { Exit::NotFound }
+    let exit = if hopeless { Exit::Unavailable } else { Exit::NotFound };
+    let complaint = format!("no server has a resource '{uri}'\nhelp: `wharf resources` lists what there is");
+    output.fail(&CommandError::new("MCPError", &complaint, exit))
 }

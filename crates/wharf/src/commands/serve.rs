@@ -5,6 +5,7 @@ mod startup;
 use super::has_agent_file;
 use crate::{
     cli::{Common, ServeArgs},
+    command_error::CommandError,
     dock::{Dock, interrupted},
     door::{guard_of, make_room},
     exit::Exit,
@@ -74,8 +75,7 @@ async fn serve(
     let (listener, keys, startup) = match opened {
         Ok(opened) => opened,
         Err(complaint) => {
-            output.complain(&format!("error: {complaint}\n"));
-            return Exit::Usage;
+            return output.fail(&CommandError::usage(&complaint));
         }
     };
     // Servers take a while to start, and so does a database. Gateways that share one have to agree first.
@@ -87,8 +87,7 @@ async fn serve(
             if let Some(runtime) = early {
                 runtime.shutdown(Duration::ZERO).await;
             }
-            output.complain(&format!("error: {complaint}\n"));
-            return Exit::Unavailable;
+            return output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable));
         }
     };
     let Opened { store, off, journal: (journal, writing), registered: (registry, registrar) } = opened;

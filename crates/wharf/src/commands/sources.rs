@@ -4,7 +4,9 @@ mod remote;
 
 use crate::{
     cli::{SourcesArgs, SourcesCommand},
+    command_error::CommandError,
     content::printable,
+    dock::interrupted,
     exit::Exit,
     output::Output,
     surroundings::Surroundings,
@@ -27,18 +29,15 @@ const LONGEST: u64 = 4 << 20;
 pub(super) fn run(args: &SourcesArgs, around: &Surroundings, output: Output) -> Exit {
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            output.complain(&format!("error: {error}\n"));
-            return Exit::OurBug;
-        }
+        Err(error) => return output.fail(&CommandError::new("MCPError", &error.to_string(), Exit::OurBug)),
     };
-    match runtime.block_on(ask(args, around, output)) {
-        Ok(()) => Exit::Fine,
-        Err(Trouble { what, exit }) => {
-            output.complain(&what);
-            exit
+    let asked = runtime.block_on(async {
+        tokio::select! {
+            asked = ask(args, around, output) => asked.map_err(|it| CommandError::new("MCPError", &it.what, it.exit)),
+            signal = interrupted() => Err(CommandError::interrupted(signal)),
         }
-    }
+    });
+    asked.map_or_else(|error| output.fail(&error), |()| Exit::Fine)
 }
 
 async fn ask(args: &SourcesArgs, around: &Surroundings, output: Output) -> Result<(), Trouble> {

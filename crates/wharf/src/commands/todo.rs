@@ -2,6 +2,7 @@
 
 use crate::{
     cli::{Common, TodoArgs, TodoTransport},
+    command_error::CommandError,
     dock::interrupted,
     exit::Exit,
     output::Output,
@@ -23,29 +24,21 @@ pub(super) fn run(common: &Common, args: &TodoArgs, around: &Surroundings, outpu
     let settings = match around.settings(common.settings.as_deref()) {
         Ok(settings) => settings,
         Err(diagnostics) => {
-            output.diagnostics(&diagnostics);
-            return Exit::Usage;
+            return output.fail_loading(&diagnostics);
         }
     };
     let location = match location(args, around, &settings.server) {
         Ok(location) => location,
-        Err(complaint) => {
-            output.complain(&format!("error: {complaint}\n"));
-            return Exit::Usage;
-        }
+        Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
     let runtime = match runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            output.complain(&format!("error: {error}\n"));
-            return Exit::OurBug;
-        }
+        Err(error) => return output.fail(&CommandError::new("MCPError", &error.to_string(), Exit::OurBug)),
     };
     let served = runtime.block_on(serve(args, &location, output));
     runtime.shutdown_timeout(LEAVING);
     served.unwrap_or_else(|complaint| {
-        output.complain(&format!("error: {complaint}\n"));
-        Exit::Unavailable
+        output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable))
     })
 }
 

@@ -130,12 +130,10 @@ fn show_none(docked: &Docked, name: &str, sources: &[Source], output: Output) ->
     }
     if output.json {
         let sources = sources_json(docked);
-        output.json(&json!({ "tools": [], "sources": sources, "error": error.to_json() }));
-    } else {
-        docked.faults().for_each(|it| output.complain(&super::list::fault_text(it)));
-        output.complain(&error.to_text());
+        return output.fail_with(&error, &[("sources", json!(sources))]);
     }
-    error.exit
+    docked.faults().for_each(|it| output.complain(&super::list::fault_text(it)));
+    output.fail(&error)
 }
 
 /// A name that can only be a tool's is one that was not found; any other may be a server that was mistyped.

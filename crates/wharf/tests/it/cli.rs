@@ -1,6 +1,12 @@
 //! The program as it is run: what it prints where, and what it tells the shell.
 
 mod call;
+mod help;
+#[cfg(unix)]
+mod interrupts;
+mod json;
+#[cfg(unix)]
+mod json_docs;
 #[cfg(unix)]
 mod own_server;
 #[cfg(unix)]

@@ -183,10 +183,10 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Colour;
+    use crate::{cli::Colour, output::Document};
 
     fn startup(address: &str, access: Access) -> Startup {
-        let output = Output { json: false, quiet: false, colour: Colour::Never };
+        let output = Output { json: false, quiet: false, colour: Colour::Never, document: Document::Plain };
         Startup { output, address: address.parse().unwrap(), access, agent_file: None }
     }
 

@@ -2,7 +2,11 @@
 
 use super::Place;
 use crate::servers::place::program;
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Stdio},
+};
 
 const SERVER: &str = include_str!("server.py");
 
@@ -25,4 +29,29 @@ pub(super) fn place_with_server() -> Place {
     place.write("state/wharf.toml", format!("[grants]\ncommands = [\"{python}\"]\n"));
     let state = place.path("state").display().to_string();
     place.set("WHARF_HOME", &state).set("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
+/// The same over HTTP, with a server that runs already.
+pub(super) fn place_with_http_server() -> (Place, Child) {
+    let place = Place::new();
+    place.write("server.py", SERVER);
+    let mut server = place
+        .command(&program("python3"))
+        .arg(place.path("server.py"))
+        .arg("http")
+        .env("LOG", place.path("log"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs");
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().expect("a pipe")).read_line(&mut port).expect("its port");
+    let port = port.trim();
+    place.write(
+        "agent.yaml",
+        format!(
+            "tools:\n  - name: own\n    description: A server of ours\n    type: mcp\n    server: own\n    \
+             transport: http\n    url: http://127.0.0.1:{port}/mcp\n"
+        ),
+    );
+    (place, server)
 }

@@ -1,8 +1,12 @@
-"""A small MCP server for tests of the command line. It writes every line that it receives to the file LOG."""
+"""A small MCP server for tests of the command line. It writes everything that it receives to the file LOG.
+
+With an argument it serves over HTTP, and prints its port."""
 
 import json
 import os
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOOLS = [
     {
@@ -26,32 +30,75 @@ TOOLS = [
 ]
 
 
+PROMPTS = [{"name": "greet", "arguments": [{"name": "who", "required": True}, {"name": "how"}]}]
+
+
 def answer(line):
     message = json.loads(line)
-    method = message["method"]
+    method, params = message["method"], message.get("params", {})
     if method == "initialize":
-        version = message["params"]["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}}
+        capabilities = {"tools": {}, "prompts": {}}
+        about = {"serverInfo": {"name": "t", "version": "1"}, "capabilities": capabilities}
+        return {"protocolVersion": params["protocolVersion"], **about}
     if method == "tools/list":
         return {"tools": TOOLS}
-    name = message["params"]["name"]
-    if name == "never":
-        return None
-    text = line.strip() if name == "echo" else '{"b": [1, 2], "a": 12345678901234567890123}'
+    if method == "prompts/list":
+        return {"prompts": PROMPTS}
+    if method == "prompts/get":
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": json.dumps(params["arguments"])}}]}
+    if method != "tools/call":
+        raise KeyError(method)
+    if params["name"] == "never":
+        threading.Event().wait()
+    text = line.strip() if params["name"] == "echo" else '{"b": [1, 2], "a": 12345678901234567890123}'
     return {"content": [{"type": "text", "text": text}]}
 
 
-log = open(os.environ["LOG"], "a", buffering=1)
-for line in sys.stdin:
-    log.write(line)
+def reply(line):
+    """The answer to a request as a line, and nothing for a notification."""
+    log.write(line.strip() + "\n")
     message = json.loads(line)
     if "id" not in message:
-        continue
-    if message["method"] not in ("initialize", "tools/list", "tools/call"):
+        return None
+    try:
+        reply = {"result": answer(line)}
+    except KeyError:
         reply = {"error": {"code": -32601, "message": "no such method"}}
-    else:
-        result = answer(line)
-        if result is None:
-            continue
-        reply = {"result": result}
-    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply})
+
+
+class Http(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = reply(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.send_response(200 if body else 202)
+        self.send_header("Mcp-Session-Id", "the-session")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body or "")))
+        self.end_headers()
+        self.wfile.write((body or "").encode())
+
+    def do_GET(self):
+        self.send_error(405)
+
+    def do_DELETE(self):
+        log.write("DELETE " + self.headers["Mcp-Session-Id"] + "\n")
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def print_reply(line):
+    if body := reply(line):
+        print(body, flush=True)
+
+
+log = open(os.environ["LOG"], "a", buffering=1)
+if len(sys.argv) > 1:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Http)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+for line in sys.stdin:
+    threading.Thread(target=print_reply, args=[line], daemon=True).start()

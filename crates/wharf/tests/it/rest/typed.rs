@@ -70,7 +70,8 @@ fn sources_are_managed_from_the_shell() {
     let (code, out, _) = typed(&server, &["remove", "far"]);
     assert_eq!((code, out.as_str()), (Some(0), "far is removed\n"));
     let (code, out, _) = typed(&server, &["remove", "far", "--json"]);
-    assert_eq!((code, out.as_str()), (Some(66), ""));
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &report["error"]["message"]), (Some(66), &json!("there is no such source")));
 }
 
 #[test]
