@@ -246,4 +246,17 @@ mod tests {
             assert_eq!(diagnostics.has_errors(), !expected, "{name}");
         }
     }
+
+    #[test]
+    fn whoever_registers_a_source_is_not_told_what_is_set_here() {
+        let mut env = Env::bare();
+        for (name, value) in [("API_KEY", "x"), ("EMPTY", ""), ("PASSED", "x"), ("LD_PRELOAD", "x")] {
+            env.variables.insert(name.to_owned(), value.to_owned());
+        }
+        let mut child = ChildEnv::default();
+        child.put("PASSED", secret("x"), EnvOrigin::Inherited);
+        assert!(withheld(&child, &env).iter().eq(["API_KEY"]));
+        let registered = Env { origin: crate::config::Origin::Rest, ..env };
+        assert!(withheld(&child, &registered).is_empty());
+    }
 }

