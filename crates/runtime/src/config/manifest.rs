@@ -147,7 +147,7 @@ fn text(node: &Node) -> Option<String> {
         Value::Int(it) => Some(it.to_string()),
         Value::Float(it) => Some(it.to_string()),
         Value::Bool(it) => Some(it.to_string()),
-        Value::Null | Value::Seq(_) | Value::Map(_) => None,
+        Value::Null | Value::Broken | Value::Seq(_) | Value::Map(_) => None,
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) enum Value {
     Str(Str),
     Seq(Vec<Node>),
     Map(Vec<Pair>),
+    /// A value that already has its error: an unset variable, an unknown tag or alias. It fits every type and means
+    /// nothing, so one mistake gives one error.
+    Broken,
 }
 
 /// A string, and whether it may still turn out to be a number.

@@ -156,9 +156,13 @@ raw! {
 
 /// One slot per key. A key without a value is the same as no key.
 fn sort(node: Node, what: &str, keys: &[&str], diagnostics: &mut Diagnostics) -> Option<Vec<Option<Field>>> {
-    let Value::Map(pairs) = node.value else {
-        diagnostics.not_a_mapping(node.at, what);
-        return None;
+    let pairs = match node.value {
+        Value::Map(pairs) => pairs,
+        Value::Broken => return None,
+        _ => {
+            diagnostics.not_a_mapping(node.at, what);
+            return None;
+        }
     };
     let mut slots: Vec<Option<Field>> = vec![None; keys.len()];
     let mut guesses = Vec::new();

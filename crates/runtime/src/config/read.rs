@@ -141,6 +141,10 @@ impl Reader<'_> {
                 Value::Str(it) => {
                     texts.push((Placed::new(pair.key, pair.key_at), Placed::new(it.text, pair.node.at)));
                 }
+                Value::Broken => {
+                    let nothing = Placed::new(Text::plain(""), pair.node.at);
+                    texts.push((Placed::new(pair.key, pair.key_at), nothing));
+                }
                 // The others are still looked at: their names may be wrong as well.
                 _ => self.diagnostics.wrong_item(self.class, key, "a mapping of strings", &pair.node),
             }
@@ -175,6 +179,7 @@ impl Reader<'_> {
                 return pairs.iter().filter(|it| !self.fits_json(key, &it.node)).count() == 0;
             }
             Value::Null | Value::Bool(_) | Value::Str(_) => true,
+            Value::Broken => return false,
         };
         if !fits {
             self.diagnostics.not_a_json_number(node.at, self.class, key);
@@ -189,7 +194,7 @@ impl Reader<'_> {
 
 pub(crate) fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
     match &node.value {
-        Value::Null => Json::Null,
+        Value::Null | Value::Broken => Json::Null,
         Value::Bool(it) => Json::Bool(*it),
         Value::Str(it) => Json::String(form(&it.text).to_owned()),
         Value::Int(it) => Number::from_i128(*it).map_or(Json::Null, Json::Number),

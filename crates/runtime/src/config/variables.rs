@@ -66,7 +66,8 @@ impl<'a> Substitution<'a> {
         match &mut node.value {
             _ if self.produced > MOST_BYTES => {}
             Value::Str(text) if text.text.expose().contains("${") => {
-                *text = self.replaced(text.text.expose(), node.at, scope, diagnostics);
+                let replaced = self.replaced(text.text.expose(), node.at, scope, diagnostics);
+                node.value = replaced.map_or(Value::Broken, Value::Str);
             }
             Value::Seq(items) => items.iter_mut().for_each(|it| self.apply(it, scope, diagnostics)),
             Value::Map(pairs) => {
@@ -76,9 +77,16 @@ impl<'a> Substitution<'a> {
         }
     }
 
-    fn replaced(&mut self, text: &str, at: Place, scope: &Scope<'_>, diagnostics: &mut Diagnostics) -> Str {
+    /// The text with its variables replaced; `None` means that one of them could not be.
+    fn replaced(
+        &mut self,
+        text: &str,
+        at: Place,
+        scope: &Scope<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Str> {
         let is_variable = matches!(variable(text), (Piece::Variable(_), ""));
-        let (mut value, mut shown, mut secret) = (String::new(), String::new(), false);
+        let (mut value, mut shown, mut secret, mut broken) = (String::new(), String::new(), false, false);
         let mut searched = at.start;
         for piece in Pieces(text) {
             let found = match piece {
@@ -107,16 +115,18 @@ impl<'a> Substitution<'a> {
             self.produced += VARIABLE_COST + found.as_ref().map_or(0, |(_, it)| it.value.len());
             if self.produced > MOST_BYTES {
                 diagnostics.substitution_over_budget(at);
-                break;
+                return None;
             }
-            if let Some((variable, found)) = found {
-                secret |= found.secret;
-                shown.push_str(if found.secret { variable.written } else { &found.value });
-                value.push_str(&found.value);
-            }
+            let Some((variable, found)) = found else {
+                broken = true;
+                continue;
+            };
+            secret |= found.secret;
+            shown.push_str(if found.secret { variable.written } else { &found.value });
+            value.push_str(&found.value);
         }
         let text = if secret { Text::secret(value, shown) } else { Text::plain(value) };
-        Str { text, is_variable }
+        (!broken).then_some(Str { text, is_variable })
     }
 
     /// Where a variable stands inside its scalar; the scalar as a whole where escapes or folding hide it.
@@ -258,10 +268,13 @@ mod tests {
         let mut diagnostics = Diagnostics::new("agent.yaml", text);
         let mut node = Node { value: Value::plain(text), at: Place::new(0, text.len()) };
         Substitution::new(text).apply(&mut node, &scope, &mut diagnostics);
-        let Value::Str(Str { text: got, .. }) = node.value else { panic!("a string stays a string") };
-        match expected {
-            Ok(expected) => assert_eq!((got.expose(), got.shown()), expected, "{text}"),
-            Err(expected) => {
+        match (expected, node.value) {
+            (Ok(expected), Value::Str(Str { text: got, .. })) => {
+                assert_eq!((got.expose(), got.shown()), expected, "{text}");
+            }
+            (Ok(_), other) => panic!("a string stays a string: {other:?}"),
+            (Err(expected), value) => {
+                assert_eq!(value, Value::Broken, "{text}");
                 let message = diagnostics.items().first().map_or("", |it| it.message.as_str());
                 assert!(message.contains(expected), "{text}: {message:?}");
             }

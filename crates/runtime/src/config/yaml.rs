@@ -86,6 +86,8 @@ struct Frame {
     at: Place,
     anchor: usize,
     kind: Collection,
+    /// Its tag is unknown, so nobody can tell what its contents mean.
+    broken: bool,
 }
 
 enum Collection {
@@ -151,7 +153,7 @@ impl<'a> Builder<'a> {
             Event::Alias(id) => self.alias(id, at),
             Event::UnresolvedAlias(name) => {
                 self.diagnostics.unknown_alias(at, &name);
-                self.place_node(Node { value: Value::Null, at }, 0)
+                self.place_node(Node { value: Value::Broken, at }, 0)
             }
             _ => Ok(()),
         }
@@ -192,7 +194,7 @@ impl<'a> Builder<'a> {
             _ if tag.original() == "!" => Value::plain(text),
             _ => {
                 self.unknown_tag(tag, span);
-                Value::Null
+                Value::Broken
             }
         }
     }
@@ -215,16 +217,18 @@ impl<'a> Builder<'a> {
             self.diagnostics.key_not_a_string(at);
             return Err(Refused);
         }
-        if let Some(tag) = tag.filter(|it| it.core_suffix() != Some(own_tag) && it.original() != "!") {
+        let unknown = tag.filter(|it| it.core_suffix() != Some(own_tag) && it.original() != "!");
+        if let Some(tag) = unknown {
             self.unknown_tag(tag, span);
         }
-        self.stack.push(Frame { at, anchor, kind });
+        self.stack.push(Frame { at, anchor, kind, broken: unknown.is_some() });
         Ok(())
     }
 
     fn close(&mut self, end: Place) -> Result<(), Refused> {
-        let Some(Frame { at, anchor, kind }) = self.stack.pop() else { return Ok(()) };
+        let Some(Frame { at, anchor, kind, broken }) = self.stack.pop() else { return Ok(()) };
         let node = match kind {
+            _ if broken => Node { value: Value::Broken, at },
             Collection::Seq(items) => {
                 // Only a bracket is where the list ends; without one the list ends with its last item.
                 let last = items.last().map_or(at.end, |it| it.at.end);
@@ -305,6 +309,7 @@ impl<'a> Builder<'a> {
                     Value::Map(more) => {
                         pairs.extend(more.into_iter().filter(|it| seen.insert(it.key.clone())));
                     }
+                    Value::Broken => {}
                     _ => self.diagnostics.merge_needs_mapping(source.at),
                 }
             }

@@ -135,6 +135,9 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn wrong_type(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
+        if node.value == Value::Broken {
+            return;
+        }
         let hint = match &node.value {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) if expected == "a string" => {
                 Some("put it in quotes".to_owned())
@@ -151,6 +154,9 @@ impl Diagnostics {
 
     /// One value of a list or mapping of strings is none.
     pub(in crate::config) fn wrong_item(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
+        if node.value == Value::Broken {
+            return;
+        }
         let hint = match &node.value {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some("put it in quotes".to_owned()),
             Value::Null => Some("an empty string is written \"\"".to_owned()),
