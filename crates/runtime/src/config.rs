@@ -53,6 +53,7 @@ pub use settings::{
     load_settings, settings_with_grant,
 };
 pub use suggest::closest;
+pub use url::parse_web_address;
 
 /// An agent file longer than this is refused unread.
 pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;

@@ -38,6 +38,10 @@ pub(crate) fn check(
     };
     let url = match Url::parse(written) {
         Ok(url) => url,
+        Err(_) if !has_host(authority) => {
+            diagnostics.url_without_host(text.at, wants, variable_in_host(&text.value));
+            return None;
+        }
         Err(error) => {
             diagnostics.url_invalid(text.at, &error.to_string());
             return None;
@@ -59,8 +63,9 @@ pub(crate) fn check(
         diagnostics.url_userinfo(text.at);
         return None;
     }
-    let (Some(host), Some(name)) = (url.host(), url.host_str()) else {
-        diagnostics.url_invalid(text.at, "it has no host");
+    let parsed = url.host().zip(url.host_str()).filter(|(_, name)| has_host(authority) && has_host(name));
+    let Some((host, name)) = parsed else {
+        diagnostics.url_without_host(text.at, wants, variable_in_host(&text.value));
         return None;
     };
     let granted = env.grants.allow_insecure(name);
@@ -107,6 +112,34 @@ fn authority(url: &str) -> Option<&str> {
     let is_scheme = !scheme.is_empty()
         && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     is_scheme.then(|| rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
+}
+
+/// Whether an authority names a host, every part of it. The URL parser does not ask: it folds the slashes of
+/// `https:///mcp` and takes the path's `mcp` for the host, so an empty variable would send a token to another server.
+fn has_host(authority: &str) -> bool {
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = written_host(host);
+    // One dot at the end is another mistake, with words of its own.
+    let host = host.strip_suffix('.').unwrap_or(host);
+    host.split('.').all(|part| !part.is_empty())
+}
+
+/// The first variable in the host of an address, as it is written.
+fn variable_in_host(url: &Text) -> Option<&str> {
+    let authority = authority(url.shown())?;
+    let start = authority.find("${")?;
+    let length = authority[start..].find('}')?;
+    authority.get(start..=start + length)
+}
+
+/// Parses an http or https address that names its host; `None` where it is anything else.
+///
+/// Use this and not `Url::parse` for an address that somebody writes and that credentials are sent to:
+/// `https:///v1` parses, as the host `v1`.
+pub fn parse_web_address(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let named = authority(text).is_some_and(has_host) && url.host_str().is_some_and(has_host);
+    (named && matches!(url.scheme(), "http" | "https")).then_some(url)
 }
 
 fn written_host(authority: &str) -> &str {
@@ -269,6 +302,18 @@ mod tests {
             ("https://example.com\\@evil.com", "refused"),
             ("https://example.com/\n", "refused"),
             ("https://", "refused"),
+            ("https:///mcp", "refused"),
+            ("https:////mcp", "refused"),
+            ("https://////example.com/x", "refused"),
+            ("https://:443/mcp", "refused"),
+            ("https://.example.com/mcp", "refused"),
+            ("https://mcp..example.com/mcp", "refused"),
+            ("https://\u{3002}example.com/mcp", "refused"),
+            ("https://%2eexample.com/mcp", "refused"),
+            ("https://./mcp", "refused"),
+            ("https://@example.com/mcp", "refused"),
+            ("https://?mcp", "refused"),
+            ("https://#mcp", "refused"),
             ("https://[::1", "refused"),
             ("https://example.com:99999/", "refused"),
             ("", "refused"),
@@ -282,6 +327,8 @@ mod tests {
             ("ws://mcp.example.com/ws", "warned"),
             ("https://mcp.example.com/ws", "refused"),
             ("ws://127.1/", "refused"),
+            ("wss:///ws", "refused"),
+            ("wss://", "refused"),
         ] {
             assert_eq!(verdict(url, Wants::WebSocket), expected, "{url}");
         }
@@ -311,6 +358,7 @@ mod tests {
             ("https://012.0.0.1/", "refused"),
             ("https://user@example.com/", "refused"),
             ("https://example.com./", "refused"),
+            ("https:///example.com/mcp", "refused"),
             ("file:///etc/passwd", "refused"),
             ("gopher://example.com/", "refused"),
         ] {

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;
-use wharf_runtime::config::TelemetrySettings;
+use wharf_runtime::config::{TelemetrySettings, parse_web_address};
 
 /// The path at which collectors take traces.
 const PATH: &str = "v1/traces";
@@ -79,9 +79,8 @@ fn specific(variable: &impl Fn(&str) -> Option<String>, what: &str) -> Option<St
 }
 
 fn parse(text: &str, where_from: &str) -> Result<Url, String> {
-    let url = Url::parse(text.trim()).ok();
-    let url = url.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
-    url.ok_or_else(|| format!("{where_from} is no address with http:// or https://"))
+    parse_web_address(text.trim())
+        .ok_or_else(|| format!("{where_from} is no address with http:// or https://"))
 }
 
 fn below(text: &str, where_from: &str) -> Result<Url, String> {

@@ -22,7 +22,7 @@ impl Diagnostics {
         self.error(
             "A-03",
             at,
-            "ConfigError: 'model.endpoint' must be an http:// or https:// address without a user name or a password",
+            "ConfigError: 'model.endpoint' must be an http:// or https:// address with a host, and without a user name or a password",
         );
     }
 
@@ -124,6 +124,19 @@ impl Diagnostics {
 
     pub(in crate::config) fn url_invalid(&mut self, at: Place, why: &str) {
         self.error("V-07", at, format!("MCPConfigError: 'url' is not a valid address: {why}"));
+    }
+
+    /// `variable` stands in the host, as it is written: most likely it is empty.
+    pub(in crate::config) fn url_without_host(&mut self, at: Place, wants: Wants, variable: Option<&str>) {
+        let example = match wants {
+            Wants::Http => "https://mcp.example.com/mcp",
+            Wants::WebSocket => "wss://mcp.example.com/ws",
+        };
+        let message = "MCPConfigError: 'url' has no host, or a host with an empty part";
+        self.error("V-07", at, message).hint(match variable {
+            Some(variable) => format!("is {} empty? set it, or write the host out", echo(variable)),
+            None => format!("write the host after `://`, such as {example}"),
+        });
     }
 
     pub(in crate::config) fn url_userinfo(&mut self, at: Place) {

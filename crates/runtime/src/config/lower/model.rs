@@ -6,6 +6,7 @@ use crate::config::{
     plan::{Model, Provider},
     raw::RawModel,
     read::Reader,
+    url::parse_web_address,
 };
 
 pub(super) fn model(node: Node, diagnostics: &mut Diagnostics) -> Option<Model> {
@@ -28,13 +29,8 @@ pub(super) fn model(node: Node, diagnostics: &mut Diagnostics) -> Option<Model> 
     let top_p = reader.number("model.top_p", top_p, 0.0, 1.0);
     let endpoint = reader.text("model.endpoint", endpoint);
     if let Some(endpoint) = &endpoint {
-        let parsed = ::url::Url::parse(endpoint.value.expose());
-        let fits = parsed.is_ok_and(|it| {
-            matches!(it.scheme(), "http" | "https")
-                && it.has_host()
-                && it.username().is_empty()
-                && it.password().is_none()
-        });
+        let parsed = parse_web_address(endpoint.value.expose());
+        let fits = parsed.is_some_and(|it| it.username().is_empty() && it.password().is_none());
         if !fits {
             reader.diagnostics.model_endpoint(endpoint.at);
         }

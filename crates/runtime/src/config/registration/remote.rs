@@ -92,6 +92,8 @@ fn is_web(url: &str) -> bool {
 fn with_path(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     match rest.find(['/', '?', '#']) {
+        // Without a host it stays as it is written, so that the complaint is about that.
+        Some(0) => url.to_owned(),
         None if !rest.is_empty() => format!("{url}{USUAL_PATH}"),
         Some(at) if &rest[at..] == "/" => format!("{}{USUAL_PATH}", url.trim_end_matches('/')),
         _ => url.to_owned(),
@@ -132,6 +134,8 @@ mod tests {
             ("https://a.example/?k=v", "https://a.example/?k=v"),
             ("https://a.example?k=v", "https://a.example?k=v"),
             ("https://", "https://"),
+            ("https:///", "https:///"),
+            ("https:////", "https:////"),
             ("nothing", "nothing"),
         ] {
             assert_eq!(with_path(url), expected);

@@ -6,9 +6,9 @@ use crate::{
         diagnostic::Diagnostics,
         raw::{Field, RawTelemetry},
         read::Reader,
+        url::parse_web_address,
     },
 };
-use url::Url;
 
 /// What is said about traces. What is not said may be said by the environment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ pub(super) fn telemetry(field: Option<Field>, diagnostics: &mut Diagnostics) -> 
     let headers = reader.text_map("headers", headers).unwrap_or_default();
     let service_name = reader.text("service_name", service_name);
     let sample_ratio = reader.number("sample_ratio", sample_ratio, 0.0, 1.0);
-    if let Some(endpoint) = endpoint.as_ref().filter(|it| !is_web_address(it.value.expose())) {
+    if let Some(endpoint) = endpoint.as_ref().filter(|it| parse_web_address(it.value.expose()).is_none()) {
         reader.diagnostics.no_collector(endpoint.at);
     }
     let hidden = |text: &Text| Text::secret(text.expose(), "***");
@@ -42,8 +42,4 @@ pub(super) fn telemetry(field: Option<Field>, diagnostics: &mut Diagnostics) -> 
         service_name: service_name.map(|it| it.value.expose().to_owned()),
         sample_ratio,
     })
-}
-
-fn is_web_address(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|it| matches!(it.scheme(), "http" | "https") && it.has_host())
 }

@@ -4,6 +4,7 @@ use crate::{commands::Token, content::printable, exit::Exit, front::read_token};
 use reqwest::{Client, StatusCode, Url, header};
 use serde_json::Value;
 use std::time::Duration;
+use wharf_runtime::config::parse_web_address;
 
 /// How long the server may take to be reached, and to answer: it may start another for that.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -30,8 +31,7 @@ impl Remote {
     /// The server at this address. The token in our own state directory is for servers on this machine.
     pub(super) fn new(server: &str, token: Option<Token>) -> Result<Remote, Trouble> {
         let wrong = || Trouble::usage("`--server` has to be an address like http://127.0.0.1:7373");
-        let server = Url::parse(server).ok().filter(|it| matches!(it.scheme(), "http" | "https"));
-        let server = server.filter(Url::has_host).ok_or_else(wrong)?;
+        let server = parse_web_address(server).ok_or_else(wrong)?;
         let local = is_local(&server);
         let token = match token {
             Some(Token::Set(token)) => Some(token),

@@ -86,6 +86,7 @@ fn a_server_that_is_not_there_is_said_to_be_so() {
         ("http://127.0.0.1:1", 69, "there is no server at 127.0.0.1:1"),
         ("ftp://127.0.0.1", 2, "`--server` has to be an address"),
         ("nonsense", 2, "`--server` has to be an address"),
+        ("https:///api", 2, "`--server` has to be an address"),
         ("http://tools.example", 2, "the token would cross the network in the clear"),
     ] {
         let (code, out, err) = ask(server, "a-token-that-is-secret");
