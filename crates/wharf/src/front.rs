@@ -25,9 +25,9 @@ use crate::{
 use admission::Entrance;
 use bytes::Bytes;
 use events::Hub;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 pub(crate) use keys::{Keys, SHORTEST, make_or_read, read as read_token};
 use problem::Problem;
 use query::Query;
@@ -195,6 +195,10 @@ impl Front {
             Found::Nothing => return Err(Problem::nothing_at(request.uri().path())),
         };
         operation.role.map_or(Ok(()), |role| principal.may(role))?;
+        let has_body = request.method() == Method::POST && !request.body().is_end_stream();
+        if has_body || operation.about.body.is_some() {
+            body::check_is_json(request.headers())?;
+        }
         request.extensions_mut().insert(Owner(principal.name.clone()));
         match operation.route {
             Route::Mcp => {}

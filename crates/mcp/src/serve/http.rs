@@ -25,7 +25,7 @@ use crate::{
 };
 use ::http::{Method, Request, Response, StatusCode, request::Parts};
 use bytes::Bytes;
-pub use guard::Guard;
+pub use guard::{Guard, is_json};
 use http_body_util::{BodyExt, Limited};
 pub use ledger::{Keeping, KeptSession, Ledger, OutOfReach};
 pub use response::Body;
@@ -107,6 +107,9 @@ impl<H: Handler> HttpService<H> {
         let (parts, body) = request.into_parts();
         if parts.method != Method::POST {
             return self.respond_to(parts, Bytes::new()).await;
+        }
+        if !is_json(&parts.headers) {
+            return response::not_json();
         }
         match Limited::new(body, self.options.body_limit).collect().await {
             Ok(body) => self.respond_to(parts, body.to_bytes()).await,

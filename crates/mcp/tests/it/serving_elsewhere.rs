@@ -103,6 +103,7 @@ impl House {
     /// One request of `owner`'s: the status, and the body or what the session is called.
     async fn send(&self, owner: &str, method: &str, session: &str, body: &str) -> (u16, String) {
         let request = http::Request::builder().method(method).uri("/mcp").extension(Owner(owner.into()));
+        let request = request.header("content-type", "application/json");
         let request = if session.is_empty() { request } else { request.header("mcp-session-id", session) };
         let response =
             self.http.respond(request.body(Full::new(Bytes::from(body.to_owned()))).unwrap()).await;

@@ -18,6 +18,9 @@ async fn ask(service: &HttpService<Show>, request: &str) -> (u16, String, Option
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
         builder = builder.header(name, value);
     }
+    if builder.headers_ref().is_some_and(|it| !it.contains_key("content-type")) {
+        builder = builder.header("content-type", "application/json");
+    }
     let body = body.replace("META", META);
     let response = service.respond(builder.body(Full::new(Bytes::from(body))).unwrap()).await;
     let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
@@ -53,6 +56,10 @@ async fn modern_requests_are_checked() {
         ("POST\nmcp-protocol-version: 2026-07-28\nmcp-method: server/discover\n\n{\"id\":1,\"method\":\"server/discover\",\"params\":{META}}".into(), 200, r#""supportedVersions":["2026-07-28","#),
         ("POST\n\n{".into(), 400, "-32700"),
         ("POST\nhost: evil.example\n\n{}".into(), 403, "not known"),
+        ("POST\nhost: evil.example\ncontent-type: text/plain\n\n{}".into(), 403, "not known"),
+        (format!("POST\n{list}\ncontent-type: text/plain\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 415, "application/json"),
+        (format!("POST\n{list}\ncontent-encoding: gzip\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 415, "Content-Encoding"),
+        (format!("POST\n{list}\ncontent-type: application/json; charset=utf-8\ncontent-encoding: identity\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 200, "resultType"),
         ("POST\norigin: http://evil.example\n\n{}".into(), 403, "may not use"),
         ("PUT".into(), 405, ""),
     ] {

@@ -83,6 +83,7 @@ impl Place {
 
     async fn send(&self, method: &str, last: Option<&str>, body: &str) -> http::Response<Body> {
         let mut request = http::Request::builder().method(method).uri("/mcp");
+        request = request.header("content-type", "application/json");
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
         }

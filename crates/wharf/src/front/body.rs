@@ -2,13 +2,13 @@
 
 use super::problem::Problem;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Request, StatusCode, header};
+use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::{collections::HashSet, fmt, time::Duration};
 use tokio::time::{Instant, timeout_at};
-use wharf_mcp::Raw;
+use wharf_mcp::{Raw, serve::http::is_json};
 
 /// The longest body.
 const LONGEST: usize = 4 << 20;
@@ -22,7 +22,6 @@ const POLITENESS: Duration = Duration::from_secs(3);
 
 /// One JSON object; nothing at all counts as an empty one.
 pub(super) async fn object(request: Request<Incoming>) -> Result<Raw, Problem> {
-    is_json(request.headers())?;
     let bytes = collect(request.into_body()).await?;
     if bytes.is_empty() {
         return Ok(Raw::empty_object());
@@ -42,10 +41,9 @@ pub(super) async fn whole(body: Incoming) -> Result<Bytes, Problem> {
     if body.is_end_stream() { Ok(Bytes::new()) } else { collect(body).await }
 }
 
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("application/json") && !headers.contains_key(header::CONTENT_ENCODING) {
+/// Refuses a request that does not announce a JSON body, before anything of the body is read.
+pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    if is_json(headers) {
         return Ok(());
     }
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be JSON")

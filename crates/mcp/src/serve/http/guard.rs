@@ -2,7 +2,7 @@
 
 use ::http::{
     HeaderMap,
-    header::{HOST, ORIGIN},
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, ORIGIN},
 };
 use url::Url;
 
@@ -51,6 +51,20 @@ impl Guard {
     }
 }
 
+/// Checks that the headers announce a JSON body: exactly one `Content-Type`, `application/json` with any parameters, and no
+/// `Content-Encoding` but `identity`.
+///
+/// A browser sends a form, plain text or a body without a type to another site without asking it first. It asks before
+/// it sends JSON, so a page of a stranger gets no further than this check.
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let encodings = headers.get_all(CONTENT_ENCODING);
+    kind.eq_ignore_ascii_case("application/json")
+        && encodings.iter().all(|it| it.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
 /// Nothing, or a colon and a number.
 fn is_port(rest: &str) -> bool {
     rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
@@ -64,6 +78,31 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_json_that_is_not_packed_is_a_message() {
+        for (kinds, encodings, fits) in [
+            (&["application/json"][..], &[][..], true),
+            (&["application/json; charset=utf-8"], &[], true),
+            (&["Application/JSON;charset=utf-8"], &["identity"], true),
+            (&[], &[], false),
+            (&[""], &[], false),
+            (&["text/plain"], &[], false),
+            (&["text/plain; application/json"], &[], false),
+            (&["application/jsonx"], &[], false),
+            (&["application/x-www-form-urlencoded"], &[], false),
+            (&["multipart/form-data; boundary=x"], &[], false),
+            (&["application/json", "text/plain"], &[], false),
+            (&["application/json"], &["gzip"], false),
+            (&["application/json"], &["identity", "gzip"], false),
+            (&["application/json"], &["identity, gzip"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            kinds.iter().for_each(|it| _ = headers.append(CONTENT_TYPE, it.parse().unwrap()));
+            encodings.iter().for_each(|it: &&str| _ = headers.append(CONTENT_ENCODING, it.parse().unwrap()));
+            assert_eq!(is_json(&headers), fits, "{kinds:?} {encodings:?}");
+        }
+    }
 
     #[test]
     fn strangers_stay_outside() {

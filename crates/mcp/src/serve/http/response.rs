@@ -38,6 +38,13 @@ pub(super) fn refusal(status: StatusCode, id: Option<Raw>, error: RpcError) -> R
     json(status, &answer(id, Err(error)))
 }
 
+/// The answer to a message that is not announced as JSON. Its body is not read.
+pub(super) fn not_json() -> Response<Body> {
+    let what = "the message has to be JSON: send `Content-Type: application/json`, and no `Content-Encoding`";
+    let error = RpcError::new(RpcError::INVALID_REQUEST, what);
+    refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, error)
+}
+
 /// The answer to one too many.
 pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<Body> {
     let what = format!("{limit} {of_what} are open, and no more may be: close one, or try again later");

@@ -1,7 +1,7 @@
 //! Serving over legacy SSE: a stream of events per client, and an address to POST to.
 
 use super::{
-    HttpOptions,
+    HttpOptions, is_json,
     response::{self, Body},
     sessions::{Owner, random_id},
 };
@@ -64,6 +64,7 @@ impl<H: Handler> SseService<H> {
         }
         match *request.method() {
             Method::GET => self.open(request.into_parts().0),
+            Method::POST if !is_json(request.headers()) => response::not_json(),
             Method::POST => self.take(request).await,
             _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }

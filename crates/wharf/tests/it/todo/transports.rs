@@ -121,3 +121,30 @@ fn pages_of_strangers_are_not_let_in() {
         }
     }
 }
+
+/// A form of another page cannot say that it is JSON, so what does not say so is refused before it is read.
+#[test]
+fn a_message_that_is_not_announced_as_json_is_refused() {
+    let engine = Engine::sqlite();
+    for (transport, path) in [("http", "/mcp"), ("sse", "/messages?sessionId=x")] {
+        let listening = Listening::start(&engine.address(), transport);
+        let address = listening.url.split('/').nth(2).expect("an address").to_owned();
+        for (headers, refused) in [
+            ("Content-Type: text/plain\r\n", true),
+            ("Content-Type: application/x-www-form-urlencoded\r\n", true),
+            ("", true),
+            ("Content-Type: application/json\r\nContent-Encoding: gzip\r\n", true),
+            ("Content-Type: application/json; charset=utf-8\r\n", false),
+        ] {
+            let mut stream = TcpStream::connect(&address).expect("a connection");
+            stream.set_read_timeout(Some(SOON)).expect("a timeout");
+            // Of what is refused nothing but the head is sent: the answer does not wait for the body.
+            let (length, body) = if refused { (100, "") } else { (2, "{}") };
+            let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n");
+            stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).expect("it is sent");
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).expect("an answer");
+            assert_eq!(&status[9..] == b"415", refused, "{transport} {headers:?}");
+        }
+    }
+}
