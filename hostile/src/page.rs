@@ -77,6 +77,10 @@ The last column is `rmcp` with its default options and a timer of eight seconds 
 those, *n GiB* is the memory it took, *n left* the processes that outlived it by two seconds. Both clients were built
 without optimisation and ran four at a time, so that a *hang* with much memory may be one that only takes long. It has
 neither of the last two transports.
+
+Two things that are not as the protocol has them are taken all the same. A message without `jsonrpc` is read
+(`missing_jsonrpc`): several servers leave it out, and what it is can be told without. Half a surrogate pair
+(`lone_surrogate`), which no text can hold, is read as U+FFFD, so that its neighbours are not lost.
 ";
 
 fn summary(page: &mut String, theirs: &Reports) {

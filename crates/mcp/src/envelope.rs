@@ -3,7 +3,11 @@
 //! Reading is one pass over the frame. What is not a message is told apart here too, because only the bytes can say
 //! it: a blank line, a server's chatter on its stdout, and a message that got damaged on the way.
 
-use crate::{Raw, json::Members, salvage};
+use crate::{
+    Raw,
+    json::{Members, surrogates},
+    salvage,
+};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -98,8 +102,17 @@ struct ErrorBody<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Reads one frame.
+/// Reads one frame. A lone surrogate in it, which could not be decoded, is read as U+FFFD.
+///
+/// `jsonrpc` is not asked for: several servers leave it out, and what a message is can be told without it.
 pub fn read(frame: &Bytes) -> Reading {
+    match surrogates::replaced(frame) {
+        None => read_decodable(frame),
+        Some(mended) => read_decodable(&mended),
+    }
+}
+
+fn read_decodable(frame: &Bytes) -> Reading {
     let text = trimmed(frame);
     let sliced;
     let frame = if text.len() == frame.len() {

@@ -3,7 +3,10 @@
 //! A [`Raw`] is usually a slice of the frame it arrived in, so holding on to a small one keeps the whole frame in
 //! memory; [`Raw::detached`] copies it out for those who keep it long.
 
-use bytes::Bytes;
+pub(crate) mod surrogates;
+
+use crate::{envelope::DEPTH_LIMIT, salvage};
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, MapAccess, Visitor},
@@ -31,6 +34,31 @@ impl Raw {
     /// Writes `value` as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Raw, serde_json::Error> {
         serde_json::to_vec(value).map(|text| Raw(text.into()))
+    }
+
+    /// An object of these members, in this order. Their values stay as they are written.
+    pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Raw)>) -> Raw {
+        let members: Vec<(&str, Raw)> = members.into_iter().collect();
+        crate::session::meta::object(members.iter().map(|(name, value)| (*name, value.as_bytes())))
+    }
+
+    /// A list of these values, which stay as they are written.
+    pub fn list(items: impl IntoIterator<Item = Raw>) -> Raw {
+        let mut out = BytesMut::new();
+        out.put_u8(b'[');
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            out.put_slice(item.as_bytes());
+        }
+        out.put_u8(b']');
+        Raw::spliced(out)
+    }
+
+    /// `null`.
+    pub fn null() -> Raw {
+        Raw(Bytes::from_static(b"null"))
     }
 
     /// The empty object.
@@ -108,6 +136,16 @@ impl Raw {
         Raw(Bytes::copy_from_slice(&self.0))
     }
 
+    /// Whether half a surrogate pair is written in it, which no string can hold: it cannot be decoded.
+    pub fn has_lone_surrogate(&self) -> bool {
+        surrogates::are_in(&self.0)
+    }
+
+    /// Whether it nests deeper than a message may: it cannot be decoded.
+    pub fn is_too_deep(&self) -> bool {
+        salvage::deeper_than(&self.0, DEPTH_LIMIT)
+    }
+
     /// Whether the text is an object.
     pub fn is_object(&self) -> bool {
         self.0.first() == Some(&b'{')
@@ -116,6 +154,12 @@ impl Raw {
     /// The text as shared bytes.
     pub fn into_bytes(self) -> Bytes {
         self.0
+    }
+}
+
+impl<T: Into<Raw>> From<Option<T>> for Raw {
+    fn from(value: Option<T>) -> Raw {
+        value.map_or_else(Raw::null, Into::into)
     }
 }
 

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Runtime::start(&plan, &Ground::plain(env::temp_dir().join("call-a-tool"))?, Tuning::default());
     let arguments: serde_json::Value = serde_json::from_str(&arguments)?;
     let record = runtime.handle().call(Call::new(tool).arguments(arguments)).await;
-    println!("{:#}", project::tool_result(&record));
+    println!("{}", project::tool_result(&record).as_str());
     runtime.shutdown(Duration::from_secs(5)).await;
     Ok(())
 }

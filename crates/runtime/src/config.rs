@@ -48,7 +48,6 @@ pub use place::{Lines, Place};
 pub use plan::*;
 pub use registration::{Registration, Restored, register, restore};
 pub use schema::schema;
-pub use url::parse_web_address;
 pub use settings::{
     DatabasePlace, NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, Written,
     load_settings, settings_with_grant,

@@ -1,6 +1,7 @@
 //! What came of a call, and how sources stand, in the words of those who read it: JSON, made at the edge.
 //!
-//! A record is one thing; these are its projections. None of them has a type of its own inside.
+//! A record is one thing; these are its projections. None of them has a type of its own inside. What a tool was given and
+//! what it answered is passed on as it is written, because decoding would change numbers beyond double precision.
 
 mod blocks;
 #[cfg(test)]
@@ -15,12 +16,12 @@ use crate::{
     fault::sent_word,
     stamp::{iso_duration, rfc3339},
 };
-pub use blocks::{content_blocks, contents_block};
-use serde_json::{Map, Value, json};
+pub use blocks::{content_blocks, contents_block, unknown_block};
+use serde_json::{Value, json};
 use wharf_mcp::{Exit, Raw, model::CallResult};
 
 /// `MCPToolResult`: `success`, `content`, `error`, `metadata`.
-pub fn tool_result(record: &CallRecord) -> Value {
+pub fn tool_result(record: &CallRecord) -> Raw {
     let result = record.result().map(|it| CallResult::read(&it));
     let success = matches!(record.outcome, Outcome::Answered(_));
     let error = match &record.outcome {
@@ -28,58 +29,57 @@ pub fn tool_result(record: &CallRecord) -> Value {
         Outcome::Refused(result) => tool_error(result),
         Outcome::Failed(fault) => error(fault),
     };
-    json!({
-        "success": success,
-        "content": result.as_ref().map_or_else(|| json!([]), |it| content_blocks(&it.content)),
-        "error": error,
-        "metadata": {
-            "request_id": &*record.request_id,
-            "tool": record.tool,
-            "wire_name": record.wire_name,
-            "source": record.source.as_deref(),
-            "duration_ms": millis(record),
-            "structured_content": result.and_then(|it| it.structured).map(|it| it.decode_or_default::<Value>()),
-        },
-    })
+    let content = result.as_ref().map_or_else(|| Raw::list([]), |it| content_blocks(&it.content));
+    let metadata = [
+        ("request_id", json!(&*record.request_id).into()),
+        ("tool", json!(record.tool).into()),
+        ("wire_name", json!(record.wire_name).into()),
+        ("source", json!(record.source.as_deref()).into()),
+        ("duration_ms", json!(millis(record)).into()),
+        ("structured_content", result.and_then(|it| it.structured).into()),
+    ];
+    Raw::object([
+        ("success", json!(success).into()),
+        ("content", content),
+        ("error", error.into()),
+        ("metadata", Raw::object(metadata)),
+    ])
 }
 
 /// `ToolCallContext`: what a log of calls keeps. Without secrets.
-pub fn context(record: &CallRecord) -> Value {
-    let mut context = Map::new();
-    context.insert("request_id".into(), json!(&*record.request_id));
-    if let Some(thread) = &record.thread_id {
-        context.insert("thread_id".into(), json!(thread));
-    }
-    let parameters = record.parameters().map_or_else(|| json!({}), |it| it.decode_or_default());
-    context.insert("tool_name".into(), json!(record.wire_name.as_ref().unwrap_or(&record.tool)));
-    context.insert("parameters".into(), parameters);
-    context.insert("execution_start".into(), json!(rfc3339(record.started)));
-    context.insert("execution_duration".into(), json!(record.took.as_secs_f64()));
-    match (&record.outcome, record.error_text()) {
-        (Outcome::Answered(result), _) => {
-            context.insert("result".into(), meaning(&record.redacted(result)));
-        }
-        (_, error) => _ = context.insert("error".into(), json!(error)),
-    }
-    context.insert("status".into(), json!(record.status().as_str()));
-    Value::Object(context)
+pub fn context(record: &CallRecord) -> Raw {
+    let mut context: Vec<(&str, Raw)> = vec![("request_id", json!(&*record.request_id).into())];
+    context.extend(record.thread_id.as_ref().map(|it| ("thread_id", json!(it).into())));
+    let tool_name = record.wire_name.as_ref().unwrap_or(&record.tool);
+    context.push(("tool_name", json!(tool_name).into()));
+    context.push(("parameters", record.parameters().unwrap_or_else(Raw::empty_object)));
+    context.push(("execution_start", json!(rfc3339(record.started)).into()));
+    context.push(("execution_duration", json!(record.took.as_secs_f64()).into()));
+    context.push(match (&record.outcome, record.error_text()) {
+        (Outcome::Answered(result), _) => ("result", meaning(&record.redacted(result))),
+        (_, error) => ("error", json!(error).into()),
+    });
+    context.push(("status", json!(record.status().as_str()).into()));
+    Raw::object(context)
 }
 
 /// `McpExecutionResult`.
-pub fn execution(record: &CallRecord) -> Value {
-    let result = record.result();
-    json!({
-        "success": matches!(record.outcome, Outcome::Answered(_)),
-        "content": result.as_ref().and_then(|it| it.member("content")).map_or_else(|| json!([]), |it| it.decode_or_default()),
-        "is_error": !matches!(record.outcome, Outcome::Answered(_)),
-        "error": record.error_text(),
-        "execution_time_ms": millis(record),
-        "metadata": {
-            "request_id": &*record.request_id,
-            "tool_name": record.wire_name.as_ref().unwrap_or(&record.tool),
-            "source": record.source.as_deref(),
-        },
-    })
+pub fn execution(record: &CallRecord) -> Raw {
+    let content = record.result().and_then(|it| it.member("content"));
+    let success = matches!(record.outcome, Outcome::Answered(_));
+    let metadata = json!({
+        "request_id": &*record.request_id,
+        "tool_name": record.wire_name.as_ref().unwrap_or(&record.tool),
+        "source": record.source.as_deref(),
+    });
+    Raw::object([
+        ("success", json!(success).into()),
+        ("content", content.unwrap_or_else(|| Raw::list([]))),
+        ("is_error", json!(!success).into()),
+        ("error", json!(record.error_text()).into()),
+        ("execution_time_ms", json!(millis(record)).into()),
+        ("metadata", metadata.into()),
+    ])
 }
 
 /// The text of all text blocks, together.
@@ -179,14 +179,18 @@ pub fn definition(tool: &ToolEntry) -> Value {
 }
 
 /// What a result means to a program: its structure, else its text as JSON or as text.
-pub fn meaning(result: &Raw) -> Value {
+pub fn meaning(result: &Raw) -> Raw {
     let result = CallResult::read(result);
-    if let Some(structured) = &result.structured {
-        return structured.decode_or_default();
+    if let Some(structured) = result.structured {
+        return structured;
     }
     let text = text_of(&result.raw);
     match result.content.len() {
-        1 if !text.is_empty() => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        1 if !text.is_empty() => {
+            let parsed = Raw::parse(text.clone()).ok();
+            let parsed = parsed.filter(|it| !it.has_lone_surrogate() && !it.is_too_deep());
+            parsed.unwrap_or_else(|| Value::String(text).into())
+        }
         _ => content_blocks(&result.content),
     }
 }

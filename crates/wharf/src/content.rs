@@ -2,16 +2,12 @@
 
 use crate::pretty_json;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::Value;
 use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
-use wharf_mcp::{
-    Raw,
-    model::{Block, Blocks, Contents, Item},
-};
+use wharf_mcp::model::{Block, Blocks, Contents, Item};
 
 /// Content as lines of text. Binary content goes into `save`, if that is named; `pretty` breaks JSON into lines.
 pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>, pretty: bool) -> String {
@@ -46,11 +42,6 @@ pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Pa
 pub(crate) fn laid_out(text: &str, pretty: bool) -> String {
     let broken = if pretty { pretty_json::pretty(text) } else { None };
     printable(broken.as_deref().unwrap_or(text))
-}
-
-/// Raw JSON as a value.
-pub(crate) fn value(raw: &Raw) -> Value {
-    raw.decode_or_default()
 }
 
 /// Text without what would move a terminal's cursor or colour it.

@@ -33,7 +33,7 @@ use problem::Problem;
 use query::Query;
 use rest::{Ids, Once};
 use routes::{Found, Operation, Route, find};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
@@ -44,9 +44,12 @@ use tokio::{
     sync::{Semaphore, watch},
     time::timeout,
 };
-use wharf_mcp::serve::{
-    Service,
-    http::{Body, Guard, HttpOptions, HttpService, Ledger, Owner, SseService},
+use wharf_mcp::{
+    Raw,
+    serve::{
+        Service,
+        http::{Body, Guard, HttpOptions, HttpService, Ledger, Owner, SseService},
+    },
 };
 use wharf_runtime::{Catalog, Handle};
 
@@ -255,7 +258,7 @@ impl Front {
                 Ok(document(StatusCode::OK, "application/json", text.clone()))
             }
             Route::Ready => Ok(self.ready()),
-            _ => Ok(json_response(StatusCode::OK, &json!({ "status": "ok" }))),
+            _ => Ok(json_response(StatusCode::OK, json!({ "status": "ok" }))),
         }
     }
 
@@ -277,7 +280,7 @@ impl Front {
             }
             false => (StatusCode::OK, json!({ "status": "ready" })),
         };
-        json_response(status, &said)
+        json_response(status, said)
     }
 }
 
@@ -309,8 +312,8 @@ impl Shared {
 }
 
 /// A JSON document.
-fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
-    document(status, "application/json", value.to_string())
+fn json_response(status: StatusCode, value: impl Into<Raw>) -> Response<Body> {
+    document(status, "application/json", value.into().into_bytes())
 }
 
 fn document(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {

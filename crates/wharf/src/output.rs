@@ -2,7 +2,7 @@
 
 mod document;
 
-use crate::{cli::Colour, command_error::CommandError, exit::Exit};
+use crate::{cli::Colour, command_error::CommandError, exit::Exit, pretty_json::pretty};
 pub(crate) use document::Document;
 use serde_json::Value;
 use std::{
@@ -12,6 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+use wharf_mcp::Raw;
 use wharf_runtime::config::Diagnostics;
 
 /// The words that lines begin with, and their colours.
@@ -62,6 +63,13 @@ impl Output {
     pub(crate) fn json(self, value: &Value) {
         IS_PRINTED.store(true, Ordering::Relaxed);
         self.data(&format!("{value:#}\n"));
+    }
+
+    /// Data, as one JSON document in which everything stays as it is written.
+    pub(crate) fn raw_json(self, raw: &Raw) {
+        IS_PRINTED.store(true, Ordering::Relaxed);
+        let pretty = pretty(raw.as_str());
+        self.data(&format!("{}\n", pretty.as_deref().unwrap_or(raw.as_str())));
     }
 
     /// Talk. Not heard under `--quiet`.

@@ -29,6 +29,8 @@ fn frames_are_told_apart() {
     for (frame, expected) in [
         (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1e99999}}"#, r#"result Some(1) {"a":1e99999}"#),
         (r#"{"id":1,"result":{}}"#, "result Some(1) {}"),
+        (r#"{"id":1,"result":["\ud800"]}"#, r#"result Some(1) ["\ufffd"]"#),
+        (r#"{"id":"\ud800","method":"a\udc00"}"#, "request \"\\ufffd\" a\u{fffd}"),
         ("\u{feff}{\"id\":1,\"result\":{}}\r", "result Some(1) {}"),
         (r#"{"id":"1","result":7}"#, "result Some(1) 7"),
         (r#"{"id":1.0,"result":[]}"#, "result Some(1) []"),

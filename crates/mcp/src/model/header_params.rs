@@ -31,12 +31,14 @@ impl HeaderParams {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let arguments: Value = arguments.decode_or_default();
-        let value = |path: &[String]| match path.iter().try_fold(&arguments, |at, key| at.get(key))? {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            _ => None,
+        let value = |path: &[String]| {
+            let argument = path.iter().try_fold(arguments.clone(), |at, key| at.member(key))?;
+            match argument.as_bytes().first()? {
+                b'"' => argument.decode().ok(),
+                b'{' | b'[' => None,
+                // As it is written: a number may have more digits than we could count.
+                _ => Some(argument.as_str().to_owned()),
+            }
         };
         self.0.iter().filter_map(|(path, header)| Some((header.clone(), value(path)?))).collect()
     }

@@ -2,7 +2,7 @@
 
 use super::freshness::Freshnesses;
 use crate::{schema::Schema, stale::LISTS};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -154,16 +154,16 @@ impl OfferedTool {
 
     /// The arguments under the names that the schema has for them.
     pub(crate) fn truly_named(&self, arguments: &Raw) -> Option<Raw> {
-        if self.aliases.is_empty() {
+        if self.aliases.is_empty() || !arguments.is_object() {
             return None;
         }
-        let mut named: Map<String, Value> = arguments.decode().ok()?;
+        let mut named = arguments.clone();
         for (alias, name) in self.aliases.iter().filter(|(_, name)| arguments.member(name).is_none()) {
-            if let Some(value) = named.remove(alias) {
-                named.insert(name.clone(), value);
+            if let Some(value) = named.member(alias) {
+                named = named.without(alias).with(name, &value);
             }
         }
-        Some(Value::Object(named).into())
+        Some(named)
     }
 }
 
@@ -198,9 +198,9 @@ fn cut(mut description: String) -> String {
 
 /// The same for the same definition, however its JSON is written.
 fn definition_hash(raw: &Raw) -> String {
-    let value: Value = raw.decode_or_default();
+    let canonical = raw.decode::<Value>().ok().and_then(|it| serde_json_canonicalizer::to_vec(&it).ok());
     // What canonical JSON cannot say (a number beyond double) is hashed as it came.
-    let canonical = serde_json_canonicalizer::to_vec(&value).unwrap_or_else(|_| raw.as_bytes().to_vec());
+    let canonical = canonical.unwrap_or_else(|| raw.as_bytes().to_vec());
     Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -220,6 +220,7 @@ mod tests {
             hash(r#"{ "inputSchema": {}, "name": "\u0061" }"#)
         );
         assert_ne!(hash(r#"{"name":"a"}"#), hash(r#"{"name":"b"}"#));
+        assert_ne!(hash(r#"{"name":"a","x":1e99999}"#), hash(r#"{"name":"b","x":1e99999}"#));
     }
 
     #[test]

@@ -2,29 +2,32 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use wharf_mcp::model::{Block, Contents, Item};
+use wharf_mcp::{
+    Raw,
+    model::{Block, Contents, Item},
+};
 
 /// Content in the shapes that programs know: text, image, audio, binary, and what is none of them as it came.
-pub fn content_blocks(blocks: &[Item<Block>]) -> Value {
-    blocks
-        .iter()
-        .map(|block| match block {
-            Item::Good(Block::Text(text)) => json!({ "type": "text", "text": text }),
-            Item::Good(Block::Image { data, mime_type }) => {
-                json!({ "type": "image", "data": data, "mime_type": mime_type })
-            }
-            Item::Good(Block::Audio { data, mime_type }) => {
-                json!({ "type": "audio", "data": data, "mime_type": mime_type })
-            }
-            Item::Good(Block::Resource(contents)) => contents_block(contents),
-            Item::Good(Block::Link { uri, mime_type, .. }) => {
-                json!({ "type": "binary", "data": "", "mime_type": mime_type, "uri": uri })
-            }
-            Item::Odd(raw, why) => {
-                json!({ "type": "unknown", "reason": why, "raw": raw.decode_or_default::<Value>() })
-            }
-        })
-        .collect()
+pub fn content_blocks(blocks: &[Item<Block>]) -> Raw {
+    Raw::list(blocks.iter().map(|block| match block {
+        Item::Good(Block::Text(text)) => json!({ "type": "text", "text": text }).into(),
+        Item::Good(Block::Image { data, mime_type }) => {
+            json!({ "type": "image", "data": data, "mime_type": mime_type }).into()
+        }
+        Item::Good(Block::Audio { data, mime_type }) => {
+            json!({ "type": "audio", "data": data, "mime_type": mime_type }).into()
+        }
+        Item::Good(Block::Resource(contents)) => contents_block(contents).into(),
+        Item::Good(Block::Link { uri, mime_type, .. }) => {
+            json!({ "type": "binary", "data": "", "mime_type": mime_type, "uri": uri }).into()
+        }
+        Item::Odd(raw, why) => unknown_block(raw, why),
+    }))
+}
+
+/// Content that is none that is known: as it came, and what is wrong with it.
+pub fn unknown_block(raw: &Raw, why: &str) -> Raw {
+    Raw::object([("type", json!("unknown").into()), ("reason", json!(why).into()), ("raw", raw.clone())])
 }
 
 /// The contents of a resource: base64, and its text too where it has one.

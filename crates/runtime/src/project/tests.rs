@@ -39,6 +39,10 @@ fn record(outcome: Outcome) -> CallRecord {
     }
 }
 
+fn value(raw: &Raw) -> Value {
+    raw.decode().expect("JSON that can be decoded")
+}
+
 fn todo() -> Value {
     json!({ "id": 42, "title": "Buy groceries", "status": "active", "created_at": "2025-12-31T10:30:15Z" })
 }
@@ -70,7 +74,7 @@ fn the_context_of_a_call() {
         "result": todo(),
         "status": "success"
     });
-    assert_eq!(format!("{:#}", context(&answered())), format!("{expected:#}"));
+    assert_eq!(context(&answered()).as_str(), expected.to_string());
 }
 
 /// `result` and `error` exclude each other, and the status says which it is.
@@ -81,7 +85,7 @@ fn a_context_has_a_result_or_an_error() {
         (failed(FaultKind::Connection), "failure", "MCPConnectionError: no answer in time"),
         (failed(FaultKind::Timeout), "timeout", "MCPTimeoutError: no answer in time"),
     ] {
-        let context = context(&record);
+        let context = value(&context(&record));
         assert_eq!((&context["status"], &context["error"]), (&json!(status), &json!(error)));
         assert!(context.get("result").is_none(), "{context:#}");
     }
@@ -90,14 +94,14 @@ fn a_context_has_a_result_or_an_error() {
 #[test]
 fn a_context_without_a_thread_does_not_speak_of_one() {
     let record = CallRecord { thread_id: None, ..answered() };
-    assert!(context(&record).get("thread_id").is_none());
+    assert!(context(&record).member("thread_id").is_none());
 }
 
 #[test]
 fn a_result_that_is_text_is_told_as_what_it_means() {
     let with = |content: Value| {
         let record = record(Outcome::Answered(json!({ "content": content }).into()));
-        context(&record)["result"].clone()
+        value(&context(&record))["result"].clone()
     };
     assert_eq!(with(json!([{ "type": "text", "text": "{\"id\": 1}" }])), json!({ "id": 1 }));
     assert_eq!(with(json!([{ "type": "text", "text": "done" }])), json!("done"));
@@ -115,9 +119,9 @@ fn secrets_do_not_reach_a_context() {
     let arguments = Some(json!({ "said": said }).into());
     let outcome = Outcome::Answered(json!({ "content": [{ "type": "text", "text": said }] }).into());
     let record = CallRecord { redactor, arguments, ..record(outcome) };
-    let text = context(&record).to_string();
+    let text = context(&record).as_str().to_owned();
     assert!(!text.contains("hunter2"), "{text}");
-    assert_eq!(context(&record)["parameters"]["said"], "*** it was");
+    assert_eq!(value(&context(&record))["parameters"]["said"], "*** it was");
 }
 
 #[test]
@@ -130,9 +134,9 @@ fn the_result_of_an_execution() {
         "execution_time_ms": 345.0,
         "metadata": { "request_id": "req_abc123", "tool_name": "create_todo", "source": "todo" }
     });
-    assert_eq!(format!("{:#}", execution(&answered())), format!("{expected:#}"));
+    assert_eq!(execution(&answered()).as_str(), expected.to_string());
     assert_eq!(get_text(&answered()), todo().to_string());
-    let refusal = execution(&refused());
+    let refusal = value(&execution(&refused()));
     assert_eq!((&refusal["success"], &refusal["is_error"]), (&json!(false), &json!(true)));
     assert_eq!(refusal["error"], "no todo has the id 7");
     assert_eq!(get_text(&failed(FaultKind::Timeout)), "");
@@ -154,11 +158,11 @@ fn the_result_of_a_tool() {
             "structured_content": todo(),
         },
     });
-    assert_eq!(format!("{result:#}"), format!("{expected:#}"));
-    let refusal = tool_result(&refused());
+    assert_eq!(result.as_str(), expected.to_string());
+    let refusal = value(&tool_result(&refused()));
     assert_eq!(refusal["error"]["type"], "ToolError");
     assert_eq!(refusal["error"]["message"], "no todo has the id 7");
-    let failure = &tool_result(&failed(FaultKind::Timeout))["error"];
+    let failure = &value(&tool_result(&failed(FaultKind::Timeout)))["error"];
     assert_eq!(
         (&failure["type"], &failure["phase"], &failure["sent"]),
         (&json!("MCPTimeoutError"), &json!("call"), &json!("unknown"))
@@ -222,4 +226,40 @@ fn a_connection() {
         "initialization_time": 1.23,
     });
     assert_eq!(format!("{:#}", connection(&state, std::iter::empty())), format!("{expected:#}"));
+}
+
+/// No number loses a digit, and content that nobody knows stays as it came.
+#[test]
+fn numbers_are_passed_on_as_they_are_written() {
+    let huge = r#"{"n":12345678901234567890123,"f":1e99999,"z":0.10}"#;
+    let odd = r#"{"type":"hologram","size":1e99999}"#;
+    let result = format!(r#"{{"content":[{odd}],"structuredContent":{huge}}}"#);
+    let outcome = Outcome::Answered(Raw::parse(result).expect("JSON"));
+    let arguments = Some(Raw::parse(huge).expect("JSON"));
+    let record = CallRecord { arguments, ..record(outcome) };
+    let context = context(&record);
+    let [parameters, result] = context.pick(["parameters", "result"]);
+    assert_eq!(parameters.expect("parameters").as_str(), huge);
+    assert_eq!(result.expect("a result").as_str(), huge);
+    let result = tool_result(&record);
+    let metadata = result.member("metadata").expect("metadata");
+    assert_eq!(metadata.member("structured_content").expect("structure").as_str(), huge);
+    assert!(result.as_str().contains(&format!(r#""raw":{odd}"#)), "{result:?}");
+    assert!(execution(&record).as_str().contains(odd));
+}
+
+/// Whoever reads the context could not decode it otherwise.
+#[test]
+fn a_text_that_nests_too_deep_stays_text() {
+    let text = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let content = json!({ "content": [{ "type": "text", "text": text }] });
+    assert_eq!(value(&meaning(&content.into())), json!(text));
+}
+
+#[test]
+fn a_text_that_is_a_number_keeps_its_digits() {
+    for text in ["12345678901234567890123", "1e99999", "0.10"] {
+        let content = json!({ "content": [{ "type": "text", "text": text }] });
+        assert_eq!(meaning(&content.into()).as_str(), text);
+    }
 }

@@ -66,7 +66,7 @@ fn parameters(tool: Option<&ToolEntry>) -> Parameters {
 
 fn say(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
     if output.json {
-        output.json(&project::tool_result(record));
+        output.raw_json(&project::tool_result(record));
     } else {
         say_to_a_person(record, args, output);
     }

@@ -3,7 +3,7 @@
 use super::tools::first_line;
 use crate::{
     command_error::CommandError,
-    content::{printable, value},
+    content::printable,
     dock::{Dock, Docked, DockedSource},
     exit::Exit,
     output::Output,
@@ -53,7 +53,7 @@ pub(super) struct Row {
 }
 
 fn row(source: &str, name: &str, about: Option<&str>, raw: &Raw) -> Row {
-    let mut json = value(raw);
+    let mut json: Value = raw.decode_or_default();
     if let Some(object) = json.as_object_mut() {
         object.insert("source".to_owned(), json!(source));
     }

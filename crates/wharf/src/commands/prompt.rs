@@ -73,7 +73,7 @@ fn not_found(docked: &Docked, wanted: &str) -> String {
 async fn get(docked: &Docked, name: &str, arguments: &Raw, output: Output) -> Exit {
     match docked.handle.prompt(name, Some(arguments)).await {
         Ok(raw) if output.json => {
-            output.json(&content::value(&raw));
+            output.raw_json(&raw);
             Exit::Fine
         }
         Ok(raw) => {

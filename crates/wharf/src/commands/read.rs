@@ -8,14 +8,13 @@ use crate::{
     exit::Exit,
     output::Output,
 };
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wharf_mcp::{
-    RpcError,
+    Raw, RpcError,
     model::{Contents, Item, ReadResult},
     session::List,
 };
-use wharf_runtime::project::contents_block;
+use wharf_runtime::project::{contents_block, unknown_block};
 
 pub(super) async fn run(dock: Dock, uri: String, save: Option<PathBuf>) -> Exit {
     let output = dock.output;
@@ -50,17 +49,11 @@ async fn read(docked: &Docked, uri: &str, save: Option<&Path>, output: Output) -
 
 fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
     if output.json {
-        let contents: Vec<Value> = result
-            .contents
-            .iter()
-            .map(|it| match it {
-                Item::Good(it) => contents_block(it),
-                Item::Odd(raw, why) => {
-                    json!({ "type": "unknown", "reason": why, "raw": content::value(raw) })
-                }
-            })
-            .collect();
-        output.json(&json!({ "contents": contents }));
+        let contents = result.contents.iter().map(|it| match it {
+            Item::Good(it) => contents_block(it).into(),
+            Item::Odd(raw, why) => unknown_block(raw, why),
+        });
+        output.raw_json(&Raw::object([("contents", Raw::list(contents))]));
         return Exit::Fine;
     }
     for (number, contents) in result.contents.iter().enumerate() {

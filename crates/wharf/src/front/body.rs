@@ -1,12 +1,13 @@
 //! The body of a request: in time, not too long, and one JSON object without tricks.
 
+mod unambiguous;
+
 use super::problem::Problem;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use std::{collections::HashSet, fmt, time::Duration};
+use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use wharf_mcp::{Raw, serve::http::is_json};
 
@@ -26,13 +27,12 @@ pub(super) async fn object(request: Request<Incoming>) -> Result<Raw, Problem> {
     if bytes.is_empty() {
         return Ok(Raw::empty_object());
     }
-    let no_json = |error: serde_json::Error| malformed(format!("the body cannot be read as JSON: {error}"));
-    let raw = Raw::parse(bytes).map_err(no_json)?;
+    let no_json = |why: String| malformed(format!("the body cannot be read as JSON: {why}"));
+    let raw = Raw::parse(bytes).map_err(|error| no_json(error.to_string()))?;
     if !raw.is_object() {
         return Err(malformed("the body is no object"));
     }
-    let mut reader = serde_json::Deserializer::from_slice(raw.as_bytes());
-    Unambiguous.deserialize(&mut reader).map_err(no_json)?;
+    unambiguous::check(&raw).map_err(|why| no_json(why.to_owned()))?;
     Ok(raw)
 }
 
@@ -105,64 +105,4 @@ pub(super) fn text(body: &Raw, key: &str, longest: usize) -> Result<Option<Strin
 
 pub(super) fn malformed(what: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, what)
-}
-
-/// A value in which no object has a key twice, and that is not too deep to be read: what says two things at once is read
-/// one way here and another way there.
-struct Unambiguous;
-
-impl<'de> DeserializeSeed<'de> for Unambiguous {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Unambiguous {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = HashSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            map.next_value_seed(Unambiguous)?;
-            if !seen.insert(key) {
-                return Err(serde::de::Error::custom("a key is there twice"));
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element_seed(Unambiguous)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
 }

@@ -3,8 +3,8 @@
 use super::{json_response, problem::Problem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
-use wharf_mcp::serve::http::Body;
+use serde_json::json;
+use wharf_mcp::{Raw, serve::http::Body};
 
 /// How many items a page has, if nothing is said, and at most.
 const PAGE: usize = 500;
@@ -65,7 +65,7 @@ impl Query {
         &self,
         all: &[T],
         key: impl Fn(&T) -> String,
-        show: impl Fn(&T) -> Value,
+        show: impl Fn(&T) -> Raw,
     ) -> Result<Response<Body>, Problem> {
         let limit = self.limit(PAGE)?;
         let start = match self.text("cursor") {
@@ -84,8 +84,9 @@ impl Query {
 }
 
 /// A list in the form that all lists have.
-pub(super) fn list(items: Vec<Value>, next: Option<String>) -> Response<Body> {
-    json_response(StatusCode::OK, &json!({ "items": items, "next_cursor": next }))
+pub(super) fn list(items: Vec<Raw>, next: Option<String>) -> Response<Body> {
+    let members = [("items", Raw::list(items)), ("next_cursor", json!(next).into())];
+    json_response(StatusCode::OK, Raw::object(members))
 }
 
 fn write_cursor(at: usize, last: &str) -> String {

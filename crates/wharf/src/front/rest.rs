@@ -59,7 +59,7 @@ pub(super) async fn respond(
 fn done(query: Option<&str>, result: Result<(), Arc<wharf_runtime::Fault>>) -> Answer {
     Query::read(query, &[])?;
     result.map_err(|fault| Problem::of(&fault, None))?;
-    Ok(json_response(StatusCode::OK, &json!({ "ok": true })))
+    Ok(json_response(StatusCode::OK, json!({ "ok": true })))
 }
 
 /// Whose request it is.

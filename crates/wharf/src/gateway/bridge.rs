@@ -1,7 +1,7 @@
 //! Between a client of ours and the source that it means.
 
 use super::{error::no_resource, invalid, text};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use wharf_mcp::{
     Raw, RpcError,
     serve::Client,
@@ -48,9 +48,6 @@ pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(String, Raw
     }
     let name = text(&reference, "name")?;
     let prompt = catalog.prompt(&name).ok_or_else(|| invalid(&format!("there is no prompt '{name}'")))?;
-    let mut question: Map<String, Value> = params.without("_meta").decode_or_default();
-    let mut reference: Map<String, Value> = reference.decode_or_default();
-    reference.insert("name".to_owned(), json!(prompt.prompt.name));
-    question.insert("ref".to_owned(), Value::Object(reference));
-    Ok((prompt.source.clone(), Value::Object(question).into()))
+    let reference = reference.with("name", &json!(prompt.prompt.name).into());
+    Ok((prompt.source.clone(), params.without("_meta").with("ref", &reference)))
 }

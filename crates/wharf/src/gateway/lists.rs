@@ -1,7 +1,7 @@
 //! The lists of a catalog, as bytes: written once, sent as often as anybody asks.
 
 use super::invalid;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use wharf_mcp::{Raw, RpcError, session::List};
 use wharf_runtime::{
@@ -47,14 +47,14 @@ impl Lists {
 impl Written {
     fn of(catalog: &Catalog) -> Written {
         let tools = catalog.tools.iter().filter(|it| it.quarantined.is_none() && it.disabled.is_none());
-        let tools = tools.map(|it| renamed(&it.raw, &it.name)).collect();
-        let prompts = catalog.prompts.iter().map(|it| renamed(&it.prompt.raw, &it.name)).collect();
+        let tools = Raw::list(tools.map(|it| renamed(&it.raw, &it.name)));
+        let prompts = Raw::list(catalog.prompts.iter().map(|it| renamed(&it.prompt.raw, &it.name)));
         Written {
             revision: catalog.revision,
             tools: list("tools", tools),
             prompts: list("prompts", prompts),
-            resources: list("resources", values(&catalog.resources, |it| &it.raw)),
-            templates: list("resourceTemplates", values(&catalog.templates, |it| &it.raw)),
+            resources: list("resources", raws(&catalog.resources, |it| &it.raw)),
+            templates: list("resourceTemplates", raws(&catalog.templates, |it| &it.raw)),
         }
     }
 }
@@ -80,16 +80,14 @@ pub(super) fn with_hints(list: Raw, fresh: Freshness) -> Raw {
 }
 
 /// A definition under its shown name, everything else as its server wrote it.
-fn renamed(raw: &Raw, name: &str) -> Value {
-    let mut definition: Map<String, Value> = raw.decode_or_default();
-    definition.insert("name".to_owned(), json!(name));
-    Value::Object(definition)
+fn renamed(raw: &Raw, name: &str) -> Raw {
+    raw.with("name", &json!(name).into())
 }
 
-fn values<T>(items: &[Sourced<T>], raw: impl Fn(&T) -> &Raw) -> Vec<Value> {
-    items.iter().map(|it| raw(&it.item).decode_or_default()).collect()
+fn raws<T>(items: &[Sourced<T>], raw: impl Fn(&T) -> &Raw) -> Raw {
+    Raw::list(items.iter().map(|it| raw(&it.item).clone()))
 }
 
-fn list(key: &str, items: Vec<Value>) -> Raw {
-    json!({ key: items }).into()
+fn list(key: &str, items: Raw) -> Raw {
+    Raw::object([(key, items)])
 }

@@ -14,6 +14,8 @@ mod deploy;
 #[cfg(unix)]
 mod doctor;
 mod editor;
+#[cfg(unix)]
+mod exact;
 #[cfg(target_os = "linux")]
 mod hints;
 mod import;

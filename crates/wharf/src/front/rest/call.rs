@@ -7,7 +7,7 @@ use crate::{
 };
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use wharf_mcp::{Raw, model::CallResult};
 use wharf_runtime::{Call, CallRecord, Caller, Outcome, project};
@@ -41,7 +41,7 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     }
     match key {
         Some(key) => once::make(shared, once::promise(&principal, key, id, &body), call).await,
-        None => Ok(json_response(StatusCode::OK, &report(&*make(shared, call).await?)?)),
+        None => Ok(json_response(StatusCode::OK, report(&*make(shared, call).await?)?)),
     }
 }
 
@@ -77,24 +77,23 @@ fn seconds(raw: &Raw) -> Result<Duration, Problem> {
 }
 
 /// What came of a call, as its caller is told.
-pub(super) fn report(record: &CallRecord) -> Result<Value, Problem> {
+pub(super) fn report(record: &CallRecord) -> Result<Raw, Problem> {
     if let Outcome::Failed(fault) = &record.outcome {
         return Err(Problem::of(fault, Some(&record.request_id)));
     }
     let result = record.result().map(|it| CallResult::read(&it));
-    let content = result.as_ref().map_or_else(|| json!([]), |it| project::content_blocks(&it.content));
-    let structured = result.and_then(|it| it.structured).map(|it| it.decode_or_default::<Value>());
+    let content = result.as_ref().map_or_else(|| Raw::list([]), |it| project::content_blocks(&it.content));
     let success = matches!(record.outcome, Outcome::Answered(_));
     let tool_id = record.source.as_deref().zip(record.wire_name.as_ref());
-    Ok(json!({
-        "request_id": &*record.request_id,
-        "tool_id": tool_id.map(|(source, name)| format!("{source}:{name}")),
-        "status": record.status().as_str(),
-        "success": success,
-        "is_error": !success,
-        "content": content,
-        "structured_content": structured,
-        "error": record.error_text(),
-        "execution_time_ms": record.took.as_secs_f64() * 1_000.0,
-    }))
+    Ok(Raw::object([
+        ("request_id", json!(&*record.request_id).into()),
+        ("tool_id", json!(tool_id.map(|(source, name)| format!("{source}:{name}"))).into()),
+        ("status", json!(record.status().as_str()).into()),
+        ("success", json!(success).into()),
+        ("is_error", json!(!success).into()),
+        ("content", content),
+        ("structured_content", result.and_then(|it| it.structured).into()),
+        ("error", json!(record.error_text()).into()),
+        ("execution_time_ms", json!(record.took.as_secs_f64() * 1_000.0).into()),
+    ]))
 }

@@ -8,7 +8,7 @@ use crate::front::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 use wharf_mcp::Raw;
 use wharf_runtime::{project, stamp::rfc3339};
@@ -45,31 +45,31 @@ pub(super) async fn get(store: &Store, request_id: &str, query: Option<&str>) ->
     Query::read(query, &[])?;
     let call = store.call(request_id).await.map_err(|it| unreadable(&it))?;
     let call = call.ok_or_else(|| Problem::not_found("call", request_id))?;
-    Ok(json_response(StatusCode::OK, &context(&call)))
+    Ok(json_response(StatusCode::OK, context(&call)))
 }
 
 /// A call in the words of a `ToolCallContext`, and where it went and came from.
-fn context(row: &CallRow) -> Value {
-    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+fn context(row: &CallRow) -> Raw {
+    let json = |text: &str| Raw::parse(text.to_owned()).unwrap_or_else(|_| Raw::null());
     let started = Duration::from_micros(u64::try_from(row.execution_start).unwrap_or_default());
-    let mut context = Map::new();
-    let mut add = |key: &str, value: Value| _ = context.insert(key.to_owned(), value);
-    add("request_id", json!(row.request_id));
-    row.thread_id.iter().for_each(|it| add("thread_id", json!(it)));
-    add("tool_name", json!(row.tool_name));
-    add("source", json!(row.source));
+    let mut context: Vec<(&str, Raw)> = Vec::new();
+    let mut add = |key: &'static str, value: Raw| context.push((key, value));
+    add("request_id", json!(row.request_id).into());
+    row.thread_id.iter().for_each(|it| add("thread_id", json!(it).into()));
+    add("tool_name", json!(row.tool_name).into());
+    add("source", json!(row.source).into());
     add("parameters", json(&row.parameters));
-    add("execution_start", json!(rfc3339(UNIX_EPOCH + started)));
-    add("execution_duration", json!(row.execution_duration_ms / 1_000.0));
+    add("execution_start", json!(rfc3339(UNIX_EPOCH + started)).into());
+    add("execution_duration", json!(row.execution_duration_ms / 1_000.0).into());
     if let Some(result) = row.result.as_ref().and_then(|it| Raw::parse(it.clone()).ok()) {
         add("result", project::meaning(&result));
     }
-    row.error.iter().for_each(|it| add("error", json!(it)));
-    row.error_type.iter().for_each(|it| add("error_type", json!(it)));
-    row.door.iter().for_each(|it| add("door", json!(it)));
-    row.principal.iter().for_each(|it| add("principal", json!(it)));
-    add("status", json!(row.status));
-    Value::Object(context)
+    row.error.iter().for_each(|it| add("error", json!(it).into()));
+    row.error_type.iter().for_each(|it| add("error_type", json!(it).into()));
+    row.door.iter().for_each(|it| add("door", json!(it).into()));
+    row.principal.iter().for_each(|it| add("principal", json!(it).into()));
+    add("status", json!(row.status).into());
+    Raw::object(context)
 }
 
 fn write_cursor(cursor: &CallCursor) -> String {

@@ -92,7 +92,7 @@ pub(super) async fn make(shared: &Arc<Shared>, promise: Promise, call: Call) -> 
     };
     let gone = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "wharf is shutting down");
     let record = shared.once.run(work).await.ok_or_else(gone)??;
-    Ok(json_response(StatusCode::OK, &call::report(&record)?))
+    Ok(json_response(StatusCode::OK, call::report(&record)?))
 }
 
 /// Notes how a call ended. One that was never sent may be tried again.
@@ -112,9 +112,9 @@ async fn settle(shared: &Shared, promise: Promise, record: Option<&CallRecord>) 
 fn kept(promise: Promise, record: &CallRecord) -> Promise {
     let (status, answer) = match call::report(record) {
         Ok(report) => (StatusCode::OK, report),
-        Err(problem) => (problem.status(), problem.body()),
+        Err(problem) => (problem.status(), problem.body().into()),
     };
-    let answer = record.redacted(&answer.into()).as_str().to_owned();
+    let answer = record.redacted(&answer).as_str().to_owned();
     Promise {
         request_id: Some(record.request_id.to_string()),
         status: Some(i64::from(status.as_u16())),

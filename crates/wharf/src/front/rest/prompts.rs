@@ -4,7 +4,8 @@ use super::Answer;
 use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
+use serde_json::json;
+use wharf_mcp::Raw;
 use wharf_runtime::{Caller, Catalog, catalog::PromptEntry};
 
 pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> Answer {
@@ -28,12 +29,11 @@ pub(super) async fn fill_in(shared: &Shared, name: &str, request: Request<Incomi
     shared.is_free()?;
     let result = shared.handle.prompt_for(&Caller::nobody(), name, arguments.as_ref()).await;
     let result = result.map_err(|fault| Problem::of(&fault, None))?;
-    Ok(json_response(StatusCode::OK, &result.decode_or_default()))
+    Ok(json_response(StatusCode::OK, result))
 }
 
-fn prompt(entry: &PromptEntry) -> Value {
-    let mut prompt: Value = entry.prompt.raw.decode_or_default();
-    (prompt["name"], prompt["wire_name"]) = (json!(entry.name), json!(entry.prompt.name));
-    prompt["source"] = json!(entry.source);
-    prompt
+fn prompt(entry: &PromptEntry) -> Raw {
+    let raw = &entry.prompt.raw;
+    let added = [("source", &entry.source), ("wire_name", &entry.prompt.name), ("name", &entry.name)];
+    added.into_iter().fold(raw.clone(), |raw, (key, text)| raw.with(key, &json!(text).into()))
 }

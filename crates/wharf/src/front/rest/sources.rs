@@ -18,7 +18,7 @@ pub(super) fn list(shared: &Shared, query: Option<&str>) -> Answer {
     let catalog = shared.handle.catalog();
     let mut all = View::all(&shared.handle, &shared.registry);
     all.retain(|it| query.finds(it.name()));
-    query.page(&all, |it| it.id().to_owned(), |it| it.show(&catalog, &shared.registry))
+    query.page(&all, |it| it.id().to_owned(), |it| it.show(&catalog, &shared.registry).into())
 }
 
 pub(super) async fn get(shared: &Shared, word: &str, query: Option<&str>) -> Answer {
@@ -27,7 +27,7 @@ pub(super) async fn get(shared: &Shared, word: &str, query: Option<&str>) -> Ans
     let found = View::find(&all, word).ok_or_else(|| Problem::not_found("source", word))?;
     let mut shown = found.show(&shared.handle.catalog(), &shared.registry);
     shown["deprecated"] = refreshing::deprecated(found.name(), shared).await?.into();
-    Ok(json_response(StatusCode::OK, &shown))
+    Ok(json_response(StatusCode::OK, shown))
 }
 
 pub(super) fn connections(handle: &Handle, query: Option<&str>) -> Answer {
@@ -36,7 +36,7 @@ pub(super) fn connections(handle: &Handle, query: Option<&str>) -> Answer {
     sources.retain(|it| query.is("source", it.source.name.expose()));
     query.page(&sources, name, |it| {
         let tools = catalog.tools.iter().filter(|tool| tool.source == it.source.name.expose());
-        project::connection(it, tools.map(|it| &**it))
+        project::connection(it, tools.map(|it| &**it)).into()
     })
 }
 
@@ -44,7 +44,7 @@ pub(super) fn breakers(handle: &Handle, query: Option<&str>) -> Answer {
     let query = Query::read(query, &["source", "limit", "cursor"])?;
     let mut sources = handle.sources();
     sources.retain(|it| query.is("source", it.source.name.expose()));
-    query.page(&sources, name, |it| project::breaker(it.source.name.shown(), &it.gate))
+    query.page(&sources, name, |it| project::breaker(it.source.name.shown(), &it.gate).into())
 }
 
 fn name(state: &SourceState) -> String {

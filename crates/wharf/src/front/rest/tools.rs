@@ -4,7 +4,7 @@ use super::Answer;
 use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use wharf_mcp::Raw;
 use wharf_runtime::{Catalog, catalog::ToolEntry, project};
@@ -29,7 +29,7 @@ pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> Answer {
 
 pub(super) fn get(catalog: &Catalog, id: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
-    Ok(json_response(StatusCode::OK, &tool(&*known(catalog, id)?)))
+    Ok(json_response(StatusCode::OK, tool(&*known(catalog, id)?)))
 }
 
 /// Switches a tool on or off, and remembers it.
@@ -53,7 +53,7 @@ pub(super) async fn switch(shared: &Shared, id: &str, request: Request<Incoming>
     shared.handle.switch(&entry.id(), off).await;
     let (tool_id, enabled) = (entry.id(), change.enabled);
     tracing::info!(target: "wharf::tools", tool_id, enabled, "a tool was switched");
-    Ok(json_response(StatusCode::OK, &tool(&*known(&shared.handle.catalog(), id)?)))
+    Ok(json_response(StatusCode::OK, tool(&*known(&shared.handle.catalog(), id)?)))
 }
 
 /// What is to become of a tool.
@@ -76,11 +76,11 @@ fn known(catalog: &Catalog, id: &str) -> Result<Arc<ToolEntry>, Problem> {
     catalog.tool(id).cloned().ok_or_else(|| Problem::not_found("tool", id))
 }
 
-fn tool(entry: &ToolEntry) -> Value {
+fn tool(entry: &ToolEntry) -> Raw {
     let mut tool = project::tool(entry);
     tool["tool_id"] = json!(entry.id());
     tool["for_models"] = json!(entry.for_models);
     tool["enabled"] = json!(entry.disabled.is_none());
     tool["reason"] = json!(entry.disabled.as_ref().filter(|it| !it.is_empty()));
-    tool
+    tool.into()
 }

@@ -46,7 +46,7 @@ pub(in crate::front::rest) async fn refresh(shared: &Shared, word: &str, query: 
     }
     let id = source.entry().map(|it| it.row.id.as_str());
     let report = before.report(source.name(), id, &catalog, shared).await?;
-    Ok(json_response(StatusCode::OK, &report))
+    Ok(json_response(StatusCode::OK, report))
 }
 
 /// The tools that a source once had.

@@ -44,7 +44,7 @@ async fn registered(shared: &Shared, body: &Raw) -> Answer {
     }
     let mut shown = show(shared, id)?;
     shown["inventory"] = inventory;
-    let mut response = json_response(StatusCode::CREATED, &shown);
+    let mut response = json_response(StatusCode::CREATED, shown);
     let place = format!("/api/v1/sources/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
     if let Ok(place) = HeaderValue::try_from(place) {
         response.headers_mut().insert(header::LOCATION, place);
@@ -67,7 +67,7 @@ pub(in crate::front::rest) async fn change(
         let entry = own.registry.change(&word, change).await.map_err(refused)?;
         let (id, epoch) = (entry.row.id.as_str(), entry.row.epoch);
         tracing::info!(target: "wharf::sources", id, source = entry.row.name, epoch, "a source was changed");
-        Ok(json_response(StatusCode::OK, &show(&own, id)?))
+        Ok(json_response(StatusCode::OK, show(&own, id)?))
     };
     to_its_end(shared, work).await
 }

@@ -1,0 +1,92 @@
+//! Half a surrogate pair, written as an escape (`"\ud800"`).
+//!
+//! JSON's grammar allows it and some libraries write it, but it stands for no character, and neither UTF-8 nor a Rust
+//! string can hold it. A text with one could not be decoded at all, and everything around it would be lost.
+
+use bytes::Bytes;
+use memchr::memmem;
+
+/// What stands for a character that is none: U+FFFD, as an escape without its `\u`.
+const REPLACEMENT: &[u8; 4] = b"fffd";
+
+/// The same JSON with U+FFFD for every lone surrogate; `None` if there is none.
+pub(crate) fn replaced(text: &[u8]) -> Option<Bytes> {
+    let mut lone = Lone::of(text).peekable();
+    lone.peek()?;
+    let mut text = text.to_vec();
+    for at in lone {
+        text[at + 2..at + 6].copy_from_slice(REPLACEMENT);
+    }
+    Some(text.into())
+}
+
+/// Whether a lone surrogate is written in this JSON.
+pub(super) fn are_in(text: &[u8]) -> bool {
+    Lone::of(text).next().is_some()
+}
+
+/// Where the escapes of lone surrogates begin.
+struct Lone<'a> {
+    text: &'a [u8],
+    from: usize,
+    escapes: memmem::Finder<'static>,
+}
+
+impl Lone<'_> {
+    fn of(text: &[u8]) -> Lone<'_> {
+        Lone { text, from: 0, escapes: memmem::Finder::new(b"\\u") }
+    }
+}
+
+impl Iterator for Lone<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            let at = self.from + self.escapes.find(self.text.get(self.from..)?)?;
+            self.from = at + 2;
+            let backslashes = self.text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+            if backslashes % 2 == 1 {
+                continue;
+            }
+            match unit(self.text, at) {
+                Some(0xD800..=0xDBFF) if matches!(unit(self.text, at + 6), Some(0xDC00..=0xDFFF)) => {
+                    self.from = at + 12;
+                }
+                Some(0xD800..=0xDFFF) => return Some(at),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The UTF-16 code unit that is written as `\uXXXX` here.
+fn unit(text: &[u8], at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)? as u16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lone_surrogates_are_replaced() {
+        for (text, expected) in [
+            (r#""plain""#, None),
+            (r#""\u0041\ufffd""#, None),
+            (r#""\ud83d\ude00""#, None),
+            (r#""\\ud800""#, None),
+            (r#""\ud800""#, Some(r#""\ufffd""#)),
+            (r#""\uDFFF x""#, Some(r#""\ufffd x""#)),
+            (r#""\\\ud800""#, Some(r#""\\\ufffd""#)),
+            (r#""\ud800\ud83d\ude00\ude00""#, Some(r#""\ufffd\ud83d\ude00\ufffd""#)),
+            (r#"{"\ud800":["\udc00\ud800"]}"#, Some(r#"{"\ufffd":["\ufffd\ufffd"]}"#)),
+            (r#""\ud8"#, None),
+        ] {
+            let found = replaced(text.as_bytes());
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{text}");
+            assert_eq!(are_in(text.as_bytes()), expected.is_some(), "{text}");
+        }
+    }
+}
