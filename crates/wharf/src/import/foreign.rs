@@ -37,7 +37,21 @@ impl Foreign {
         for (key, value) in pairs.iter().filter(|(_, value)| !value.is_null()) {
             foreign.take(key, value);
         }
+        foreign.unwrap_env();
         foreign
+    }
+
+    /// `env NAME=value program …` says in one line what `env` and `command` say.
+    fn unwrap_env(&mut self) {
+        let is_env = matches!(self.command.as_deref(), Some("env" | "/usr/bin/env"));
+        let assignments: Vec<_> = self.args.iter().map_while(|it| assignment(it)).collect();
+        if !is_env || assignments.is_empty() || assignments.len() == self.args.len() {
+            return;
+        }
+        let program = self.args.drain(..=assignments.len()).next_back();
+        self.command = program;
+        self.env.retain(|(name, _)| !assignments.iter().any(|it| it.0 == *name));
+        self.env.extend(assignments);
     }
 
     fn take(&mut self, key: &str, value: &Value) {
@@ -102,6 +116,14 @@ impl Foreign {
     }
 }
 
+/// `NAME=value`, taken apart.
+fn assignment(arg: &str) -> Option<(String, String)> {
+    let (name, value) = arg.split_once('=')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
 /// A string, or what a client would make one of.
 fn word(value: &Value) -> Option<String> {
     match value {
@@ -141,6 +163,21 @@ mod tests {
         assert_eq!(foreign.cwd.as_deref(), Some("/x"));
         assert!(foreign.troubles.is_empty() && !foreign.is_off && foreign.url.is_none());
         assert!(Foreign::read(&json!({"enabled": false})).is_off);
+    }
+
+    #[test]
+    fn variables_before_the_program_become_its_environment() {
+        let foreign = Foreign::read(&json!({
+            "command": "env", "args": ["KEY=a=b", "LOG=1", "npx", "-y", "x", "MODE=2"], "env": {"LOG": "0", "C": "x"},
+        }));
+        assert_eq!(foreign.command.as_deref(), Some("npx"));
+        assert_eq!(foreign.args, ["-y", "x", "MODE=2"]);
+        let env = [("C", "x"), ("KEY", "a=b"), ("LOG", "1")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(foreign.env, env);
+        for args in [json!(["npx", "x"]), json!(["KEY=1"]), json!(["-i", "npx"])] {
+            let foreign = Foreign::read(&json!({"command": "env", "args": args}));
+            assert_eq!(foreign.command.as_deref(), Some("env"), "{args}");
+        }
     }
 
     #[test]
