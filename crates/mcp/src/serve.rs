@@ -29,6 +29,9 @@ pub use ws::over_websocket;
 /// How many announcements a slow client may fall behind before it misses some.
 const ANNOUNCEMENTS: usize = 64;
 
+/// How many messages one batch of a client may have.
+const MAX_BATCH: usize = 256;
+
 /// An answer being made.
 pub type Serving = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
@@ -163,6 +166,15 @@ impl<H: Handler> Service<H> {
         self.handler().watch(uri).await?;
         Ok(hold)
     }
+}
+
+/// Refuses a batch of so many messages, if that is too many.
+fn check_batch(messages: usize) -> Result<(), RpcError> {
+    if messages <= MAX_BATCH {
+        return Ok(());
+    }
+    let why = format!("a batch may have at most {MAX_BATCH} messages, and this one has {messages}");
+    Err(RpcError::new(RpcError::INVALID_REQUEST, why))
 }
 
 impl<H> Clone for Service<H> {

@@ -153,6 +153,15 @@ impl Berth {
         }
     }
 
+    /// The same for a caller who waits no longer than that. To agree with other gateways about a probe takes a while.
+    pub(crate) async fn admit_by(&self, by: Deadline) -> Result<Permit, Arc<Fault>> {
+        by.wait(pin!(self.admit())).await.unwrap_or_else(|| Err(self.too_late()))
+    }
+
+    fn too_late(&self) -> Arc<Fault> {
+        Arc::new(Fault::before(self.source(), Fault::too_late()))
+    }
+
     /// A probe, if others who call this source let us have it.
     fn ruled(&self, permit: Permit, ruling: Ruling) -> Result<Permit, Arc<Fault>> {
         let resting = |wait| Arc::new(self.resting(wait));
@@ -284,8 +293,8 @@ impl Berth {
 
     /// Asks, and notes in `reached` how far that got.
     async fn ask_once(&self, ask: &Ask<'_>, reached: &mut Reached) -> Result<Raw, Arc<Fault>> {
-        let late = || Err(Arc::new(Fault::before(self.source(), Fault::too_late())));
-        let session = ask.by.wait(pin!(self.session(reached))).await.unwrap_or_else(late)?;
+        let session = ask.by.wait(pin!(self.session(reached))).await;
+        let session = session.unwrap_or_else(|| Err(self.too_late()))?;
         let request = self.timed(ask.request(), ask.by);
         let request = match ask.caller {
             Some(caller) => self.upstream.on_behalf(request, caller),

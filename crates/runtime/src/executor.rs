@@ -93,7 +93,7 @@ impl Executor {
         draft.is_of(&tool);
         is_on(&tool)?;
         draft.unchecked(check(&tool, call.arguments.as_ref())?);
-        let permit = tool.berth().admit().await?;
+        let permit = tool.berth().admit_by(by).await?;
         let answer = self.ask(&tool, permit, call, by, draft).await;
         match answer {
             Err(fault) if is_unknown_tool(&fault) => Err(Box::pin(self.refreshed(&tool, fault, by)).await),

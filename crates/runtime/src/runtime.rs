@@ -7,7 +7,7 @@ use crate::{
     Fault, FaultKind,
     berth::{Ask, Berth, Method, SourceState},
     breaker::Breaker,
-    call::{Call, CallRecord, Caller},
+    call::{Call, CallRecord, Caller, Deadline},
     catalog::{Absent, Catalog, Discovery, SwitchedOff, ToolEntry},
     config::{Plan, Source},
     curator::{Curator, Fleet},
@@ -32,6 +32,9 @@ use wharf_mcp::{Raw, session::List};
 
 /// How long calls may take to notice that they are given up.
 const CUT_OFF: Duration = Duration::from_secs(1);
+
+/// How long a prompt waits for servers that are starting, one of which may have it.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Everything that runs.
 #[derive(Debug)]
@@ -205,12 +208,15 @@ impl Handle {
         arguments: Option<&Raw>,
         caller: Option<&Caller>,
     ) -> Result<Raw, Arc<Fault>> {
-        let catalog = self.settled().await;
+        let by = Deadline::after(Some(PROMPT_TIMEOUT));
+        let known = |it: &Catalog| it.prompt(name).is_some() || it.is_settled();
+        let catalog = by.wait(pin!(self.executor.catalog_when(known))).await;
+        let catalog = catalog.ok_or_else(|| Arc::new(Fault::too_late()))?;
         let prompt = catalog.prompt(name).ok_or_else(|| {
             let cause = format!("there is no prompt '{name}'");
             not_found(cause, "`wharf prompts` lists what there is")
         })?;
-        let permit = prompt.berth.admit().await?;
+        let permit = prompt.berth.admit_by(by).await?;
         let ask = Ask::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
         prompt.berth.ask(permit, ask).await
     }

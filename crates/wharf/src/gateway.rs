@@ -147,7 +147,10 @@ impl Gateway {
     }
 
     async fn fill_in(&self, name: &str, arguments: Option<&Raw>, caller: Caller) -> Result<Raw, RpcError> {
-        let catalog = self.settled().await;
+        let mut catalog = self.handle.catalog();
+        if catalog.prompt(name).is_none() {
+            catalog = self.settled().await;
+        }
         let (source, prompt) = catalog.prompt(name).map(|it| (&*it.source, &*it.prompt.name)).unzip();
         let asked = Asked { method: "prompts/get", source, prompt, uri: None };
         let fill_in = async |caller: &Caller| self.handle.prompt_for(caller, name, arguments).await;

@@ -2,7 +2,7 @@
 //!
 //! The task owns the answers under way; a cancelled request is one aborted, and a client that leaves aborts them all.
 
-use super::{Handler, Incoming, Service, client::Peer, dispatch, listen, mailbox};
+use super::{Handler, Incoming, Service, check_batch, client::Peer, dispatch, listen, mailbox};
 use crate::{
     Message, News, Outbound, Raw, Routing, RpcError,
     envelope::{self, Reading},
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
-    task::{AbortHandle, JoinSet},
+    task::{self, AbortHandle, JoinSet},
     time,
 };
 
@@ -20,6 +20,9 @@ const QUEUE: usize = 64;
 
 /// How many requests of one client are answered at the same time.
 const AT_ONCE: usize = 256;
+
+/// How many subscriptions one client may have on one connection.
+const MAX_SUBSCRIPTIONS: usize = 64;
 
 /// How long answers under way may take once the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -74,14 +77,20 @@ impl<H: Handler> Conversation<H> {
 
     async fn hear(&mut self, reading: Reading) {
         match reading {
-            Reading::Message(Message::Request { id, method, params }) => self.asked(id, method, params),
+            Reading::Message(Message::Request { id, method, params }) => {
+                self.asked(id, method, params).await;
+            }
             Reading::Message(Message::Notification { method, params }) => self.told(&method, params),
             Reading::Message(Message::Answer { id, outcome }) => self.peer.answered(id, outcome),
-            Reading::Batch(items) => {
-                for item in items {
-                    Box::pin(self.hear(item)).await;
+            Reading::Batch(items) => match check_batch(items.len()) {
+                Ok(()) => {
+                    for item in items {
+                        self.wait_for_room().await;
+                        Box::pin(self.hear(item)).await;
+                    }
                 }
-            }
+                Err(refused) => self.say(serde_json::Value::Null.into(), Err(refused)).await,
+            },
             Reading::Noise => {}
             Reading::Garbled { id, why } => {
                 let id = id.map_or_else(|| serde_json::Value::Null.into(), |id| serde_json::json!(id).into());
@@ -90,9 +99,29 @@ impl<H: Handler> Conversation<H> {
         }
     }
 
-    fn asked(&mut self, id: Raw, method: String, params: Option<Raw>) {
+    /// Waits until one more request may be answered beside the others.
+    async fn wait_for_room(&mut self) {
+        while self.answering.len() >= AT_ONCE && self.answering.join_next().await.is_some() {}
+    }
+
+    /// Whether the client may have one more subscription.
+    async fn may_listen(&mut self) -> bool {
+        if self.listening.len() >= MAX_SUBSCRIPTIONS {
+            // Those that were cancelled a moment ago may end first.
+            task::yield_now().await;
+            while self.listening.try_join_next().is_some() {}
+        }
+        self.listening.len() < MAX_SUBSCRIPTIONS
+    }
+
+    async fn asked(&mut self, id: Raw, method: String, params: Option<Raw>) {
         let key = id.as_bytes().to_vec();
         let endless = method == "subscriptions/listen";
+        if endless && !self.may_listen().await {
+            let why =
+                format!("too many subscriptions on this connection (limit {MAX_SUBSCRIPTIONS}); cancel one");
+            return self.say(id, Err(RpcError::new(RpcError::INVALID_REQUEST, why))).await;
+        }
         let request = Incoming { method, params, http: self.http.clone() };
         let answer =
             dispatch::answer(self.service.clone(), request, id.clone(), self.peer.clone(), self.out.clone());

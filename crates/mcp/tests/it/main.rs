@@ -14,6 +14,7 @@ mod processes;
 mod serving;
 mod serving_elsewhere;
 mod serving_http;
+mod serving_limits;
 mod serving_resumed;
 mod sse;
 mod wire;

@@ -140,4 +140,7 @@ async fn batches_are_answered_in_the_one_version_that_has_them() {
             assert_eq!(body.matches(held).count(), 1, "{held} in {body}");
         }
     }
+    let long = vec![initialized; 257].join(",");
+    let (code, body, _) = ask(&service, &format!("POST\n{session}\n\n[{long}]")).await;
+    assert!(code == 400 && body.contains("-32600") && body.contains("at most 256 messages"), "{code} {body}");
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, Routing, RpcError,
     envelope::Reading,
-    serve::{Handler, Incoming, mailbox},
+    serve::{Handler, Incoming, check_batch, mailbox},
     session::BATCHING,
 };
 use ::http::{Response, StatusCode, request::Parts};
@@ -31,6 +31,9 @@ impl<H: Handler> HttpService<H> {
         if session.peer.terms.get().is_none_or(|terms| terms.version != BATCHING) {
             let error = RpcError::new(RpcError::INVALID_REQUEST, "this protocol version has no batches");
             return response::refusal(StatusCode::BAD_REQUEST, None, error);
+        }
+        if let Err(refused) = check_batch(messages.len()) {
+            return response::refusal(StatusCode::BAD_REQUEST, None, refused);
         }
         let http = Some(Arc::new(parts));
         let (out, said) = mailbox::channel(QUEUE);

@@ -139,7 +139,7 @@ impl Puppet {
         match message["method"].as_str().unwrap_or_default() {
             "initialize" => at_once(result(json!({
                 "protocolVersion": "2025-11-25",
-                "capabilities": { "tools": { "listChanged": true }, "logging": {} },
+                "capabilities": { "tools": { "listChanged": true }, "prompts": {}, "logging": {} },
                 "serverInfo": { "name": "puppet", "version": "1" },
             }))),
             "tools/list" if self.0.list_fails.load(Relaxed) => at_once(error(id, -32603)),
@@ -148,6 +148,8 @@ impl Puppet {
                 let tools = tools.unwrap_or_else(|| TOOLS.iter().map(|it| tool(it)).collect());
                 at_once(result(json!({ "tools": tools })))
             }
+            "prompts/list" => at_once(result(json!({ "prompts": [{ "name": "greet" }] }))),
+            "prompts/get" => at_once(result(json!({ "messages": [] }))),
             "tools/call" => called(message),
             _ if id.is_null() => Vec::new(),
             _ => at_once(error(id, -32601)),

@@ -2,12 +2,12 @@
 
 use super::{
     first_calls::LAZY,
-    rig::{Rig, told},
+    rig::{Rig, ground, plan, told},
 };
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::Instant;
-use wharf_runtime::{Breaker, Call, Outcome, Tuning};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use tokio::time::{self, Instant};
+use wharf_runtime::{Arbiter, Breaker, Call, FaultKind, Outcome, Ruling, Tuning};
 
 /// A call with two seconds of patience for silence and seven in all: what is told, and after how many seconds.
 #[tokio::test(start_paused = true)]
@@ -60,6 +60,57 @@ async fn a_caller_waits_no_longer_for_a_start_than_for_an_answer() {
         assert_eq!(rig.state().gate.breaker, Breaker::Closed { failures: 0 }, "{keys}");
         rig.runtime.shutdown(Duration::ZERO).await;
     }
+}
+
+/// Other gateways who take three seconds to agree to a probe.
+struct SlowToAgree;
+
+impl Arbiter for SlowToAgree {
+    fn turned(&self, _source: &Arc<str>, _breaker: Breaker) {}
+
+    fn may_probe(&self, _source: &Arc<str>) -> Pin<Box<dyn Future<Output = Ruling> + Send>> {
+        Box::pin(async {
+            time::sleep(Duration::from_secs(3)).await;
+            Ruling::Go
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_waits_no_longer_for_admission_than_for_an_answer() {
+    let rig = Rig::one("", Tuning { arbiter: Some(Arc::new(SlowToAgree)), ..Tuning::default() });
+    rig.handle.settled().await;
+    for _ in 0..5 {
+        assert_eq!(rig.call("it__die", json!({})).await, "MCPConnectionError call unknown");
+    }
+    time::sleep(Duration::from_secs(30)).await;
+    let begun = Instant::now();
+    let call = Call::new("it__echo").within(Duration::from_secs(1));
+    assert_eq!(told(&rig.handle.call(call).await), "MCPTimeoutError admit no");
+    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+    // The probe was given back.
+    assert_eq!(rig.call("it__echo", json!({ "nonce": "back" })).await, "ok back");
+    assert_eq!(begun.elapsed(), Duration::from_secs(4));
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_waits_for_servers_that_start_and_not_for_ever() {
+    let rig = Rig::one("connect_timeout: 600", Tuning::default());
+    rig.puppet.start_slowly(Duration::from_secs(20));
+    let begun = Instant::now();
+    assert!(rig.handle.prompt("it__greet", None).await.is_ok());
+    assert_eq!(begun.elapsed().as_secs(), 20);
+    // Its own server is up: another that takes long does not hold it up.
+    rig.puppet.start_slowly(Duration::from_secs(3_600));
+    let both = plan(&[("it", "connect_timeout: 600"), ("slow", "connect_timeout: 600")]);
+    rig.runtime.apply(&both, &ground(&rig.puppet));
+    let begun = Instant::now();
+    assert!(rig.handle.prompt("it__greet", None).await.is_ok());
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let fault = rig.handle.prompt("slow__greet", None).await.expect_err("it is not there yet");
+    assert_eq!((fault.kind, begun.elapsed()), (FaultKind::Timeout, Duration::from_secs(60)));
+    rig.runtime.shutdown(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use super::{
 };
 use std::{
     fs,
+    io::{BufRead, BufReader},
     net::TcpListener,
     process::{Child, Stdio},
     time::Duration,
@@ -83,4 +84,19 @@ async fn a_server_that_is_down_at_the_start_appears_when_it_is_up() {
     drop(connected.session);
     connected.task.join().await;
     assert_eq!(server.terminate(), Some(0));
+}
+
+/// A client that starts its servers itself keeps what they log.
+#[test]
+fn over_stdio_a_server_that_is_down_is_logged_once() {
+    let folder = folder_with_late(&free_address());
+    let mut command = wharf(&folder);
+    command.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = Running(command.spawn().expect("it starts"));
+    let mut said = BufReader::new(child.0.stderr.take().expect("a pipe")).lines();
+    let warning = said.find_map(|it| it.ok().filter(|it| it.contains("retrying in the background")));
+    assert!(warning.expect("it is logged").contains("`late`"));
+    drop(child.0.stdin.take());
+    let rest: Vec<String> = said.map_while(Result::ok).collect();
+    assert_eq!(rest, [""; 0]);
 }
