@@ -10,6 +10,7 @@ mod files;
 mod grant;
 mod init;
 mod list;
+mod listening;
 mod login;
 mod prompt;
 mod read;

@@ -2,7 +2,7 @@
 
 mod startup;
 
-use super::has_agent_file;
+use super::{has_agent_file, listening::cannot_listen};
 use crate::{
     cli::{Common, ServeArgs},
     command_error::CommandError,
@@ -261,6 +261,5 @@ async fn open(place: &Place, token: Option<Token>) -> Result<(TcpListener, Socke
 }
 
 fn unusable(Place { listen, at, .. }: &Place, error: &std::io::Error) -> String {
-    let at = at.as_ref().map(|it| format!("\n --> {it}")).unwrap_or_default();
-    format!("cannot listen on `{listen}`: {error}{at}\nhelp: `--listen 127.0.0.1:0` takes any free port")
+    cannot_listen(listen, at.as_deref(), error)
 }

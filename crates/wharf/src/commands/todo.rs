@@ -1,5 +1,6 @@
 //! `wharf todo`: the Todo server, as a process of its own.
 
+use super::listening::cannot_listen;
 use crate::{
     cli::{Common, TodoArgs, TodoTransport},
     command_error::CommandError,
@@ -86,5 +87,5 @@ fn warn_strangers(listener: &TcpListener, output: Output) {
 }
 
 fn unusable(args: &TodoArgs, error: &io::Error) -> String {
-    format!("cannot listen on `{}`: {error}\nhelp: `--listen 127.0.0.1:0` takes any free port", args.listen)
+    cannot_listen(&args.listen, None, error)
 }

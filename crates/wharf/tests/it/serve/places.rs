@@ -95,3 +95,19 @@ fn serve(folder: &TempDir, settings: &str) -> Command {
     command.arg("--settings").arg(file).arg("serve").stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
+
+/// A port alone is what many type first.
+#[test]
+fn a_port_alone_gets_help_with_the_address() {
+    for words in [&["serve", "--listen", "80"][..], &["todo", "--transport", "http", "--listen", "80"]] {
+        let folder = TempDir::new().expect("a folder");
+        let output = wharf(&folder).args(words).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{words:?}");
+        assert!(said.starts_with("error: cannot listen on `80`: "), "{words:?}: {said}");
+        assert!(
+            said.contains("\nhelp: a port alone is not an address: `--listen 127.0.0.1:80`"),
+            "{words:?}: {said}"
+        );
+    }
+}
