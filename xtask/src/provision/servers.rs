@@ -17,7 +17,6 @@ pub(super) const NPM: &[&str] = &[
     "firecrawl-mcp@3.26.0",
     "@sentry/mcp-server@0.39.0",
     "figma-developer-mcp@0.13.2",
-    "@browsermcp/mcp@0.1.3",
     "@negokaz/excel-mcp-server@0.12.0",
     "exa-mcp-server@3.4.1",
     "kubernetes-mcp-server@0.0.67",

@@ -80,11 +80,11 @@ pub(super) const KNOWN: &[Known] = &[
         "resources of Azure",
         "an `az login` for calls; the two variables keep it from reporting to Microsoft",
     ),
-    starts(
+    checked(
         "browsermcp",
-        12,
+        "it kills whatever uses port 9009 when it starts",
         "the browser that you have open",
-        "its browser extension for calls; port 9009 must be free",
+        "its browser extension for calls; nothing of yours on port 9009",
     ),
     starts("excel", 6, "Excel files", NOTHING),
     starts("exa", 2, "web search", "`EXA_API_KEY` for calls"),
