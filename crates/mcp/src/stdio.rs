@@ -11,6 +11,7 @@ mod leash;
 mod lifeline;
 mod process;
 mod pump;
+mod run;
 #[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]
@@ -23,6 +24,7 @@ use crate::{Failure, Link, Opener, Opening, frame::FRAME_LIMIT};
 pub use charset::Charset;
 pub(crate) use charset::Transcoder;
 use process::Process;
+pub use run::Ended;
 use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 #[cfg(target_os = "linux")]
 pub use supervise::supervise;
@@ -30,6 +32,9 @@ pub use supervise::supervise;
 /// The first word on the command line of a program that is to be a supervisor: it then hands the others to `supervise`,
 /// before it does anything else.
 pub const SUPERVISE: &str = "__supervise";
+
+/// In the place of a program that comes last: the supervisor itself removes a folder in which a file is missing.
+const REMOVE_UNFINISHED: &str = "__remove-unfinished";
 
 /// How long the command that comes last may take.
 const LAST_GRACE: Duration = Duration::from_secs(10);
@@ -106,6 +111,12 @@ impl Command {
             witness: None,
             last: Vec::new(),
         }
+    }
+
+    /// When nothing is left of the process, the supervisor removes `folder` unless `finished` is in it: even if the process
+    /// was killed, or we were.
+    pub fn remove_unfinished(&mut self, folder: PathBuf, finished: &str) {
+        self.last = vec![REMOVE_UNFINISHED.into(), folder.into(), finished.into()];
     }
 
     async fn start(&self) -> Result<Link, Failure> {

@@ -21,6 +21,15 @@ pub(crate) struct Board {
     notes: Mutex<Notes>,
 }
 
+/// A download that is shown on the board, until it is dropped.
+pub(crate) struct Downloading(Arc<Board>);
+
+impl Drop for Downloading {
+    fn drop(&mut self) {
+        self.0.show_download(None);
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Notes {
     standing: Standing,
@@ -49,6 +58,17 @@ impl Board {
     /// Somebody wants a session.
     pub(crate) fn wanted(&self) {
         self.change(|standing| standing.session = standing.session.after(Turn::Wanted));
+    }
+
+    /// Shows that a package or image is being downloaded for the source.
+    pub(crate) fn downloading(self: &Arc<Board>, what: &str) -> Downloading {
+        self.show_download(Some(what.to_owned()));
+        Downloading(self.clone())
+    }
+
+    fn show_download(&self, what: Option<String>) {
+        self.notes().standing.downloading.clone_from(&what);
+        self.tell(Happening::Downloading(what));
     }
 
     /// A session stands. Says how many there have been by now.

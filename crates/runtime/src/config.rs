@@ -11,6 +11,7 @@
 
 mod complaint;
 mod diagnostic;
+mod download;
 mod encoding;
 mod env;
 mod env_file;
@@ -40,6 +41,7 @@ mod variables;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use download::Download;
 pub use env::{Env, Origin};
 pub use files::{FileTrouble, Files, Folder, NoFiles, read_regular};
 pub use grants::{Grants, MissingGrant};

@@ -35,6 +35,8 @@ pub enum Happening {
     Session(SessionState),
     /// The connection is in another state.
     Connection(ConnectionState),
+    /// A package or image is being downloaded for the source; `None` when that is over.
+    Downloading(Option<String>),
     /// Calls have shown something new about the source.
     Health(Health),
     /// The breaker is in another state.
@@ -168,6 +170,7 @@ impl Happening {
         match self {
             Happening::Session(_) => "session",
             Happening::Connection(_) => "connection",
+            Happening::Downloading(_) => "downloading",
             Happening::Health(_) => "health",
             Happening::Breaker(_) => "breaker",
             Happening::Listed { .. } => "listed",

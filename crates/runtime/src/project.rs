@@ -135,7 +135,7 @@ pub fn connection<'a>(state: &SourceState, tools: impl Iterator<Item = &'a ToolE
     });
     let process = (standing.pid.is_some() || returncode.is_some())
         .then(|| json!({ "pid": standing.pid, "returncode": returncode }));
-    json!({
+    let mut shown = json!({
         "transport_type": source.endpoint.transport(),
         "server_name": source.name.shown(),
         "process": process,
@@ -145,7 +145,11 @@ pub fn connection<'a>(state: &SourceState, tools: impl Iterator<Item = &'a ToolE
         "last_health_check": standing.last_seen.map(rfc3339),
         "discovered_tools": tools.map(definition).collect::<Vec<_>>(),
         "initialization_time": standing.took.map(|it| it.as_secs_f64()),
-    })
+    });
+    if let Some(what) = &standing.downloading {
+        shown["downloading"] = json!(what);
+    }
+    shown
 }
 
 /// A tool of the catalog, with all that is known of it.

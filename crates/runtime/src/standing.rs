@@ -171,6 +171,8 @@ pub struct Standing {
     pub instructions: Option<String>,
     /// Why it was last out of reach.
     pub fault: Option<Arc<Fault>>,
+    /// The package or image that is being downloaded for it, if one is.
+    pub downloading: Option<String>,
     /// How many sessions there have been.
     pub sessions: u64,
 }

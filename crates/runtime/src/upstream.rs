@@ -3,12 +3,14 @@
 mod container;
 mod credentials;
 mod host;
+mod install;
 mod opener;
 mod processes;
 mod program;
 mod workplace;
 
 use crate::{
+    board::Board,
     call::Caller,
     config::{Builtin, EraChoice, Source},
     fault::Fault,
@@ -16,6 +18,8 @@ use crate::{
 };
 pub use credentials::Login;
 pub use host::{Asked, Consent, Declines};
+pub use install::Installs;
+pub(crate) use install::npx_folder;
 pub use processes::Processes;
 use processes::Slot;
 pub use program::find_program;
@@ -53,6 +57,8 @@ pub struct Ground {
     pub builtins: Option<Arc<dyn Builtins>>,
     /// How many servers may run as processes.
     pub processes: Processes,
+    /// The packages and images that are being downloaded, or known to be there.
+    pub installs: Installs,
 }
 
 /// How long a connection to a remote server may take to stand, where its entry does not say.
@@ -70,6 +76,7 @@ impl Ground {
             supervisor: None,
             builtins: None,
             processes: Processes::default(),
+            installs: Installs::default(),
         })
     }
 }
@@ -106,12 +113,31 @@ pub struct Live {
 /// What is known about a connection that is about to be made.
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
-    /// Who is told what the server's process does.
-    pub(crate) witness: Option<Arc<dyn Witness>>,
+    /// Where it is written up what the server's process does, and what is downloaded for it.
+    pub(crate) board: Option<Arc<Board>>,
     /// The era that the server spoke the last time.
     pub(crate) era: Option<Era>,
     /// Says when nobody wants the connection any more.
     pub(crate) quit: Option<watch::Receiver<bool>>,
+}
+
+impl Visit {
+    fn witness(&self) -> Option<Arc<dyn Witness>> {
+        self.board.clone().map(|it| it as Arc<dyn Witness>)
+    }
+
+    /// Whether nobody wants the connection any more.
+    fn is_over(&self) -> bool {
+        self.quit.as_ref().is_some_and(|it| *it.borrow())
+    }
+
+    /// Completes when nobody wants the connection any more.
+    async fn over(&self) {
+        match self.quit.clone() {
+            Some(mut quit) => drop(quit.wait_for(|quit| *quit).await),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// What a session leaves to be waited for.
@@ -148,19 +174,26 @@ impl Upstream {
 
     /// The same, with some knowledge of how it went before and of who is interested.
     pub(crate) async fn visit(&self, consent: Arc<dyn Consent>, visit: Visit) -> Result<Live, Fault> {
-        let Visit { witness, era, quit } = visit;
-        let started = Instant::now();
-        let opened = opener::open(&self.source, &self.ground, witness);
+        let opened = opener::open(&self.source, &self.ground, visit.witness());
         let (opener, workplace) = opened.map_err(|it| self.fault(&it))?;
         let slot = match opener.starts_process() {
             true => Some(self.ground.processes.take().ok_or_else(|| self.crowded())?),
             false => None,
         };
-        let mut options = Options { quit, ..self.options(consent) };
-        if let (EraHint::Auto, Some(era)) = (options.era, era) {
+        // A download is not part of connecting: the time for that begins when the server is started.
+        install::ensure(&self.source, &self.ground, &visit).await.map_err(|it| self.fault(&it))?;
+        let started = Instant::now();
+        let mut options = Options { quit: visit.quit.clone(), ..self.options(consent) };
+        if let (EraHint::Auto, Some(era)) = (options.era, visit.era) {
             options.era = EraHint::Cached(era);
         }
-        let connected = Session::connect(&*opener, &options).await.map_err(|it| self.fault(&it))?;
+        let connected = match Session::connect(&*opener, &options).await {
+            Ok(connected) => connected,
+            Err(failure) => {
+                install::after_failure(&self.source, &self.ground, &visit, &failure).await;
+                return Err(self.fault(&failure));
+            }
+        };
         let Connected { session, task, news } = connected;
         Ok(Live { session, news, took: started.elapsed(), task, workplace, slot })
     }

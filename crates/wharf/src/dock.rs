@@ -21,7 +21,7 @@ use wharf_runtime::{
     Upstream,
     catalog::Discovery,
     config::{Diagnostics, Grants, Plan, ServerSettings, Settings, Source},
-    upstream::{Consent, Declines, Processes, sweep},
+    upstream::{Consent, Declines, Installs, Processes, sweep},
 };
 use wharf_store::Location;
 
@@ -144,6 +144,7 @@ fn run_loaded(
         supervisor: around.supervisor(),
         builtins: Some(Arc::new(InProcess::new(database.clone()))),
         processes: settings.max_processes.map(Processes::at_most).unwrap_or_default(),
+        installs: Installs::default(),
     };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),

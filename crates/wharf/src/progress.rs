@@ -7,10 +7,14 @@ use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
 };
+use tokio::time;
 use wharf_runtime::{Handle, catalog::Discovery, config::Plan};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(120);
+
+/// What the line of a server says until it is connected.
+const CONNECTING: &str = "connecting";
 
 /// The lines that are on the terminal now, so that a question can take their place.
 static ON_TERMINAL: Mutex<Option<MultiProgress>> = Mutex::new(None);
@@ -36,14 +40,22 @@ impl Progress {
     /// Shows how connecting goes, until every server has been heard or has failed.
     pub(crate) async fn follow(&self, handle: &Handle, plan: &Plan) {
         let names = plan.sources.iter().map(|it| it.name.expose());
-        let mut lines: Vec<(&str, ProgressLine)> =
-            names.map(|it| (it, self.line(it, "connecting"))).collect();
+        let mut lines: Vec<(&str, ProgressLine)> = names.map(|it| (it, self.line(it, CONNECTING))).collect();
         let mut catalogs = handle.catalogs();
         while !lines.is_empty() {
             let catalog = catalogs.borrow_and_update().clone();
             lines.retain(|(name, _)| matches!(catalog.discovery(name), None | Some(Discovery::Pending)));
-            if !lines.is_empty() && catalogs.changed().await.is_err() {
+            if lines.is_empty() {
                 return;
+            }
+            let states = handle.sources();
+            for (name, line) in &lines {
+                let state = states.iter().find(|it| it.source.name.expose() == *name);
+                line.connecting(state.and_then(|it| it.standing.downloading.as_deref()));
+            }
+            tokio::select! {
+                changed = catalogs.changed() => if changed.is_err() { return },
+                () = time::sleep(TICK) => {}
             }
         }
     }
@@ -60,6 +72,16 @@ impl Progress {
             bar.enable_steady_tick(TICK);
         }
         ProgressLine(bar)
+    }
+}
+
+impl ProgressLine {
+    /// Not connected yet; perhaps because its package is being downloaded first.
+    fn connecting(&self, downloading: Option<&str>) {
+        match downloading {
+            Some(what) => self.0.set_message(format!("downloading {what}")),
+            None => self.0.set_message(CONNECTING),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use wharf_runtime::{
     catalog::Discovery,
     config::{Env, Grants, Plan, load},
     sent_word,
-    upstream::Processes,
+    upstream::{Installs, Processes},
 };
 
 /// How long calls that are out may take when everything ends.
@@ -58,6 +58,7 @@ impl Crew {
             supervisor: Some(PathBuf::from("/proc/self/exe")),
             builtins: None,
             processes: Processes::default(),
+            installs: Installs::default(),
         };
         let mut first = plan.clone();
         first.sources.retain(|source| source.name.expose() == "neighbour");

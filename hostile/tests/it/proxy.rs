@@ -12,7 +12,7 @@ use wharf_mcp::http::Client;
 use wharf_runtime::{
     Call, Ground, Handle, Redactor, Runtime, Tuning,
     config::{Env, load},
-    upstream::Processes,
+    upstream::{Installs, Processes},
 };
 
 /// What a call has to come to: the answer, or an error of one of these kinds.
@@ -106,6 +106,7 @@ impl BadLine {
             supervisor: None,
             builtins: None,
             processes: Processes::default(),
+            installs: Installs::default(),
         };
         let runtime = Runtime::start(&plan, &ground, Tuning::default());
         BadLine { proxy, handle: runtime.handle(), runtime, _server: server }

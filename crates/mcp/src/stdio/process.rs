@@ -66,6 +66,11 @@ impl Process {
         Ok(Process { leash, stdin, stdout, stderr, tail, patience, after_kill })
     }
 
+    /// Waits until the process has ended.
+    pub(super) async fn ended(&mut self) {
+        self.emptying(async |leash| leash.ended().await).await;
+    }
+
     /// Climbs the ladder until the process has ended, then ends what it has left behind.
     pub(super) async fn stop(&mut self) -> Option<Exit> {
         self.stdin = None;
@@ -89,18 +94,21 @@ impl Process {
         end.flatten()
     }
 
-    /// Waits for something while emptying the pipes: a process that cannot write cannot end either.
     async fn until<T>(&mut self, by: Instant, wait: impl AsyncFnOnce(&mut Leash) -> T) -> Option<T> {
+        time::timeout_at(by, self.emptying(wait)).await.ok()
+    }
+
+    /// Waits for something while emptying the pipes: a process that cannot write cannot end either.
+    async fn emptying<T>(&mut self, wait: impl AsyncFnOnce(&mut Leash) -> T) -> T {
         let Process { leash, stdout, stderr, tail, .. } = self;
         let emptied = async {
             tokio::join!(discard(stdout), collect(stderr, tail));
-            std::future::pending::<()>().await;
+            std::future::pending().await
         };
         tokio::select! {
             biased;
-            happened = wait(leash) => Some(happened),
-            () = emptied => None,
-            () = time::sleep_until(by) => None,
+            happened = wait(leash) => happened,
+            never = emptied => never,
         }
     }
 

@@ -9,7 +9,7 @@
 //! working directory, stdout and stderr as its own.
 
 use super::{
-    LAST_GRACE,
+    LAST_GRACE, REMOVE_UNFINISHED,
     lifeline::{self, Order, Word},
     tree,
 };
@@ -35,6 +35,7 @@ use std::{
         fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
         unix::{net::UnixStream, process::CommandExt},
     },
+    path::Path,
     process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -287,6 +288,12 @@ impl Supervisor {
     /// Runs what comes last. Nobody has a say in it any more.
     fn run_last(&mut self, last: &[OsString]) {
         let Some((program, args)) = last.split_first() else { return };
+        if let (true, [folder, finished]) = (program == REMOVE_UNFINISHED, args) {
+            if !Path::new(folder).join(finished).exists() {
+                let _ = fs::remove_dir_all(folder);
+            }
+            return;
+        }
         let mut command = Command::new(program);
         // The server's own working directory may have gone with the host.
         command.args(args).current_dir("/").process_group(0);

@@ -15,6 +15,7 @@ mod uvx;
 
 use super::{
     diagnostic::Diagnostics,
+    download::Download,
     env::Env,
     place::Placed,
     plan::{Arg, ArgOrigin, Launcher},
@@ -30,12 +31,19 @@ pub(crate) struct Launching<'a> {
     pub(crate) diagnostics: &'a mut Diagnostics,
 }
 
+/// The arguments of a server's process.
+pub(crate) struct Arguments {
+    pub(crate) args: Vec<Arg>,
+    /// The package or image that the launcher downloads for them, if any.
+    pub(crate) download: Option<Download>,
+}
+
 /// The arguments that a launcher is started with. `None` means a complaint was recorded.
 pub(crate) fn arguments(
     launcher: Launcher,
     args: Vec<Placed<Text>>,
     launching: &mut Launching<'_>,
-) -> Option<Vec<Arg>> {
+) -> Option<Arguments> {
     match launcher {
         Launcher::Npx => npx::arguments(args, launching),
         Launcher::Uvx => uvx::arguments(args, launching),
@@ -121,6 +129,12 @@ impl Launching<'_> {
             self.diagnostics.refused_value(value.at, launcher, flag, "one word");
         }
         fits
+    }
+}
+
+impl From<Vec<Arg>> for Arguments {
+    fn from(args: Vec<Arg>) -> Arguments {
+        Arguments { args, download: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an agent file means once it is known to be right. A `Plan` is valid: nothing after the loader checks again.
 
-use crate::{glob::Glob, text::Text};
+use crate::{config::download::Download, glob::Glob, text::Text};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -161,6 +161,10 @@ pub struct Launch {
     pub encoding: &'static encoding_rs::Encoding,
     /// The path of its stream, where it speaks by server-sent events on a port that it is given, and not by its pipes.
     pub serves: Option<String>,
+    /// The package or image that its launcher downloads before the first start, if any.
+    pub download: Option<Download>,
+    /// The time limit of that download.
+    pub install_timeout: Duration,
 }
 
 /// A program that may be started.

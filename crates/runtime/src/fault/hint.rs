@@ -10,6 +10,7 @@ mod variables;
 use crate::{
     config::{Endpoint, Launcher, Program, Source},
     redact::Redactor,
+    upstream,
 };
 use variables::AskedFor;
 use wharf_mcp::{Class, Exit, Failure, Phase};
@@ -28,7 +29,7 @@ pub struct KnownCause {
     pub name: &'static str,
     /// What to do. `{name}` stands for the source, `{line}` for the line of stderr that shows the cause, `{word}` for the
     /// word behind the clue, `{variables}` for the variables that the server asks for, `{remedy}` for the exact change
-    /// to the entry, and `{args}` for its `args` as YAML has them.
+    /// to the entry, `{args}` for its `args` as YAML has them, and `{folder}` for the folder that npx runs it from.
     pub hint: &'static str,
     on: On,
     clues: &'static [Clue],
@@ -94,6 +95,15 @@ pub(super) fn hint(source: &Source, failure: &Failure, redactor: &Redactor) -> O
     Some(happened.fill(known.hint, clue, redactor))
 }
 
+/// The folder of npm's cache that a server is run from.
+fn npx_folder(source: &Source) -> String {
+    let folder = match &source.endpoint {
+        Endpoint::Stdio(launch) => upstream::npx_folder(launch),
+        _ => None,
+    };
+    folder.map_or_else(|| "the package in npm's _npx folder".to_owned(), |it| it.display().to_string())
+}
+
 /// A failure, as the rows of the table see it.
 struct Happened<'a> {
     source: &'a Source,
@@ -128,6 +138,9 @@ impl<'a> Happened<'a> {
     /// The hint with what stands for something filled in.
     fn fill(&self, hint: &str, clue: Clue, redactor: &Redactor) -> String {
         let mut hint = hint.replace("{name}", self.source.name.shown());
+        if hint.contains("{folder}") {
+            hint = hint.replace("{folder}", &npx_folder(self.source));
+        }
         if let Clue::Said(words) | Clue::SaidWhileLate(words) = clue {
             let (line, rest) = self.line_with(words).unwrap_or_default();
             let word = rest.split_whitespace().next().unwrap_or_default();

@@ -27,7 +27,7 @@ impl Keep {
             let mut tried = 0;
             let fault = loop {
                 let era = board.standing().0.era;
-                let visit = Visit { witness: Some(board.clone()), era, quit: Some(stop.clone()) };
+                let visit = Visit { board: Some(board.clone()), era, quit: Some(stop.clone()) };
                 let fault = match upstream.visit(consent.clone(), visit).await {
                     Ok(live) => {
                         let sessions = board.opened(live.session.terms(), live.took);

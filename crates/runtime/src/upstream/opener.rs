@@ -55,7 +55,8 @@ pub(super) fn open(
     }
 }
 
-fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Failure> {
+/// The command of a launch: its program, arguments and environment.
+pub(super) fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Failure> {
     let os = |text: &Text| OsString::from(text.expose());
     let mut command = stdio::Command::new(program::find(launch)?, workplace.path());
     command.args = launch.args.iter().map(|it| os(&it.value)).collect();

@@ -19,7 +19,7 @@ use wharf_mcp::http::Client;
 use wharf_runtime::{
     Ground, Live, Redactor, Upstream,
     config::{Env, Folder, load, load_settings},
-    upstream::{Declines, Processes},
+    upstream::{Declines, Installs, Processes},
 };
 
 /// Panics while it is being unwound, which no process survives.
@@ -93,6 +93,7 @@ fn ground(supervised: bool, http: Client, redactor: Arc<Redactor>) -> Ground {
         supervisor: supervised.then(|| env!("CARGO_BIN_EXE_wharf").into()),
         builtins: None,
         processes: Processes::default(),
+        installs: Installs::default(),
     }
 }
 

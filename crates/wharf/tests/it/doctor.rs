@@ -15,7 +15,7 @@ use tokio::{
 /// Name, cause, last words, next step.
 const ILLS: &[(&str, &str, &str, &str)] = &[
     ("clock", "there is no `uvx` on PATH", "", "install uv"),
-    ("misspelt", "the server ended (exit code 1)", "npm error code E404", "check its name and version"),
+    ("misspelt", "npx ended (exit code 1)", "npm error code E404", "check its name and version"),
     ("nobody", "Connection refused", "", "nothing listens there"),
     ("locked", "401", "", "run `wharf login locked`"),
 ];

@@ -6,8 +6,8 @@
 
 mod calls;
 mod containers;
-mod far;
-mod npm;
+pub(crate) mod far;
+pub(crate) mod npm;
 mod processes;
 mod remote;
 mod servers;
@@ -116,7 +116,7 @@ fn differs(number: usize, case: &Case, error: &Value) -> Option<String> {
 
 /// Whether a text is the hint, with something in the place of each word in braces.
 fn is_filled(hint: &str, text: &str) -> bool {
-    const BRACES: [&str; 5] = ["{line}", "{word}", "{variables}", "{remedy}", "{args}"];
+    const BRACES: [&str; 6] = ["{line}", "{word}", "{variables}", "{remedy}", "{args}", "{folder}"];
     let hint = BRACES.iter().fold(hint.to_owned(), |hint, it| hint.replace(it, "\0"));
     let mut rest = text;
     for (at, part) in hint.split('\0').enumerate() {

@@ -19,6 +19,8 @@ mod exact;
 #[cfg(target_os = "linux")]
 mod hints;
 mod import;
+#[cfg(target_os = "linux")]
+mod install;
 #[cfg(unix)]
 mod kills;
 #[cfg(target_os = "linux")]

@@ -251,9 +251,8 @@ impl Diagnostics {
 
 fn code_of_type(class: &str, key: &str) -> &'static str {
     match key {
-        "request_timeout" | "timeout" | "sse_read_timeout" | "connect_timeout" | "max_total_timeout" => {
-            "V-10"
-        }
+        "request_timeout" | "timeout" | "sse_read_timeout" | "connect_timeout" | "install_timeout"
+        | "max_total_timeout" => "V-10",
         _ if class == "ConfigError" => "K-02",
         _ => "V-13",
     }

@@ -175,6 +175,9 @@ impl Diagnostics {
             ("headers", "websocket transport") => {
                 Some("websocket takes no headers here; use `transport: http` where the server has it")
             }
+            ("install_timeout", _) => {
+                Some("only npx, uvx and docker download; `connect_timeout` is for the server to be ready")
+            }
             ("command" | "args" | "encoding", _) => {
                 Some("only stdio starts a program; remove it, or remove `transport`")
             }

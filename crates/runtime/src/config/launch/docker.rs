@@ -2,12 +2,13 @@
 //! this machine but what lies in the folder of the agent file.
 
 use super::{
-    Launching, absolute, added, as_written, end_of_flags,
+    Arguments, Launching, absolute, added, as_written, end_of_flags,
     flags::{Flag, Known},
     spec,
 };
 use crate::{
     config::{
+        download::Download,
         files::FileTrouble,
         place::Placed,
         plan::{Arg, ArgOrigin, Launcher},
@@ -33,7 +34,7 @@ const FLAGS: &[Known] = &[
 
 const PASSED_ON: &str = "docker passes on only what it is told to";
 
-pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
+pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Arguments> {
     let end = args.last()?.at;
     let mut args = args.into_iter();
     let run = args.next()?;
@@ -60,8 +61,19 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
         ended.first().and_then(|it| it.args().next()).or_else(|| end_of_flags(&[]).filter(|_| granted));
     let before = [as_written(run)].into_iter().chain(flags.into_iter().flatten());
     let before = before.chain(launching.docker_added(&cut.flags)).chain(dashes);
+    let download = download(&cut.flags, &image.value);
     // The container has a working directory of its own, so what follows the image is passed on as it is.
-    Some(before.chain([as_written(image)]).chain(rest.map(as_written)).collect())
+    let args = before.chain([as_written(image)]).chain(rest.map(as_written)).collect();
+    Some(Arguments { args, download })
+}
+
+/// The image, unless docker is told never to pull it.
+fn download(flags: &[Flag], image: &Text) -> Option<Download> {
+    let value = |name: &str| {
+        flags.iter().rev().find(|it| it.name == name).and_then(|it| it.value.as_ref()).map(|it| &it.value)
+    };
+    let never = value("--pull").is_some_and(|it| it.expose() == "never");
+    (!never).then(|| Download::Image { image: image.clone(), platform: value("--platform").cloned() })
 }
 
 impl Launching<'_> {

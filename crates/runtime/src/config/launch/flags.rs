@@ -24,7 +24,7 @@ pub(super) struct Flag {
     pub(super) name: String,
     pub(super) value: Option<Placed<Text>>,
     /// The arguments it is passed on as.
-    written: Vec<Text>,
+    pub(super) written: Vec<Text>,
     pub(super) granted: bool,
 }
 

@@ -1,12 +1,13 @@
 //! `npx [flags] package [arguments]`, or `npx -p package … tool [arguments]`.
 
 use super::{
-    Launching, added, as_written, end_of_flags,
+    Arguments, Launching, added, as_written, end_of_flags,
     flags::{Flag, Known},
     free, spec,
 };
 use crate::{
     config::{
+        download::Download,
         place::Placed,
         plan::{Arg, ArgOrigin, Launcher},
     },
@@ -21,7 +22,7 @@ const FLAGS: &[Known] = &[
     Known { spellings: &["--offline"], has_value: false },
 ];
 
-pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
+pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Arguments> {
     let end = args.last()?.at;
     let cut = launching.cut(Launcher::Npx, FLAGS, args)?;
     let packages: Vec<&Placed<Text>> =
@@ -38,13 +39,37 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
         false => launching.tool(Launcher::Npx, &first),
     };
     let target = if packages.is_empty() { launching.the_package(first) } else { as_written(first) };
+    let download = download(&cut.flags, &packages, &target);
     let is_yes = |it: &Flag| it.name == "--yes";
     let yes = (!cut.flags.iter().any(is_yes)).then(|| added("-y", "so that npx does not stop to ask"));
     let dashes = end_of_flags(&cut.flags).filter(|_| !cut.flags.iter().all(is_yes));
     let flags = yes.into_iter().chain(cut.flags.iter().flat_map(Flag::args)).chain(dashes);
     let folder = &launching.env.folder;
     let args: Vec<Arg> = flags.chain([target]).chain(rest.map(|it| free(it.value, folder))).collect();
-    (packages_fit && first_fits).then_some(args)
+    (packages_fit && first_fits).then_some(Arguments { args, download })
+}
+
+/// `npx -y --package=PACKAGE -c true`: the packages decide which folder of its cache npx installs into, so that it is the
+/// one that the server is run from. `true` is part of every shell, and so no program of the package can take its place.
+fn download(flags: &[Flag], packages: &[&Placed<Text>], target: &Arg) -> Option<Download> {
+    // Offline there is nothing to download; and with a granted `-c`, npx runs no package.
+    let has = |names: &[&str]| flags.iter().any(|it| names.contains(&it.name.as_str()));
+    if has(&["--offline", "--call", "-c"]) {
+        return None;
+    }
+    let or_global = packages.is_empty();
+    let packages: Vec<Text> = match or_global {
+        true => vec![target.value.clone()],
+        false => packages.iter().map(|it| it.value.clone()).collect(),
+    };
+    let other = flags.iter().filter(|it| !matches!(it.name.as_str(), "--package" | "--yes" | "--"));
+    let args = [Text::plain("-y")]
+        .into_iter()
+        .chain(other.flat_map(|it| it.written.clone()))
+        .chain(packages.iter().map(|it| it.map(|it| format!("--package={it}"))))
+        .chain(["-c", "true"].map(Text::plain))
+        .collect();
+    Some(Download::Npm { packages, args, or_global })
 }
 
 impl Launching<'_> {

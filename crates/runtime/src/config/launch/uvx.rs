@@ -1,12 +1,13 @@
 //! `uvx [flags] tool [arguments]`, where `--from` names the package that the tool comes from.
 
 use super::{
-    Launching, as_written, end_of_flags,
+    Arguments, Launching, as_written, end_of_flags,
     flags::{Flag, Known},
     free, spec,
 };
 use crate::{
     config::{
+        download::Download,
         place::Placed,
         plan::{Arg, Launcher},
     },
@@ -25,7 +26,7 @@ const FLAGS: &[Known] = &[
     Known { spellings: &["--no-progress"], has_value: false },
 ];
 
-pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
+pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) -> Option<Arguments> {
     let end = args.last()?.at;
     let cut = launching.cut(Launcher::Uvx, FLAGS, args)?;
     let mut fine = true;
@@ -42,12 +43,31 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
         true => launching.tool(Launcher::Uvx, &tool),
         false => launching.pypi_package(&tool) && launching.not_an_interpreter(Launcher::Uvx, &tool),
     };
+    let download = download(&cut.flags, &tool.value);
     let dashes = end_of_flags(&cut.flags).filter(|_| cut.flags.iter().any(|it| it.granted));
     let flags = cut.flags.iter().flat_map(Flag::args).chain(dashes);
     let folder = &launching.env.folder;
     let args: Vec<Arg> =
         flags.chain([as_written(tool)]).chain(rest.map(|it| free(it.value, folder))).collect();
-    fine.then_some(args)
+    fine.then_some(Arguments { args, download })
+}
+
+/// `uvx --from PACKAGE python -I -S -c pass`: uvx makes the same environment as for the server and runs only its Python,
+/// which with these flags runs nothing of the package either.
+fn download(flags: &[Flag], tool: &Text) -> Option<Download> {
+    if flags.iter().any(|it| it.name == "--offline") {
+        return None;
+    }
+    let from = flags.iter().find(|it| it.name == "--from").and_then(|it| it.value.as_ref());
+    let package = from.map_or(tool, |it| &it.value).clone();
+    // An isolated environment is thrown away; one that is kept has the same packages, and shows that they are there.
+    let other = flags.iter().filter(|it| !matches!(it.name.as_str(), "--from" | "--isolated" | "--"));
+    let args = other
+        .flat_map(|it| it.written.clone())
+        .chain([Text::plain("--from"), package.clone()])
+        .chain(["python", "-I", "-S", "-c", "pass"].map(Text::plain))
+        .collect();
+    Some(Download::PyPi { package, args })
 }
 
 impl Launching<'_> {

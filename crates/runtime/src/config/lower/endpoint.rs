@@ -7,7 +7,7 @@ use crate::{
         encoding,
         env::{Env, Origin},
         environment::{self, Wishes},
-        launch::{self, Launching},
+        launch::{self, Arguments, Launching},
         place::{Place, Placed},
         plan::{
             Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, Remote, ServerConfig,
@@ -18,7 +18,10 @@ use crate::{
     },
     text::Text,
 };
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
+
+/// How long a launcher may download before its server is started for the first time.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The fields that belong to one transport or another.
 pub(super) struct Wire {
@@ -32,6 +35,7 @@ pub(super) struct Wire {
     pub(super) timeout: Option<Field>,
     pub(super) sse_read_timeout: Option<Field>,
     pub(super) terminate_on_close: Option<Field>,
+    pub(super) install_timeout: Option<Field>,
 }
 
 /// What the rest of the entry says.
@@ -106,7 +110,7 @@ impl Kind {
     fn uses(self) -> &'static [&'static str] {
         match self {
             Kind::Builtin(_) => &["command"],
-            Kind::Stdio { .. } => &["command", "args", "env", "inherit_env", "encoding"],
+            Kind::Stdio { .. } => &["command", "args", "env", "inherit_env", "encoding", "install_timeout"],
             Kind::Sse { .. } => &["url", "headers", "timeout", "sse_read_timeout"],
             Kind::WebSocket { .. } => &["url"],
             Kind::Http { .. } => &["url", "headers", "timeout", "sse_read_timeout", "terminate_on_close"],
@@ -179,6 +183,7 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
         timeout,
         sse_read_timeout,
         terminate_on_close,
+        install_timeout,
     } = wire;
     let fields = [
         ("command", command),
@@ -191,6 +196,7 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
         ("timeout", timeout),
         ("sse_read_timeout", sse_read_timeout),
         ("terminate_on_close", terminate_on_close),
+        ("install_timeout", install_timeout),
     ];
     // Who writes an address and no transport has forgotten one thing, however much else belongs to it.
     let forgot_transport =
@@ -289,6 +295,7 @@ fn stdio(
     let variables = reader.text_map("env", wire.env).unwrap_or_default();
     let inherit = reader.texts("inherit_env", wire.inherit_env).map_or_else(Vec::new, |it| it.value);
     let encoding = encoding_of(wire.encoding, &mut reader);
+    let install_timeout = reader.seconds("install_timeout", wire.install_timeout).unwrap_or(INSTALL_TIMEOUT);
     let has_args = wire.args.is_some();
     let args = reader.texts("args", wire.args);
     let program = program(written, wire.command, entry, &mut reader);
@@ -302,9 +309,9 @@ fn stdio(
         return None;
     }
     let mut launching = Launching { env: entry.env, container_env, diagnostics };
-    let args = arguments(&program, args, entry, &mut launching)?;
-    let withheld = environment::withheld(&env, entry.env);
-    Some(Launch { program, args, env, withheld, encoding: encoding?, serves: None })
+    let Arguments { args, download } = arguments(&program, args, entry, &mut launching)?;
+    let (withheld, encoding) = (environment::withheld(&env, entry.env), encoding?);
+    Some(Launch { program, args, env, withheld, encoding, serves: None, download, install_timeout })
 }
 
 /// V-04, V-05, V-15.
@@ -349,15 +356,16 @@ fn arguments(
     args: Option<Placed<Vec<Placed<Text>>>>,
     entry: &Entry<'_>,
     launching: &mut Launching<'_>,
-) -> Option<Vec<Arg>> {
+) -> Option<Arguments> {
     let launcher = match program {
         Program::Launcher(launcher) => *launcher,
         Program::Granted(_) => {
             let args = args.map_or_else(Vec::new, |it| it.value);
-            return Some(args.into_iter().map(|it| launch::free(it.value, &entry.env.folder)).collect());
+            let args = args.into_iter().map(|it| launch::free(it.value, &entry.env.folder));
+            return Some(args.collect::<Vec<_>>().into());
         }
         Program::Interpreter(_) => {
-            return script(args.map_or_else(Vec::new, |it| it.value), entry, launching);
+            return script(args.map_or_else(Vec::new, |it| it.value), entry, launching).map(Arguments::from);
         }
     };
     match args {
@@ -367,12 +375,13 @@ fn arguments(
         }
         Some(args) => launch::arguments(launcher, args.value, launching),
         None => {
-            let args = launch::arguments(launcher, launch::derived(launcher, entry.server?), launching)?;
+            let derived = launch::derived(launcher, entry.server?);
+            let Arguments { args, download } = launch::arguments(launcher, derived, launching)?;
             let from_server = |it: Arg| match it.origin {
                 ArgOrigin::Written => Arg { origin: ArgOrigin::FromServer, ..it },
                 _ => it,
             };
-            Some(args.into_iter().map(from_server).collect())
+            Some(Arguments { args: args.into_iter().map(from_server).collect(), download })
         }
     }
 }

@@ -61,7 +61,7 @@ pub(in crate::config) fn tool(
     let RawTool {
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
         inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
-        load_prompts, request_timeout, max_total_timeout, connect_timeout, prefix, lifecycle, required, era,
+        load_prompts, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
         max_result_bytes, allow, deny,
     } = raw;
 
@@ -88,6 +88,7 @@ pub(in crate::config) fn tool(
     #[rustfmt::skip]
     let wire = Wire {
         command, args, env: variables, inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close,
+        install_timeout,
     };
     let env_file = env_file.ok().flatten();
     let (server_ref, config_ref, env_file) = (server.as_ref(), config.as_ref(), env_file.as_ref());

@@ -192,6 +192,12 @@ pub(super) const TABLE: &[KnownCause] = &[
         "the server misses the Python module `{word}`; with uvx, begin `args` with `--with` and the package that has it",
     ),
     row(
+        "npx-module",
+        On::Npx,
+        &[Said("cannot find module"), Said("err_module_not_found")],
+        "the package is not whole: remove `{folder}` and try again; if that does not help, try another version",
+    ),
+    row(
         "node-module",
         On::Process,
         &[Said("cannot find module"), Said("err_module_not_found")],
@@ -396,10 +402,16 @@ pub(super) const TABLE: &[KnownCause] = &[
         "one message of the server is too large to be taken in; ask it for less at once",
     ),
     row(
-        "slow-npx",
+        "slow-npx-download",
         On::Npx,
-        &[Late(STARTING)],
-        "the first start downloads the package; raise `connect_timeout`, or run the command once by hand",
+        &[Cause("was not downloaded within")],
+        "check the network, or raise `install_timeout`; if npx fails with this package afterwards, remove `{folder}`",
+    ),
+    row(
+        "slow-download",
+        On::Process,
+        &[Cause("was not downloaded within")],
+        "check the network and the proxy settings, or raise `install_timeout`",
     ),
     row(
         "slow-start",
@@ -418,6 +430,12 @@ pub(super) const TABLE: &[KnownCause] = &[
         On::All,
         &[Late(WORKING)],
         "raise `request_timeout`, or `--timeout` of a call, if the work really takes that long",
+    ),
+    row(
+        "download-failed",
+        On::Process,
+        &[Cause("could not download")],
+        "the server was not downloaded; the words above say why",
     ),
     row(
         "ended-talking",

@@ -182,11 +182,18 @@ fn remote(remote: &Remote) -> Vec<Fact> {
 }
 
 fn timeouts(source: &Source) -> Fact {
+    let install = match &source.endpoint {
+        Endpoint::Stdio(launch) if launch.download.is_some() => Some(launch.install_timeout),
+        _ => None,
+    };
+    let install =
+        install.map(|it| ("install_timeout", it, "default, for the download before the first start"));
     let all = [
         ("connect_timeout", source.timeouts.connect, "default"),
         ("request_timeout", source.timeouts.request, "default"),
         ("max_total_timeout", source.timeouts.total, "default, five times request_timeout"),
     ];
+    let all: Vec<(&str, Duration, &str)> = install.into_iter().chain(all).collect();
     let line = |(key, value, default): &(&str, Duration, &str)| {
         format!(
             "{key} {}{}",

@@ -11,6 +11,7 @@ pub(super) fn event(event: &Event) -> Value {
     let data = match &event.what {
         Happening::Session(state) => json!({ "state": state.as_str() }),
         Happening::Connection(state) => json!({ "state": state.as_str() }),
+        Happening::Downloading(what) => json!({ "what": what.as_deref().map(cut) }),
         Happening::Health(health) => json!({ "state": health.as_str() }),
         Happening::Breaker(breaker) => json!({ "state": breaker.as_str() }),
         Happening::Listed { tools } => json!({ "tools": tools }),

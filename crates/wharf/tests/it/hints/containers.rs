@@ -20,6 +20,11 @@ pub(super) const CASES: &[Case] = &[
         cause: "denied",
         entry: "command: docker, args: [run, --rm, -i, '127.0.0.1:{registry}/closed:1']",
     },
+    Case {
+        row: "download-failed",
+        cause: "500",
+        entry: "command: docker, args: [run, --rm, -i, '127.0.0.1:{registry}/broken:1']",
+    },
 ];
 
 /// Where there is no init to run in a container.
@@ -89,6 +94,7 @@ fn routes() -> Routes {
     vec![
         ("/v2/harbour/".to_owned(), response("404 Not Found", kind, unknown)),
         ("/v2/closed/".to_owned(), response("403 Forbidden", kind, denied)),
+        ("/v2/broken/".to_owned(), response("500 Oh No", kind, b"{}")),
         ("/v2/".to_owned(), json("{}")),
     ]
 }

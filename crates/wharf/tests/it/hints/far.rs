@@ -1,10 +1,11 @@
 //! Far servers that are not what somebody hoped for: each answers with the same bytes whatever it is asked, or with none.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
+    time,
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -17,20 +18,33 @@ use tokio_rustls::{
 
 /// Servers on ports of their own. They end with it.
 #[derive(Default)]
-pub(super) struct Far(JoinSet<()>);
+pub(crate) struct Far(JoinSet<()>);
 
 /// What is answered to whoever asks for a path that begins so. Nothing at all for ever, if the answer is empty.
-pub(super) type Routes = Vec<(String, Vec<u8>)>;
+pub(crate) type Routes = Vec<(String, Vec<u8>)>;
 
 impl Far {
     /// Answers by these routes, and otherwise that nothing is there.
-    pub(super) async fn answering(&mut self, routes: Routes) -> u16 {
+    pub(crate) async fn answering(&mut self, routes: Routes) -> u16 {
         let routes = Arc::new(routes);
         self.serving(move |stream| answer(stream, routes.clone())).await
     }
 
+    /// The same, but only after this time.
+    pub(crate) async fn answering_after(&mut self, wait: Duration, routes: Routes) -> u16 {
+        let routes = Arc::new(routes);
+        self.serving(move |stream| {
+            let routes = routes.clone();
+            async move {
+                time::sleep(wait).await;
+                answer(stream, routes).await
+            }
+        })
+        .await
+    }
+
     /// Hangs up on everybody.
-    pub(super) async fn hanging_up(&mut self) -> u16 {
+    pub(crate) async fn hanging_up(&mut self) -> u16 {
         self.serving(|stream| async {
             drop(stream);
             Ok(())
@@ -39,7 +53,7 @@ impl Far {
     }
 
     /// Speaks TLS, and has a certificate that nobody has vouched for.
-    pub(super) async fn self_signed(&mut self) -> u16 {
+    pub(crate) async fn self_signed(&mut self) -> u16 {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
@@ -88,12 +102,12 @@ async fn answer(mut stream: TcpStream, routes: Arc<Routes>) -> io::Result<()> {
 }
 
 /// An answer with this status, these headers and this body.
-pub(super) fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+pub(crate) fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");
     [head.as_bytes(), body].concat()
 }
 
-pub(super) fn json(body: &str) -> Vec<u8> {
+pub(crate) fn json(body: &str) -> Vec<u8> {
     response("200 OK", "Content-Type: application/json\r\n", body.as_bytes())
 }

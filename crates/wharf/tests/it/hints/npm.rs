@@ -36,10 +36,11 @@ pub(super) const CASES: &[Case] = &[
     },
     Case { row: "npm-failed", cause: "npm error code E500", entry: "command: npx, args: [broken]" },
     Case {
-        row: "slow-npx",
-        cause: "no answer in time",
-        entry: "command: npx, args: [never], connect_timeout: 2",
+        row: "slow-npx-download",
+        cause: "`never` was not downloaded within 2 s",
+        entry: "command: npx, args: [never], install_timeout: 2",
     },
+    Case { row: "npx-module", cause: "MODULE_NOT_FOUND", entry: "command: npx, args: [wreck]" },
     Case {
         row: "npx-asks",
         cause: "npx canceled due to missing packages",
@@ -56,13 +57,21 @@ pub(super) const CASES: &[Case] = &[
 pub(super) const UNREACHABLE: &[Case] =
     &[Case { row: "npm-unreachable", cause: "npm error", entry: "command: npx, args: [harbour]" }];
 
+/// A program that misses a part of itself.
+const WRECK: &str = "#!/usr/bin/env node\nrequire('ballast')\n";
+
 #[tokio::test]
 async fn packages() {
     let mut far = Far::default();
     let folder = TempDir::new().expect("a folder");
     let locked = locked(&folder);
     // The registry has to know its own address, because it names files of its own.
-    let shelf = far.answering(vec![("/harbour.tgz".to_owned(), tarball(&folder))]).await;
+    let wreck = r#"{"name":"wreck","version":"1.0.0","bin":"wreck.js"}"#;
+    let shelf = far.answering(vec![
+        ("/harbour.tgz".to_owned(), tarball(r#"{"name":"harbour","version":"1.0.0"}"#, None)),
+        ("/wreck.tgz".to_owned(), tarball(wreck, Some(("wreck.js", WRECK)))),
+    ]);
+    let shelf = shelf.await;
     let registry = address(far.answering(routes(shelf)).await);
     let filled = [
         ("registry", registry.clone()),
@@ -83,7 +92,7 @@ async fn packages_from_nowhere() {
     }
 }
 
-fn with_registry(registry: &str, place: Place) -> Place {
+pub(crate) fn with_registry(registry: &str, place: Place) -> Place {
     let cache = place.path("npm").display().to_string();
     place
         .set("NPM_CONFIG_REGISTRY", registry)
@@ -92,7 +101,7 @@ fn with_registry(registry: &str, place: Place) -> Place {
         .set("NPM_CONFIG_PREFER_OFFLINE", "false")
 }
 
-fn address(port: u16) -> String {
+pub(crate) fn address(port: u16) -> String {
     format!("http://127.0.0.1:{port}/")
 }
 
@@ -104,7 +113,10 @@ fn routes(shelf: u16) -> Routes {
     let lighthouse = harbour
         .replace("harbour", "lighthouse")
         .replace(r#""dist":"#, r#""bin":{"lighthouse":"l.js"},"dist":"#);
+    let wreck =
+        harbour.replace("harbour", "wreck").replace(r#""dist":"#, r#""bin":{"wreck":"wreck.js"},"dist":"#);
     vec![
+        ("/wreck".to_owned(), json(&wreck)),
         ("/lighthouse".to_owned(), json(&lighthouse)),
         ("/harbour".to_owned(), json(&harbour)),
         ("/@closed".to_owned(), response("401 Unauthorized", "", b"{}")),
@@ -113,11 +125,14 @@ fn routes(shelf: u16) -> Routes {
     ]
 }
 
-/// The package, as npm packs one.
-fn tarball(folder: &TempDir) -> Vec<u8> {
+/// A package, as npm packs one: its manifest, and a file beside it.
+pub(crate) fn tarball(manifest: &str, file: Option<(&str, &str)>) -> Vec<u8> {
+    let folder = TempDir::new().expect("a folder");
     let package = folder.path().join("package");
     fs::create_dir(&package).expect("a folder");
-    fs::write(package.join("package.json"), r#"{"name":"harbour","version":"1.0.0"}"#).expect("a file");
+    for (name, text) in [("package.json", manifest)].into_iter().chain(file) {
+        fs::write(package.join(name), text).expect("a file");
+    }
     let packed = Command::new(program("tar")).args(["-cz", "-C"]).arg(folder.path()).arg("package").output();
     let packed = packed.expect("tar runs");
     assert!(packed.status.success(), "{packed:?}");

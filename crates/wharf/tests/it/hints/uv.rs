@@ -10,6 +10,11 @@ use crate::servers::{background::free_port, place::Place};
 /// Where the index is a server of ours.
 pub(super) const CASES: &[Case] = &[
     Case { row: "uv-unknown-package", cause: "nothing-here", entry: "command: uvx, args: [nothing-here]" },
+    Case {
+        row: "slow-download",
+        cause: "`never` was not downloaded within 2 s",
+        entry: "command: uvx, args: [never], install_timeout: 2",
+    },
     Case { row: "uv-no-solution", cause: "harbour==99", entry: "command: uvx, args: [harbour==99]" },
 ];
 
@@ -52,7 +57,9 @@ const INDEX: &[u8] =
 async fn packages() {
     let mut far = Far::default();
     let index = response("200 OK", "Content-Type: text/html\r\n", INDEX);
-    let port = far.answering(vec![("/simple/harbour/".to_owned(), index)]).await;
+    let port = far
+        .answering(vec![("/simple/harbour/".to_owned(), index), ("/simple/never/".to_owned(), Vec::new())]);
+    let port = port.await;
     check(&with_index(port, place(CASES, &[], &[])), CASES).await;
 }
 

@@ -12,13 +12,16 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
 
 /// No command may take longer, not even one that starts a server for the first time.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long processes may take to be gone that were told to end.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Place {
     folder: TempDir,
@@ -96,7 +99,8 @@ impl Place {
         }
     }
 
-    /// Nothing stays behind of the servers that were started: no working directory, and no process in one.
+    /// Nothing stays behind of the servers that were started: no working directory, and no process in one. A server that
+    /// could not be connected to in time is not waited for, but soon gone.
     pub(crate) fn is_deserted(&self) {
         let scratch = self.path("state/scratch");
         // It is made with the first server.
@@ -107,14 +111,25 @@ impl Place {
             .filter(|it| it.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wharf-")))
             .collect();
         assert!(folders.is_empty(), "left behind: {folders:?}");
-        // Only Linux says where a process works.
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let stragglers: Vec<String> = processes
-            .filter(|it| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch)))
-            .map(|it| fs::read_to_string(it.path().join("cmdline")).unwrap_or_default().replace('\0', " "))
-            .collect();
-        assert!(stragglers.is_empty(), "still running: {stragglers:?}");
+        let by = Instant::now() + STOP_LIMIT;
+        loop {
+            let stragglers = processes_in(&scratch);
+            if stragglers.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < by, "still running: {stragglers:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
+}
+
+/// The command lines of the processes that work below a folder. Only Linux says where a process works.
+fn processes_in(folder: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|it| fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder)))
+        .map(|it| fs::read_to_string(it.path().join("cmdline")).unwrap_or_default().replace('\0', " "))
+        .collect()
 }
 
 impl Said {

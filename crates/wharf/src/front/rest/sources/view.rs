@@ -92,7 +92,7 @@ fn running(state: &SourceState, entry: Option<&Entry>, catalog: &Catalog) -> Val
         ("unknown", Some(entry)) => entry.row.health.as_str(),
         (health, _) => health,
     };
-    json!({
+    let mut shown = json!({
         "id": name,
         "name": source.name.shown(),
         "description": source.description.shown(),
@@ -109,7 +109,11 @@ fn running(state: &SourceState, entry: Option<&Entry>, catalog: &Catalog) -> Val
         "discovery": discovery,
         "error": error,
         "tools": catalog.tools.iter().filter(|it| it.source == name).count(),
-    })
+    });
+    if let Some(what) = &standing.downloading {
+        shown["downloading"] = json!(what);
+    }
+    shown
 }
 
 fn idle(entry: &Entry) -> Value {

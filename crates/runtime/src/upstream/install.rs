@@ -1,0 +1,277 @@
+//! Downloads the package or image of a server before the server is started, as a step with a time limit of its own.
+//!
+//! A launcher that is stopped while it unpacks can leave a cache in which the package never works again, for any
+//! program. So a download is not part of connecting: it happens first, once for each package however many sources
+//! need it, and what a stopped download leaves half-written is removed. A package that is there already costs a look at
+//! the launcher's cache and no process.
+
+mod docker;
+mod npx;
+mod uvx;
+
+use super::{Ground, Visit, opener, workplace::Workplace};
+use crate::{
+    Text,
+    config::{Download, Endpoint, Launch, Program, Source},
+};
+pub(crate) use npx::folder as npx_folder;
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::OnceCell,
+    time::{self, Instant},
+};
+use wharf_mcp::{
+    Class, Exit, Failure, Goodbye, Phase, Sent,
+    stdio::{Ended, Patience},
+};
+
+/// How long a launcher that is told to end may roll back what it has begun.
+const PATIENCE: Patience = Patience { after_eof: Duration::ZERO, after_term: Duration::from_secs(3) };
+
+/// How long a server that could not be connected to may take to be gone: it is not waited for.
+const STOP_TIME: Duration = Duration::from_secs(3);
+
+/// The downloads of this process: those under way, and those that are known to be done. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Installs {
+    cells: Arc<Mutex<HashMap<String, Arc<OnceCell<()>>>>>,
+}
+
+/// One package or image, and what it takes to download it.
+struct Install<'a> {
+    source: &'a Source,
+    launch: &'a Launch,
+    download: &'a Download,
+    ground: &'a Ground,
+    visit: &'a Visit,
+}
+
+/// Why a download was stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    Late,
+    Unwanted,
+}
+
+/// Has the launcher download what the source needs, unless it is there already.
+pub(super) async fn ensure(source: &Source, ground: &Ground, visit: &Visit) -> Result<(), Failure> {
+    let Some(install) = Install::of(source, ground, visit) else { return Ok(()) };
+    let cell = ground.installs.cell(&install.key());
+    cell.get_or_try_init(|| install.run()).await.map(|_| ())
+}
+
+/// A server could not be connected to: its package is looked for again at the next start, and an update that was stopped
+/// half-way is removed.
+pub(super) async fn after_failure(source: &Source, ground: &Ground, visit: &Visit, failure: &Failure) {
+    let Some(install) = Install::of(source, ground, visit) else { return };
+    ground.installs.forget(&install.key());
+    if failure.class != Class::Timeout && !visit.is_over() {
+        return;
+    }
+    match install.download {
+        Download::Npm { .. } => {
+            let torn = npx_folder(install.launch).filter(|it| npx::is_torn(it));
+            let Some(folder) = torn else { return };
+            // npm may still be on its way out, and until then it writes.
+            time::sleep(STOP_TIME).await;
+            if npx::remove_if_torn(&folder) {
+                let folder = folder.display();
+                tracing::warn!(source = source.name.shown(), "npm was stopped half-way; removed `{folder}`");
+            }
+        }
+        Download::PyPi { .. } | Download::Image { .. } => install.unmark(),
+    }
+}
+
+impl Installs {
+    fn cell(&self, key: &str) -> Arc<OnceCell<()>> {
+        self.lock().entry(key.to_owned()).or_default().clone()
+    }
+
+    fn forget(&self, key: &str) {
+        let mut cells = self.lock();
+        // One that is under way stays: others wait for it.
+        if cells.get(key).is_some_and(|it| it.initialized()) {
+            cells.remove(key);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<OnceCell<()>>>> {
+        // A map of handles is whole after every statement.
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Install<'a> {
+    fn of(source: &'a Source, ground: &'a Ground, visit: &'a Visit) -> Option<Install<'a>> {
+        let Endpoint::Stdio(launch) = &source.endpoint else { return None };
+        let download = launch.download.as_ref()?;
+        Some(Install { source, launch, download, ground, visit })
+    }
+
+    /// The same for the same download: the launcher, its settings, and the packages.
+    fn key(&self) -> String {
+        let settings = self.launch.env.0.iter().filter(|(name, _)| is_setting(name));
+        let settings = settings.map(|(name, it)| format!("{name}={}\n", it.value.expose()));
+        let words = match self.download {
+            Download::Npm { args, .. } | Download::PyPi { args, .. } => args.clone(),
+            Download::Image { image, platform } => [image].into_iter().chain(platform).cloned().collect(),
+        };
+        let words = words.iter().map(|it| format!("{}\n", it.expose()));
+        [self.launcher().to_owned()].into_iter().chain(words).chain(settings).collect()
+    }
+
+    async fn run(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + self.launch.install_timeout;
+        if self.is_there(deadline).await? {
+            return Ok(());
+        }
+        let (started, shown) = (Instant::now(), self.download.shown());
+        let source = self.source.name.shown();
+        tracing::info!(source, "downloading `{shown}` with {}", self.launcher());
+        let _told = self.visit.board.as_ref().map(|it| it.downloading(&shown));
+        let installed = match self.download {
+            Download::Npm { args, .. } => self.run_npx(args, deadline).await,
+            Download::PyPi { args, .. } => self.run_launcher(&plain(args), deadline).await,
+            Download::Image { image, platform } => {
+                self.run_launcher(&docker::pull(image, platform.as_ref()), deadline).await
+            }
+        };
+        match &installed {
+            Ok(()) => {
+                let took = started.elapsed().as_secs_f64();
+                tracing::info!(source, "downloaded `{shown}` in {took:.1} s");
+                self.mark();
+            }
+            Err(failure) => tracing::warn!(source, "{failure}"),
+        }
+        installed
+    }
+
+    /// Whether the download is there, as far as can be told without running the launcher. A container image is a matter
+    /// between docker and its daemon: docker is asked, and what it says is remembered.
+    async fn is_there(&self, deadline: Instant) -> Result<bool, Failure> {
+        let env = &self.launch.env;
+        Ok(match self.download {
+            Download::Npm { packages, or_global, .. } => {
+                npx_folder(self.launch).is_some_and(|it| npx::is_whole(&it))
+                    || *or_global && packages.first().is_some_and(|it| npx::is_global(it.expose(), env))
+            }
+            Download::PyPi { package, .. } => match uvx::is_cached(package.expose(), env) {
+                Some(cached) => cached,
+                None => self.is_marked(),
+            },
+            Download::Image { .. } if self.is_marked() => true,
+            Download::Image { image, .. } => {
+                let there = self.end_of(&docker::inspect(image), deadline).await?.exit == Some(Exit::Code(0));
+                if there {
+                    self.mark();
+                }
+                there
+            }
+        })
+    }
+
+    async fn run_npx(&self, args: &[Text], deadline: Instant) -> Result<(), Failure> {
+        let args = plain(args);
+        let Some(folder) = npx_folder(self.launch) else {
+            return self.run_launcher(&args, deadline).await;
+        };
+        let claim = loop {
+            match npx::claim(&folder) {
+                npx::Claim::Held(claim) => break Some(claim),
+                // npm itself says best why it cannot write there.
+                npx::Claim::Impossible => break None,
+                npx::Claim::Whole => return Ok(()),
+                npx::Claim::Taken => tokio::select! {
+                    () = time::sleep(npx::POLL) => {}
+                    stopped = self.stopped(deadline) => return Err(self.stopped_failure(stopped, String::new())),
+                },
+            }
+        };
+        let installed = self.run_launcher(&args, deadline).await;
+        if installed.is_err() {
+            npx::remove_unless_whole(&folder);
+        }
+        if let Some(claim) = claim {
+            claim.release();
+        }
+        installed
+    }
+
+    /// Runs the launcher and expects it to succeed.
+    async fn run_launcher(&self, args: &[OsString], deadline: Instant) -> Result<(), Failure> {
+        let Ended { exit, stderr, stopped } = self.end_of(args, deadline).await?;
+        match (stopped, exit) {
+            (Some(stopped), _) => Err(self.stopped_failure(stopped, stderr)),
+            (None, Some(Exit::Code(0))) => Ok(()),
+            (None, exit) => {
+                let goodbye =
+                    Goodbye { exit, stderr, ..Goodbye::because(format!("{} ended", self.launcher())) };
+                let what = format!("could not download `{}`: {goodbye}", self.download.shown());
+                let failure = Failure::new(Class::Closed, Phase::Open, Sent::No, what);
+                Err(failure.with_goodbye(Arc::new(goodbye)))
+            }
+        }
+    }
+
+    /// Runs the launcher to its end: under the same supervision and in the same environment as the server, in an empty
+    /// folder of its own.
+    async fn end_of(&self, args: &[OsString], deadline: Instant) -> Result<Ended<Stopped>, Failure> {
+        let workplace = Workplace::new(self.ground)?;
+        let mut command = opener::command(self.launch, &workplace)?;
+        command.args = args.to_vec();
+        command.supervisor.clone_from(&self.ground.supervisor);
+        command.witness = self.visit.witness();
+        command.patience = PATIENCE;
+        if let Some(folder) = npx_folder(self.launch) {
+            // Also when we are killed, or have no time to wait: the supervisor does it.
+            command.remove_unfinished(folder, npx::FINISHED);
+        }
+        command.run(self.stopped(deadline)).await
+    }
+
+    /// Completes when the download has to end.
+    async fn stopped(&self, deadline: Instant) -> Stopped {
+        tokio::select! {
+            () = time::sleep_until(deadline) => Stopped::Late,
+            () = self.visit.over() => Stopped::Unwanted,
+        }
+    }
+
+    fn stopped_failure(&self, stopped: Stopped, stderr: String) -> Failure {
+        let shown = self.download.shown();
+        let (class, what) = match stopped {
+            Stopped::Late => {
+                let limit = self.launch.install_timeout.as_secs_f64();
+                (Class::Timeout, format!("`{shown}` was not downloaded within {limit} s"))
+            }
+            Stopped::Unwanted => (Class::Closed, format!("the download of `{shown}` was stopped")),
+        };
+        let goodbye = Goodbye { stderr, ..Goodbye::because(what.clone()) };
+        Failure::new(class, Phase::Open, Sent::No, what).with_goodbye(Arc::new(goodbye))
+    }
+
+    fn launcher(&self) -> &'static str {
+        match self.launch.program {
+            Program::Launcher(launcher) => launcher.as_str(),
+            Program::Granted(_) | Program::Interpreter(_) => "its launcher",
+        }
+    }
+}
+
+/// Variables that decide where a launcher keeps its downloads.
+fn is_setting(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    matches!(name.as_str(), "HOME" | "PATH")
+        || ["NPM_CONFIG_", "UV_", "DOCKER_"].iter().any(|it| name.starts_with(it))
+}
+
+fn plain(args: &[Text]) -> Vec<OsString> {
+    args.iter().map(|it| OsString::from(it.expose())).collect()
+}
