@@ -1,8 +1,10 @@
 //! What can be typed.
 
+mod clients;
 mod examples;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use clients::{AddArgs, ConnectArgs, InitArgs};
 use std::path::PathBuf;
 
 /// The agent file that is read if none is named.
@@ -49,20 +51,13 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     /// Write an agent.yaml: a working example, or the servers of another client
     #[command(after_help = examples::INIT)]
-    Init {
-        /// Import from a client's configuration: claude, vscode, cursor, or a path
-        #[arg(long, value_name = "CLIENT")]
-        from: Option<String>,
-    },
-    /// Add a server to the agent file from its manifest, a server.json or plugin.json
+    Init(InitArgs),
+    /// Add a server to the agent file: a package, an address, a manifest, or a client's JSON block
     #[command(after_help = examples::ADD)]
-    Add {
-        /// The manifest: its path, its folder, or the JSON itself
-        manifest: String,
-        /// What to call the server
-        #[arg(long)]
-        name: Option<String>,
-    },
+    Add(AddArgs),
+    /// Write wharf into another client's configuration
+    #[command(after_help = examples::CONNECT)]
+    Connect(ConnectArgs),
     /// Validate the agent file; starts nothing
     #[command(after_help = examples::CHECK)]
     Check {

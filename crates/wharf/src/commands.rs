@@ -1,13 +1,17 @@
 //! From what was typed to what is done.
 
 mod add;
+mod agent_file;
 mod call;
 mod check;
 mod completions;
+mod connect;
 mod doctor;
+mod env_files;
 mod explain;
 mod files;
 mod grant;
+mod import_report;
 mod init;
 mod list;
 mod listening;
@@ -59,8 +63,9 @@ pub(crate) fn run(cli: Cli) -> Exit {
     };
     around.protect_state();
     match command {
-        Command::Init { from } => init::run(&common, from.as_deref(), &around, output),
-        Command::Add { manifest, name } => add::run(&common, &manifest, name, &around, output),
+        Command::Init(args) => init::run(&common, &args, &around, output),
+        Command::Add(args) => add::run(&common, &args, &around, output),
+        Command::Connect(args) => connect::run(&common, &args, &around, output),
         Command::Check { strict } => check::run(&common, strict, &around, output),
         Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
         Command::Doctor => dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock))),

@@ -219,6 +219,11 @@ impl Surroundings {
         if itself.exists() { Some(itself) } else { env::current_exe().ok() }
     }
 
+    /// The path of this program, for others to start it by.
+    pub(crate) fn program(&self) -> Option<PathBuf> {
+        env::current_exe().ok()
+    }
+
     /// The absolute path of a program on PATH.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
         find_program(name, self.variables.get("PATH")?)

@@ -1,8 +1,8 @@
 //! Two examples for each command, below its help.
 
 pub(super) const ADD: &str = "Examples:
-  wharf add ./server.json
-  wharf add ./plugin --name files";
+  wharf add @modelcontextprotocol/server-filesystem -- ./data
+  wharf add https://mcp.example.com/mcp --name search";
 
 pub(super) const CALL: &str = "Examples:
   wharf call create_todo title='Buy milk' priority=2 tags=home,shopping
@@ -16,6 +16,10 @@ pub(super) const COMPLETIONS: &str = "Examples:
   wharf completions bash > ~/.local/share/bash-completion/completions/wharf
   wharf completions zsh > \"${fpath[1]}/_wharf\"";
 
+pub(super) const CONNECT: &str = "Examples:
+  wharf connect claude --print
+  wharf connect codex --http";
+
 pub(super) const DOCTOR: &str = "Examples:
   wharf doctor
   wharf doctor --json";
@@ -25,8 +29,8 @@ pub(super) const EXPLAIN: &str = "Examples:
   wharf explain files --json";
 
 pub(super) const INIT: &str = "Examples:
-  wharf init
-  wharf init --from claude";
+  wharf init --from claude
+  wharf init --from codex --merge";
 
 pub(super) const LOGIN: &str = "Examples:
   wharf login wiki

@@ -1,146 +1,167 @@
-//! `wharf add`: a server from its manifest into the agent file. What is there already stays as it is, byte for byte.
+//! `wharf add`: a server into the agent file. What is there already stays as it is, byte for byte.
 
-mod page;
+mod package;
+mod request;
 
-use super::{files, flag_for};
+use super::{
+    agent_file::AgentFile,
+    env_files::{self, folder_of},
+    flag_for, grant, import_report,
+};
 use crate::{
-    cli::Common,
+    cli::{AddArgs, Common},
     command_error::CommandError,
     exit::Exit,
-    import,
+    import::{self, ClientFile, Imported, Target, printable},
     output::Output,
-    surroundings::{Surroundings, read_agent_file},
+    surroundings::Surroundings,
 };
-use serde_json::json;
-use std::{fs, path::Path};
-use wharf_runtime::config::{
-    Diagnostics, Env, FileTrouble, Plan, Severity, Suggestion, load, read_regular, suggest_entry,
-};
+use request::Request;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use wharf_runtime::config::{Env, suggest_entry};
 
-/// A manifest that is longer is refused unread.
-const LONGEST: u64 = 1024 * 1024;
+/// What was added.
+#[derive(Default)]
+struct Added {
+    names: Vec<String>,
+    /// The variables that have to be set, and those that may be.
+    variables: Vec<String>,
+    optional: Vec<String>,
+    /// What else was written.
+    files: Vec<PathBuf>,
+    note: Option<String>,
+    import: Option<Imported>,
+}
 
-/// Where a manifest is looked for in a folder.
-const MANIFESTS: [&str; 2] = ["plugin.json", "server.json"];
-
-pub(super) fn run(
-    common: &Common,
-    manifest: &str,
-    name: Option<String>,
-    around: &Surroundings,
-    output: Output,
-) -> Exit {
+pub(super) fn run(common: &Common, args: &AddArgs, around: &Surroundings, output: Output) -> Exit {
     let grants = match around.settings(common.settings.as_deref()) {
         Ok(settings) => settings.grants,
-        Err(diagnostics) => {
-            return output.fail_loading(&diagnostics);
-        }
+        Err(diagnostics) => return output.fail_loading(&diagnostics),
     };
-    let added = read(manifest, around).and_then(|(shown, bytes)| {
-        let mut suggestion = suggest_entry(&bytes).map_err(|why| {
-            format!("error: the manifest cannot be used: {why}\nhelp: it was read from {shown}\n")
-        })?;
-        suggestion.name = name.unwrap_or(suggestion.name);
-        add(&common.file, &suggestion, around.env_for(&common.file, grants))?;
-        Ok(suggestion)
-    });
+    let env = around.env_for(&common.file, grants);
+    let added =
+        Request::read(&args.server, &args.arguments, args.name.as_deref(), around).and_then(|request| {
+            match request {
+                Request::Manifest { bytes, shown } => {
+                    add_manifest(&bytes, &shown, args.name.as_deref(), &common.file, &env)
+                }
+                Request::Servers { file, shown, note } => {
+                    let added = add_servers(file, &shown, &common.file, env, output)?;
+                    Ok(Added { note, ..added })
+                }
+            }
+        });
     match added {
-        Ok(suggestion) => {
-            report(&suggestion, &common.file, output);
+        Ok(added) => {
+            report(&added, &common.file, output);
             Exit::Fine
         }
         Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
 }
 
-/// The manifest and what to call the place it is from: itself, a file, or a folder that holds one.
-fn read(manifest: &str, around: &Surroundings) -> Result<(String, Vec<u8>), String> {
-    if manifest.trim_start().starts_with('{') {
-        return Ok(("the command line".to_owned(), manifest.as_bytes().to_vec()));
-    }
-    let path = around.folder.join(manifest);
-    let inside = MANIFESTS.map(|it| path.join(it)).into_iter().find(|it| it.is_file());
-    let path = inside.filter(|_| path.is_dir()).unwrap_or(path);
-    let shown = path.display().to_string();
-    let bytes = read_regular(&path, LONGEST).map_err(|trouble| {
-        let help = match trouble {
-            FileTrouble::Missing | FileTrouble::NotRegular(_) => {
-                "help: name a server.json or plugin.json, a folder with one, or give the JSON itself\n"
-            }
-            _ => "",
-        };
-        format!("error: '{shown}' {trouble}\n{help}")
+fn add_manifest(
+    bytes: &[u8],
+    shown: &str,
+    name: Option<&str>,
+    file: &Path,
+    env: &Env,
+) -> Result<Added, String> {
+    let mut suggestion = suggest_entry(bytes).map_err(|why| {
+        format!("error: the manifest cannot be used: {why}\nhelp: it was read from {shown}\n")
     })?;
-    Ok((shown, bytes))
+    suggestion.name = name.map_or(suggestion.name, str::to_owned);
+    let agent_file = AgentFile::read(file, env)?;
+    let text = agent_file.with(&import::entry(&suggestion), env)?;
+    agent_file.write(&text)?;
+    Ok(Added {
+        names: vec![suggestion.name],
+        variables: suggestion.variables,
+        optional: suggestion.optional,
+        ..Added::default()
+    })
 }
 
-/// Writes the agent file anew with one entry more, if it is then as good as it was.
-fn add(file: &Path, suggestion: &Suggestion, mut env: Env) -> Result<(), String> {
-    let shown = file.display();
-    let entry = import::entry(suggestion);
-    let by_hand = |why: &str| format!("error: {why}\nhelp: this is the entry, to be added by hand:\n{entry}");
-    let before = match fs::exists(file) {
-        Ok(false) => None,
-        _ => {
-            let bytes = read_agent_file(file).map_err(|it| it.render(false))?;
-            let text = String::from_utf8(bytes);
-            Some(text.map_err(|_| format!("error: {shown} is not UTF-8 text\n"))?)
-        }
-    };
-    let text = before.as_deref().unwrap_or_default();
-    let after = page::with_entry(text, &entry);
-    let after = after.ok_or_else(|| by_hand(&format!("the list of tools in {shown} is not one of lines")))?;
-    // What has to be set may not be set yet.
-    for name in &suggestion.variables {
-        env.variables.entry(name.clone()).or_insert_with(|| "1".to_owned());
+/// Adds the servers that are let in. If none is, nothing is written.
+fn add_servers(
+    servers: ClientFile,
+    shown: &str,
+    file: &Path,
+    env: Env,
+    output: Output,
+) -> Result<Added, String> {
+    let agent_file = AgentFile::read(file, &env)?;
+    let (settings_file, folder) = (env.grants.file.clone(), folder_of(file));
+    let target = Target { env, names: agent_file.names(), env_files: env_files::names(folder) };
+    let (mut made, granted) = grant::import_asking(target, output, |target| {
+        import::import(std::slice::from_ref(&servers), target).map_err(|error| {
+            let hint = error.hint().map_or_else(String::new, |hint| format!("help: {hint}\n"));
+            format!("error: {shown} {error}\n{hint}")
+        })
+    })?;
+    made.keep_accepted();
+    let accepted = made.servers.iter().filter(|it| it.refused.is_empty());
+    let names: Vec<String> = accepted.map(|it| it.name.clone()).collect();
+    if names.is_empty() {
+        return Err(refusal(&made));
     }
-    let is_empty = text.lines().all(|it| it.trim().is_empty() || it.trim_start().starts_with('#'));
-    let (old, complaints) = if is_empty { (None, None) } else { some(load(text, &env)) };
-    if let Some(first) = complaints.as_ref().and_then(first_error) {
-        return Err(format!("error: {shown} is wrong already: {first}\nhelp: `wharf check` says more\n"));
+    let text = agent_file.with(&made.accepted_entries, &made.env)?;
+    let mut files: Vec<PathBuf> = Vec::new();
+    files.extend(grant::write(settings_file.as_deref(), &granted)?);
+    files.extend(env_files::write(folder, &made.env_files, || agent_file.write(&text))?);
+    if !made.env_files.is_empty() {
+        files.extend(env_files::ignore(folder)?);
     }
-    let (new, diagnostics) = load(&after, &env);
-    if let Some(first) = first_error(&diagnostics) {
-        return Err(match first.starts_with("Duplicate tool names") {
-            true => format!(
-                "error: {shown} has a tool called '{}' already\nhelp: `--name NAME` gives it another name\n",
-                suggestion.name
-            ),
-            false => by_hand(&first),
-        });
-    }
-    if let (Some(old), Some(new)) = (&old, &new)
-        && new.sources.get(..old.sources.len()) != Some(&old.sources[..])
-    {
-        return Err(by_hand(&format!("the entry cannot be added to {shown} without changing others")));
-    }
-    files::replace(file, &after, before.is_none(), 0o644)
-        .map_err(|error| format!("error: {shown} cannot be written: {error}\n"))
+    let variables = made.servers.iter().filter(|it| it.refused.is_empty()).flat_map(|it| it.needs.clone());
+    Ok(Added { names, variables: variables.collect(), files, import: Some(made), ..Added::default() })
 }
 
-fn some((plan, diagnostics): (Option<Plan>, Diagnostics)) -> (Option<Plan>, Option<Diagnostics>) {
-    (plan, Some(diagnostics))
+/// Why none of the servers was added.
+fn refusal(made: &Imported) -> String {
+    let reasons = made.servers.iter().flat_map(|server| {
+        let name = printable(&server.name);
+        server.refused.iter().map(move |it| format!("error: `{name}`: {}", printable(&it.message)))
+    });
+    let refused = made.servers.iter().flat_map(|it| &it.refused);
+    let hints = refused.filter_map(|it| it.hint.as_deref()).map(printable);
+    let is_there = made.servers.iter().any(|it| it.is_there);
+    let rename = is_there.then(|| "`--name NAME` gives it another name".to_owned());
+    let hints: Vec<String> = hints.chain(rename).collect();
+    let help = if hints.is_empty() { String::new() } else { format!("help: {}\n", hints.join("; ")) };
+    format!("{}\n{help}", reasons.collect::<Vec<_>>().join("\n"))
 }
 
-/// The first mistake that is not merely a variable that is not set here.
-fn first_error(diagnostics: &Diagnostics) -> Option<String> {
-    let errors = diagnostics.items().iter().filter(|it| it.severity == Severity::Error);
-    errors.filter(|it| it.code != "V-09").map(|it| it.message.clone()).next()
-}
-
-fn report(suggestion: &Suggestion, file: &Path, output: Output) {
-    let Suggestion { name, variables, optional, .. } = suggestion;
+fn report(added: &Added, file: &Path, output: Output) {
+    let Added { names, variables, optional, files, note, import } = added;
+    let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
     if output.json {
-        let file = file.display().to_string();
-        return output
-            .json(&json!({ "file": file, "name": name, "variables": variables, "optional": optional }));
+        let head = json!({
+            "file": file.display().to_string(), "name": names.first(), "names": names,
+            "variables": variables, "optional": optional, "files": files,
+        });
+        let mut document: Map<String, Value> = head.as_object().cloned().unwrap_or_default();
+        let made = import_report::json(import.as_ref()).into_iter();
+        document.extend(made.map(|(key, value)| (key.to_owned(), value)));
+        return output.json(&Value::Object(document));
     }
-    output.say(&format!("{name} is added to {}", file.display()));
+    if let Some(made) = import {
+        import_report::say(made, output);
+    }
+    for name in names {
+        output.say(&format!("{} is added to {}", printable(name), file.display()));
+    }
+    for file in &files {
+        output.say(&format!("{file} is written"));
+    }
+    if let Some(note) = note {
+        output.say(&format!("note: {note}"));
+    }
     if !variables.is_empty() {
         output.say(&format!("set these variables: {}", variables.join(", ")));
     }
     if !optional.is_empty() {
         output.say(&format!("left out, because nobody has to give them: {}", optional.join(", ")));
     }
-    output.say(&format!("next: wharf check{}", flag_for(file)));
+    output.say(&format!("next: wharf{} check, then wharf{} tools", flag_for(file), flag_for(file)));
 }

@@ -2,8 +2,9 @@
 
 use super::files;
 use crate::{
-    import::{Imported, printable},
+    import::{Imported, Target, printable},
     output::Output,
+    state_folder::make_private_folder,
     terminal,
 };
 use std::{
@@ -11,24 +12,24 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{Env, MissingGrant, settings_with_grant};
+use wharf_runtime::config::{MissingGrant, settings_with_grant};
 
 /// Makes an import, and makes it again with every grant that the person at the terminal agrees to. Returns the last
 /// import and the new grants, which are not written yet.
 pub(super) fn import_asking(
-    mut env: Env,
+    mut target: Target,
     output: Output,
-    import: impl Fn(Env) -> Result<Imported, String>,
+    import: impl Fn(Target) -> Result<Imported, String>,
 ) -> Result<(Imported, Vec<MissingGrant>), String> {
     let mut asked = BTreeSet::new();
     let mut granted = Vec::new();
     loop {
-        let imported = import(env.clone())?;
-        let next =
-            next_question(&imported, &mut asked).filter(|_| can_ask(output) && env.grants.file.is_some());
+        let imported = import(target.clone())?;
+        let next = next_question(&imported, &mut asked)
+            .filter(|_| can_ask(output) && target.env.grants.file.is_some());
         let Some((server, grant)) = next else { return Ok((imported, granted)) };
-        if ask(&server, &grant, env.grants.file.as_deref())? {
-            env.grants.add(grant.clone());
+        if ask(&server, &grant, target.env.grants.file.as_deref())? {
+            target.env.grants.add(grant.clone());
             granted.push(grant);
         }
     }
@@ -53,7 +54,7 @@ pub(super) fn write(file: Option<&Path>, grants: &[MissingGrant]) -> Result<Opti
             )
         })?;
     }
-    let made = file.parent().map_or(Ok(()), create_private_folder);
+    let made = file.parent().map_or(Ok(()), make_private_folder);
     made.and_then(|()| files::replace(file, &text, before.is_none(), 0o600))
         .map_err(|error| format!("error: {shown} cannot be written: {error}\n"))?;
     Ok(Some(file.to_owned()))
@@ -68,8 +69,9 @@ fn next_question(
         MissingGrant::Command(path) => path.is_file(),
         MissingGrant::Package(_) => true,
     };
-    let wanted = imported.ungranted.iter().flat_map(|(server, missing)| {
-        missing.iter().filter(|it| is_there(it)).map(|it| (server.clone(), it.clone()))
+    let wanted = imported.servers.iter().flat_map(|server| {
+        let missing = server.missing_grants.iter().filter(|it| is_there(it));
+        missing.map(|it| (server.name.clone(), it.clone()))
     });
     wanted.into_iter().find(|it| asked.insert(it.clone()))
 }
@@ -79,20 +81,15 @@ fn can_ask(output: Output) -> bool {
 }
 
 fn ask(server: &str, grant: &MissingGrant, file: Option<&Path>) -> Result<bool, String> {
+    let free = match grant {
+        MissingGrant::Command(_) => ", with any arguments",
+        MissingGrant::Package(_) => "",
+    };
     let (server, grant) = (printable(server), printable(&grant.to_string()));
     let file = file.map_or_else(|| "wharf.toml".to_owned(), |it| it.display().to_string());
     let question = format!(
-        "`{server}` needs a grant. It is written to {file} and holds for every agent file, with any arguments.\n\
+        "`{server}` needs a grant. It is written to {file} and holds for every agent file{free}.\n\
          allow {grant} for this server? [y/N] "
     );
     terminal::agrees(&question).map_err(|error| format!("error: the terminal cannot be read: {error}\n"))
-}
-
-/// A folder that only its owner can enter, for what is not there yet.
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

@@ -1,137 +1,167 @@
-//! `wharf init`: a first agent file. Never overwrites anything.
+//! `wharf init`: a first agent file, or the servers of another client. Never overwrites anything.
 
-use super::{files, flag_for, grant};
+use super::{
+    agent_file::AgentFile,
+    env_files::{self, folder_of, not_written},
+    files, flag_for, grant, import_report,
+};
 use crate::{
-    cli::Common,
+    cli::{Common, InitArgs},
     command_error::CommandError,
     exit::Exit,
-    import::{self, Client, Imported},
+    import::{self, Client, ClientFile, ImportError, Imported, Target, Whereabouts},
     output::Output,
     surroundings::Surroundings,
 };
-use serde_json::json;
+use serde_json::{Map, Value};
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{Grants, LONGEST_FILE, MissingGrant, read_regular};
+use wharf_runtime::config::{Grants, LONGEST_FILE, read_regular};
 
 /// Works as it is, and shows the rest in comments.
 const EXAMPLE: &str = include_str!("init/agent.yaml");
 
-pub(super) fn run(common: &Common, from: Option<&str>, around: &Surroundings, output: Output) -> Exit {
+/// What was done.
+#[derive(Default)]
+struct Done {
+    made: Option<Imported>,
+    files: Vec<PathBuf>,
+}
+
+pub(super) fn run(common: &Common, args: &InitArgs, around: &Surroundings, output: Output) -> Exit {
     let grants = match around.settings(common.settings.as_deref()) {
         Ok(settings) => settings.grants,
-        Err(diagnostics) => {
-            return output.fail_loading(&diagnostics);
-        }
+        Err(diagnostics) => return output.fail_loading(&diagnostics),
     };
-    match init(common, from, grants, around, output) {
-        Ok((made, files)) => {
-            report(&made, &files, &common.file, output);
+    match init(common, args, grants, around, output) {
+        Ok(done) => {
+            report(&done, &common.file, output);
             Exit::Fine
         }
         Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
 }
 
-/// Makes the files and writes them. Grants are written first: without them, `check` would refuse the agent file.
 fn init(
     common: &Common,
-    from: Option<&str>,
+    args: &InitArgs,
     grants: Grants,
     around: &Surroundings,
     output: Output,
-) -> Result<(Imported, Vec<PathBuf>), String> {
+) -> Result<Done, String> {
+    let file = &common.file;
     // Nobody is asked for grants that then lead to nothing.
-    if fs::symlink_metadata(&common.file).is_ok() {
-        return Err(not_written(&common.file, &io::ErrorKind::AlreadyExists.into()));
+    if !args.merge && fs::symlink_metadata(file).is_ok() {
+        let hint = if args.from.is_some() { "; `--merge` adds the servers to it" } else { "" };
+        let complaint = not_written(file, &io::ErrorKind::AlreadyExists.into());
+        return Err(format!("{}{hint}\n", complaint.trim_end()));
     }
-    let settings_file = grants.file.clone();
-    let (made, granted) = match from {
-        None => (Imported::text(EXAMPLE), Vec::new()),
-        Some(from) => import(from, &common.file, grants, around, output)?,
-    };
-    let settings_file = grant::write(settings_file.as_deref(), &granted)?;
-    let written = write(&common.file, &made)?;
-    Ok((made, settings_file.into_iter().chain(written).collect()))
+    match &args.from {
+        None => {
+            files::create(file, EXAMPLE, 0o644).map_err(|error| not_written(file, &error))?;
+            Ok(Done { made: None, files: vec![file.clone()] })
+        }
+        Some(from) => import(&client_files(from, around)?, common, grants, around, output),
+    }
 }
 
-/// Reads another client's file: one that is named, or the first of those that the client is known to keep.
+/// Imports the files into the agent file, which is made if there is none. Grants are written first: without them,
+/// `check` would refuse the entries.
 fn import(
-    from: &str,
-    file: &Path,
+    files: &[ClientFile],
+    common: &Common,
     grants: Grants,
     around: &Surroundings,
     output: Output,
-) -> Result<(Imported, Vec<MissingGrant>), String> {
-    let path = match Client::named(from) {
-        None => around.folder.join(from),
-        Some(client) => find(client, around)?,
+) -> Result<Done, String> {
+    let settings_file = grants.file.clone();
+    let env = around.env_for(&common.file, grants);
+    let agent_file = AgentFile::read(&common.file, &env)?;
+    let folder = folder_of(&common.file);
+    let taken = if agent_file.is_new() { BTreeSet::new() } else { env_files::names(folder) };
+    let target = Target { env, names: agent_file.names(), env_files: taken };
+    let (mut made, granted) = grant::import_asking(target, output, |target| {
+        import::import(files, target).map_err(|error| complaint(&error, files))
+    })?;
+    let text = match agent_file.is_new() {
+        true => made.agent_yaml.clone(),
+        false => {
+            made.keep_new();
+            agent_file.with(&made.entries, &made.env)?
+        }
     };
+    let mut done = Done::default();
+    done.files.extend(grant::write(settings_file.as_deref(), &granted)?);
+    done.files.extend(env_files::write(folder, &made.env_files, || agent_file.write(&text))?);
+    done.files.push(common.file.clone());
+    if !made.env_files.is_empty() {
+        done.files.extend(env_files::ignore(folder)?);
+    }
+    done.made = Some(made);
+    Ok(done)
+}
+
+fn complaint(error: &ImportError, files: &[ClientFile]) -> String {
+    let shown = files.first().map_or_else(String::new, |it| it.path.display().to_string());
+    let hint = error.hint().map_or_else(String::new, |hint| format!("help: {hint}\n"));
+    format!("error: '{shown}' {error}\n{hint}")
+}
+
+/// The files to import: the one that is named, or those that the client is known to keep. Claude Code keeps servers in
+/// two files; of the others, the first that is there has them all.
+fn client_files(from: &str, around: &Surroundings) -> Result<Vec<ClientFile>, String> {
+    let Some(client) = Client::named(from) else {
+        return Ok(vec![read(around.folder.join(from), None)?]);
+    };
+    let whereabouts =
+        Whereabouts { home: around.home.as_deref(), project: &around.folder, variables: &around.variables };
+    let candidates = client.candidates(whereabouts);
+    let most = if client == Client::ClaudeCode { candidates.len() } else { 1 };
+    let found = candidates.iter().filter(|it| it.is_file()).take(most);
+    let found: Vec<ClientFile> =
+        found.map(|it| read(it.clone(), Some(client))).collect::<Result<_, String>>()?;
+    if found.is_empty() {
+        let looked: String = candidates.iter().map(|it| format!("\n  {}", it.display())).collect();
+        return Err(format!(
+            "error: no file of {} was found\nhelp: name it with `--from PATH`; these were looked for:{looked}\n",
+            client.title()
+        ));
+    }
+    Ok(found)
+}
+
+fn read(path: PathBuf, client: Option<Client>) -> Result<ClientFile, String> {
     let shown = path.display();
     let bytes = read_regular(&path, LONGEST_FILE).map_err(|trouble| {
+        let clients: Vec<&str> = Client::ALL.iter().map(|it| it.word()).collect();
         format!(
-            "error: '{shown}' {trouble}\nhelp: `--from` takes claude, vscode, cursor, or the path of a file\n"
+            "error: '{shown}' {trouble}\nhelp: `--from` takes {}, or the path of a file\n",
+            clients.join(", ")
         )
     })?;
     let text = String::from_utf8(bytes).map_err(|_| format!("error: '{shown}' is not UTF-8 text\n"))?;
-    grant::import_asking(around.env_for(file, grants), output, |env| {
-        import::import(&text, &path, env).map_err(|error| {
-            let hint = error.hint().map_or_else(String::new, |hint| format!("help: {hint}\n"));
-            format!("error: '{shown}' {error}\n{hint}")
-        })
-    })
+    Ok(ClientFile { text, path, client })
 }
 
-fn find(client: Client, around: &Surroundings) -> Result<PathBuf, String> {
-    let candidates = import::candidates(client, around.home.as_deref(), &around.folder, &around.variables);
-    candidates.iter().find(|it| it.is_file()).cloned().ok_or_else(|| {
-        let looked: String = candidates.iter().map(|it| format!("\n  {}", it.display())).collect();
-        format!(
-            "error: no file of {} was found\nhelp: name it with `--from PATH`; these were looked for:{looked}\n",
-            client.title()
-        )
-    })
-}
-
-/// Writes all files or none: what was written before one could not be is taken back.
-fn write(agent_file: &Path, made: &Imported) -> Result<Vec<PathBuf>, String> {
-    let folder = agent_file.parent().unwrap_or(Path::new(""));
-    let mut written: Vec<PathBuf> = Vec::new();
-    let secrets = made.env_files.iter().map(|it| (folder.join(&it.name), it.text.as_str(), 0o600));
-    for (path, text, mode) in secrets.chain([(agent_file.to_owned(), made.agent_yaml.as_str(), 0o644)]) {
-        if let Err(error) = files::create(&path, text, mode) {
-            written.iter().for_each(|it| _ = fs::remove_file(it));
-            return Err(not_written(&path, &error));
-        }
-        written.push(path);
-    }
-    Ok(written)
-}
-
-fn not_written(path: &Path, error: &io::Error) -> String {
-    let path = path.display();
-    match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            format!("error: {path} is there already and is not overwritten\nhelp: `-f FILE` names another\n")
-        }
-        _ => format!("error: {path} cannot be written: {error}\n"),
-    }
-}
-
-fn report(made: &Imported, files: &[PathBuf], agent_file: &Path, output: Output) {
-    let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
+fn report(done: &Done, agent_file: &Path, output: Output) {
+    let files: Vec<String> = done.files.iter().map(|it| it.display().to_string()).collect();
     if output.json {
-        let notes: Vec<_> =
-            made.notes.iter().map(|it| json!({ "server": it.server, "text": it.text })).collect();
-        return output.json(&json!({ "files": files, "notes": notes }));
+        let mut document = Map::from_iter([("files".to_owned(), Value::from(files))]);
+        let made = import_report::json(done.made.as_ref()).into_iter();
+        document.extend(made.map(|(key, value)| (key.to_owned(), value)));
+        return output.json(&Value::Object(document));
     }
-    for note in &made.notes {
-        output.say(&format!("note: {note}"));
+    if let Some(made) = &done.made {
+        import_report::say(made, output);
     }
     for file in &files {
         output.say(&format!("{file} is written"));
+    }
+    if let Some(made) = &done.made {
+        output.say(&import_report::count(made));
     }
     output.say(&format!("next: wharf check{}", flag_for(agent_file)));
 }

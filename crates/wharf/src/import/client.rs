@@ -9,127 +9,271 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     Claude,
+    ClaudeCode,
     VsCode,
     Cursor,
+    Windsurf,
+    Codex,
+    Zed,
+    Gemini,
+}
+
+/// The outside world, as far as it says where clients keep their files.
+#[derive(Clone, Copy)]
+pub(crate) struct Whereabouts<'a> {
+    pub(crate) home: Option<&'a Path>,
+    /// The current directory, which may be a client's project.
+    pub(crate) project: &'a Path,
+    pub(crate) variables: &'a BTreeMap<String, String>,
 }
 
 impl Client {
+    pub(crate) const ALL: [Client; 8] = [
+        Client::Claude,
+        Client::ClaudeCode,
+        Client::VsCode,
+        Client::Cursor,
+        Client::Windsurf,
+        Client::Codex,
+        Client::Zed,
+        Client::Gemini,
+    ];
+
+    /// The name it is typed with.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Client::Claude => "claude",
+            Client::ClaudeCode => "claude-code",
+            Client::VsCode => "vscode",
+            Client::Cursor => "cursor",
+            Client::Windsurf => "windsurf",
+            Client::Codex => "codex",
+            Client::Zed => "zed",
+            Client::Gemini => "gemini",
+        }
+    }
+
     /// The client by the name it is typed with.
     pub(crate) fn named(word: &str) -> Option<Client> {
-        match word {
-            "claude" => Some(Client::Claude),
-            "vscode" => Some(Client::VsCode),
-            "cursor" => Some(Client::Cursor),
-            _ => None,
-        }
+        Client::ALL.into_iter().find(|it| it.word() == word)
     }
 
     /// Its name for people.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Client::Claude => "Claude Desktop",
+            Client::ClaudeCode => "Claude Code",
             Client::VsCode => "VS Code",
             Client::Cursor => "Cursor",
+            Client::Windsurf => "Windsurf",
+            Client::Codex => "Codex",
+            Client::Zed => "Zed",
+            Client::Gemini => "Gemini CLI",
+        }
+    }
+
+    /// The key under which its file lists servers.
+    pub(crate) fn section(self) -> &'static str {
+        match self {
+            Client::VsCode => "servers",
+            Client::Codex => "mcp_servers",
+            Client::Zed => "context_servers",
+            Client::Claude | Client::ClaudeCode | Client::Cursor | Client::Windsurf | Client::Gemini => {
+                "mcpServers"
+            }
         }
     }
 
     /// The client that keeps its servers at such a path.
     pub(super) fn of(path: &Path) -> Option<Client> {
-        let is = |part: &str, name: &str| part.eq_ignore_ascii_case(name);
-        let mut parts = path.iter().rev().map(|it| it.to_string_lossy());
+        let mut parts = path.iter().rev().map(|it| it.to_string_lossy().to_ascii_lowercase());
         let file = parts.next().unwrap_or_default();
         let folder = parts.next().unwrap_or_default();
+        match (folder.as_str(), file.as_str()) {
+            (_, "claude_desktop_config.json") => Some(Client::Claude),
+            (_, ".claude.json" | ".mcp.json") => Some(Client::ClaudeCode),
+            (".cursor", _) => Some(Client::Cursor),
+            (".vscode", _) => Some(Client::VsCode),
+            (".codex", "config.toml") => Some(Client::Codex),
+            (".zed" | "zed", "settings.json") => Some(Client::Zed),
+            (".gemini", "settings.json") => Some(Client::Gemini),
+            ("windsurf", "mcp_config.json") => Some(Client::Windsurf),
+            _ => None,
+        }
+    }
+
+    /// Its file in a project's folder, if it has one there.
+    pub(crate) fn project_file(self, project: &Path) -> Option<PathBuf> {
+        let path = match self {
+            Client::ClaudeCode => ".mcp.json",
+            Client::VsCode => ".vscode/mcp.json",
+            Client::Cursor => ".cursor/mcp.json",
+            Client::Codex => ".codex/config.toml",
+            Client::Zed => ".zed/settings.json",
+            Client::Gemini => ".gemini/settings.json",
+            Client::Claude | Client::Windsurf => return None,
+        };
+        Some(project.join(path))
+    }
+
+    /// The user's own files, wherever the client may keep them on whatever system.
+    fn user_files(self, whereabouts: Whereabouts<'_>) -> Vec<PathBuf> {
+        let settings = whereabouts.settings_folders();
+        let below = |path: &str| settings.iter().map(|it| it.join(path)).collect::<Vec<_>>();
+        let at_home = |folder: Option<PathBuf>, usual: &str, file: &str| {
+            let folder = folder.or_else(|| whereabouts.home.map(|it| it.join(usual)));
+            folder.map(|it| it.join(file)).into_iter().collect()
+        };
+        match self {
+            Client::Claude => below("Claude/claude_desktop_config.json"),
+            Client::ClaudeCode => at_home(whereabouts.folder("CLAUDE_CONFIG_DIR"), "", ".claude.json"),
+            Client::VsCode => {
+                let editions = ["Code", "Code - Insiders", "VSCodium"];
+                editions.iter().flat_map(|it| below(&format!("{it}/User/mcp.json"))).collect()
+            }
+            Client::Cursor => at_home(None, ".cursor", "mcp.json"),
+            Client::Windsurf => at_home(None, ".codeium/windsurf", "mcp_config.json"),
+            Client::Codex => at_home(whereabouts.folder("CODEX_HOME"), ".codex", "config.toml"),
+            // On macOS, too, it is below `.config`; only Windows has another name for the folder.
+            Client::Zed => {
+                let folders = [
+                    whereabouts.folder("APPDATA").map(|it| it.join("Zed")),
+                    whereabouts.folder("XDG_CONFIG_HOME").map(|it| it.join("zed")),
+                    whereabouts.home.map(|it| it.join(".config/zed")),
+                ];
+                folders.into_iter().flatten().map(|it| it.join("settings.json")).collect()
+            }
+            Client::Gemini => at_home(None, ".gemini", "settings.json"),
+        }
+    }
+
+    /// Where it may keep its servers: the project's own file first, then the user's.
+    pub(crate) fn candidates(self, whereabouts: Whereabouts<'_>) -> Vec<PathBuf> {
+        self.project_file(whereabouts.project).into_iter().chain(self.user_files(whereabouts)).collect()
+    }
+
+    /// The user's own file that servers are added to: the one that is there, else the one in a folder that is there,
+    /// else the usual one of this system.
+    pub(crate) fn user_file(self, whereabouts: Whereabouts<'_>) -> Option<PathBuf> {
+        let files = self.user_files(whereabouts);
+        let in_folder = |it: &&PathBuf| it.parent().is_some_and(Path::is_dir);
+        let found = files.iter().find(|it| it.is_file()).or_else(|| files.iter().find(in_folder));
+        let usual = whereabouts.usual_settings_folder();
+        let usual = files.iter().find(|it| usual.as_ref().is_some_and(|usual| it.starts_with(usual)));
+        found.or(usual).or(files.first()).cloned()
+    }
+}
+
+impl Whereabouts<'_> {
+    /// The folder that a variable names.
+    fn folder(self, variable: &str) -> Option<PathBuf> {
+        let path = self.variables.get(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
+        path.filter(|it| it.has_root())
+    }
+
+    /// The folders in which programs keep settings on Linux, macOS and Windows, as far as there are any.
+    fn settings_folders(self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = [
+            self.folder("APPDATA"),
+            self.folder("XDG_CONFIG_HOME"),
+            self.home.map(|it| it.join("Library/Application Support")),
+            self.home.map(|it| it.join(".config")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        folders.dedup();
+        folders
+    }
+
+    /// The one of them that this system uses.
+    fn usual_settings_folder(self) -> Option<PathBuf> {
+        let at_home = |path: &str| self.home.map(|it| it.join(path));
         match () {
-            () if is(&file, "claude_desktop_config.json") => Some(Client::Claude),
-            () if is(&folder, ".cursor") => Some(Client::Cursor),
-            () if is(&folder, ".vscode") => Some(Client::VsCode),
-            () => None,
+            () if cfg!(windows) => self.folder("APPDATA"),
+            () if cfg!(target_os = "macos") => at_home("Library/Application Support"),
+            () => self.folder("XDG_CONFIG_HOME").or_else(|| at_home(".config")),
         }
     }
-}
-
-/// Where a client may keep its servers, on whatever system: the folder's own file first, then the user's.
-pub(crate) fn candidates(
-    client: Client,
-    home: Option<&Path>,
-    cwd: &Path,
-    variables: &BTreeMap<String, String>,
-) -> Vec<PathBuf> {
-    let settings = settings_folders(home, variables);
-    let below = |path: &str| settings.iter().map(|it| it.join(path)).collect::<Vec<_>>();
-    match client {
-        Client::Claude => below("Claude/claude_desktop_config.json"),
-        Client::VsCode => {
-            let editions = ["Code", "Code - Insiders", "VSCodium"];
-            let users = editions.iter().flat_map(|it| below(&format!("{it}/User/mcp.json")));
-            [cwd.join(".vscode/mcp.json")].into_iter().chain(users).collect()
-        }
-        Client::Cursor => [cwd].into_iter().chain(home).map(|it| it.join(".cursor/mcp.json")).collect(),
-    }
-}
-
-/// The folders in which programs keep settings on Linux, macOS and Windows, as far as there are any.
-fn settings_folders(home: Option<&Path>, variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
-    let named = |name: &str| {
-        variables.get(name).filter(|it| !it.is_empty()).map(PathBuf::from).filter(|it| it.has_root())
-    };
-    let mut folders: Vec<PathBuf> = [
-        named("APPDATA"),
-        named("XDG_CONFIG_HOME"),
-        home.map(|it| it.join("Library/Application Support")),
-        home.map(|it| it.join(".config")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    folders.dedup();
-    folders
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn places() {
-        let none = BTreeMap::new();
-        let xdg = BTreeMap::from([("XDG_CONFIG_HOME".to_owned(), "/x".to_owned())]);
-        let at = |client, home: Option<&str>, variables| {
-            let found = candidates(client, home.map(Path::new), Path::new("/w"), variables);
-            found.iter().map(|it| it.to_string_lossy().into_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            at(Client::Claude, Some("/h"), &xdg),
-            [
-                "/x/Claude/claude_desktop_config.json",
-                "/h/Library/Application Support/Claude/claude_desktop_config.json",
-                "/h/.config/Claude/claude_desktop_config.json"
-            ]
-        );
-        assert_eq!(
-            at(Client::VsCode, Some("/h"), &none)[..3],
-            [
-                "/w/.vscode/mcp.json",
-                "/h/Library/Application Support/Code/User/mcp.json",
-                "/h/.config/Code/User/mcp.json"
-            ]
-        );
-        assert_eq!(at(Client::Cursor, Some("/h"), &none), ["/w/.cursor/mcp.json", "/h/.cursor/mcp.json"]);
-        assert_eq!(at(Client::Cursor, None, &none), ["/w/.cursor/mcp.json"]);
-        assert!(at(Client::Claude, None, &none).is_empty());
+    fn check(client: Client, home: Option<&str>, variables: &[(&str, &str)], expected: &[&str]) {
+        let variables = variables.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        let whereabouts =
+            Whereabouts { home: home.map(Path::new), project: Path::new("/w"), variables: &variables };
+        let found = client.candidates(whereabouts);
+        let found: Vec<&str> =
+            found.iter().filter_map(|it| it.to_str()).take(expected.len().max(1)).collect();
+        assert_eq!(found, expected, "{client:?}");
     }
 
     #[test]
-    fn recognised_by_path() {
+    fn every_client_has_its_places() {
+        check(
+            Client::Claude,
+            Some("/h"),
+            &[("XDG_CONFIG_HOME", "/x")],
+            &[
+                "/x/Claude/claude_desktop_config.json",
+                "/h/Library/Application Support/Claude/claude_desktop_config.json",
+                "/h/.config/Claude/claude_desktop_config.json",
+            ],
+        );
+        check(
+            Client::VsCode,
+            Some("/h"),
+            &[],
+            &[
+                "/w/.vscode/mcp.json",
+                "/h/Library/Application Support/Code/User/mcp.json",
+                "/h/.config/Code/User/mcp.json",
+            ],
+        );
+        check(Client::Cursor, Some("/h"), &[], &["/w/.cursor/mcp.json", "/h/.cursor/mcp.json"]);
+        check(Client::Cursor, None, &[], &["/w/.cursor/mcp.json"]);
+        check(Client::Claude, None, &[], &[]);
+        check(Client::ClaudeCode, Some("/h"), &[], &["/w/.mcp.json", "/h/.claude.json"]);
+        check(
+            Client::ClaudeCode,
+            Some("/h"),
+            &[("CLAUDE_CONFIG_DIR", "/c")],
+            &["/w/.mcp.json", "/c/.claude.json"],
+        );
+        check(Client::Windsurf, Some("/h"), &[], &["/h/.codeium/windsurf/mcp_config.json"]);
+        check(Client::Codex, Some("/h"), &[], &["/w/.codex/config.toml", "/h/.codex/config.toml"]);
+        check(
+            Client::Codex,
+            Some("/h"),
+            &[("CODEX_HOME", "/c")],
+            &["/w/.codex/config.toml", "/c/config.toml"],
+        );
+        check(Client::Zed, Some("/h"), &[], &["/w/.zed/settings.json", "/h/.config/zed/settings.json"]);
+        check(Client::Gemini, Some("/h"), &[], &["/w/.gemini/settings.json", "/h/.gemini/settings.json"]);
+    }
+
+    #[test]
+    fn clients_are_recognised_by_path() {
         for (path, client) in [
             ("/h/.config/Claude/claude_desktop_config.json", Some(Client::Claude)),
             ("claude_desktop_config.json", Some(Client::Claude)),
             (".cursor/mcp.json", Some(Client::Cursor)),
             ("x/.vscode/mcp.json", Some(Client::VsCode)),
+            ("x/.mcp.json", Some(Client::ClaudeCode)),
+            ("/h/.codex/config.toml", Some(Client::Codex)),
+            ("/h/.config/zed/settings.json", Some(Client::Zed)),
+            ("/h/.gemini/settings.json", Some(Client::Gemini)),
+            ("/h/.codeium/windsurf/mcp_config.json", Some(Client::Windsurf)),
             ("mcp.json", None),
             ("", None),
         ] {
             assert_eq!(Client::of(Path::new(path)), client, "{path}");
+        }
+        for client in Client::ALL {
+            assert_eq!(Client::named(client.word()), Some(client));
         }
     }
 }

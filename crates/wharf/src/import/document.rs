@@ -1,16 +1,31 @@
-//! Another client's file as a whole: where its servers stand, and by which rules it is written.
+//! Other clients' files as a whole: where their servers stand, and by which rules they are written.
 
-use super::{client::Client, failure::ImportError, inputs::Inputs, jsonc, note::Note, template::Dialect};
+mod sections;
+mod toml;
+
+pub(crate) use toml::parse as parse_toml;
+
+use super::{client::Client, failure::ImportError, inputs::Inputs, note::Note, template::Dialect};
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// More than this is not somebody's list of servers.
 const MOST_SERVERS: usize = 500;
+
+/// The text of one file.
+pub(crate) struct ClientFile {
+    pub(crate) text: String,
+    pub(crate) path: PathBuf,
+    /// Who wrote it, where that is known better than by its path.
+    pub(crate) client: Option<Client>,
+}
 
 /// The servers of a file, in its order, and what they refer to.
 pub(super) struct Document {
     /// The client's name for people.
     pub(super) title: &'static str,
+    /// The name of the file.
+    pub(super) file: String,
     pub(super) dialect: Dialect,
     pub(super) servers: Map<String, Value>,
     pub(super) inputs: Inputs,
@@ -18,63 +33,70 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn read(text: &str, from: &Path) -> Result<Document, ImportError> {
-        let Value::Object(mut root) = jsonc::parse(text)? else {
-            return Err(ImportError::WrongShape("it is not an object".to_owned()));
-        };
-        let client = Client::of(from);
-        if let Some(servers) = root.remove("mcpServers") {
-            let dialect = match client {
-                Some(Client::Claude) => Dialect::Literal,
-                _ => Dialect::Substituting,
-            };
-            let title = client.map_or("an MCP client", Client::title);
-            return Document::new(title, dialect, servers, root.remove("inputs"));
+    /// Reads the files of one client together. A server that is in several of them is taken once.
+    pub(super) fn read_all(files: &[ClientFile]) -> Result<Document, ImportError> {
+        let is_empty = |it: &Result<Document, ImportError>| matches!(it, Err(ImportError::NoServers));
+        let mut documents = files.iter().map(Document::read).filter(|it| !is_empty(it));
+        let mut all = documents.next().unwrap_or(Err(ImportError::NoServers))?;
+        for more in documents {
+            let Document { servers, notes, .. } = more?;
+            all.notes.extend(notes);
+            for (name, server) in servers {
+                sections::add(&mut all.servers, &name, server, None, &mut all.notes);
+            }
         }
-        // VS Code's own file, or the part of its settings that came before it.
-        let mut home = match root.remove("mcp") {
-            Some(Value::Object(section)) if !root.contains_key("servers") => section,
-            _ => root,
-        };
-        let Some(servers) = home.remove("servers") else {
-            return Err(ImportError::WrongShape(
-                "there is neither `mcpServers` nor `servers` in it".to_owned(),
-            ));
-        };
-        let title = Client::VsCode.title();
-        Document::new(title, Dialect::Substituting, servers, home.remove("inputs"))
+        match all.servers.len() {
+            0 => Err(ImportError::NoServers),
+            found if found > MOST_SERVERS => Err(ImportError::TooManyServers(found, MOST_SERVERS)),
+            _ => Ok(all),
+        }
     }
 
-    fn new(
-        title: &'static str,
-        dialect: Dialect,
-        servers: Value,
-        inputs: Option<Value>,
-    ) -> Result<Document, ImportError> {
-        let Value::Object(servers) = servers else {
+    fn read(file: &ClientFile) -> Result<Document, ImportError> {
+        let client = file.client.or_else(|| Client::of(&file.path));
+        let is_toml = client == Some(Client::Codex) || file.path.extension().is_some_and(|it| it == "toml");
+        let root = if is_toml { toml::parse(&file.text)? } else { super::jsonc::parse(&file.text)? };
+        let Value::Object(root) = root else {
+            return Err(ImportError::WrongShape("it is not an object".to_owned()));
+        };
+        let mut notes = Vec::new();
+        let found = sections::find(root, client, &mut notes)?;
+        let Value::Object(servers) = found.servers else {
             return Err(ImportError::WrongShape(
                 "its servers are not an object of names and servers".to_owned(),
             ));
         };
-        match servers.len() {
-            0 => return Err(ImportError::NoServers),
-            found if found > MOST_SERVERS => {
-                return Err(ImportError::TooManyServers(found, MOST_SERVERS));
-            }
-            _ => {}
+        if servers.is_empty() {
+            return Err(ImportError::NoServers);
         }
-        let mut notes = Vec::new();
-        let inputs = Inputs::read(inputs, &mut notes);
-        Ok(Document { title, dialect, servers, inputs, notes })
+        let name = file.path.file_name().map_or_else(|| "a file".into(), |it| it.to_string_lossy());
+        Ok(Document {
+            title: found.client.map_or("an MCP client", Client::title),
+            file: name.into_owned(),
+            dialect: dialect(found.client),
+            servers,
+            inputs: Inputs::read(found.inputs, &mut notes),
+            notes,
+        })
+    }
+}
+
+fn dialect(client: Option<Client>) -> Dialect {
+    match client {
+        Some(Client::Claude | Client::Codex | Client::Zed) => Dialect::Literal,
+        Some(Client::Gemini) => Dialect::Shell,
+        _ => Dialect::Substituting,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn check(text: &str, from: &str, expected: Result<(&str, Dialect, usize), &str>) {
-        let found = Document::read(text, Path::new(from));
+        let file = ClientFile { text: text.to_owned(), path: from.into(), client: None };
+        let found = Document::read_all(&[file]);
         let found = found.as_ref().map(|it| (it.title, it.dialect, it.servers.len()));
         let found = found.map_err(ToString::to_string);
         assert_eq!(found, expected.map_err(str::to_owned), "{text}");
@@ -85,10 +107,40 @@ mod tests {
         let one = r#"{"mcpServers": {"a": {}}}"#;
         check(one, "claude_desktop_config.json", Ok(("Claude Desktop", Dialect::Literal, 1)));
         check(one, ".cursor/mcp.json", Ok(("Cursor", Dialect::Substituting, 1)));
+        check(one, ".mcp.json", Ok(("Claude Code", Dialect::Substituting, 1)));
+        check(one, ".gemini/settings.json", Ok(("Gemini CLI", Dialect::Shell, 1)));
+        check(one, "windsurf/mcp_config.json", Ok(("Windsurf", Dialect::Substituting, 1)));
         check(one, "x.json", Ok(("an MCP client", Dialect::Substituting, 1)));
         let vscode = Ok(("VS Code", Dialect::Substituting, 2));
         check(r#"{"servers": {"a": {}, "b": 1}}"#, "x.json", vscode);
         check(r#"{"x": 1, "mcp": {"servers": {"a": {}, "b": {}}}}"#, "settings.json", vscode);
+        check(r#"{"context_servers": {"a": {}}}"#, "settings.json", Ok(("Zed", Dialect::Literal, 1)));
+        check("[mcp_servers.a]\n[mcp_servers.b]\n", "config.toml", Ok(("Codex", Dialect::Literal, 2)));
+    }
+
+    #[test]
+    fn the_servers_of_all_projects_are_read_once() {
+        let (npx, uvx) = (json!({"command": "npx"}), json!({"command": "uvx"}));
+        let text = json!({
+            "mcpServers": {"a": npx},
+            "projects": {
+                "/w/one": {"mcpServers": {"a": npx, "b": uvx}},
+                "/w/two": {"mcpServers": {"b": npx}},
+                "/w/three": {"history": []},
+            },
+        });
+        let project = json!({"mcpServers": {"c": uvx, "a": npx}});
+        let file =
+            |text: &Value, path: &str| ClientFile { text: text.to_string(), path: path.into(), client: None };
+        let files = [file(&project, ".mcp.json"), file(&text, ".claude.json")];
+        let document = Document::read_all(&files).unwrap_or_else(|error| panic!("{error}"));
+        let names: Vec<&str> = document.servers.keys().map(String::as_str).collect();
+        assert_eq!(names, ["c", "a", "b", "b-two"]);
+        let notes: Vec<String> = document.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            notes,
+            ["`b`: from the project /w/one", "`b-two`: from the project /w/two, where it is called `b`"]
+        );
     }
 
     #[test]
@@ -104,6 +156,12 @@ mod tests {
             check(text, "x.json", Err(&format!("{wrong}{why}")));
         }
         check(r#"{"servers": {}}"#, "x.json", Err("names no servers"));
+        check("model = \"x\"\n", ".codex/config.toml", Err("names no servers"));
+        check(
+            "model = ",
+            ".codex/config.toml",
+            Err("is not TOML: string values must be quoted, expected literal string"),
+        );
         let many: Vec<String> = (0..501).map(|it| format!("\"s{it}\": {{}}")).collect();
         let many = format!("{{\"servers\": {{{}}}}}", many.join(","));
         check(&many, "x", Err("names 501 servers; at most 500 are imported at once"));

@@ -5,7 +5,7 @@ mod script;
 mod stdio;
 
 use super::{
-    EnvFile, conceal,
+    EnvFile, ImportedServer, conceal,
     document::Document,
     foreign::Foreign,
     launcher::Invocation,
@@ -16,6 +16,7 @@ use super::{
     writer::Writer,
     yaml::Entry,
 };
+use std::collections::BTreeSet;
 use wharf_runtime::config::{Env, MissingGrant};
 
 /// A server, rewritten. With reasons, it is a comment; without, an entry.
@@ -23,6 +24,8 @@ pub(super) struct Draft {
     pub(super) name: String,
     pub(super) entry: Entry,
     pub(super) env_file: Option<EnvFile>,
+    /// The variables that have no value yet.
+    pub(super) needs: Vec<String>,
     /// Whether the client has it turned off.
     is_off: bool,
     /// Why it cannot be an entry as it is.
@@ -30,9 +33,9 @@ pub(super) struct Draft {
     notes: Vec<Note>,
 }
 
-/// Every server of a file, in its order.
-pub(super) fn all(document: &Document, env: &Env) -> Vec<Draft> {
-    let files = file_name::all(document.servers.keys());
+/// Every server of a file, in its order. `taken` are the env files that are there already.
+pub(super) fn all(document: &Document, env: &Env, taken: &BTreeSet<String>) -> Vec<Draft> {
+    let files = file_name::all(document.servers.keys(), taken);
     let servers = document.servers.iter().zip(&files);
     servers
         .map(|((name, value), file)| {
@@ -54,17 +57,22 @@ impl Draft {
     }
 
     /// The grants without which it is not let in, unless there are other reasons too.
-    pub(super) fn missing_grants(&self) -> Vec<MissingGrant> {
+    fn missing_grants(&self) -> Vec<MissingGrant> {
         let missing = self.reasons.iter().map(|it| it.missing_grant.clone());
         missing.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
-    /// What there is to say, first of all whether it is in.
-    pub(super) fn into_notes(self) -> impl Iterator<Item = Note> {
-        let first = self.reasons.first().map(|it| {
-            Note::about(&self.name, format!("left as a comment in the agent file: {}", it.message))
-        });
-        first.into_iter().chain(self.notes)
+    /// What became of it. `env_file` is the name of the file that its secrets are in, `taken` the names that servers
+    /// have already.
+    pub(super) fn into_server(self, env_file: Option<String>, taken: &BTreeSet<String>) -> ImportedServer {
+        let (missing_grants, is_there) = (self.missing_grants(), taken.contains(&self.name));
+        let Draft { name, needs, reasons, .. } = self;
+        ImportedServer { name, env_file, needs, refused: reasons, is_there, missing_grants }
+    }
+
+    /// What there is to say about how it was changed.
+    pub(super) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 }
 
@@ -94,6 +102,7 @@ impl Drafting<'_> {
             Reach::Remote { transport, url } => self.remote(&transport, url, &mut foreign),
         }
         self.env_file(foreign.env_file.as_deref());
+        self.start_timeout(foreign.start_timeout);
         self.timeout(foreign.timeout);
         self.unknown(&foreign.unknown);
         self.finish(foreign.is_off)
@@ -165,7 +174,11 @@ impl Drafting<'_> {
             let text = self.writer.text("headers", &value, |it| conceal::named(&name, it));
             (name, text)
         });
-        let headers = headers.collect();
+        let mut headers: Vec<(String, String)> = headers.collect();
+        for (name, before, variable) in std::mem::take(&mut foreign.header_variables) {
+            let value = self.writer.reference("headers", &variable);
+            headers.extend(value.map(|it| (name, format!("{before}{it}"))));
+        }
         self.entry.map("headers", headers);
     }
 
@@ -188,6 +201,12 @@ impl Drafting<'_> {
         }
     }
 
+    fn start_timeout(&mut self, timeout: Option<f64>) {
+        if let Some(timeout) = timeout {
+            self.entry.number("connect_timeout", timeout.ceil().clamp(1.0, 86_400.0) as u64);
+        }
+    }
+
     /// Most clients count seconds; what would be hours is somebody's milliseconds.
     fn timeout(&mut self, timeout: Option<f64>) {
         const LONGEST_IN_SECONDS: f64 = 3600.0;
@@ -202,10 +221,10 @@ impl Drafting<'_> {
         let mut others = Vec::new();
         for key in keys {
             match key.as_str() {
-                "disabledTools" | "excludeTools" => {
+                "disabledTools" | "excludeTools" | "disabled_tools" => {
                     self.writer.note(format!("`{key}` left out: list the tools under `deny`"))
                 }
-                "enabledTools" | "includeTools" => {
+                "enabledTools" | "includeTools" | "enabled_tools" => {
                     self.writer.note(format!("`{key}` left out: list the tools under `allow`"))
                 }
                 key => others.push(printable(key)),
@@ -218,6 +237,7 @@ impl Drafting<'_> {
     }
 
     fn finish(mut self, is_off: bool) -> Draft {
+        let needs = self.writer.lacking();
         self.writer.close();
         let vault = &self.writer.vault;
         let is_set = |name: &&str| self.env.variables.contains_key(*name);
@@ -235,7 +255,7 @@ impl Drafting<'_> {
             self.writer.note(format!("fill in {blanks} in `{file}`"));
         }
         let Writer { notes, reasons, .. } = self.writer;
-        Draft { name: self.name.to_owned(), entry: self.entry, env_file, is_off, reasons, notes }
+        Draft { name: self.name.to_owned(), entry: self.entry, env_file, needs, is_off, reasons, notes }
     }
 }
 

@@ -7,6 +7,8 @@ use std::{error::Error, fmt};
 pub(crate) enum ImportError {
     /// With what the parser says and where.
     NotJson(String),
+    /// With what the parser says.
+    NotToml(String),
     /// It is JSON, but not a list of servers.
     WrongShape(String),
     /// The list is there and empty.
@@ -24,9 +26,10 @@ impl ImportError {
             ImportError::NotJson(_) => {
                 Some("comments and trailing commas are fine; everything else must be JSON")
             }
-            ImportError::WrongShape(_) => {
-                Some("servers stand under `mcpServers` (Claude Desktop, Cursor) or `servers` (VS Code)")
-            }
+            ImportError::NotToml(_) => None,
+            ImportError::WrongShape(_) => Some(
+                "servers stand under `mcpServers` (Claude, Cursor, Windsurf, Gemini), `servers` (VS Code), `context_servers` (Zed) or `mcp_servers` (Codex)",
+            ),
             ImportError::NoServers => Some("`wharf init` without `--from` writes a working example"),
             ImportError::TooManyServers(..) => Some("split the file and import the parts"),
             ImportError::Unusable(_) => None,
@@ -38,6 +41,7 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ImportError::NotJson(what) => write!(f, "is not JSON: {what}"),
+            ImportError::NotToml(what) => write!(f, "is not TOML: {what}"),
             ImportError::WrongShape(what) => write!(f, "is not a list of MCP servers: {what}"),
             ImportError::NoServers => f.write_str("names no servers"),
             ImportError::TooManyServers(found, most) => {

@@ -18,6 +18,12 @@ pub(super) struct Foreign {
     pub(super) env_file: Option<String>,
     pub(super) url: Option<String>,
     pub(super) headers: Vec<(String, String)>,
+    /// Variables that are passed on to the server under their own names.
+    pub(super) passed_on: Vec<String>,
+    /// Headers whose value is in a variable: the name, what comes before the value, and the variable.
+    pub(super) header_variables: Vec<(String, &'static str, String)>,
+    /// Seconds until the server must have started.
+    pub(super) start_timeout: Option<f64>,
     /// As written: seconds to some clients, milliseconds to others.
     pub(super) timeout: Option<f64>,
     pub(super) is_off: bool,
@@ -60,7 +66,13 @@ impl Foreign {
             "type" | "transport" | "transportType" => {
                 self.transport = self.text(key, value).map(|it| transport(&it).to_owned());
             }
+            // Zed's older form has the command and its arguments in an object of their own.
+            "command" if value.is_object() => self.take_command(value),
             "command" => self.command = self.text(key, value),
+            "source" if value == "custom" => {}
+            "source" if value == "extension" => {
+                self.troubles.push("it is an extension of Zed, which only Zed can start".to_owned());
+            }
             "args" => self.args = self.texts(key, value),
             "cwd" => self.cwd = self.text(key, value),
             "env" => self.env = self.map(key, value),
@@ -70,14 +82,35 @@ impl Foreign {
                 self.url = self.text(key, value);
                 self.transport = Some("http".to_owned());
             }
-            "headers" => self.headers = self.map(key, value),
-            "timeout" => match value.as_f64().filter(|it| *it > 0.0) {
+            "headers" | "http_headers" => self.headers = self.map(key, value),
+            "bearer_token_env_var" => {
+                let variable = self.text(key, value);
+                let header = |it| ("Authorization".to_owned(), "Bearer ", it);
+                self.header_variables.extend(variable.map(header));
+            }
+            "env_http_headers" => {
+                let headers = self.map(key, value).into_iter();
+                self.header_variables.extend(headers.map(|(name, variable)| (name, "", variable)));
+            }
+            "env_vars" => self.passed_on = self.texts(key, value),
+            "startup_timeout_sec" => self.start_timeout = value.as_f64().filter(|it| *it > 0.0),
+            "timeout" | "tool_timeout_sec" => match value.as_f64().filter(|it| *it > 0.0) {
                 Some(timeout) => self.timeout = Some(timeout),
                 None => self.unknown.push(key.to_owned()),
             },
             "disabled" => self.is_off |= value == &Value::Bool(true),
             "enabled" | "isActive" => self.is_off |= value == &Value::Bool(false),
             _ => self.unknown.push(key.to_owned()),
+        }
+    }
+
+    fn take_command(&mut self, value: &Value) {
+        for (key, value) in value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+            match key.as_str() {
+                "path" => self.take("command", value),
+                "args" | "env" => self.take(key, value),
+                _ => self.unknown.push(format!("command.{key}")),
+            }
         }
     }
 
@@ -181,10 +214,32 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_codex_and_zed() {
+        let codex = Foreign::read(&json!({
+            "url": "https://h.example/mcp", "bearer_token_env_var": "T", "env_http_headers": {"X-Org": "ORG"},
+            "http_headers": {"X-A": "b"}, "env_vars": ["A"], "startup_timeout_sec": 20, "tool_timeout_sec": 90.0,
+        }));
+        let bearer = ("Authorization".to_owned(), "Bearer ", "T".to_owned());
+        assert_eq!(codex.header_variables, [bearer, ("X-Org".to_owned(), "", "ORG".to_owned())]);
+        assert_eq!((codex.start_timeout, codex.timeout), (Some(20.0), Some(90.0)));
+        assert_eq!(
+            (codex.passed_on, codex.headers),
+            (vec!["A".to_owned()], vec![("X-A".into(), "b".into())])
+        );
+        let zed = Foreign::read(&json!({
+            "source": "custom", "command": {"path": "npx", "args": ["x"], "env": {"A": "b"}, "x": 1},
+        }));
+        assert_eq!((zed.command.as_deref(), zed.args), (Some("npx"), vec!["x".to_owned()]));
+        assert_eq!((zed.env, zed.unknown), (vec![("A".into(), "b".into())], vec!["command.x".to_owned()]));
+        assert_eq!(Foreign::read(&json!({"source": "extension"})).troubles.len(), 1);
+    }
+
+    #[test]
     fn troubles() {
         for (value, trouble) in [
             (json!("npx x"), "its description is not an object"),
             (json!({"command": ["npx"]}), "`command` is not a string"),
+            (json!({"command": {"path": 1}}), "`command` is not a string"),
             (json!({"args": "x"}), "`args` is not a list of at most 1000 strings"),
             (json!({"args": [["x"]]}), "`args` is not a list of at most 1000 strings"),
             (json!({"env": []}), "`env` is not an object of at most 1000 strings"),

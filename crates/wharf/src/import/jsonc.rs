@@ -4,7 +4,7 @@ use super::failure::ImportError;
 use serde_json::Value;
 
 /// Parses it. How deep it may nest is the parser's business.
-pub(super) fn parse(text: &str) -> Result<Value, ImportError> {
+pub(crate) fn parse(text: &str) -> Result<Value, ImportError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         return Err(ImportError::NotJson("it is empty".to_owned()));
@@ -13,7 +13,16 @@ pub(super) fn parse(text: &str) -> Result<Value, ImportError> {
 }
 
 /// Plain JSON of the same length: every comment and trailing comma is blanked out, so that lines and columns stay.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
+    blanked(text, true)
+}
+
+/// The same, with the trailing commas left as they are.
+pub(crate) fn without_comments(text: &str) -> String {
+    blanked(text, false)
+}
+
+fn blanked(text: &str, commas_too: bool) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
     // The last two bytes that mean something, and where the last one stands.
@@ -30,7 +39,7 @@ fn plain(text: &str) -> String {
             b' ' | b'\t' | b'\r' | b'\n' => {}
             byte => {
                 let closes = matches!(byte, b'}' | b']');
-                if closes && last == b',' && !matches!(before, b'{' | b'[' | b',') {
+                if commas_too && closes && last == b',' && !matches!(before, b'{' | b'[' | b',') {
                     bytes[last_at] = b' ';
                 }
                 (before, last, last_at) = (last, byte, at);

@@ -7,21 +7,21 @@ use super::{
     note::{listed, printable},
     trial::Reason,
 };
-use std::path::Path;
 
 /// The whole agent file.
-pub(super) fn write(document: &Document, from: &Path, drafts: &[Draft], env_files: &[EnvFile]) -> String {
-    let mut page = head(document, from, drafts, env_files);
-    page.push_str("tools:\n");
-    let entries: Vec<String> = drafts.iter().map(entry).collect();
-    page.push_str(&entries.join("\n"));
-    page
+pub(super) fn write(document: &Document, drafts: &[Draft], env_files: &[EnvFile]) -> String {
+    let head = head(document, drafts, env_files);
+    format!("{head}tools:\n{}", entries(drafts.iter()))
 }
 
-fn head(document: &Document, from: &Path, drafts: &[Draft], env_files: &[EnvFile]) -> String {
-    let name = from.file_name().map_or_else(|| "a file".into(), |it| it.to_string_lossy());
+/// The entries and the comments of these servers.
+pub(super) fn entries<'a>(drafts: impl Iterator<Item = &'a Draft>) -> String {
+    drafts.map(entry).collect::<Vec<_>>().join("\n")
+}
+
+fn head(document: &Document, drafts: &[Draft], env_files: &[EnvFile]) -> String {
     let mut lines = vec![
-        format!("Imported from {} of {}. What to do next:", printable(&name), document.title),
+        format!("Imported from {} of {}. What to do next:", printable(&document.file), document.title),
         String::new(),
         "  wharf check       is this file right?".to_owned(),
         "  wharf explain     what would be started, with what, and why".to_owned(),

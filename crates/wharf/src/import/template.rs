@@ -7,6 +7,8 @@ pub(super) enum Dialect {
     Literal,
     /// VS Code, Cursor and their kin.
     Substituting,
+    /// Gemini CLI: the same, and `$NAME` without braces.
+    Shell,
 }
 
 /// A piece of a text.
@@ -15,7 +17,7 @@ pub(super) enum Part<'a> {
     Literal(&'a str),
     /// `${input:id}`
     Input(&'a str),
-    /// `${env:NAME}`, `${NAME}`, `${NAME:-default}`
+    /// `${env:NAME}`, `${NAME}`, `${NAME:-default}`; for some clients `$NAME`
     Variable {
         written: &'a str,
         name: &'a str,
@@ -73,12 +75,27 @@ pub(super) fn is_literal(dialect: Dialect, text: &str) -> bool {
 
 /// What stands before the first `${…}`, the thing itself, and what follows.
 fn next_variable(dialect: Dialect, text: &str) -> Option<(&str, &str, &str)> {
-    let start = text.find("${").filter(|_| dialect == Dialect::Substituting)?;
-    let end = start + text[start..].find('}')? + 1;
-    Some((&text[..start], &text[start..end], &text[end..]))
+    let in_braces = |start: usize| Some(start..start + text[start..].find('}')? + 1);
+    let found = match dialect {
+        Dialect::Literal => None,
+        Dialect::Substituting => text.find("${").and_then(in_braces),
+        Dialect::Shell => text.match_indices('$').find_map(|(start, _)| {
+            if text[start + 1..].starts_with('{') {
+                return in_braces(start);
+            }
+            let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let rest = &text[start + 1..];
+            let end = rest.find(|c| !is_letter(c)).unwrap_or(rest.len());
+            is_name(&rest[..end]).then(|| start..start + 1 + end)
+        }),
+    }?;
+    Some((&text[..found.start], &text[found.start..found.end], &text[found.end..]))
 }
 
 fn variable(written: &str) -> Part<'_> {
+    if !written.starts_with("${") {
+        return Part::Variable { written, name: &written[1..], default: None };
+    }
     let inside = &written[2..written.len() - 1];
     match inside {
         "workspaceFolder" | "workspaceRoot" => return Part::Same("${workspaceFolder}"),
@@ -144,6 +161,18 @@ mod tests {
             ("${open", vec![Part::Literal("${open")]),
         ] {
             assert_eq!(parts(Dialect::Substituting, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_without_braces() {
+        let named = |written, name| Part::Variable { written, name, default: None };
+        for (text, expected) in [
+            ("Bearer $TOKEN", vec![Part::Literal("Bearer "), named("$TOKEN", "TOKEN")]),
+            ("$A/${B}$", vec![named("$A", "A"), Part::Literal("/"), named("${B}", "B"), Part::Literal("$")]),
+            ("5$ $1", vec![Part::Literal("5$ $1")]),
+        ] {
+            assert_eq!(parts(Dialect::Shell, text), expected, "{text}");
         }
     }
 

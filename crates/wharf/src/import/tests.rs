@@ -8,7 +8,12 @@ const CANARY: &str = "sk-canary-battery-staple";
 
 fn imported(servers: Value, env: Env) -> Imported {
     let text = json!({ "mcpServers": servers }).to_string();
-    import(&text, Path::new("mcp.json"), env).unwrap_or_else(|error| panic!("{error}: {text}"))
+    import_text(&text, "mcp.json", env).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn import_text(text: &str, path: &str, env: Env) -> Result<Imported, ImportError> {
+    let file = ClientFile { text: text.to_owned(), path: path.into(), client: None };
+    import(&[file], Target { env, names: BTreeSet::new(), env_files: BTreeSet::new() })
 }
 
 fn notes(imported: &Imported) -> String {
@@ -64,7 +69,7 @@ fn a_variable_that_is_set_stays_as_it_is() {
 #[test]
 fn claude_desktop_replaces_nothing() {
     let text = r#"{"mcpServers": {"a": {"command": "uvx", "args": ["x", "${HOME}"]}}}"#;
-    let imported = import(text, Path::new("claude_desktop_config.json"), Env::bare()).expect("an import");
+    let imported = import_text(text, "claude_desktop_config.json", Env::bare()).expect("an import");
     assert!(imported.agent_yaml.contains("      - \"$${HOME}\"\n"), "{}", imported.agent_yaml);
     assert!(notes(&imported).contains("as it stands"), "{}", notes(&imported));
 }
@@ -108,7 +113,7 @@ fn no_more_servers_than_fit() {
     let imported = imported(Value::Object(servers), Env::bare());
     assert_eq!(imported.agent_yaml.matches("\n  - name: ").count(), 50);
     assert_eq!(imported.agent_yaml.matches("\n  # - name: ").count(), 2);
-    assert_eq!(imported.notes.len(), 2);
+    assert_eq!(imported.servers.iter().filter(|it| !it.refused.is_empty()).count(), 2);
 }
 
 #[test]
@@ -183,7 +188,8 @@ impl Dice {
     }
 
     fn server(&mut self) -> Value {
-        let keys = "command args env url headers type envFile disabled timeout x description";
+        let keys = "command args cwd env url headers type envFile disabled timeout x description source \
+                    bearer_token_env_var env_http_headers env_vars startup_timeout_sec";
         let keys: Vec<&str> = keys.split(' ').collect();
         let pair = |_| (keys[self.throw(keys.len())].to_owned(), self.value());
         Value::Object((0..5).map(pair).collect())
@@ -198,6 +204,8 @@ fn whatever_the_servers_the_file_loads() {
         let imported = imported(Value::Object(servers), Env::bare());
         assert!(!imported.agent_yaml.contains(CANARY), "{}", imported.agent_yaml);
         assert!(!notes(&imported).contains(CANARY), "{}", notes(&imported));
+        let refused = imported.servers.iter().flat_map(|it| &it.refused);
+        assert!(!refused.map(|it| format!("{it:?}")).collect::<String>().contains(CANARY));
         let (_, diagnostics) = load(uncommented(&imported.agent_yaml), &Env::bare());
         let is_yaml = !diagnostics.items().iter().any(|it| it.code.starts_with("Y-"));
         assert!(is_yaml, "{}{:?}", imported.agent_yaml, diagnostics.items());

@@ -9,9 +9,9 @@ const BATCH: usize = 100;
 
 /// Why an entry is not let in.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Reason {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+pub(crate) struct Reason {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
     /// The grant that would let it in.
     pub(super) missing_grant: Option<MissingGrant>,
 }
@@ -51,6 +51,11 @@ impl Trial {
     pub(super) fn reasons(&self, entry: &Entry) -> Vec<Reason> {
         let text = format!("tools:\n{}", entry.render());
         errors(&text, &self.env).into_iter().map(reason).collect()
+    }
+
+    /// What the entries will be loaded with.
+    pub(super) fn into_env(self) -> Env {
+        self.env
     }
 
     /// Entries that are fine one by one are fine together, unless they are too much for one file.

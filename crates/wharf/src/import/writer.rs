@@ -5,7 +5,7 @@ use super::{
     document::Document,
     note::{Note, printable},
     secret,
-    template::{Dialect, Part, escape, is_predefined, parts},
+    template::{Dialect, Part, escape, is_name, is_predefined, parts},
     trial::Reason,
     vault::Vault,
 };
@@ -85,6 +85,22 @@ impl<'a> Writer<'a> {
         out
     }
 
+    /// A reference to a variable that the client names by itself, without a text around it. What is no name may be a
+    /// secret that was written in the wrong place.
+    pub(super) fn reference(&mut self, key: &str, name: &str) -> Option<String> {
+        if !is_name(name) {
+            self.refuse(format!("what `{key}` names is not a variable"));
+            return None;
+        }
+        Some(self.variable(&format!("${{{name}}}"), name, None))
+    }
+
+    /// The variables that have no value yet: not set here, or left empty in the env file.
+    pub(super) fn lacking(&self) -> Vec<String> {
+        let blanks = self.vault.blanks().filter(|it| !self.env.variables.contains_key(*it));
+        self.unset.iter().cloned().chain(blanks.map(str::to_owned)).collect()
+    }
+
     /// The notes about everything together, once all texts are written.
     pub(super) fn close(&mut self) {
         for name in std::mem::take(&mut self.unset) {
@@ -126,7 +142,8 @@ impl<'a> Writer<'a> {
                 format!("${{{name}}}")
             }
             Some(_) => written.to_owned(),
-            None if is_set => written.to_owned(),
+            None if is_set && written.starts_with("${") => written.to_owned(),
+            None if is_set => format!("${{{name}}}"),
             None => {
                 self.unset.insert(name.to_owned());
                 // Without the prefix, a name like `userHome` would mean wharf's own.

@@ -1,7 +1,7 @@
 //! Writes entries of an agent file: plain where YAML cannot misread it, in double quotes everywhere else.
 
 use super::note::is_invisible;
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 /// One entry of `tools:`, its keys in the order in which they were added.
 #[derive(Debug, Default)]
@@ -28,8 +28,10 @@ impl Entry {
         self.0.push((key, Value::Texts(texts)));
     }
 
-    /// Leaves the key out when there is nothing in the map.
-    pub(super) fn map(&mut self, key: &'static str, pairs: Vec<(String, String)>) {
+    /// Leaves the key out when there is nothing in the map. Of two values by one name, the first is taken.
+    pub(super) fn map(&mut self, key: &'static str, mut pairs: Vec<(String, String)>) {
+        let mut seen = BTreeSet::new();
+        pairs.retain(|(name, _)| seen.insert(name.clone()));
         if !pairs.is_empty() {
             self.0.push((key, Value::Map(pairs)));
         }

@@ -79,7 +79,9 @@ fn a_name_can_be_given_and_json_is_for_programs() {
     assert_eq!(
         printed,
         serde_json::json!({
-            "file": "agent.yaml", "name": "sky", "variables": ["WEATHER_KEY"], "optional": ["WEATHER_CITY"],
+            "file": "agent.yaml", "name": "sky", "names": ["sky"], "variables": ["WEATHER_KEY"],
+            "optional": ["WEATHER_CITY"], "files": [], "imported": [], "needs_value": [], "refused": [],
+            "notes": [],
         })
     );
     assert!(after.is_some_and(|it| it.starts_with("tools:\n  - name: sky\n")));
@@ -92,9 +94,25 @@ fn what_cannot_be_added_changes_nothing() {
     let there = format!("tools:\n{ENTRY}");
     for (before, manifest, expected) in [
         (Some(there.as_str()), "server.json", "has a tool called 'weather' already"),
-        (Some("tools: [{name: a}]\n"), "server.json", "is not one of lines"),
+        (
+            Some("tools: [{name: a, description: d, type: mcp, server: \"builtin:todo\"}]\n"),
+            "server.json",
+            "is not one of lines",
+        ),
         (Some("tools:\n  - name: 7\n"), "server.json", "is wrong already"),
         (None, "nowhere.json", "does not exist"),
+        (None, "some-package", "say which: `wharf add npm:some-package` or `wharf add pypi:some-package`"),
+        (
+            None,
+            r#"{"x": {"command": "node", "args": ["x.js"]}}"#,
+            "error: `x`: MCPConfigError: Invalid command 'node'",
+        ),
+        (None, "http://far.example/mcp", "'url' must use https://"),
+        (
+            Some(there.as_str()),
+            r#"{"weather": {"command": "uvx", "args": ["x"]}}"#,
+            "`--name NAME` gives it another name",
+        ),
         (None, "{\"packages\": 7}", "'packages' is not a list"),
         (None, "{}", "neither 'packages' nor 'remotes'"),
         (None, evil, "npx may not be given '-c'"),
@@ -105,6 +123,100 @@ fn what_cannot_be_added_changes_nothing() {
         assert_eq!(output.status.code(), Some(2), "{manifest}");
         assert_eq!(after.as_deref(), before, "{manifest}");
     }
+}
+
+/// What is typed, the entry that comes of it, and what is said about it.
+#[test]
+fn packages_addresses_and_blocks_are_added() {
+    let npx = |name: &str, package: &str, more: &str| {
+        format!(
+            "tools:\n  - name: {name}\n    description: The {name} server ({package})\n    type: mcp\n    server: \"{package}\"\n    command: npx\n    args:\n      - \"-y\"\n      - \"{package}\"\n{more}"
+        )
+    };
+    let block = r#"{"mcpServers": {"playwright": {"command": "npx", "args": ["-y", "@playwright/mcp"]}}}"#;
+    let filesystem = "@modelcontextprotocol/server-filesystem";
+    for (typed, expected) in [
+        (&["@playwright/mcp"][..], npx("playwright", "@playwright/mcp", "")),
+        (&["npm:@playwright/mcp"], npx("playwright", "@playwright/mcp", "")),
+        (&["@playwright/mcp", "--name", "web"], npx("web", "@playwright/mcp", "")),
+        (&["@playwright/mcp", "--", "--headless"], npx("playwright", "@playwright/mcp", "      - \"--headless\"\n")),
+        (&[filesystem], npx("filesystem", filesystem, "      - \".\"\n")),
+        (&[filesystem, "--", "./data"], npx("filesystem", filesystem, "      - ./data\n")),
+        (&[block], npx("playwright", "@playwright/mcp", "")),
+        (&[r#""playwright": {"command": "npx", "args": ["-y", "@playwright/mcp"]}"#], npx("playwright", "@playwright/mcp", "")),
+        (&[r#"{"command": "npx", "args": ["-y", "@playwright/mcp"]}"#], npx("playwright", "@playwright/mcp", "")),
+        (
+            &["pypi:mcp-server-time"],
+            "tools:\n  - name: time\n    description: The time server (mcp-server-time)\n    type: mcp\n    server: mcp-server-time\n    command: uvx\n    args:\n      - mcp-server-time\n".to_owned(),
+        ),
+        (
+            &["https://mcp.linear.app/mcp"],
+            "tools:\n  - name: linear\n    description: The linear server at mcp.linear.app\n    type: mcp\n    server: linear\n    transport: http\n    url: https://mcp.linear.app/mcp\n".to_owned(),
+        ),
+        (
+            &["wss://h.example/ws"],
+            "tools:\n  - name: h\n    description: The h server at h.example\n    type: mcp\n    server: h\n    transport: websocket\n    url: wss://h.example/ws\n".to_owned(),
+        ),
+    ] {
+        let args: Vec<&str> = ["add"].into_iter().chain(typed.iter().copied()).collect();
+        let (folder, after, output) = add(None, &args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{typed:?}: {said}");
+        assert_eq!(after.as_deref(), Some(expected.as_str()), "{typed:?}");
+        assert!(said.contains(" is added to agent.yaml\n"), "{said}");
+        let check = wharf(folder.path(), &["check", "--strict"]);
+        assert_eq!(check.status.code(), Some(0), "{typed:?}: {check:?}");
+    }
+}
+
+#[test]
+fn a_block_is_read_from_standard_input_and_its_secrets_are_set_aside() {
+    use std::{io::Write, process::Stdio};
+    let folder = TempDir::new().expect("a folder");
+    let block = r#"{
+        // as a page shows it
+        "mcpServers": {
+            "github": {"command": "npx", "args": ["-y", "gh-mcp"], "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefABCDEF0123456789abcd"}},
+            "local": {"command": "node", "args": ["x.js"]},
+        },
+    }"#;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+    command.args(["add", "-", "--json"]).current_dir(folder.path()).env_clear().env("HOME", folder.path());
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("wharf runs");
+    child.stdin.take().expect("its stdin").write_all(block.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(
+        (&printed["names"], &printed["imported"]),
+        (&serde_json::json!(["github"]), &serde_json::json!(["github"]))
+    );
+    assert_eq!(printed["refused"][0]["server"], "local");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).expect(name);
+    assert!(
+        !read("agent.yaml").contains("ghp_") && !read("agent.yaml").contains("node"),
+        "{}",
+        read("agent.yaml")
+    );
+    assert!(read(".env.github").contains("ghp_"));
+    assert_eq!(read(".gitignore"), ".env.*\n");
+    assert_eq!(wharf(folder.path(), &["check", "--strict"]).status.code(), Some(0));
+}
+
+#[test]
+fn an_address_keeps_its_key_out_of_the_agent_file() {
+    let (folder, after, output) =
+        add(None, &["add", "https://mcp.example.com/mcp?apiKey=battery-staple-1234567890"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(after.is_some_and(|it| !it.contains("battery")));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("battery"));
+    assert!(
+        fs::read_to_string(folder.path().join(".env.example-server")).is_ok_and(|it| it.contains("battery"))
+    );
 }
 
 #[cfg(unix)]

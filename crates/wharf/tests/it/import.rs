@@ -48,19 +48,26 @@ fn nasty() {
 #[test]
 fn a_client_is_found_by_name() {
     let home = TempDir::new().expect("a folder");
-    for (client, place) in [
-        ("claude", "home/.config/Claude/claude_desktop_config.json"),
-        ("vscode", ".vscode/mcp.json"),
-        ("cursor", "home/.cursor/mcp.json"),
+    for (client, place, key) in [
+        ("claude", "home/.config/Claude/claude_desktop_config.json", "mcpServers"),
+        ("claude-code", "home/.claude.json", "mcpServers"),
+        ("vscode", ".vscode/mcp.json", "servers"),
+        ("cursor", "home/.cursor/mcp.json", "mcpServers"),
+        ("windsurf", "home/.codeium/windsurf/mcp_config.json", "mcpServers"),
+        ("codex", "home/.codex/config.toml", ""),
+        ("zed", "home/.config/zed/settings.json", "context_servers"),
+        ("gemini", ".gemini/settings.json", "mcpServers"),
     ] {
         let missing = wharf(&home, &["init", "--from", client]);
         assert_eq!(missing.status.code(), Some(2), "{client}");
         assert!(stderr(&missing).contains(place.rsplit('/').next().expect("a name")), "{}", stderr(&missing));
         let path = home.path().join(place);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        let key = if client == "vscode" { "servers" } else { "mcpServers" };
-        fs::write(path, format!("{{\"{key}\": {{\"a\": {{\"command\": \"uvx\", \"args\": [\"x\"]}}}}}}"))
-            .expect("the file can be written");
+        let text = match key {
+            "" => "[mcp_servers.a]\ncommand = \"uvx\"\nargs = [\"x\"]\n".to_owned(),
+            key => format!("{{\"{key}\": {{\"a\": {{\"command\": \"uvx\", \"args\": [\"x\"]}}}}}}"),
+        };
+        fs::write(path, text).expect("the file can be written");
         let file = format!("{client}.yaml");
         let found = wharf(&home, &["init", "--from", client, "-f", &file]);
         assert_eq!(found.status.code(), Some(0), "{}", stderr(&found));
@@ -84,6 +91,72 @@ fn what_cannot_be_imported_gets_a_sentence() {
         assert!(stderr(&output).contains(expected), "{text}: {}", stderr(&output));
         assert!(!folder.path().join("agent.yaml").exists());
     }
+}
+
+#[test]
+fn codex() {
+    check("codex/.codex/config.toml");
+}
+
+#[test]
+fn claude_code_with_its_projects() {
+    check("claude-code/.claude.json");
+}
+
+#[test]
+fn zed() {
+    check("zed/.zed/settings.json");
+}
+
+#[test]
+fn gemini() {
+    check("gemini/.gemini/settings.json");
+}
+
+#[test]
+fn servers_are_merged_into_an_agent_file() {
+    let folder = TempDir::new().expect("a folder");
+    let before = "# Mine.\ntools:\n  - name: mine   # kept\n    description: d\n    type: mcp\n    server: builtin:todo\n\n# The end.\n";
+    fs::write(folder.path().join("agent.yaml"), before).expect("an agent file");
+    fs::write(folder.path().join(".env.search"), "MINE=1\n").expect("an env file");
+    fs::write(folder.path().join(".gitignore"), "/target").expect("a file");
+    let servers = r#"{"mcpServers": {
+        "mine": {"command": "uvx", "args": ["x"]},
+        "time": {"command": "uvx", "args": ["mcp-server-time"]},
+        "local": {"command": "node", "args": ["x.js"]},
+        "search": {"command": "npx", "args": ["-y", "s"], "env": {"API_KEY": "header-battery-staple"}},
+        "asks": {"command": "npx", "args": ["-y", "s", "${UNSET_NAME}"]}}}"#;
+    fs::write(folder.path().join("mcp.json"), servers).expect("a file");
+
+    let refused = wharf(&folder, &["init", "--from", "mcp.json"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("`--merge` adds the servers to it"), "{}", stderr(&refused));
+    assert_eq!(read(&folder, "agent.yaml"), before);
+
+    let merged = wharf(&folder, &["init", "--from", "mcp.json", "--merge"]);
+    let said = stderr(&merged);
+    assert_eq!(merged.status.code(), Some(0), "{said}");
+    assert!(said.contains("3 imported, 1 needs a value, 2 refused"), "{said}");
+    assert!(said.contains("refused: `mine`: the agent file has a server called `mine` already"), "{said}");
+    assert!(said.contains("refused: `local`: MCPConfigError: Invalid command 'node'"), "{said}");
+    assert!(said.contains("needs a value: `asks`: UNSET_NAME"), "{said}");
+    let after = read(&folder, "agent.yaml");
+    assert!(after.starts_with("# Mine.\ntools:\n  - name: mine   # kept\n"), "{after}");
+    assert!(after.ends_with("\n\n# The end.\n"), "{after}");
+    assert!(after.contains("\n  # `local` is not in use:\n"), "{after}");
+    // An env file that is there already is not touched.
+    assert_eq!(read(&folder, ".env.search"), "MINE=1\n");
+    assert!(read(&folder, ".env.search-2").contains("battery"));
+    assert_eq!(read(&folder, ".gitignore"), "/target\n.env.*\n");
+    let checked = wharf(&folder, &["check", "--strict"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+
+    let again = wharf(&folder, &["init", "--from", "mcp.json", "--merge", "--json"]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    let document: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!(document["imported"], serde_json::json!([]));
+    assert_eq!(document["refused"].as_array().map(Vec::len), Some(5));
+    assert_eq!(read(&folder, ".gitignore"), "/target\n.env.*\n");
 }
 
 /// Imports a fixture into a new folder, compares all that came of it, and checks it without a single variable set.
@@ -118,7 +191,7 @@ fn everything(folder: &TempDir, said: &str) -> String {
     }
     let place = folder.path().canonicalize().expect("the folder");
     let notes: String =
-        said.lines().filter(|it| it.starts_with("note: ")).map(|it| format!("{it}\n")).collect();
+        said.lines().filter(|it| !it.ends_with(" is written")).map(|it| format!("{it}\n")).collect();
     format!("{text}==== said\n{notes}").replace(&*place.to_string_lossy(), "FOLDER")
 }
 

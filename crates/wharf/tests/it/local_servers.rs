@@ -99,6 +99,22 @@ fn a_granted_local_server_runs() {
 }
 
 #[test]
+fn add_offers_the_grant_too() {
+    let machine = Machine::new();
+    let block = r#"{"script": {"command": "node", "args": ["x.js"]}}"#;
+    let refused = machine.wharf(&["add", block]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let Seen { text, code } = machine.at_terminal(&["add", block], "n\n");
+    assert_eq!(code, Some(2), "{text}");
+    assert!(!machine.settings().exists() && !machine.path("agent.yaml").exists(), "{text}");
+    let Seen { text, code } = machine.at_terminal(&["add", block], "y\n");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(machine.read("state/wharf.toml").contains("bin/node\"]"), "{text}");
+    assert!(machine.read("agent.yaml").contains("    command: node\n"), "{text}");
+    assert_eq!(machine.wharf(&["check", "--strict"]).status.code(), Some(0));
+}
+
+#[test]
 fn a_settings_file_that_is_named_gets_the_grant() {
     let machine = Machine::new();
     machine.write("mine.toml", "# Mine.\n[server]\nno_auth = true\n");

@@ -10,6 +10,8 @@ mod cli;
 mod clients;
 mod config;
 #[cfg(unix)]
+mod connect;
+#[cfg(unix)]
 mod deploy;
 #[cfg(unix)]
 mod doctor;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-/// `.env.NAME` for each server, safe as names of files and different even where case does not count.
-pub(super) fn all<'a>(servers: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut taken = BTreeSet::new();
+/// `.env.NAME` for each server, safe as names of files, different even where case does not count, and none of `taken`.
+pub(super) fn all<'a>(servers: impl Iterator<Item = &'a String>, taken: &BTreeSet<String>) -> Vec<String> {
+    let there = taken.iter().filter_map(|it| it.strip_prefix(".env."));
+    let mut taken: BTreeSet<String> = there.map(str::to_ascii_lowercase).collect();
     servers
         .map(|server| {
             let base = stem(server);
@@ -37,12 +38,12 @@ mod tests {
         let servers = ["github", "GitHub", "a b/c", "../x", "", "日本", "example", "github-2"];
         let servers: Vec<String> = servers.map(str::to_owned).into();
         assert_eq!(
-            all(servers.iter()),
+            all(servers.iter(), &BTreeSet::from([".env.x".to_owned()])),
             [
                 ".env.github",
                 ".env.GitHub-2",
                 ".env.a-b-c",
-                ".env.x",
+                ".env.x-2",
                 ".env.server",
                 ".env.server-2",
                 ".env.example-server",

@@ -2,7 +2,7 @@
 //! where the script lies.
 
 use super::Drafting;
-use crate::import::{launcher::Invocation, note::printable};
+use crate::import::launcher::Invocation;
 use wharf_runtime::config::Launcher;
 
 /// What the names of scripts end with.
@@ -24,15 +24,12 @@ impl Drafting<'_> {
                 invocation.args.splice(0..0, ["--directory".to_owned(), beside_agent_file(cwd)]);
             }
             (cwd, Some(at)) => {
-                let before = invocation.args[at].clone();
+                let below = if cwd.is_some() { "below `cwd`" } else { "relative to the agent file" };
                 let folder = cwd.map_or_else(String::new, |it| format!("{}/", it.trim_end_matches('/')));
-                let after = beside_agent_file(format!("{folder}{before}"));
+                invocation.args[at] = beside_agent_file(format!("{folder}{}", invocation.args[at]));
                 self.writer.note(format!(
-                    "`{}` became `{}`: a server starts in a private, empty folder",
-                    printable(&before),
-                    printable(&after)
+                    "its script is now a path {below}: a server starts in a private, empty folder"
                 ));
-                invocation.args[at] = after;
             }
             (cwd, None) => self.note_unused(cwd.as_deref()),
         }

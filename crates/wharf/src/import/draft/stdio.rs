@@ -40,7 +40,11 @@ impl Drafting<'_> {
 
     pub(super) fn stdio(&mut self, invocation: Option<Invocation>, foreign: &mut Foreign) {
         // What the server itself looks for keeps its name, so it comes before names that can be chosen.
-        let env = self.environment(std::mem::take(&mut foreign.env));
+        let mut env = self.environment(std::mem::take(&mut foreign.env));
+        for name in std::mem::take(&mut foreign.passed_on) {
+            let value = self.writer.reference("env_vars", &name);
+            env.extend(value.map(|it| (name, it)));
+        }
         match invocation {
             // Said explicitly, or the loader would guess a command from the name.
             None => self.entry.text("transport", "stdio"),

@@ -15,6 +15,9 @@ const MANIFEST: &str = r#"{"name":"io.example/files","description":"Files","vers
     "registryType":"npm","identifier":"@modelcontextprotocol/server-filesystem","version":"1.0.0",
     "transport":{"type":"stdio"},"environmentVariables":[{"name":"KEY","isRequired":true},{"name":"MODE"}]}]}"#;
 
+const CLIENT: &str = r#"{"mcpServers": {"search": {"command": "uvx", "args": ["x", "${SEARCH_REGION}"]},
+    "local": {"command": "node", "args": ["x.js"]}}}"#;
+
 /// A command line, its exit code, and the document.
 struct Example {
     typed: String,
@@ -70,8 +73,13 @@ fn differences(at: &str, documented: &Value, printed: &Value) -> Vec<String> {
 #[test]
 fn every_documented_document_is_what_is_printed() {
     let folder = TempDir::new().expect("a folder");
-    let files =
-        [("agent.yaml", TODO), ("broken.yaml", BROKEN), ("down.yaml", DOWN), ("server.json", MANIFEST)];
+    let files = [
+        ("agent.yaml", TODO),
+        ("broken.yaml", BROKEN),
+        ("down.yaml", DOWN),
+        ("server.json", MANIFEST),
+        ("mcp.json", CLIENT),
+    ];
     for (name, text) in files {
         fs::write(folder.path().join(name), text).expect("the file can be written");
     }

@@ -1,0 +1,185 @@
+//! A package by its name: from which registry, and what the server is called.
+
+/// Where a package comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Registry {
+    Npm,
+    PyPi,
+    Docker,
+}
+
+/// A package of a registry, perhaps with a version.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Package<'a> {
+    pub(super) registry: Registry,
+    pub(super) spec: &'a str,
+}
+
+/// Well-known servers whose names do not tell where they are from.
+const ON_PYPI: [&str; 12] = [
+    "basic-memory",
+    "duckduckgo-mcp-server",
+    "elevenlabs-mcp",
+    "markitdown-mcp",
+    "mcp-obsidian",
+    "mcp-proxy",
+    "mcp-server-docker",
+    "mcp-server-fetch",
+    "mcp-server-git",
+    "mcp-server-qdrant",
+    "mcp-server-sqlite",
+    "mcp-server-time",
+];
+const ON_NPM: [&str; 10] = [
+    "chrome-devtools-mcp",
+    "exa-mcp-server",
+    "figma-developer-mcp",
+    "firecrawl-mcp",
+    "kubernetes-mcp-server",
+    "mcp-remote",
+    "mongodb-mcp-server",
+    "n8n-mcp",
+    "puppeteer-mcp-server",
+    "tavily-mcp",
+];
+
+impl<'a> Package<'a> {
+    /// Reads `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, `@scope/name`, or a name that is well known. `Err` is a package
+    /// that may come from two registries.
+    pub(super) fn read(typed: &'a str) -> Result<Option<Package<'a>>, &'a str> {
+        let prefixes = [("npm:", Registry::Npm), ("pypi:", Registry::PyPi), ("docker:", Registry::Docker)];
+        for (prefix, registry) in prefixes {
+            if let Some(spec) = typed.strip_prefix(prefix) {
+                return Ok(Some(Package { registry, spec }));
+            }
+        }
+        let bare = bare_name(typed);
+        let known = |registry| Ok(Some(Package { registry, spec: typed }));
+        match () {
+            () if typed.starts_with('@') => known(Registry::Npm),
+            () if ON_NPM.contains(&bare) => known(Registry::Npm),
+            () if ON_PYPI.contains(&bare) || bare.starts_with("awslabs.") => known(Registry::PyPi),
+            () if is_word(bare) && !typed.contains(' ') => Err(typed),
+            () => Ok(None),
+        }
+    }
+
+    /// The command that runs it, with these arguments of its own.
+    pub(super) fn command(&self, own: &[String]) -> (&'static str, Vec<String>) {
+        let (command, before): (_, &[&str]) = match self.registry {
+            Registry::Npm => ("npx", &["-y"]),
+            Registry::PyPi => ("uvx", &[]),
+            Registry::Docker => ("docker", &["run", "--rm", "-i"]),
+        };
+        let before = before.iter().map(|it| (*it).to_owned());
+        (command, before.chain([self.spec.to_owned()]).chain(self.arguments(own)).collect())
+    }
+
+    /// The filesystem server starts only with a folder it may use: that of the agent file, if none is named.
+    fn arguments(&self, own: &[String]) -> Vec<String> {
+        match own {
+            [] if self.wants_folder() => vec![".".to_owned()],
+            own => own.to_vec(),
+        }
+    }
+
+    /// Whether the server may read and write the folders that its arguments name.
+    pub(super) fn wants_folder(&self) -> bool {
+        bare_name(self.spec) == "@modelcontextprotocol/server-filesystem"
+    }
+
+    /// What to call its server: `@playwright/mcp` is `playwright`, `mcp-server-time` is `time`.
+    pub(super) fn server_name(&self) -> String {
+        let bare = match self.registry {
+            Registry::Docker => self.spec.split(['@', ':']).next().unwrap_or_default(),
+            _ => bare_name(self.spec),
+        };
+        let (scope, last) = match bare.rsplit_once('/') {
+            Some((scope, last)) => {
+                (scope.rsplit('/').next().unwrap_or_default().trim_start_matches('@'), last)
+            }
+            None => ("", bare),
+        };
+        let last = last.rsplit_once('.').filter(|_| last.starts_with("awslabs.")).map_or(last, |(_, it)| it);
+        let short = shortened(last);
+        let name = if matches!(short, "" | "mcp" | "server") && !scope.is_empty() { scope } else { short };
+        safe(name)
+    }
+}
+
+/// A name with letters, digits, `_` and `-`, for a server.
+pub(super) fn safe(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(fits).collect();
+    match name.trim_matches('-') {
+        "" => "server".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Without the words that say no more than that it is a server.
+fn shortened(name: &str) -> &str {
+    let prefixes = ["mcp-server-", "server-", "mcp-"];
+    let suffixes = ["-mcp-server", "-mcp", "-server"];
+    let name = prefixes.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+    suffixes.iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name)
+}
+
+/// The name without a version or extras.
+fn bare_name(spec: &str) -> &str {
+    let end = spec.char_indices().skip(1).find(|(_, c)| "@=<>~![ ;".contains(*c)).map(|(at, _)| at);
+    &spec[..end.unwrap_or(spec.len())]
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_read_and_named() {
+        for (typed, line, name) in [
+            ("@playwright/mcp", "npx -y @playwright/mcp", "playwright"),
+            ("@playwright/mcp@1.2", "npx -y @playwright/mcp@1.2", "playwright"),
+            (
+                "@modelcontextprotocol/server-filesystem",
+                "npx -y @modelcontextprotocol/server-filesystem .",
+                "filesystem",
+            ),
+            ("pypi:mcp-server-time", "uvx mcp-server-time", "time"),
+            ("pypi:mcp-server-time==1.0", "uvx mcp-server-time==1.0", "time"),
+            ("mcp-server-time", "uvx mcp-server-time", "time"),
+            ("npm:some-thing", "npx -y some-thing", "some-thing"),
+            ("tavily-mcp@latest", "npx -y tavily-mcp@latest", "tavily"),
+            ("@upstash/context7-mcp", "npx -y @upstash/context7-mcp", "context7"),
+            ("mongodb-mcp-server", "npx -y mongodb-mcp-server", "mongodb"),
+            ("@azure/mcp", "npx -y @azure/mcp", "azure"),
+            (
+                "awslabs.aws-documentation-mcp-server",
+                "uvx awslabs.aws-documentation-mcp-server",
+                "aws-documentation",
+            ),
+            ("docker:mcp/fetch", "docker run --rm -i mcp/fetch", "fetch"),
+            (
+                "docker:ghcr.io/github/github-mcp-server:v1",
+                "docker run --rm -i ghcr.io/github/github-mcp-server:v1",
+                "github",
+            ),
+            ("npm:mcp", "npx -y mcp", "mcp"),
+        ] {
+            let package = Package::read(typed).ok().flatten().unwrap_or_else(|| panic!("{typed}"));
+            let (command, args) = package.command(&[]);
+            assert_eq!(
+                (format!("{command} {}", args.join(" ")).as_str(), &*package.server_name()),
+                (line, name)
+            );
+        }
+        assert_eq!(Package::read("some-thing"), Err("some-thing"));
+        assert_eq!(Package::read("no such thing"), Ok(None));
+        assert_eq!(Package::read("a/b"), Ok(None));
+    }
+}

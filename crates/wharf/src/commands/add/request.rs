@@ -1,0 +1,236 @@
+//! What was typed after `wharf add`: a package, an address, a manifest, a client's file or block.
+
+use super::package::{Package, safe};
+use crate::{
+    import::{ClientFile, parse_json},
+    surroundings::Surroundings,
+};
+use serde_json::{Map, Value, json};
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+use url::Url;
+use wharf_runtime::config::{FileTrouble, read_regular};
+
+/// What is longer is refused unread.
+const LONGEST: u64 = 1024 * 1024;
+
+/// Where a manifest is looked for in a folder.
+const MANIFESTS: [&str; 2] = ["plugin.json", "server.json"];
+
+/// What is to be added.
+pub(super) enum Request {
+    /// A server.json or plugin.json, and where it was read.
+    Manifest { bytes: Vec<u8>, shown: String },
+    /// Servers in the words of a client, and what the user should know about them.
+    Servers { file: ClientFile, shown: String, note: Option<String> },
+}
+
+impl Request {
+    pub(super) fn read(
+        typed: &str,
+        own: &[String],
+        name: Option<&str>,
+        around: &Surroundings,
+    ) -> Result<Request, String> {
+        let start = typed.trim_start();
+        if typed == "-" {
+            return Request::text(stdin()?, "standard input", name);
+        }
+        if start.starts_with(['{', '"']) {
+            return Request::text(typed.as_bytes().to_vec(), "the command line", name);
+        }
+        if let Some(request) = Request::remote(typed, name) {
+            return Ok(request);
+        }
+        let path = around.folder.join(typed);
+        // A package has a `/` in it as a path has; what is there is a path.
+        let is_file_name = typed.ends_with(".json") || typed.ends_with(".toml");
+        if is_file_name || fs::exists(&path).unwrap_or(false) {
+            return Request::file(&path, name);
+        }
+        match Package::read(typed) {
+            Ok(Some(package)) => Ok(Request::package(&package, own, name)),
+            Err(word) => Err(format!(
+                "error: `{word}` may be a package of npm or of PyPI\nhelp: say which: `wharf add npm:{word}` or `wharf add pypi:{word}`\n"
+            )),
+            Ok(None) => Request::file(&path, name),
+        }
+    }
+
+    fn remote(typed: &str, name: Option<&str>) -> Option<Request> {
+        let scheme = typed.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase())?;
+        let is_remote = matches!(scheme.as_str(), "http" | "https" | "ws" | "wss");
+        let name = name.map_or_else(|| name_of_address(typed), str::to_owned);
+        is_remote.then(|| Request::servers(&name, json!({ "url": typed }), None))
+    }
+
+    fn package(package: &Package<'_>, own: &[String], name: Option<&str>) -> Request {
+        let (command, args) = package.command(own);
+        let name = name.map_or_else(|| package.server_name(), str::to_owned);
+        let note = package.wants_folder().then(|| {
+            let folders =
+                if own.is_empty() { "the folder of the agent file".to_owned() } else { own.join(", ") };
+            format!("it may read and write {folders}; other folders go after `--`")
+        });
+        Request::servers(&name, json!({ "command": command, "args": args }), note)
+    }
+
+    fn servers(name: &str, server: Value, note: Option<String>) -> Request {
+        let text = json!({ "mcpServers": { name: server } }).to_string();
+        let file = ClientFile { text, path: PathBuf::new(), client: None };
+        Request::Servers { file, shown: "the command line".to_owned(), note }
+    }
+
+    /// A file, or the manifest in a folder.
+    fn file(path: &Path, name: Option<&str>) -> Result<Request, String> {
+        let inside = MANIFESTS.map(|it| path.join(it)).into_iter().find(|it| it.is_file());
+        let path = inside.filter(|_| path.is_dir()).unwrap_or_else(|| path.to_owned());
+        let shown = path.display().to_string();
+        let bytes = read_regular(&path, LONGEST).map_err(|trouble| {
+            let help = match trouble {
+                FileTrouble::Missing | FileTrouble::NotRegular(_) => {
+                    "help: name a package (`npm:NAME`, `pypi:NAME`), an address (https://…), a server.json or plugin.json, or give a client's JSON block\n"
+                }
+                _ => "",
+            };
+            format!("error: '{shown}' {trouble}\n{help}")
+        })?;
+        if path.extension().is_some_and(|it| it == "toml") {
+            let text =
+                String::from_utf8(bytes).map_err(|_| format!("error: '{shown}' is not UTF-8 text\n"))?;
+            return Ok(Request::Servers { file: ClientFile { text, path, client: None }, shown, note: None });
+        }
+        Request::text(bytes, &shown, name)
+    }
+
+    /// JSON: a manifest, a client's file, its list of servers, or one server of it.
+    fn text(bytes: Vec<u8>, shown: &str, name: Option<&str>) -> Result<Request, String> {
+        let text = String::from_utf8(bytes).map_err(|_| format!("error: {shown} is not UTF-8 text\n"))?;
+        // Pages show a member of `mcpServers` without the braces around it.
+        let text = if text.trim_start().starts_with('"') { format!("{{{text}}}") } else { text };
+        let servers = parse_json(&text).ok().and_then(|it| client_block(it, name));
+        Ok(match servers {
+            None => Request::Manifest { bytes: text.into_bytes(), shown: shown.to_owned() },
+            Some(root) => {
+                let path = Path::new(shown).to_owned();
+                let file = ClientFile { text: root.to_string(), path, client: None };
+                Request::Servers { file, shown: shown.to_owned(), note: None }
+            }
+        })
+    }
+}
+
+/// A client's file made of what is a list of servers or one server. `None`: it is something else.
+fn client_block(found: Value, name: Option<&str>) -> Option<Value> {
+    let Value::Object(root) = found else { return None };
+    let sections = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp", "projects"];
+    if sections.iter().any(|it| root.get(*it).is_some_and(Value::is_object)) {
+        return Some(renamed(root, name));
+    }
+    if is_server(&root) {
+        let name = name.map_or_else(|| name_of_server(&root), str::to_owned);
+        return Some(json!({ "mcpServers": { name: root } }));
+    }
+    let are_servers = !root.is_empty() && root.values().all(|it| it.as_object().is_some_and(is_server));
+    are_servers.then(|| renamed(Map::from_iter([("mcpServers".to_owned(), Value::Object(root))]), name))
+}
+
+/// The only server of a file gets the name that was asked for.
+fn renamed(mut root: Map<String, Value>, name: Option<&str>) -> Value {
+    for section in ["mcpServers", "servers", "context_servers"] {
+        let Some(Value::Object(servers)) = root.get_mut(section) else { continue };
+        if let (Some(name), 1) = (name, servers.len()) {
+            *servers = servers.values().map(|it| (name.to_owned(), it.clone())).collect();
+        }
+    }
+    Value::Object(root)
+}
+
+fn is_server(object: &Map<String, Value>) -> bool {
+    let is_text = |key: &str| object.get(key).is_some_and(Value::is_string);
+    is_text("command") || is_text("url") || is_text("serverUrl") || is_text("httpUrl")
+}
+
+/// What to call a server that has no name: its package or its host.
+fn name_of_server(server: &Map<String, Value>) -> String {
+    let text = |key: &str| server.get(key).and_then(Value::as_str);
+    if let Some(url) = text("url").or_else(|| text("serverUrl")).or_else(|| text("httpUrl")) {
+        return name_of_address(url);
+    }
+    let args = server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let package = args.filter(|it| !it.starts_with('-')).find_map(|it| match Package::read(it) {
+        Ok(Some(package)) => Some(package.server_name()),
+        _ => None,
+    });
+    package.unwrap_or_else(|| {
+        safe(text("command").unwrap_or("server").rsplit(['/', '\\']).next().unwrap_or_default())
+    })
+}
+
+/// `https://mcp.linear.app/mcp` is `linear`.
+fn name_of_address(address: &str) -> String {
+    let host = Url::parse(address).ok().and_then(|it| it.host_str().map(str::to_owned)).unwrap_or_default();
+    let is_number = host.starts_with('[') || host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let labels: Vec<&str> = host.split('.').collect();
+    let says_nothing = |it: &&&str| !matches!(**it, "mcp" | "api" | "www" | "server");
+    let known = labels.iter().take(labels.len().saturating_sub(1).max(1)).find(says_nothing);
+    safe(if is_number { &host } else { known.copied().unwrap_or(&host) })
+}
+
+fn stdin() -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
+    match read {
+        Err(error) => Err(format!("error: standard input cannot be read: {error}\n")),
+        Ok(_) if bytes.len() as u64 > LONGEST => {
+            Err(format!("error: standard input is larger than {} MiB\n", LONGEST / 1024 / 1024))
+        }
+        Ok(_) => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_names() {
+        for (address, name) in [
+            ("https://mcp.linear.app/mcp", "linear"),
+            ("https://api.githubcopilot.com/mcp/", "githubcopilot"),
+            ("https://example.com", "example"),
+            ("http://localhost:3000/sse", "localhost"),
+            ("http://127.0.0.1:9/mcp", "127-0-0-1"),
+            ("https://mcp.example", "mcp-example"),
+            ("https://", "server"),
+        ] {
+            assert_eq!(name_of_address(address), name, "{address}");
+        }
+    }
+
+    #[test]
+    fn blocks_of_clients_are_told_from_manifests() {
+        let npx = json!({"command": "npx", "args": ["-y", "@playwright/mcp"]});
+        for (found, name, expected) in [
+            (json!({"mcpServers": {"a": npx}}), None, Some(json!({"mcpServers": {"a": npx}}))),
+            (json!({"mcpServers": {"a": npx}}), Some("b"), Some(json!({"mcpServers": {"b": npx}}))),
+            (json!({"servers": {"a": npx}}), None, Some(json!({"servers": {"a": npx}}))),
+            (json!({"a": npx}), None, Some(json!({"mcpServers": {"a": npx}}))),
+            (npx.clone(), None, Some(json!({"mcpServers": {"playwright": npx}}))),
+            (npx.clone(), Some("b"), Some(json!({"mcpServers": {"b": npx}}))),
+            (
+                json!({"url": "https://mcp.linear.app/mcp"}),
+                None,
+                Some(json!({"mcpServers": {"linear": {"url": "https://mcp.linear.app/mcp"}}})),
+            ),
+            (json!({"name": "x", "packages": []}), None, None),
+            (json!({}), None, None),
+            (json!([]), None, None),
+        ] {
+            assert_eq!(client_block(found.clone(), name), expected, "{found}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The agent file that servers are added to. What is in it already stays as it is, byte for byte.
+
+mod page;
+
+use super::files;
+use crate::surroundings::read_agent_file;
+use std::{collections::BTreeSet, fs, path::Path};
+use wharf_runtime::config::{Diagnostics, Env, Plan, Severity, load};
+
+/// An agent file, or the place for one.
+pub(super) struct AgentFile<'a> {
+    path: &'a Path,
+    text: Option<String>,
+    /// What it says now, as far as it can be known while variables are not set.
+    plan: Option<Plan>,
+}
+
+impl<'a> AgentFile<'a> {
+    /// Reads it. One that is wrong already is refused.
+    pub(super) fn read(path: &'a Path, env: &Env) -> Result<AgentFile<'a>, String> {
+        let shown = path.display();
+        if !fs::exists(path).unwrap_or(true) {
+            return Ok(AgentFile { path, text: None, plan: None });
+        }
+        let bytes = read_agent_file(path).map_err(|it| it.render(false))?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("error: {shown} is not UTF-8 text\n"))?;
+        let is_empty = text.lines().all(|it| it.trim().is_empty() || it.trim_start().starts_with('#'));
+        if is_empty {
+            return Ok(AgentFile { path, text: Some(text), plan: None });
+        }
+        let (plan, diagnostics) = load(&text, env);
+        if let Some(first) = first_error(&diagnostics) {
+            return Err(format!("error: {shown} is wrong already: {first}\nhelp: `wharf check` says more\n"));
+        }
+        let plan = plan.or_else(|| load(&text, &with_variables(env, &text)).0);
+        Ok(AgentFile { path, text: Some(text), plan })
+    }
+
+    /// The names of its servers.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let sources = self.plan.iter().flat_map(|it| &it.sources);
+        sources.map(|it| it.name.expose().to_owned()).collect()
+    }
+
+    /// Its text with these entries at the end of `tools:`, if it is then as good as it was. `env` has the files that
+    /// the new entries name.
+    pub(super) fn with(&self, entries: &str, env: &Env) -> Result<String, String> {
+        let shown = self.path.display();
+        let by_hand =
+            |why: &str| format!("error: {why}\nhelp: this is the entry, to be added by hand:\n{entries}");
+        let before = self.text.as_deref().unwrap_or_default();
+        let after = page::with_entry(before, entries)
+            .ok_or_else(|| by_hand(&format!("the list of tools in {shown} is not one of lines")))?;
+        // What has to be set may not be set yet.
+        let env = with_variables(env, entries);
+        let (mut plan, diagnostics) = load(&after, &env);
+        if let Some(first) = first_error(&diagnostics) {
+            return Err(match first.strip_prefix("Duplicate tool names found: ") {
+                Some(names) => format!(
+                    "error: {shown} has a tool called '{}' already\nhelp: `--name NAME` gives it another name\n",
+                    names.split(". Each").next().unwrap_or_default()
+                ),
+                None => by_hand(&first),
+            });
+        }
+        plan = plan.or_else(|| load(&after, &with_variables(&env, &after)).0);
+        if let (Some(old), Some(new)) = (&self.plan, &plan)
+            && new.sources.get(..old.sources.len()) != Some(&old.sources[..])
+        {
+            return Err(by_hand(&format!("the entry cannot be added to {shown} without changing others")));
+        }
+        Ok(after)
+    }
+
+    /// Replaces the file.
+    pub(super) fn write(&self, text: &str) -> Result<(), String> {
+        files::replace(self.path, text, self.text.is_none(), 0o644)
+            .map_err(|error| format!("error: {} cannot be written: {error}\n", self.path.display()))
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.text.is_none()
+    }
+}
+
+/// The first mistake that is not merely a variable that is not set here.
+fn first_error(diagnostics: &Diagnostics) -> Option<String> {
+    let errors = diagnostics.items().iter().filter(|it| it.severity == Severity::Error);
+    errors.filter(|it| it.code != "V-09").map(|it| it.message.clone()).next()
+}
+
+/// The same, with something in every variable that the text names.
+fn with_variables(env: &Env, text: &str) -> Env {
+    let mut env = env.clone();
+    for (start, _) in text.match_indices("${") {
+        let inside = &text[start + 2..];
+        let inside = inside.strip_prefix("env:").unwrap_or(inside);
+        let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
+        if !inside[..end].is_empty() {
+            env.variables.entry(inside[..end].to_owned()).or_insert_with(|| "1".to_owned());
+        }
+    }
+    env
+}

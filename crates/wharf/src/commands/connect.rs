@@ -1,0 +1,292 @@
+//! `wharf connect`: wharf into another client's configuration. Everything else in its file stays as it is.
+
+mod entry;
+mod json;
+mod toml;
+
+use super::files;
+use crate::{
+    cli::{Common, ConnectArgs, USUAL_FILE},
+    command_error::CommandError,
+    exit::Exit,
+    import::{Client, Whereabouts},
+    output::Output,
+    surroundings::Surroundings,
+};
+use entry::Entry;
+use serde_json::{Value, json};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+use wharf_runtime::config::{Env, LONGEST_FILE, ServerSettings, load, read_regular};
+
+/// A client's file, and what it says.
+struct ClientConfig {
+    client: Client,
+    path: PathBuf,
+    text: Option<String>,
+}
+
+/// What was done.
+struct Done {
+    config: ClientConfig,
+    entry: Option<Entry>,
+    changed: bool,
+    backup: Option<PathBuf>,
+    notes: Vec<String>,
+}
+
+pub(super) fn run(common: &Common, args: &ConnectArgs, around: &Surroundings, output: Output) -> Exit {
+    let settings = match around.settings(common.settings.as_deref()) {
+        Ok(settings) => settings,
+        Err(diagnostics) => return output.fail_loading(&diagnostics),
+    };
+    let env = around.env_for(&common.file, settings.grants.clone());
+    match connect(common, args, around, &settings.server, &env) {
+        Ok(done) => {
+            report(&done, args, output);
+            Exit::Fine
+        }
+        Err(complaint) => output.fail(&CommandError::usage(&complaint)),
+    }
+}
+
+fn connect(
+    common: &Common,
+    args: &ConnectArgs,
+    around: &Surroundings,
+    server: &ServerSettings,
+    env: &Env,
+) -> Result<Done, String> {
+    let config = ClientConfig::read(args, around)?;
+    if args.remove {
+        let after = config.without(&args.name)?;
+        let (changed, backup) = config.replace(after)?;
+        return Ok(Done { config, entry: None, changed, backup, notes: Vec::new() });
+    }
+    let (entry, notes) = match &args.http {
+        Some(url) => {
+            let url = if url.is_empty() { gateway_url(around, server) } else { url.clone() };
+            let note = "set WHARF_TOKEN to the token of the gateway where the client is started".to_owned();
+            (Entry::http(args.client, &url)?, vec![note])
+        }
+        None => stdio(common, args.client, around, env)?,
+    };
+    let after = config.with(&args.name, &entry)?;
+    let (changed, backup) = if args.print { (false, None) } else { config.replace(after)? };
+    Ok(Done { config, entry: Some(entry), changed, backup, notes })
+}
+
+/// The entry that starts `wharf stdio`, and what the user should know about it.
+fn stdio(
+    common: &Common,
+    client: Client,
+    around: &Surroundings,
+    env: &Env,
+) -> Result<(Entry, Vec<String>), String> {
+    let program = around.program().ok_or("error: the path of this program cannot be found out\n")?;
+    let absolute = |path: &Path| {
+        let path = around.folder.join(path);
+        path.canonicalize().unwrap_or(path).to_string_lossy().into_owned()
+    };
+    let mut words: Vec<String> = Vec::new();
+    let mut notes = Vec::new();
+    match common.file.exists() {
+        true => {
+            words.extend(["-f".to_owned(), absolute(&common.file)]);
+            notes.extend(unset_variables(&common.file, client, env));
+        }
+        false if common.file == Path::new(USUAL_FILE) => {
+            notes.push("there is no agent.yaml here: the client gets the built-in Todo server".to_owned());
+        }
+        false => {
+            let file = common.file.display();
+            return Err(format!("error: '{file}' does not exist\nhelp: `wharf init` writes an agent file\n"));
+        }
+    }
+    if let Some(settings) = &common.settings {
+        words.extend(["--settings".to_owned(), absolute(settings)]);
+    }
+    words.push("stdio".to_owned());
+    // A client that is started from a menu does not have the shell's variables.
+    let home = around.variables.get("WHARF_HOME").filter(|it| !it.is_empty());
+    let home = home.map(|it| ("WHARF_HOME".to_owned(), absolute(Path::new(it))));
+    Ok((Entry::stdio(client, &program.to_string_lossy(), &words, home), notes))
+}
+
+/// A note about the variables that the agent file takes from a shell, which the client may not have.
+fn unset_variables(file: &Path, client: Client, env: &Env) -> Option<String> {
+    let text = read_regular(file, LONGEST_FILE).ok()?;
+    let bare = ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR"];
+    let mut env = env.clone();
+    env.variables.retain(|name, _| bare.contains(&name.as_str()));
+    let (_, diagnostics) = load(text, &env);
+    let missing = diagnostics.items().iter().filter(|it| it.code == "V-09");
+    let mut names: Vec<&str> = missing.filter_map(|it| it.message.split('\'').nth(1)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| {
+        format!(
+            "{names} must be set where {} starts wharf: put them into an `envFile`, or under `env` of this entry",
+            client.title()
+        )
+    })
+}
+
+/// The address of the gateway on this machine.
+fn gateway_url(around: &Surroundings, server: &ServerSettings) -> String {
+    let (listen, _) = around.listen(None, server);
+    let port = listen.rsplit_once(':').map_or("7373", |(_, port)| port);
+    let host = listen.rsplit_once(':').map_or("127.0.0.1", |(host, _)| host);
+    let host = if matches!(host, "0.0.0.0" | "[::]" | "") { "127.0.0.1" } else { host };
+    format!("http://{host}:{port}/mcp")
+}
+
+impl ClientConfig {
+    /// Finds and reads the file. One that is not there yet is empty.
+    fn read(args: &ConnectArgs, around: &Surroundings) -> Result<ClientConfig, String> {
+        let client = args.client;
+        let title = client.title();
+        let whereabouts = Whereabouts {
+            home: around.home.as_deref(),
+            project: &around.folder,
+            variables: &around.variables,
+        };
+        let path = match args.project {
+            true => client.project_file(&around.folder).ok_or_else(|| {
+                format!("error: {title} keeps no servers in a project\nhelp: leave `--project` out\n")
+            })?,
+            false => client
+                .user_file(whereabouts)
+                .ok_or_else(|| format!("error: the folder of {title} is not known: HOME is not set\n"))?,
+        };
+        let text = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            _ => {
+                let shown = path.display();
+                let bytes = read_regular(&path, LONGEST_FILE)
+                    .map_err(|trouble| format!("error: '{shown}' {trouble}\n"))?;
+                Some(String::from_utf8(bytes).map_err(|_| format!("error: '{shown}' is not UTF-8 text\n"))?)
+            }
+        };
+        Ok(ClientConfig { client, path, text })
+    }
+
+    /// Its text with the entry.
+    fn with(&self, name: &str, entry: &Entry) -> Result<String, String> {
+        let before = self.text.as_deref().unwrap_or_default();
+        if self.entry(name).as_ref() == Some(&entry.value) {
+            return Ok(before.to_owned());
+        }
+        let after = match self.client {
+            Client::Codex => toml::with_table(before, self.client.section(), name, &entry.value),
+            _ => json::with_member(before, self.client.section(), name, &entry.value),
+        };
+        after.ok_or_else(|| {
+            let snippet = entry.snippet(self.client, name);
+            format!(
+                "error: {} is not written in a way that allows adding to it\nhelp: add this by hand:\n{snippet}",
+                self.path.display()
+            )
+        })
+    }
+
+    /// Its text without the entry.
+    fn without(&self, name: &str) -> Result<String, String> {
+        let before = self.text.as_deref().unwrap_or_default();
+        if self.entry(name).is_none() {
+            return Ok(before.to_owned());
+        }
+        let after = match self.client {
+            Client::Codex => toml::without_table(before, self.client.section(), name),
+            _ => json::without_member(before, self.client.section(), name),
+        };
+        after.ok_or_else(|| {
+            format!(
+                "error: {} is not written in a way that allows removing `{name}`\nhelp: remove it by hand\n",
+                self.path.display()
+            )
+        })
+    }
+
+    /// The entry by this name that is there already.
+    fn entry(&self, name: &str) -> Option<Value> {
+        let text = self.text.as_deref()?;
+        match self.client {
+            Client::Codex => toml::table(text, self.client.section(), name),
+            _ => json::member(text, self.client.section(), name),
+        }
+    }
+
+    /// Writes the file, after a copy of what was there. Returns whether it was changed, and the copy.
+    fn replace(&self, after: String) -> Result<(bool, Option<PathBuf>), String> {
+        if self.text.as_deref().unwrap_or_default() == after {
+            return Ok((false, None));
+        }
+        let failed =
+            |path: &Path, error: io::Error| format!("error: {} cannot be written: {error}\n", path.display());
+        let backup = match &self.text {
+            Some(_) => Some(back_up(&self.path).map_err(|error| failed(&self.path, error))?),
+            None => {
+                let folder = self.path.parent().unwrap_or(Path::new("."));
+                fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+                None
+            }
+        };
+        files::replace(&self.path, &after, self.text.is_none(), 0o600)
+            .map_err(|error| failed(&self.path, error))?;
+        Ok((true, backup))
+    }
+}
+
+/// Copies a file to `NAME.bak`, or to the first of `NAME.bak-2`, … that is free.
+fn back_up(file: &Path) -> io::Result<PathBuf> {
+    let name = file.file_name().map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+    let text = fs::read_to_string(file)?;
+    let names = [format!("{name}.bak")].into_iter().chain((2..).map(|it| format!("{name}.bak-{it}")));
+    for name in names {
+        let backup = file.with_file_name(name);
+        match files::create(&backup, &text, 0o600) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(backup),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn report(done: &Done, args: &ConnectArgs, output: Output) {
+    let Done { config, entry, changed, backup, notes } = done;
+    let (title, file) = (config.client.title(), config.path.display());
+    if output.json {
+        return output.json(&json!({
+            "client": config.client.word(), "file": file.to_string(), "name": args.name,
+            "entry": entry.as_ref().map(|it| &it.value), "changed": changed,
+            "backup": backup.as_ref().map(|it| it.display().to_string()), "notes": notes,
+        }));
+    }
+    if let Some(entry) = entry.as_ref().filter(|_| args.print) {
+        output
+            .say(&format!("{title} reads {file}. What `wharf connect {}` adds to it:", config.client.word()));
+        output.data(&entry.snippet(config.client, &args.name));
+    } else {
+        let what = match (changed, args.remove) {
+            (true, false) => format!("{title} is connected: `{}` is in {file}", args.name),
+            (false, false) => format!("{title} is connected already: `{}` is in {file}", args.name),
+            (true, true) => format!("`{}` is removed from {file}", args.name),
+            (false, true) => format!("`{}` is not in {file}; nothing is changed", args.name),
+        };
+        output.say(&what);
+    }
+    if let Some(backup) = backup {
+        output.say(&format!("what was there before is in {}", backup.display()));
+    }
+    for note in notes {
+        output.say(&format!("note: {note}"));
+    }
+    if *changed {
+        output.say(&format!("next: start {title} again"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The entry for wharf in the words of each client.
+
+use super::toml;
+use crate::import::Client;
+use serde_json::{Map, Value, json};
+
+/// An entry of a client's list of servers.
+pub(super) struct Entry {
+    pub(super) value: Value,
+}
+
+impl Entry {
+    /// An entry with which the client starts a program.
+    pub(super) fn stdio(
+        client: Client,
+        program: &str,
+        args: &[String],
+        variable: Option<(String, String)>,
+    ) -> Entry {
+        let mut entry = Map::new();
+        if matches!(client, Client::ClaudeCode | Client::VsCode) {
+            entry.insert("type".to_owned(), json!("stdio"));
+        }
+        entry.insert("command".to_owned(), json!(program));
+        entry.insert("args".to_owned(), json!(args));
+        let env: Map<String, Value> =
+            variable.into_iter().map(|(name, value)| (name, json!(value))).collect();
+        if !env.is_empty() || client == Client::Zed {
+            entry.insert("env".to_owned(), Value::Object(env));
+        }
+        Entry { value: Value::Object(entry) }
+    }
+
+    /// An entry with which the client reaches a gateway. The token stays out of the file: each client names a variable
+    /// in its own way.
+    pub(super) fn http(client: Client, url: &str) -> Result<Entry, String> {
+        let bearer = |variable: &str| json!({ "Authorization": format!("Bearer {variable}") });
+        let value = match client {
+            Client::ClaudeCode => json!({ "type": "http", "url": url, "headers": bearer("${WHARF_TOKEN}") }),
+            Client::VsCode => json!({ "type": "http", "url": url, "headers": bearer("${env:WHARF_TOKEN}") }),
+            Client::Cursor => json!({ "url": url, "headers": bearer("${env:WHARF_TOKEN}") }),
+            Client::Windsurf => json!({ "serverUrl": url, "headers": bearer("${env:WHARF_TOKEN}") }),
+            Client::Codex => json!({ "url": url, "bearer_token_env_var": "WHARF_TOKEN" }),
+            Client::Gemini => json!({ "httpUrl": url, "headers": bearer("$WHARF_TOKEN") }),
+            Client::Claude => return Err(no_http(client, "its file has only servers that it starts itself")),
+            Client::Zed => {
+                return Err(no_http(
+                    client,
+                    "its file cannot name a variable, so the token would stand in it",
+                ));
+            }
+        };
+        Ok(Entry { value })
+    }
+
+    /// The entry as a part of the client's file, for people to copy.
+    pub(super) fn snippet(&self, client: Client, name: &str) -> String {
+        match client {
+            Client::Codex => toml::table_text(client.section(), name, &self.value),
+            _ => format!("{:#}\n", json!({ client.section(): { name: self.value } })),
+        }
+    }
+}
+
+fn no_http(client: Client, why: &str) -> String {
+    format!("error: {} cannot be connected over HTTP: {why}\nhelp: leave `--http` out\n", client.title())
+}

@@ -1,0 +1,181 @@
+//! Sets or removes one table of a TOML document. Everything else stays as it is written.
+
+use crate::import::parse_toml;
+use serde_json::{Map, Value};
+use std::ops::Range;
+
+/// The text with `value` as the table `[section.name]`. `None` where the text is not TOML, or is written in a way that
+/// only its author can change.
+pub(super) fn with_table(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
+    let mut expected = root(text)?;
+    let tables = expected.entry(section).or_insert_with(|| Value::Object(Map::new()));
+    tables.as_object_mut()?.insert(name.to_owned(), value.clone());
+    let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let table = table_text(section, name, value).replace('\n', line_end);
+    let places = places(text, section, name);
+    let after = match places.first() {
+        Some(first) => {
+            let at = first.start;
+            let rest = without(text, &places);
+            let gap = if rest[at..].trim().is_empty() { "" } else { line_end };
+            format!("{}{table}{gap}{}", &rest[..at], &rest[at..])
+        }
+        None => {
+            let end = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
+            let gap = if text.trim().is_empty() { "" } else { line_end };
+            format!("{text}{end}{gap}{table}")
+        }
+    };
+    (root(&after)? == expected).then_some(after)
+}
+
+/// The text without the table `[section.name]`.
+pub(super) fn without_table(text: &str, section: &str, name: &str) -> Option<String> {
+    let mut expected = root(text)?;
+    let tables = expected.get_mut(section)?.as_object_mut()?;
+    tables.remove(name)?;
+    // A section is there only as long as a table is in it.
+    if tables.is_empty() {
+        expected.remove(section);
+    }
+    let after = without(text, &places(text, section, name));
+    let after = if after.trim().is_empty() { String::new() } else { after };
+    let found = root(&after)?;
+    (found == expected).then_some(after)
+}
+
+/// The table `[section.name]`, if it is there.
+pub(super) fn table(text: &str, section: &str, name: &str) -> Option<Value> {
+    root(text)?.get(section)?.get(name).cloned()
+}
+
+/// The table as text: its own keys, then the tables in it.
+pub(super) fn table_text(section: &str, name: &str, value: &Value) -> String {
+    let mut text = format!("[{}.{}]\n", key(section), key(name));
+    let pairs: Vec<(&String, &Value)> = value.as_object().into_iter().flatten().collect();
+    for (name, value) in pairs.iter().filter(|(_, it)| !it.is_object()) {
+        text.push_str(&format!("{} = {}\n", key(name), inline(value)));
+    }
+    for (inner, value) in pairs.iter().filter(|(_, it)| it.is_object()) {
+        text.push_str(&format!("\n[{}.{}.{}]\n", key(section), key(name), key(inner)));
+        for (name, value) in value.as_object().into_iter().flatten() {
+            text.push_str(&format!("{} = {}\n", key(name), inline(value)));
+        }
+    }
+    text
+}
+
+fn root(text: &str) -> Option<Map<String, Value>> {
+    match parse_toml(text) {
+        Ok(Value::Object(root)) => Some(root),
+        _ => None,
+    }
+}
+
+/// Where the table and the tables in it stand: each from its header to the next one, without the comments that belong
+/// to what follows.
+fn places(text: &str, section: &str, name: &str) -> Vec<Range<usize>> {
+    let mut places: Vec<Range<usize>> = Vec::new();
+    let (mut start, mut is_ours) = (0, false);
+    let mut last = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        if line.trim_start().starts_with('[') {
+            is_ours = is_header(line, section, name);
+            if is_ours {
+                places.push(start..end);
+                last = end;
+            }
+        } else if is_ours && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            last = end;
+        }
+        if let Some(place) = places.last_mut().filter(|_| is_ours) {
+            place.end = last;
+        }
+        start = end;
+    }
+    places
+}
+
+/// Whether a line is `[section.name]` or `[section.name.more]`.
+fn is_header(line: &str, section: &str, name: &str) -> bool {
+    let table = root(line);
+    table.is_some_and(|it| it.get(section).and_then(|it| it.get(name)).is_some_and(Value::is_object))
+}
+
+/// The text without these places, and without the blank lines that then stand together.
+fn without(text: &str, places: &[Range<usize>]) -> String {
+    let mut out = text.to_owned();
+    for place in places.iter().rev() {
+        let rest = &out[place.end..];
+        let blank = rest.len() - rest.trim_start_matches(['\r', '\n']).len();
+        out.replace_range(place.start..place.end + blank, "");
+    }
+    out
+}
+
+fn key(name: &str) -> String {
+    let is_bare =
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    if is_bare { name.to_owned() } else { string(name) }
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => string(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// What JSON escapes, TOML's basic strings escape in the same way.
+fn string(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TABLE: &str = "[s.n]\ncommand = \"w\"\nargs = [\"a\"]\n";
+
+    #[test]
+    fn a_table_is_added_and_everything_else_stays() {
+        let value = json!({"command": "w", "args": ["a"]});
+        for (text, expected) in [
+            ("", TABLE.to_owned()),
+            ("# Mine.\nmodel = \"x\"", format!("# Mine.\nmodel = \"x\"\n\n{TABLE}")),
+            (
+                "[s.n]\nurl = \"u\" # old\n\n[s.n.env]\nA = \"b\"\n\n# about m\n[s.m]\ncommand = \"x\"\n",
+                format!("{TABLE}\n# about m\n[s.m]\ncommand = \"x\"\n"),
+            ),
+            ("[s.m]\ncommand = \"x\"\n", format!("[s.m]\ncommand = \"x\"\n\n{TABLE}")),
+        ] {
+            let after = with_table(text, "s", "n", &value);
+            assert_eq!(after.as_deref(), Some(expected.as_str()), "{text}");
+        }
+        for text in ["s = 1\n", "[s", "s = { m = { command = \"x\" } }\n"] {
+            assert_eq!(with_table(text, "s", "n", &value), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_removed_and_everything_else_stays() {
+        for (text, expected) in [
+            (format!("a = 1\n\n{TABLE}"), Some("a = 1\n\n")),
+            (format!("{TABLE}\n# m\n[s.m]\nx = 1\n"), Some("# m\n[s.m]\nx = 1\n")),
+            ("a = 1\n".to_owned(), None),
+        ] {
+            assert_eq!(without_table(&text, "s", "n").as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tables_in_the_table_follow_it() {
+        let value = json!({"env": {"A B": "c\"d"}, "command": "w"});
+        let expected = "[s.\"a b\"]\ncommand = \"w\"\n\n[s.\"a b\".env]\n\"A B\" = \"c\\\"d\"\n";
+        assert_eq!(table_text("s", "a b", &value), expected);
+        assert_eq!(with_table("", "s", "a b", &value).as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,76 @@
+//! The env files beside an agent file: written whole or not at all, and kept out of version control.
+
+use super::files;
+use crate::import::EnvFile;
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The line that keeps env files out of version control.
+const IGNORED: &str = ".env.*";
+
+/// The folder of an agent file.
+pub(super) fn folder_of(agent_file: &Path) -> &Path {
+    agent_file.parent().unwrap_or(Path::new(""))
+}
+
+/// The names of the env files that are there.
+pub(super) fn names(folder: &Path) -> BTreeSet<String> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|it| it.file_name().into_string().ok()).filter(|it| it.starts_with(".env.")).collect()
+}
+
+/// Writes env files and then what `finish` writes. Takes the files back if one of the steps fails.
+pub(super) fn write(
+    folder: &Path,
+    env_files: &[EnvFile],
+    finish: impl FnOnce() -> Result<(), String>,
+) -> Result<Vec<PathBuf>, String> {
+    let mut written: Vec<PathBuf> = Vec::new();
+    let all = env_files.iter().try_for_each(|it| {
+        let path = folder.join(&it.name);
+        files::create(&path, &it.text, 0o600).map_err(|error| not_written(&path, &error))?;
+        written.push(path);
+        Ok(())
+    });
+    match all.and_then(|()| finish()) {
+        Ok(()) => Ok(written),
+        Err(complaint) => {
+            written.iter().for_each(|it| _ = fs::remove_file(it));
+            Err(complaint)
+        }
+    }
+}
+
+/// Adds the line for env files to the folder's `.gitignore`, once. Returns the file if it was changed.
+pub(super) fn ignore(folder: &Path) -> Result<Option<PathBuf>, String> {
+    let path = folder.join(".gitignore");
+    let before = match fs::read_to_string(&path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(not_written(&path, &error)),
+    };
+    let text = before.as_deref().unwrap_or_default();
+    if text.lines().any(|it| matches!(it.trim(), IGNORED | "/.env.*" | ".env*" | "/.env*" | ".*")) {
+        return Ok(None);
+    }
+    let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
+    let after = format!("{text}{gap}{IGNORED}{line_end}");
+    files::replace(&path, &after, before.is_none(), 0o644).map_err(|error| not_written(&path, &error))?;
+    Ok(Some(path))
+}
+
+/// The complaint that a file cannot be written.
+pub(super) fn not_written(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("error: {path} is there already and is not overwritten\nhelp: `-f FILE` names another\n")
+        }
+        _ => format!("error: {path} cannot be written: {error}\n"),
+    }
+}

@@ -1,0 +1,88 @@
+//! The part of a client's file that lists its servers.
+
+use crate::import::{client::Client, failure::ImportError, note::Note};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// What a file says about servers.
+pub(super) struct Found {
+    pub(super) client: Option<Client>,
+    pub(super) servers: Value,
+    pub(super) inputs: Option<Value>,
+}
+
+/// Finds the list. Where the path does not tell whose file it is, its keys may.
+pub(super) fn find(
+    mut root: Map<String, Value>,
+    client: Option<Client>,
+    notes: &mut Vec<Note>,
+) -> Result<Found, ImportError> {
+    let projects = root.remove("projects").filter(|_| matches!(client, None | Some(Client::ClaudeCode)));
+    if client == Some(Client::ClaudeCode) || projects.as_ref().is_some_and(has_servers) {
+        let own = root.remove("mcpServers").unwrap_or_else(|| Value::Object(Map::new()));
+        let servers = with_projects(own, projects, notes);
+        return Ok(Found { client: Some(Client::ClaudeCode), servers, inputs: None });
+    }
+    let known = [Client::Zed, Client::Codex].into_iter().find(|it| root.contains_key(it.section()));
+    if let Some(known) = known.or(client.filter(|it| *it == Client::Codex)) {
+        let servers = root.remove(known.section()).unwrap_or_else(|| Value::Object(Map::new()));
+        return Ok(Found { client: Some(known), servers, inputs: None });
+    }
+    if let Some(servers) = root.remove("mcpServers") {
+        return Ok(Found { client, servers, inputs: root.remove("inputs") });
+    }
+    // VS Code's own file, or the part of its settings that came before it.
+    let mut home = match root.remove("mcp") {
+        Some(Value::Object(section)) if !root.contains_key("servers") => section,
+        _ => root,
+    };
+    let Some(servers) = home.remove("servers") else {
+        return Err(ImportError::WrongShape("there is neither `mcpServers` nor `servers` in it".to_owned()));
+    };
+    Ok(Found { client: Some(Client::VsCode), servers, inputs: home.remove("inputs") })
+}
+
+fn has_servers(projects: &Value) -> bool {
+    projects.as_object().is_some_and(|it| it.values().any(|it| it.get("mcpServers").is_some()))
+}
+
+/// The user's servers of Claude Code, and those of each project.
+fn with_projects(own: Value, projects: Option<Value>, notes: &mut Vec<Note>) -> Value {
+    let Value::Object(mut servers) = own else { return own };
+    let Some(Value::Object(projects)) = projects else { return Value::Object(servers) };
+    for (path, mut project) in projects {
+        let Some(Value::Object(more)) = project.get_mut("mcpServers").map(Value::take) else { continue };
+        for (name, server) in more {
+            add(&mut servers, &name, server, Some(&path), notes);
+        }
+    }
+    Value::Object(servers)
+}
+
+/// Adds a server. One that is there already is left out; another one by the same name gets a name of its own.
+pub(super) fn add(
+    servers: &mut Map<String, Value>,
+    name: &str,
+    server: Value,
+    project: Option<&str>,
+    notes: &mut Vec<Note>,
+) {
+    let folder = project.and_then(|it| Path::new(it).file_name()?.to_str()).unwrap_or("2");
+    let named = [name.to_owned(), format!("{name}-{folder}")];
+    let numbered = (3..).map(|number| format!("{name}-{folder}-{number}"));
+    for free in named.into_iter().chain(numbered) {
+        match servers.get(&free) {
+            Some(there) if *there == server => return,
+            Some(_) => {}
+            None => {
+                if let Some(project) = project {
+                    let before =
+                        if free == name { String::new() } else { format!(", where it is called `{name}`") };
+                    notes.push(Note::about(&free, format!("from the project {project}{before}")));
+                }
+                servers.insert(free, server);
+                return;
+            }
+        }
+    }
+}
