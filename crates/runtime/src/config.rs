@@ -51,8 +51,8 @@ pub use plan::*;
 pub use registration::{Registration, Restored, register, restore};
 pub use schema::schema;
 pub use settings::{
-    DatabasePlace, NamedToken, Role, ServerSettings, Settings, TelemetrySettings, TokenPlace, Written,
-    load_settings, settings_with_grant,
+    DatabasePlace, JournalSettings, Limit, NamedToken, Role, ServerSettings, Settings, TelemetrySettings,
+    TokenPlace, Written, load_settings, settings_with_grant,
 };
 pub use suggest::closest;
 pub use url::parse_web_address;

@@ -6,10 +6,13 @@ use crate::{
     executor::Closing,
     standing::{ConnectionState, Health, SessionState},
 };
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 use tokio::sync::{
     broadcast::{self, error::RecvError},
-    watch,
+    mpsc, watch,
 };
 use wharf_mcp::{Raw, session::Progress};
 
@@ -89,16 +92,26 @@ pub struct Events {
     closing: watch::Receiver<Closing>,
 }
 
+/// The calls whose callers left before there was an answer. None is missed, so whoever takes this has to go on reading it.
+#[derive(Debug)]
+pub struct AbandonedCalls {
+    records: mpsc::UnboundedReceiver<Arc<CallRecord>>,
+    closing: watch::Receiver<Closing>,
+}
+
 /// Everybody who listens. Most only want to hear of changes: they are not woken for every call.
 #[derive(Clone, Debug)]
 pub(crate) struct Bus {
     all: broadcast::Sender<Event>,
     changes: broadcast::Sender<Event>,
+    /// Whoever writes down the calls whose callers left.
+    abandoned: Arc<OnceLock<mpsc::UnboundedSender<Arc<CallRecord>>>>,
 }
 
 impl Default for Bus {
     fn default() -> Bus {
-        Bus { all: broadcast::Sender::new(KEPT), changes: broadcast::Sender::new(KEPT) }
+        let (all, changes) = (broadcast::Sender::new(KEPT), broadcast::Sender::new(KEPT));
+        Bus { all, changes, abandoned: Arc::default() }
     }
 }
 
@@ -116,6 +129,24 @@ impl Bus {
         if all {
             let _ = self.all.send(event);
         }
+    }
+
+    /// Tells of a call that is over.
+    pub(crate) fn tell_call(&self, record: &Arc<CallRecord>) {
+        if record.is_abandoned()
+            && let Some(taker) = self.abandoned.get()
+        {
+            let _ = taker.send(record.clone());
+        }
+        let source = record.source.clone().unwrap_or_default();
+        self.tell(&source, Happening::Called(record.clone()));
+    }
+
+    /// The calls whose callers leave from now on. Only the first who asks gets them.
+    pub(crate) fn take_abandoned(&self, closing: watch::Receiver<Closing>) -> AbandonedCalls {
+        let (taker, records) = mpsc::unbounded_channel();
+        let _ = self.abandoned.set(taker);
+        AbandonedCalls { records, closing }
     }
 
     /// Whether somebody wants to hear of something that is a change.
@@ -151,6 +182,17 @@ impl Events {
             Err(RecvError::Lagged(missed)) => {
                 Some(Event { at: SystemTime::now(), source: "".into(), what: Happening::Missed(missed) })
             }
+        }
+    }
+}
+
+impl AbandonedCalls {
+    /// The next call; `None` when the runtime is gone and all of them have been read.
+    pub async fn next(&mut self) -> Option<Arc<CallRecord>> {
+        tokio::select! {
+            biased;
+            record = self.records.recv() => record,
+            _ = self.closing.wait_for(|it| *it == Closing::Gone) => self.records.try_recv().ok(),
         }
     }
 }

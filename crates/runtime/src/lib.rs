@@ -38,7 +38,7 @@ pub use berth::SourceState;
 pub use breaker::{Breaker, BreakerPolicy, Gate, GateState, Permit, Verdict};
 pub use call::{Call, CallRecord, Caller, OnProgress, Outcome, Status, WantedLogs};
 pub use catalog::Catalog;
-pub use events::{Event, Events, Happening, Observer};
+pub use events::{AbandonedCalls, Event, Events, Happening, Observer};
 pub use fault::{Fault, FaultKind, KnownCause, Stage, known_causes, sent_word};
 pub use glob::Glob;
 pub use names::shown_names;

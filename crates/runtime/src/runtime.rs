@@ -11,7 +11,7 @@ use crate::{
     catalog::{Absent, Catalog, Discovery, SwitchedOff, ToolEntry},
     config::{Plan, Source},
     curator::{Curator, Fleet},
-    events::{Bus, Events},
+    events::{AbandonedCalls, Bus, Events},
     executor::{Closing, Executor, InFlight},
     fault::Stage,
     tuning::Tuning,
@@ -340,6 +340,12 @@ impl Handle {
     /// Who needs no more should listen to this, because it costs nothing while calls go well.
     pub fn changes(&self) -> Events {
         self.executor.bus.listen_to_changes(self.executor.closing.clone())
+    }
+
+    /// The calls whose callers leave before there is an answer, from now on: every one of them, unlike [`Handle::changes`],
+    /// where a slow listener misses some. Only the first who asks gets them.
+    pub fn abandoned_calls(&self) -> AbandonedCalls {
+        self.executor.bus.take_abandoned(self.executor.closing.clone())
     }
 
     /// How many calls are out.

@@ -152,13 +152,6 @@ impl Store {
             .map(|it| CallCursor { execution_start: it.execution_start, request_id: it.request_id.clone() });
         Ok(CallPage { calls, next })
     }
-
-    /// Forgets the calls that began before this time, in microseconds since 1970.
-    pub async fn forget_calls(&self, before: i64) -> Result<(), StoreError> {
-        let statement = Statement::new("DELETE FROM calls WHERE execution_start < ").value(before);
-        let _: Vec<Touched> = self.write_one(statement).await?;
-        Ok(())
-    }
 }
 
 impl CallFilter {

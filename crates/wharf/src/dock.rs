@@ -6,6 +6,7 @@ use crate::{
     commands::{has_agent_file, load_agent_or_todo},
     exit::Exit,
     gateway::Switchboard,
+    journal::Retention,
     output::Output,
     progress::Progress,
     surroundings::Surroundings,
@@ -20,7 +21,7 @@ use wharf_runtime::{
     Applied, Arbiter, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning,
     Upstream,
     catalog::Discovery,
-    config::{Diagnostics, Grants, Plan, ServerSettings, Settings, Source},
+    config::{Diagnostics, Grants, JournalSettings, Plan, ServerSettings, Settings, Source},
     upstream::{Consent, Declines, Installs, Processes, sweep},
 };
 use wharf_store::Location;
@@ -47,6 +48,7 @@ pub(crate) struct Dock {
     server: ServerSettings,
     grants: Grants,
     record_limit: Option<usize>,
+    journal: JournalSettings,
     telemetry: Result<Option<telemetry::Config>, String>,
     running: Running,
 }
@@ -158,10 +160,12 @@ fn run_loaded(
         ..Tuning::default()
     };
     let (server, telemetry) = (settings.server, around.telemetry(&settings.telemetry));
-    let (grants, record_limit) = (settings.grants, settings.record_limit);
+    let (grants, record_limit, journal) = (settings.grants, settings.record_limit, settings.journal);
     let running = Running::default();
-    let dock =
-        Dock { output, plan, ground, tuning, database, server, grants, record_limit, telemetry, running };
+    #[rustfmt::skip]
+    let dock = Dock {
+        output, plan, ground, tuning, database, server, grants, record_limit, journal, telemetry, running,
+    };
     let exit = runtime.block_on(work(dock));
     // A question to the person may still wait for a line that never comes.
     runtime.shutdown_timeout(LEAVING);
@@ -195,6 +199,11 @@ impl Dock {
     /// From how many bytes on only the beginning of what was said in a call is written down, where it is said.
     pub(crate) fn record_limit(&self) -> Option<usize> {
         self.record_limit
+    }
+
+    /// How long calls are kept in the journal.
+    pub(crate) fn retention(&self) -> Retention {
+        Retention::of(&self.journal, self.database())
     }
 
     /// One source that can be reached.

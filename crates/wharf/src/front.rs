@@ -145,9 +145,8 @@ impl Front {
 
     /// Serves everybody who comes, until it is time to leave.
     pub(crate) async fn serve(self, listener: TcpListener, leave: impl Future<Output = Exit>) -> Exit {
-        let Shared { handle, service, journal, hub, once, draining, .. } = &*self.shared;
+        let Shared { handle, service, hub, once, draining, .. } = &*self.shared;
         let announcing = announce(service.clone(), handle.clone());
-        let following = journal.clone().follow(handle.clone());
         let telling = hub.follow(handle.clone(), draining.clone());
         let front = self.clone();
         let serving = accept(listener, leave, move |stream, leaving| {
@@ -159,7 +158,6 @@ impl Front {
         let exit = tokio::select! {
             exit = serving => exit,
             () = announcing => Exit::OurBug,
-            () = following => Exit::OurBug,
             () = telling => Exit::OurBug,
         };
         service.handler().leave();
@@ -266,20 +264,22 @@ impl Front {
     /// gateways are taken out of service at once; only one that cannot write them down any more wants no more of them.
     fn ready(&self) -> Response<Body> {
         let reach = self.shared.journal.reach();
-        let (away, waiting) = (reach.is_away(), reach.waiting());
-        let (status, said) = match *self.shared.draining.borrow() {
-            true => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "draining" })),
-            false if reach.is_full() => {
-                let missing = ["database", "journal"];
-                let said = json!({ "status": "degraded", "missing": missing, "waiting": waiting });
-                (StatusCode::SERVICE_UNAVAILABLE, said)
+        let (away, full, waiting) = (reach.is_away(), reach.is_full(), reach.waiting());
+        let mut said = match *self.shared.draining.borrow() {
+            true => json!({ "status": "draining" }),
+            false if away || full || waiting > 0 => {
+                let missing = [("database", away), ("journal", full)];
+                let missing: Vec<&str> =
+                    missing.iter().filter(|(_, it)| *it).map(|(name, _)| *name).collect();
+                json!({ "status": "degraded", "missing": missing, "waiting": waiting })
             }
-            false if away || waiting > 0 => {
-                let missing: &[&str] = if away { &["database"] } else { &[] };
-                (StatusCode::OK, json!({ "status": "degraded", "missing": missing, "waiting": waiting }))
-            }
-            false => (StatusCode::OK, json!({ "status": "ready" })),
+            false => json!({ "status": "ready" }),
         };
+        if reach.lost() > 0 {
+            said["lost"] = json!(reach.lost());
+        }
+        let is_unwell = full || said["status"] == "draining";
+        let status = if is_unwell { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
         json_response(status, said)
     }
 }

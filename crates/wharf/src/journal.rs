@@ -9,14 +9,16 @@ mod backlog;
 mod binding;
 mod entry;
 mod reach;
+mod retention;
 mod spool;
 mod through;
 
-use crate::{metrics::Metrics, telemetry::Telemetry};
+use crate::{metrics::Metrics, state_folder::make_private_folder, telemetry::Telemetry};
 use backlog::Backlog;
 use binding::Binding;
 use entry::Entry;
 pub(crate) use reach::Reach;
+pub(crate) use retention::Retention;
 use sha2::{Digest, Sha256};
 use std::{
     future::Future,
@@ -26,7 +28,7 @@ use std::{
     sync::Arc,
 };
 use through::Through;
-use wharf_runtime::{CallRecord, Handle, Happening};
+use wharf_runtime::{CallRecord, Handle};
 use wharf_store::{Location, Store};
 
 /// How often others are let in before a write.
@@ -70,11 +72,13 @@ impl Journal {
         let reach = Arc::<Reach>::default();
         let (way, writing): (Way, Writing) = match location {
             Location::Sqlite(path) => {
-                let (binding, writing) = Binding::open(store.clone(), path).await?;
+                let (binding, writing) = Binding::open(store.clone(), path, reach.clone()).await?;
                 (Way::Bound(binding), Box::pin(writing))
             }
             Location::Postgres(address) => {
-                let backlog = Backlog::beside(folder.map(|it| spool_of(address, it)).as_deref());
+                let made = folder.map_or(Ok(()), make_private_folder);
+                let backlog =
+                    made.and_then(|()| Backlog::beside(folder.map(|it| spool_of(address, it)).as_deref()));
                 let backlog = backlog.map_err(|it| unspoolable(folder.unwrap_or(Path::new("")), &it))?;
                 let (through, writing) = Through::open(store.clone(), backlog, reach.clone());
                 (Way::Through(through), Box::pin(writing))
@@ -122,8 +126,9 @@ impl Journal {
         &self.metrics
     }
 
-    /// Writes a call down, and comes back when it is safe.
-    pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) {
+    /// Writes a call down, and comes back when it is safe. Whether it could be written down; where not, it is counted as
+    /// lost.
+    pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) -> bool {
         self.metrics.count(record);
         self.telemetry.called(record);
         let entry = Entry::of(record, door, self.limit);
@@ -135,17 +140,14 @@ impl Journal {
 
     /// Writes down the calls whose callers left, until the runtime is gone.
     pub(crate) async fn follow(self, handle: Handle) {
-        let mut events = handle.changes();
-        while let Some(event) = events.next().await {
-            if let Happening::Called(record) = event.what
-                && record.is_abandoned()
-            {
-                self.telemetry.called(&record);
-                let entry = Entry::of(&record, "gone", self.limit);
-                match &self.way {
-                    Way::Bound(binding) => binding.keep(&entry).await,
-                    Way::Through(through) => through.note(entry.row()).await,
-                }
+        let mut abandoned = handle.abandoned_calls();
+        while let Some(record) = abandoned.next().await {
+            self.metrics.count(&record);
+            self.telemetry.called(&record);
+            let entry = Entry::of(&record, "gone", self.limit);
+            match &self.way {
+                Way::Bound(binding) => _ = binding.keep(&entry).await,
+                Way::Through(through) => through.note(entry.row()).await,
             }
         }
     }

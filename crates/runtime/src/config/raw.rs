@@ -103,8 +103,13 @@ raw! {
     /// wharf.toml.
     RawSettings, "the settings" {
         grants = "grants", breaker = "breaker", calls = "calls", server = "server", tokens = "tokens",
-        telemetry = "telemetry",
+        telemetry = "telemetry", journal = "journal",
     }
+}
+
+raw! {
+    /// `[journal]` of wharf.toml.
+    RawJournal, "[journal]" { keep = "keep", max_bytes = "max_bytes" }
 }
 
 raw! {

@@ -53,6 +53,26 @@ impl Reader<'_> {
         parsed
     }
 
+    /// A value in a form of its own, such as a time with its unit. A number is read as it is written.
+    pub(crate) fn parsed<T>(
+        &mut self,
+        key: &str,
+        field: Option<Field>,
+        expected: &str,
+        parse: fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let node = field?.node;
+        let found = match &node.value {
+            Value::Str(it) => parse(it.text.expose()),
+            Value::Int(it) => parse(&it.to_string()),
+            _ => None,
+        };
+        if found.is_none() {
+            self.wrong(key, expected, &node);
+        }
+        found
+    }
+
     pub(crate) fn flag(&mut self, key: &str, field: Option<Field>) -> Option<bool> {
         let node = typed(field?.node);
         match node.value {

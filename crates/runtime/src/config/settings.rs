@@ -1,6 +1,7 @@
 //! The operator's own file, wharf.toml: what this machine allows, whoever wrote the agent file.
 
 mod edit;
+mod journal;
 mod server;
 mod telemetry;
 
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{breaker::BreakerPolicy, glob::Glob};
 pub use edit::settings_with_grant;
+pub use journal::{JournalSettings, Limit};
 pub use server::{DatabasePlace, NamedToken, Role, ServerSettings, TokenPlace, Written};
 use std::{
     path::{Path, PathBuf},
@@ -44,6 +46,8 @@ pub struct Settings {
     pub server: ServerSettings,
     /// Where traces go.
     pub telemetry: TelemetrySettings,
+    /// How long calls are kept.
+    pub journal: JournalSettings,
 }
 
 /// Reads wharf.toml. Either there are settings or there are errors.
@@ -54,7 +58,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     };
     let source = diagnostics.source().to_owned();
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
-        let RawSettings { grants, breaker, calls, server, tokens, telemetry } =
+        let RawSettings { grants, breaker, calls, server, tokens, telemetry, journal } =
             RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
         let breaker =
@@ -62,8 +66,10 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let calls = calls.map_or(Some(Default::default()), |it| self::calls(it, &mut diagnostics));
         let server = server::server(server, tokens, &mut diagnostics);
         let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
+        let journal = journal::journal(journal, &mut diagnostics);
         let Calls { repeatable, idle_stop, max_processes, record_limit } = calls?;
-        let (grants, breaker, server, telemetry) = (grants?, breaker?, server?, telemetry?);
+        let (grants, breaker, server) = (grants?, breaker?, server?);
+        let (telemetry, journal) = (telemetry?, journal?);
         Some(Settings {
             grants,
             breaker,
@@ -73,6 +79,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
             record_limit,
             server,
             telemetry,
+            journal,
         })
     });
     diagnostics.settle();

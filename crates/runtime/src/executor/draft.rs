@@ -102,8 +102,7 @@ impl Draft {
             ),
         }
         let record = Arc::new(record);
-        let source = record.source.clone().unwrap_or_default();
-        self.bus.tell(&source, Happening::Called(record.clone()));
+        self.bus.tell_call(&record);
         record
     }
 }

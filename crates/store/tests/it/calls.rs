@@ -82,8 +82,15 @@ async fn pages_cover_everything_once_newest_first() {
                 (0..100).rev().filter(|it| fits(*it)).map(|it| call(it).request_id).collect();
             assert_eq!(ids(store, &filter).await, expected, "{filter:?} on {}", store.engine());
         }
-        store.forget_calls(1_700_000_000_000_020).await.expect("they are forgotten");
-        assert_eq!(ids(store, &none()).await.len(), 20);
+        let size = store.journal_size().await.expect("a size");
+        assert!(size.calls == 100 && size.bytes > 10_000, "{size:?} on {}", store.engine());
+        let before = Some(1_700_000_000_000_020);
+        assert_eq!(store.delete_oldest_calls(before, 50).await.expect("they are deleted"), 50);
+        let left = ids(store, &none()).await;
+        assert_eq!((left.len(), left.last()), (50, Some(&call(50).request_id)), "the newest stay");
+        assert_eq!(store.delete_oldest_calls(before, 50).await.expect("they are deleted"), 30);
+        assert_eq!(store.delete_oldest_calls(None, 5).await.expect("they are deleted"), 5);
+        assert_eq!(ids(store, &none()).await.len(), 15);
     })
     .await;
 }

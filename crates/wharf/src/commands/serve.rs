@@ -96,6 +96,7 @@ async fn serve(
     let (replica, ledger) = join(&mut dock, &store, &journal);
     let runtime = early.unwrap_or_else(|| dock.start());
     registrar.begin(&dock, &runtime);
+    let abandoned = journal.clone().follow(runtime.handle());
     let exporting = exporter.map(|it| it.run(runtime.handle()));
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
@@ -114,6 +115,7 @@ async fn serve(
             () = reload::follow(common, around, &registry) => Exit::OurBug,
             () = registrar.run(&dock, &runtime) => Exit::OurBug,
             () = registry.follow(runtime.handle()) => Exit::OurBug,
+            () = dock.retention().run(store.clone()) => Exit::OurBug,
             () = startup.report_servers(runtime.handle()) => Exit::OurBug,
         };
         runtime.shutdown(GRACE).await;
@@ -125,7 +127,7 @@ async fn serve(
             exporting.await;
         }
     };
-    let (exit, (), ()) = tokio::join!(serving, writing, exporting);
+    let (exit, (), (), ()) = tokio::join!(serving, abandoned, writing, exporting);
     store.close().await;
     exit
 }

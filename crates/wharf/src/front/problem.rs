@@ -24,6 +24,8 @@ struct Details {
     allow: Option<String>,
     /// Nothing more is read from a connection after this.
     closes: bool,
+    /// There was a call, and it could not be written down.
+    is_lost: bool,
 }
 
 /// How much of what somebody sent is repeated to them.
@@ -37,7 +39,8 @@ pub(super) fn echo(text: &str) -> &str {
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let (kind, detail) = ("about:blank", detail.into());
-        let (hint, request_id, problems, retry_after, allow, closes) = (None, None, None, None, None, false);
+        let (hint, request_id, problems, retry_after, allow) = (None, None, None, None, None);
+        let (closes, is_lost) = (false, false);
         Problem(Box::new(Details {
             status,
             kind,
@@ -48,6 +51,7 @@ impl Problem {
             retry_after,
             allow,
             closes,
+            is_lost,
         }))
     }
 
@@ -113,9 +117,15 @@ impl Problem {
         self
     }
 
+    /// One of a call that could not be written down.
+    pub(super) fn unrecorded(mut self) -> Problem {
+        self.0.is_lost = true;
+        self
+    }
+
     /// The document.
     pub(super) fn body(&self) -> Value {
-        let Details { status, kind, detail, hint, request_id, problems, .. } = &*self.0;
+        let Details { status, kind, detail, hint, request_id, problems, is_lost, .. } = &*self.0;
         let mut body = json!({
             "type": kind,
             "title": status.canonical_reason(),
@@ -126,6 +136,9 @@ impl Problem {
         });
         if let Some(problems) = problems {
             body["problems"] = problems.clone();
+        }
+        if *is_lost {
+            body["recorded"] = json!(false);
         }
         body
     }

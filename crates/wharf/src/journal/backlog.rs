@@ -105,15 +105,16 @@ impl Backlog {
         }
     }
 
-    /// Takes note of what came of it.
-    pub(super) fn settle(&mut self, (rows, outcome): Drained, away: bool) {
+    /// Takes note of what came of it. Gives the reason if a call was given up because no database would take it.
+    pub(super) fn settle(&mut self, (rows, outcome): Drained, away: bool) -> Option<String> {
         self.draining = None;
         let alone = rows.len() == 1;
+        let mut given_up = None;
         match outcome {
             Ok(()) => (self.portion, self.refusals) = (BATCH, 0),
             Err(StoreError::Engine(why)) if !away && alone && self.refusals >= TRIES => {
                 self.refusals = 0;
-                tracing::error!(target: "wharf::journal", calls = 1, "calls could not be written down: {why}");
+                given_up = Some(why);
             }
             Err(_) => {
                 self.again = Instant::now() + AGAIN;
@@ -127,6 +128,12 @@ impl Backlog {
         if self.page.is_empty() && self.turned {
             self.forget();
         }
+        given_up
+    }
+
+    /// Whether there is room for more calls.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.spool.as_mut().is_some_and(Spool::has_room)
     }
 
     /// The next calls to be brought in.
@@ -214,9 +221,10 @@ mod tests {
             // Only the first is refused.
             let poisoned = rows.iter().any(|it| it.request_id == "call-0");
             let (count, outcome) = (rows.len(), if poisoned { Err(refused()) } else { Ok(()) });
-            backlog.settle((rows, outcome), false);
+            let given_up = backlog.settle((rows, outcome), false);
             tries += 1;
-            lost += usize::from(poisoned && count == 1 && backlog.waiting() == before);
+            assert_eq!(given_up.is_some(), poisoned && count == 1 && backlog.waiting() == before);
+            lost += usize::from(given_up.is_some());
         }
         assert_eq!(lost, 1);
         assert!(tries > TRIES as usize, "{tries}");

@@ -1,6 +1,10 @@
 //! Calls that are spooled at once and brought into the database a moment later, many at a time.
 
+#[cfg(test)]
+mod tests;
+
 use super::{
+    Reach,
     entry::{self, Entry},
     gather,
     spool::{Left, Load, Spool},
@@ -9,6 +13,7 @@ use super::{
 use std::{
     io,
     path::Path,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -30,6 +35,12 @@ const FULL: u64 = 64 << 20;
 /// How long those who wait for it are kept.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the database may take over calls before it counts as stuck. Nobody waits for a database that is.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+/// How soon it is tried again whether calls can be spooled.
+const PROBE_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long the pause is before another try, at first and at most.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -44,13 +55,15 @@ pub(super) struct Binding {
     /// Told when there is something pending.
     pends: mpsc::UnboundedSender<()>,
     asks: mpsc::UnboundedSender<Ask>,
+    reach: Arc<Reach>,
 }
 
 /// What is to be spooled next, and who waits for it.
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
-    waiting: Vec<oneshot::Sender<()>>,
+    /// Told whether the call was spooled.
+    waiting: Vec<oneshot::Sender<bool>>,
 }
 
 /// What the one who brings calls in is told.
@@ -69,6 +82,7 @@ impl Binding {
     pub(super) async fn open(
         store: Store,
         database: &Path,
+        reach: Arc<Reach>,
     ) -> Result<(Binding, impl Future<Output = ()> + Send + 'static), String> {
         let trouble = |error: io::Error| unspoolable(database.parent().unwrap_or(database), &error);
         for left in Left::beside(database).map_err(trouble)? {
@@ -79,31 +93,43 @@ impl Binding {
         let (asks, asked) = mpsc::unbounded_channel();
         let (pends, pended) = mpsc::unbounded_channel();
         let pending = Arc::<Mutex<Pending>>::default();
-        let spooling =
-            Spooler { pending: pending.clone(), spool: spool.clone(), asks: asks.clone() }.run(pended);
-        let binding = Binder { store, spool }.run(asked);
+        let spooler = Spooler {
+            pending: pending.clone(),
+            spool: spool.clone(),
+            asks: asks.clone(),
+            reach: reach.clone(),
+        };
+        let spooling = spooler.run(pended);
+        let binding = Binder { store, spool, reach: reach.clone() }.run(asked);
         let writing = async { _ = tokio::join!(spooling, binding) };
-        Ok((Binding { pending, pends, asks }, writing))
+        Ok((Binding { pending, pends, asks, reach }, writing))
     }
 
-    /// Spools a call. When it comes back, the call survives us.
-    pub(super) async fn keep(&self, entry: &Entry<'_>) {
+    /// Spools a call, and says whether that was possible. When it comes back, the call survives us.
+    pub(super) async fn keep(&self, entry: &Entry<'_>) -> bool {
+        self.spool(|out| entry.write(out)).await
+    }
+
+    async fn spool(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let (written, safe) = oneshot::channel();
         let first = {
             let mut pending = lock(&self.pending);
-            entry.write(&mut pending.bytes);
+            write(&mut pending.bytes);
             pending.waiting.push(written);
             pending.waiting.len() == 1
         };
         if first {
             let _ = self.pends.send(());
         }
-        let _ = safe.await;
+        safe.await.unwrap_or(false)
     }
 
-    /// Comes back when everything that was spooled is in the database, or is not for a good while.
+    /// Comes back when everything that was spooled is in the database, or is not for a good while. A database that is stuck
+    /// is not waited for.
     pub(super) async fn settle(&self) {
-        settle(&self.asks).await;
+        if !self.reach.is_away() {
+            settle(&self.asks).await;
+        }
     }
 }
 
@@ -119,38 +145,54 @@ struct Spooler {
     pending: Arc<Mutex<Pending>>,
     spool: Arc<Mutex<Spool>>,
     asks: mpsc::UnboundedSender<Ask>,
+    reach: Arc<Reach>,
 }
 
 impl Spooler {
     async fn run(self, mut pends: mpsc::UnboundedReceiver<()>) {
-        while pends.recv().await.is_some() {
-            gather(0, || lock(&self.pending).waiting.len()).await;
-            let Pending { bytes, waiting } = std::mem::take(&mut *lock(&self.pending));
-            let load = self.append(&bytes, waiting.len());
-            waiting.into_iter().for_each(|it| _ = it.send(()));
-            if load.bytes >= FULL {
-                settle(&self.asks).await;
+        loop {
+            tokio::select! {
+                pended = pends.recv() => match pended {
+                    Some(()) => self.spool_pending().await,
+                    None => return,
+                },
+                // Nobody may call while `/ready` says that calls cannot be written down.
+                () = time::sleep(PROBE_PAUSE), if self.reach.is_full() => {
+                    let has_room = lock(&self.spool).has_room();
+                    self.reach.set_full(!has_room);
+                }
             }
         }
     }
 
-    fn append(&self, bytes: &[u8], entries: usize) -> Load {
-        let appended = lock(&self.spool).append(bytes, entries);
-        let load = match appended {
-            Ok(load) => load,
-            Err(error) => {
-                let calls = entries;
-                tracing::error!(target: "wharf::journal", calls, "calls could not be written down: {error}");
-                return Load::default();
-            }
+    async fn spool_pending(&self) {
+        gather(0, || lock(&self.pending).waiting.len()).await;
+        let Pending { bytes, waiting } = std::mem::take(&mut *lock(&self.pending));
+        let load = self.append(&bytes, waiting.len());
+        waiting.into_iter().for_each(|it| _ = it.send(load.is_some()));
+        if load.is_some_and(|it| it.bytes >= FULL) && !self.reach.is_away() {
+            settle(&self.asks).await;
+        }
+    }
+
+    /// What the spool holds then; nothing if it did not take them.
+    fn append(&self, bytes: &[u8], entries: usize) -> Option<Load> {
+        let (appended, waiting) = {
+            let mut spool = lock(&self.spool);
+            (spool.append(bytes, entries), spool.waiting())
         };
+        self.reach.set_full(appended.is_err());
+        let load = appended.inspect_err(|error| self.reach.lose(entries, error)).ok()?;
+        if self.reach.is_away() {
+            self.reach.set_waiting(waiting);
+        }
         let ask = match load {
             load if load.entries == entries => Some(Ask::Begun),
             load if load.entries >= ENOUGH.entries || load.bytes >= ENOUGH.bytes => Some(Ask::Enough),
             _ => None,
         };
         ask.into_iter().for_each(|it| _ = self.asks.send(it));
-        load
+        Some(load)
     }
 }
 
@@ -158,6 +200,7 @@ impl Spooler {
 struct Binder {
     store: Store,
     spool: Arc<Mutex<Spool>>,
+    reach: Arc<Reach>,
 }
 
 impl Binder {
@@ -202,7 +245,7 @@ impl Binder {
             };
             let Err(error) = done else { return };
             tried += 1;
-            tracing::error!(target: "wharf::journal", tried, "calls wait in the spool: {error}");
+            self.is_stuck(&error);
             if tries.is_some_and(|most| tried >= most) {
                 return;
             }
@@ -210,9 +253,30 @@ impl Binder {
         }
     }
 
+    /// Brings a page in. A database that takes long over it counts as away until it has done it.
     async fn bind(&self, page: Vec<u8>) -> Result<(), String> {
-        bind(&self.store, page).await?;
-        lock(&self.spool).forget().map_err(|error| error.to_string())
+        let mut binding = pin!(bind(&self.store, page));
+        let bound = match time::timeout(STUCK_AFTER, &mut binding).await {
+            Ok(bound) => bound,
+            Err(_) => {
+                self.is_stuck("the database takes too long over them");
+                binding.await
+            }
+        };
+        bound?;
+        lock(&self.spool).forget().map_err(|error| error.to_string())?;
+        if self.reach.set_away(false) {
+            self.reach.set_waiting(0);
+            tracing::info!(target: "wharf::journal", "all calls are in the database again");
+        }
+        Ok(())
+    }
+
+    fn is_stuck(&self, why: &str) {
+        self.reach.set_waiting(lock(&self.spool).waiting());
+        if self.reach.set_away(true) {
+            tracing::error!(target: "wharf::journal", "calls wait in the spool: {why}");
+        }
     }
 }
 

@@ -19,6 +19,9 @@ const MARK: &str = "-calls.";
 /// The most that one file takes. Callers are held up long before; this much waits only if the database is gone for good.
 const LIMIT: u64 = 256 << 20;
 
+/// What is written to find out whether there is room: as much as a call with long arguments.
+const PROBE: &[u8] = &[0; 64 << 10];
+
 /// Makes the names of spools of one process differ.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -77,6 +80,18 @@ impl Spool {
     /// What is not being brought in yet.
     pub(crate) fn load(&self) -> Load {
         Load { bytes: self.active.length, entries: self.active.entries }
+    }
+
+    /// How many entries are not safe elsewhere.
+    pub(crate) fn waiting(&self) -> u64 {
+        (self.active.entries + self.other.entries) as u64
+    }
+
+    /// Whether there is room for more, found out by writing something.
+    pub(crate) fn has_room(&mut self) -> bool {
+        let leaf = &mut self.active;
+        let fits = leaf.length + PROBE.len() as u64 <= LIMIT && leaf.file.write_all(PROBE).is_ok();
+        leaf.back_to(leaf.length).is_ok() && fits
     }
 
     /// Turns the page: gives all that was written, and writes to the other file from now on. What an earlier page holds
@@ -196,6 +211,25 @@ mod tests {
         spool.append(b"four ", 1)?;
         spool.forget()?;
         assert_eq!(spool.turn()?, b"four ");
+        Ok(())
+    }
+
+    #[test]
+    fn a_spool_at_its_limit_takes_nothing_more_until_it_is_brought_in() -> Tried {
+        let folder = tempfile::tempdir()?;
+        let mut spool = Spool::beside(&folder.path().join("wharf.db"))?;
+        spool.append(b"one ", 1)?;
+        assert!(spool.has_room());
+        // A file with a hole counts as full and costs nothing.
+        spool.active.file.set_len(LIMIT)?;
+        spool.active.length = LIMIT;
+        assert!(spool.append(b"two ", 1).is_err());
+        assert!(!spool.has_room());
+        assert_eq!((spool.waiting(), spool.load().bytes), (1, LIMIT));
+        std::mem::swap(&mut spool.active, &mut spool.other);
+        spool.forget()?;
+        spool.append(b"two ", 1)?;
+        assert_eq!(spool.turn()?, b"two ");
         Ok(())
     }
 

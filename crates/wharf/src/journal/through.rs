@@ -11,7 +11,7 @@ use super::{
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use wharf_store::{CallRow, Store};
 
@@ -23,6 +23,9 @@ pub(super) const BATCH: usize = 512;
 
 /// How long a caller waits for the database before its call is spooled.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How soon it is tried again whether calls can be written down.
+const PROBE_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the spool is brought in once nobody calls any more. What is left then waits for the next start.
 const LAST: Duration = Duration::from_secs(5);
@@ -36,8 +39,8 @@ pub(super) struct Through {
 #[derive(Debug)]
 struct Waiting {
     row: CallRow,
-    /// Told when it is safe, or never will be.
-    written: Option<oneshot::Sender<()>>,
+    /// Told when it is safe, or never will be: which of them.
+    written: Option<oneshot::Sender<bool>>,
 }
 
 impl Through {
@@ -51,12 +54,11 @@ impl Through {
         (Through { rows }, Writer { store, backlog, reach }.run(waiting))
     }
 
-    /// Writes a call down, and comes back when it is safe.
-    pub(super) async fn keep(&self, row: CallRow) {
+    /// Writes a call down, and comes back when it is safe, or cannot be: which of them.
+    pub(super) async fn keep(&self, row: CallRow) -> bool {
         let (written, safe) = oneshot::channel();
-        if self.rows.send(Waiting { row, written: Some(written) }).await.is_ok() {
-            let _ = safe.await;
-        }
+        let sent = self.rows.send(Waiting { row, written: Some(written) }).await;
+        sent.is_ok() && safe.await.unwrap_or(false)
     }
 
     /// Writes a call down that nobody waits for.
@@ -83,8 +85,13 @@ impl Writer {
                     gather(&mut waiting, &mut batch).await;
                     let (rows, written): (Vec<CallRow>, Vec<_>) =
                         batch.drain(..).map(|it| (it.row, it.written)).unzip();
-                    self.keep(rows).await;
-                    written.into_iter().flatten().for_each(|it| _ = it.send(()));
+                    let kept = self.keep(rows).await;
+                    written.into_iter().flatten().for_each(|it| _ = it.send(kept));
+                }
+                // Nobody may call while `/ready` says that calls cannot be written down.
+                () = sleep(PROBE_PAUSE), if self.reach.is_full() => {
+                    let has_room = !self.reach.is_away() || self.backlog.has_room();
+                    self.reach.set_full(!has_room);
                 }
                 drained = self.backlog.drain(&self.store), if !self.backlog.is_empty() => self.note(drained),
             }
@@ -96,28 +103,32 @@ impl Writer {
         }
     }
 
-    /// To the database, or to the spool.
-    async fn keep(&mut self, rows: Vec<CallRow>) {
+    /// To the database, or to the spool. Whether either took them.
+    async fn keep(&mut self, rows: Vec<CallRow>) -> bool {
         if self.backlog.is_empty() && !self.reach.is_away() {
             let why = match timeout(PATIENCE, self.store.record_calls(rows.iter().cloned())).await {
-                Ok(Ok(())) => return self.reach.set_full(false),
+                Ok(Ok(())) => {
+                    self.reach.set_full(false);
+                    return true;
+                }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "the database does not answer".to_owned(),
             };
             tracing::warn!(target: "wharf::journal", "calls wait in the spool: {why}");
         }
-        let calls = rows.len();
         let kept = self.backlog.add(&rows);
         self.reach.set_full(kept.is_err());
-        if let Err(error) = kept {
-            self.reach.lose(calls);
-            tracing::error!(target: "wharf::journal", calls, "calls could not be written down: {error}");
+        if let Err(error) = &kept {
+            self.reach.lose(rows.len(), error);
         }
         self.reach.set_waiting(self.backlog.waiting());
+        kept.is_ok()
     }
 
     fn note(&mut self, drained: Drained) {
-        self.backlog.settle(drained, self.reach.is_away());
+        if let Some(why) = self.backlog.settle(drained, self.reach.is_away()) {
+            self.reach.lose(1, &why);
+        }
         self.reach.set_waiting(self.backlog.waiting());
         if self.backlog.is_empty() {
             self.reach.set_full(false);
@@ -161,11 +172,11 @@ mod tests {
             let (through, writing) = Through::open(store.clone(), backlog.expect("a backlog"), reach.clone());
             let calling = async {
                 reach.set_away(true);
-                through.keep(call("one")).await;
+                assert_eq!(through.keep(call("one")).await, lost == 0);
                 assert_eq!((reach.waiting(), reach.lost()), (1 - lost, lost));
                 assert_eq!(reach.is_full(), lost > 0);
                 reach.set_away(false);
-                through.keep(call("two")).await;
+                assert!(through.keep(call("two")).await);
                 drop(through);
             };
             tokio::join!(calling, writing);

@@ -24,6 +24,8 @@ mod import;
 #[cfg(target_os = "linux")]
 mod install;
 #[cfg(unix)]
+mod journal;
+#[cfg(unix)]
 mod kills;
 #[cfg(target_os = "linux")]
 mod local_servers;

@@ -39,6 +39,28 @@ async fn the_server_hears_at_once_that_a_caller_has_left() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
+/// More calls than events wait for a slow listener, and nobody reads before all callers have left.
+#[tokio::test(start_paused = true)]
+async fn every_call_whose_caller_left_is_reported() {
+    let rig = Rig::one("", tireless());
+    rig.handle.settled().await;
+    let mut abandoned = rig.handle.abandoned_calls();
+    let mut calls = JoinSet::new();
+    for _ in 0..5_000 {
+        let handle = rig.handle.clone();
+        calls.spawn(async move { handle.call(Call::new("it__silent")).await });
+    }
+    rig.puppet.hears("tools/call", 5_000).await;
+    calls.shutdown().await;
+    rig.runtime.shutdown(Duration::ZERO).await;
+    let mut reported = BTreeSet::new();
+    while let Some(record) = abandoned.next().await {
+        assert!(record.is_abandoned());
+        reported.insert(record.request_id.clone());
+    }
+    assert_eq!(reported.len(), 5_000);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_of_ten_thousand_timeouts() {
     let rig = Rig::one("request_timeout: 1", tireless());

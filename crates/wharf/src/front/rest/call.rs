@@ -41,16 +41,23 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     }
     match key {
         Some(key) => once::make(shared, once::promise(&principal, key, id, &body), call).await,
-        None => Ok(json_response(StatusCode::OK, report(&*make(shared, call).await?)?)),
+        None => Ok(json_response(StatusCode::OK, report(&make(shared, call).await?)?)),
     }
 }
 
+/// A call that is over.
+pub(super) struct MadeCall {
+    pub(super) record: Arc<CallRecord>,
+    /// Whether the journal has it.
+    is_recorded: bool,
+}
+
 /// Makes a call, and writes it down before anybody hears of it.
-pub(super) async fn make(shared: &Shared, call: Call) -> Result<Arc<CallRecord>, Problem> {
+pub(super) async fn make(shared: &Shared, call: Call) -> Result<MadeCall, Problem> {
     let _named = shared.ids.take(call.request_id.as_deref(), &shared.journal).await?;
     let record = shared.handle.call(call).await;
-    shared.journal.keep(&record, "rest").await;
-    Ok(record)
+    let is_recorded = shared.journal.keep(&record, "rest").await;
+    Ok(MadeCall { record, is_recorded })
 }
 
 fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
@@ -77,15 +84,17 @@ fn seconds(raw: &Raw) -> Result<Duration, Problem> {
 }
 
 /// What came of a call, as its caller is told.
-pub(super) fn report(record: &CallRecord) -> Result<Raw, Problem> {
+pub(super) fn report(MadeCall { record, is_recorded }: &MadeCall) -> Result<Raw, Problem> {
     if let Outcome::Failed(fault) = &record.outcome {
-        return Err(Problem::of(fault, Some(&record.request_id)));
+        let problem = Problem::of(fault, Some(&record.request_id));
+        return Err(if *is_recorded { problem } else { problem.unrecorded() });
     }
     let result = record.result().map(|it| CallResult::read(&it));
     let content = result.as_ref().map_or_else(|| Raw::list([]), |it| project::content_blocks(&it.content));
     let success = matches!(record.outcome, Outcome::Answered(_));
     let tool_id = record.source.as_deref().zip(record.wire_name.as_ref());
-    Ok(Raw::object([
+    let recorded = (!is_recorded).then(|| ("recorded", json!(false).into()));
+    let members = [
         ("request_id", json!(&*record.request_id).into()),
         ("tool_id", json!(tool_id.map(|(source, name)| format!("{source}:{name}"))).into()),
         ("status", json!(record.status().as_str()).into()),
@@ -95,5 +104,6 @@ pub(super) fn report(record: &CallRecord) -> Result<Raw, Problem> {
         ("structured_content", result.and_then(|it| it.structured).into()),
         ("error", json!(record.error_text()).into()),
         ("execution_time_ms", json!(record.took.as_secs_f64() * 1_000.0).into()),
-    ]))
+    ];
+    Ok(Raw::object(members.into_iter().chain(recorded)))
 }

@@ -3,7 +3,10 @@
 //! Such a call goes on when its caller's connection breaks, because the caller will come back for what came of it. What is
 //! kept of it is on the disk before the call begins, so that not even a restart makes it twice.
 
-use super::{Answer, call};
+use super::{
+    Answer,
+    call::{self, MadeCall},
+};
 use crate::front::{Shared, document, json_response, problem::Problem};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use sha2::{Digest, Sha256};
@@ -87,20 +90,20 @@ pub(super) async fn make(shared: &Arc<Shared>, promise: Promise, call: Call) -> 
     let own = shared.clone();
     let work = async move {
         let made = call::make(&own, call).await;
-        settle(&own, promise, made.as_deref().ok()).await;
+        settle(&own, promise, made.as_ref().ok()).await;
         made
     };
     let gone = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "wharf is shutting down");
-    let record = shared.once.run(work).await.ok_or_else(gone)??;
-    Ok(json_response(StatusCode::OK, call::report(&record)?))
+    let made = shared.once.run(work).await.ok_or_else(gone)??;
+    Ok(json_response(StatusCode::OK, call::report(&made)?))
 }
 
 /// Notes how a call ended. One that was never sent may be tried again.
-async fn settle(shared: &Shared, promise: Promise, record: Option<&CallRecord>) {
+async fn settle(shared: &Shared, promise: Promise, made: Option<&MadeCall>) {
     let store = shared.journal.store();
     let unsent = |it: &CallRecord| it.fault().is_some_and(|it| it.sent == Sent::No);
-    let kept = match record {
-        Some(record) if !unsent(record) => store.fulfil(&kept(promise, record)).await,
+    let kept = match made {
+        Some(made) if !unsent(&made.record) => store.fulfil(&kept(promise, made)).await,
         _ => store.give_back(&promise).await,
     };
     if let Err(error) = kept {
@@ -109,8 +112,9 @@ async fn settle(shared: &Shared, promise: Promise, record: Option<&CallRecord>) 
 }
 
 /// Without secrets, like everything that is written down.
-fn kept(promise: Promise, record: &CallRecord) -> Promise {
-    let (status, answer) = match call::report(record) {
+fn kept(promise: Promise, made: &MadeCall) -> Promise {
+    let record = &made.record;
+    let (status, answer) = match call::report(made) {
         Ok(report) => (StatusCode::OK, report),
         Err(problem) => (problem.status(), problem.body().into()),
     };

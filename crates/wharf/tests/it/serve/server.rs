@@ -38,8 +38,14 @@ impl Server {
     }
 
     pub(crate) fn start_with(folder: TempDir, args: &[&str], variables: &[(&str, &str)]) -> Server {
-        let mut child = wharf(&folder)
-            .envs(variables.iter().copied())
+        let mut command = wharf(&folder);
+        command.envs(variables.iter().copied());
+        Server::start_command(folder, command, args)
+    }
+
+    /// Started by this command, which lacks nothing but what to do.
+    pub(crate) fn start_command(folder: TempDir, mut command: Command, args: &[&str]) -> Server {
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
             .stdout(Stdio::piped())
@@ -163,8 +169,13 @@ impl Drop for Server {
 
 /// The program, with the umask that most shells have.
 pub(crate) fn wharf(folder: &TempDir) -> Command {
+    wharf_after(folder, "umask 022")
+}
+
+/// The program, started by a shell that does something first.
+pub(crate) fn wharf_after(folder: &TempDir, first: &str) -> Command {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_wharf")]);
+    command.args(["-c", &format!("{first}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_wharf")]);
     command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
     command
 }

@@ -1,0 +1,171 @@
+//! How long calls stay in the journal, and how large it may get. Old calls are deleted a batch at a time, with pauses, so
+//! that nobody waits for it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time;
+use wharf_runtime::config::{JournalSettings, Limit};
+use wharf_store::{Location, Store, StoreError};
+
+/// The limits of a database in a file, where the operator names none.
+const USUAL_AGE: Duration = Duration::from_secs(30 * 86_400);
+const USUAL_BYTES: u64 = 1 << 30;
+
+/// How long after the start old calls are deleted for the first time, and how often after that.
+const FIRST_PURGE: Duration = Duration::from_secs(1);
+const PURGE_INTERVAL: Duration = Duration::from_secs(600);
+
+/// How many calls are deleted at once, and how long the pause after that is.
+const PURGE_BATCH: usize = 500;
+const PURGE_PAUSE: Duration = Duration::from_millis(50);
+
+/// The limits of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retention {
+    keep: Option<Duration>,
+    max_bytes: Option<u64>,
+}
+
+impl Retention {
+    /// What the operator says, else what is usual: limits in a file, none on PostgreSQL.
+    pub(crate) fn of(settings: &JournalSettings, database: Option<&Location>) -> Retention {
+        let is_file = matches!(database, Some(Location::Sqlite(_)));
+        fn limit<T: Copy>(said: Option<Limit<T>>, usual: Option<T>) -> Option<T> {
+            match said {
+                Some(Limit::At(limit)) => Some(limit),
+                Some(Limit::Unlimited) => None,
+                None => usual,
+            }
+        }
+        Retention {
+            keep: limit(settings.keep, is_file.then_some(USUAL_AGE)),
+            max_bytes: limit(settings.max_bytes, is_file.then_some(USUAL_BYTES)),
+        }
+    }
+
+    /// Deletes old calls for as long as it is polled.
+    pub(crate) async fn run(self, store: Store) {
+        time::sleep(FIRST_PURGE).await;
+        loop {
+            match self.purge(&store).await {
+                Ok(0) => {}
+                Ok(calls) => tracing::info!(target: "wharf::journal", calls, "old calls are deleted"),
+                Err(error) => {
+                    tracing::warn!(target: "wharf::journal", "old calls could not be deleted: {error}");
+                }
+            }
+            time::sleep(PURGE_INTERVAL).await;
+        }
+    }
+
+    /// Deletes what is too old, then the oldest while there is too much. How many calls those were.
+    async fn purge(self, store: &Store) -> Result<usize, StoreError> {
+        let mut deleted = 0;
+        if let Some(keep) = self.keep {
+            let oldest = SystemTime::now().checked_sub(keep).unwrap_or(UNIX_EPOCH);
+            let micros = oldest.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+            deleted += delete(store, i64::try_from(micros).ok(), usize::MAX).await?;
+        }
+        if let Some(max_bytes) = self.max_bytes {
+            let size = store.journal_size().await?;
+            deleted += delete(store, None, surplus(size.calls, size.bytes, max_bytes)).await?;
+        }
+        Ok(deleted)
+    }
+}
+
+/// How many of so many calls are too many, if they are about equally large. A tenth of the room is left for those to come.
+fn surplus(calls: u64, bytes: u64, max_bytes: u64) -> usize {
+    if bytes <= max_bytes {
+        return 0;
+    }
+    let share = (bytes - max_bytes / 10 * 9) as f64 / bytes as f64;
+    (calls as f64 * share).ceil() as usize
+}
+
+async fn delete(store: &Store, before: Option<i64>, most: usize) -> Result<usize, StoreError> {
+    let mut deleted = 0;
+    while deleted < most {
+        let batch = PURGE_BATCH.min(most - deleted);
+        let gone = store.delete_oldest_calls(before, batch).await?;
+        deleted += gone;
+        if gone < batch {
+            break;
+        }
+        time::sleep(PURGE_PAUSE).await;
+    }
+    Ok(deleted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+    use wharf_store::{CallFilter, CallRow};
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    async fn store(folder: &TempDir) -> Store {
+        let location = Location::Sqlite(folder.path().join("wharf.db"));
+        Store::open(&location).await.expect("the database opens")
+    }
+
+    /// Calls of so many bytes, one a minute, the last of them just now.
+    fn calls(count: u64, bytes: usize) -> impl Iterator<Item = CallRow> {
+        let now = SystemTime::now();
+        (0..count).map(move |number| {
+            let began = now - Duration::from_secs(60) * u32::try_from(count - number).expect("a few");
+            let micros = began.duration_since(UNIX_EPOCH).expect("a time").as_micros();
+            CallRow {
+                request_id: format!("call-{number:06}"),
+                execution_start: i64::try_from(micros).expect("a time"),
+                parameters: "x".repeat(bytes),
+                ..CallRow::default()
+            }
+        })
+    }
+
+    async fn kept(store: &Store) -> Vec<String> {
+        let page = store.list_calls(&CallFilter::default(), None, 10_000).await.expect("they are read");
+        page.calls.into_iter().map(|it| it.request_id).collect()
+    }
+
+    #[tokio::test]
+    async fn calls_that_are_too_old_are_deleted_batch_by_batch() {
+        let folder = TempDir::new().expect("a folder");
+        let store = store(&folder).await;
+        store.record_calls(calls(2_000, 10)).await.expect("they are written");
+        let retention = Retention { keep: Some(DAY), max_bytes: None };
+        // A day has 1,440 minutes.
+        assert!((559..=562).contains(&retention.purge(&store).await.expect("they are deleted")));
+        assert_eq!(kept(&store).await[0], "call-001999", "the newest stay");
+        assert_eq!(retention.purge(&store).await.expect("nothing is wrong"), 0);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_calls_are_deleted_while_the_journal_is_too_large() {
+        let folder = TempDir::new().expect("a folder");
+        let store = store(&folder).await;
+        store.record_calls(calls(1_000, 4_096)).await.expect("they are written");
+        let before = store.journal_size().await.expect("a size");
+        assert_eq!(before.calls, 1_000);
+        let retention = Retention { keep: None, max_bytes: Some(1 << 20) };
+        retention.purge(&store).await.expect("they are deleted");
+        let after = store.journal_size().await.expect("a size");
+        assert!(after.bytes <= 1 << 20 && after.calls > 100, "{before:?} {after:?}");
+        assert_eq!(kept(&store).await[0], "call-000999", "the newest stay");
+    }
+
+    #[test]
+    fn a_file_has_limits_and_a_server_has_none_unless_it_is_said() {
+        let file = Location::Sqlite("wharf.db".into());
+        let server = Location::Postgres("postgres://db/wharf".to_owned());
+        let usual = JournalSettings::default();
+        let expected = Retention { keep: Some(30 * DAY), max_bytes: Some(1 << 30) };
+        assert_eq!(Retention::of(&usual, Some(&file)), expected);
+        assert_eq!(Retention::of(&usual, Some(&server)), Retention { keep: None, max_bytes: None });
+        let said = JournalSettings { keep: Some(Limit::Unlimited), max_bytes: Some(Limit::At(7)) };
+        for location in [&file, &server] {
+            assert_eq!(Retention::of(&said, Some(location)), Retention { keep: None, max_bytes: Some(7) });
+        }
+    }
+}
