@@ -61,7 +61,7 @@ impl House {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
         let mut command = Command::new(WHARF);
-        command.current_dir(folder.path()).args(["--quiet", "serve", "--listen", "127.0.0.1:0"]);
+        command.current_dir(folder.path()).args(["serve", "--listen", "127.0.0.1:0"]);
         let mut child = surrounded(&mut command, folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

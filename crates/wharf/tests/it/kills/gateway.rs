@@ -41,7 +41,7 @@ impl Gateway {
         variables: &[(&str, &str)],
     ) -> Gateway {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
-            .args(["--quiet", "serve", "--listen", "127.0.0.1:0", "--database", database])
+            .args(["serve", "--listen", "127.0.0.1:0", "--database", database])
             .args(args)
             .envs(variables.iter().copied())
             .current_dir(home)
