@@ -170,6 +170,9 @@ pub(crate) struct CallArgs {
     /// Write pictures, sound and other binary content into this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
+    /// Start the server for this call, even if a gateway runs that has it
+    #[arg(long)]
+    pub(crate) direct: bool,
 }
 
 #[derive(Debug, Args)]

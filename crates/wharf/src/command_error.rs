@@ -62,6 +62,17 @@ impl CommandError {
         CommandError { exit: Exit::Usage, text: String::new(), json }
     }
 
+    /// An error that a gateway has put into JSON, so that it reads as if it had happened here.
+    pub(crate) fn of_json(json: Value, exit: Exit) -> CommandError {
+        let word = |key: &str| json[key].as_str().unwrap_or_default();
+        let mut text = format!("error: {}: {}\n", word("type"), printable(word("message")));
+        text.extend(word("stderr").lines().map(|it| format!("  | {}\n", printable(it))));
+        if let Some(hint) = json["hint"].as_str() {
+            text.push_str(&format!("help: {}\n", printable(hint)));
+        }
+        CommandError { exit, text, json }
+    }
+
     /// The lines for a person.
     pub(crate) fn to_text(&self) -> &str {
         &self.text
@@ -102,13 +113,6 @@ impl From<Vec<ArgumentError>> for CommandError {
 /// What went wrong with a server: what, its last words, what to do.
 impl From<&Fault> for CommandError {
     fn from(fault: &Fault) -> CommandError {
-        let mut text = format!("error: {fault}\n");
-        for line in fault.stderr.lines() {
-            text.push_str(&format!("  | {}\n", printable(line)));
-        }
-        if let Some(hint) = &fault.hint {
-            text.push_str(&format!("help: {hint}\n"));
-        }
-        CommandError { exit: fault.kind.into(), text, json: project::error(fault) }
+        CommandError::of_json(project::error(fault), fault.kind.into())
     }
 }

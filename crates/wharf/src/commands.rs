@@ -18,6 +18,7 @@ mod listening;
 mod login;
 mod prompt;
 mod read;
+mod remote;
 mod schema;
 mod serve;
 mod sources;
@@ -34,6 +35,7 @@ use crate::{
     output::{Document, Output},
     surroundings::{Surroundings, is_json_wanted, read_agent_file},
 };
+use remote::Remote;
 pub(crate) use serve::Token;
 use std::{
     io::{self, IsTerminal},
@@ -80,7 +82,10 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Resources { name } => {
             dock::run(&common, &around, output, |dock| Box::pin(list::resources(dock, name)))
         }
-        Command::Call(args) => dock::run(&common, &around, output, |dock| Box::pin(call::run(dock, args))),
+        Command::Call(args) => {
+            let gateway = if args.direct { None } else { running_gateway(&common, &around) };
+            dock::run(&common, &around, output, |dock| Box::pin(call::run(dock, args, gateway)))
+        }
         Command::Prompt { name, arguments } => {
             dock::run(&common, &around, output, |dock| Box::pin(prompt::run(dock, name, arguments)))
         }
@@ -136,6 +141,17 @@ pub(crate) fn explain_usage(error: &clap::Error) -> Exit {
             Exit::Usage
         }
     }
+}
+
+/// The gateway of this state folder, if it runs and serves the same agent file by the same settings.
+fn running_gateway(common: &Common, around: &Surroundings) -> Option<Remote> {
+    let gateway = around.running_gateway().filter(|_| common.settings.is_none())?;
+    let file = around.folder.join(&common.file);
+    let file = file.canonicalize().unwrap_or(file);
+    if gateway.agent_file != file {
+        return None;
+    }
+    Remote::of_gateway(&gateway.url, around.token())
 }
 
 /// What is served where there is no agent file.

@@ -1,7 +1,7 @@
 //! What the program says to the shell when it is done.
 
 use std::process::ExitCode;
-use wharf_runtime::FaultKind;
+use wharf_runtime::{FaultKind, Outcome};
 
 /// How a command ended. The numbers are a contract with scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,23 @@ pub(crate) enum Exit {
     Terminated,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// Those that a call can end with.
+    const OF_CALLS: [Exit; 9] = [
+        Exit::Fine,
+        Exit::ToolError,
+        Exit::Usage,
+        Exit::NotFound,
+        Exit::Unavailable,
+        Exit::Resting,
+        Exit::Protocol,
+        Exit::Timeout,
+        Exit::Interrupted,
+    ];
+
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
             Exit::Fine => 0,
             Exit::ToolError => 1,
             Exit::Usage => 2,
@@ -47,7 +61,28 @@ impl From<Exit> for ExitCode {
             Exit::Timeout => 124,
             Exit::Interrupted => 130,
             Exit::Terminated => 143,
-        })
+        }
+    }
+
+    /// The end of a call that a gateway made, by its number.
+    pub(crate) fn of_call(code: u8) -> Option<Exit> {
+        Exit::OF_CALLS.into_iter().find(|it| it.code() == code)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+impl From<&Outcome> for Exit {
+    fn from(outcome: &Outcome) -> Exit {
+        match outcome {
+            Outcome::Answered(_) => Exit::Fine,
+            Outcome::Refused(_) => Exit::ToolError,
+            Outcome::Failed(fault) => fault.kind.into(),
+        }
     }
 }
 

@@ -31,6 +31,7 @@ use hyper::body::{Body as _, Incoming};
 pub(crate) use keys::{Keys, SHORTEST, make_or_read, read as read_token};
 use problem::Problem;
 use query::Query;
+pub(crate) use rest::CALL_RECORD;
 use rest::{Ids, Once};
 use routes::{Found, Operation, Route, find};
 use serde_json::json;

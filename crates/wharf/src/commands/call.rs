@@ -1,6 +1,8 @@
-//! `wharf call`: one tool, once.
+//! `wharf call`: one tool, once. Through the gateway that runs in the same state folder, or by starting its server.
 
-use super::list::fault_text;
+mod through_gateway;
+
+use super::{list::fault_text, remote::Remote};
 use crate::{
     arguments::{Parameters, TypedArguments},
     cli::CallArgs,
@@ -13,15 +15,20 @@ use crate::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use wharf_mcp::{model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, Outcome, catalog::ToolEntry, config::Source, project};
+use wharf_mcp::{Raw, model::CallResult, session::List};
+use wharf_runtime::{Call, CallRecord, catalog::ToolEntry, config::Source, project};
 
-pub(super) async fn run(dock: Dock, args: CallArgs) -> Exit {
+pub(super) async fn run(dock: Dock, args: CallArgs, gateway: Option<Remote>) -> Exit {
     let output = dock.output;
     let (typed, timeout) = match read(&args) {
         Ok(read) => read,
         Err(error) => return output.fail(&error),
     };
+    if let Some(gateway) = gateway
+        && let Some(exit) = through_gateway::call(&gateway, &typed, timeout, &args, output).await
+    {
+        return exit;
+    }
     let docked = dock.connect(|it| may_have(it, &args.tool, dock.sources()), &[List::Tools]).await;
     let exit = call(&docked, &typed, timeout, &args, output).await;
     docked.leave().await;
@@ -67,21 +74,17 @@ fn parameters(tool: Option<&ToolEntry>) -> Parameters {
 fn say(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
     if output.json {
         output.raw_json(&project::tool_result(record));
+    } else if let Some(result) = record.result() {
+        say_result(&result, args, output);
     } else {
-        say_to_a_person(record, args, output);
+        record.fault().into_iter().for_each(|it| output.complain(&fault_text(it)));
     }
-    match &record.outcome {
-        Outcome::Answered(_) => Exit::Fine,
-        Outcome::Refused(_) => Exit::ToolError,
-        Outcome::Failed(fault) => fault.kind.into(),
-    }
+    (&record.outcome).into()
 }
 
-fn say_to_a_person(record: &CallRecord, args: &CallArgs, output: Output) {
-    let Some(result) = record.result() else {
-        return record.fault().into_iter().for_each(|it| output.complain(&fault_text(it)));
-    };
-    let result = CallResult::read(&result);
+/// Shows a tool's result to a person.
+fn say_result(result: &Raw, args: &CallArgs, output: Output) {
+    let result = CallResult::read(result);
     let text = content::to_text(&result.content, args.save.as_deref(), output.is_for_a_person());
     match (text.is_empty(), &result.structured) {
         (true, Some(structured)) => {

@@ -1,7 +1,6 @@
 //! `wharf sources`: the sources of a server that runs, over its REST.
 
-mod remote;
-
+use super::remote::{Remote, Trouble};
 use crate::{
     cli::{SourcesArgs, SourcesCommand},
     command_error::CommandError,
@@ -11,7 +10,6 @@ use crate::{
     output::Output,
     surroundings::Surroundings,
 };
-use remote::{Remote, Trouble};
 use serde_json::Value;
 use std::{
     io::{self, Read},

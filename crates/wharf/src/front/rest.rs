@@ -9,6 +9,7 @@ mod sources;
 mod tools;
 
 use super::{Shared, json_response, keys::Principal, problem::Problem, query::Query, routes::Route};
+pub(crate) use call::CALL_RECORD;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 pub(super) use ids::Ids;

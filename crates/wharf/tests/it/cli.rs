@@ -11,6 +11,8 @@ mod json_docs;
 mod own_server;
 #[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod through_gateway;
 mod tools;
 
 use serde_json::Value;

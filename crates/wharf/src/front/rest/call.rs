@@ -2,10 +2,11 @@
 
 use super::{Answer, once, principal};
 use crate::{
-    front::{Shared, body, json_response, problem::Problem, query::Query},
+    exit::Exit,
+    front::{Shared, body, document, json_response, problem::Problem, query::Query},
     telemetry,
 };
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -14,6 +15,10 @@ use wharf_runtime::{Call, CallRecord, Caller, Outcome, project};
 
 /// The longest time that a call may be given.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// The media type of a whole call record, which `wharf call` asks for: what it prints then is what it prints without a
+/// gateway.
+pub(crate) const CALL_RECORD: &str = "application/vnd.wharf.call+json";
 
 /// The longest name that a caller may give a call or a conversation, in characters.
 const LONGEST_NAME: usize = 256;
@@ -33,6 +38,7 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     Query::read(request.uri().query(), &[])?;
     let key = once::key(request.headers())?;
     let principal = principal(&request);
+    let is_whole = request.headers().get(header::ACCEPT).is_some_and(|it| it == CALL_RECORD);
     let body = body::object(request).await?;
     let call = Call { principal: Some(principal.clone()), ..call(id, &body)? };
     shared.is_free()?;
@@ -41,6 +47,10 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     }
     match key {
         Some(key) => once::make(shared, once::promise(&principal, key, id, &body), call).await,
+        None if is_whole => {
+            let whole = whole(&make(shared, call).await?);
+            Ok(document(StatusCode::OK, CALL_RECORD, whole.into_bytes()))
+        }
         None => Ok(json_response(StatusCode::OK, report(&make(shared, call).await?)?)),
     }
 }
@@ -81,6 +91,16 @@ fn seconds(raw: &Raw) -> Result<Duration, Problem> {
     let seconds = raw.decode::<f64>().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
     let fits = seconds.filter(|it| !it.is_zero() && *it <= LONGEST_TIMEOUT);
     fits.ok_or_else(|| body::malformed("`timeout` is a number of seconds above 0, at most 86400"))
+}
+
+/// The whole record: the document that `wharf call --json` prints, the result as it came, and the exit code.
+fn whole(MadeCall { record, is_recorded }: &MadeCall) -> Raw {
+    Raw::object([
+        ("document", project::tool_result(record)),
+        ("result", record.result().into()),
+        ("exit_code", json!(Exit::from(&record.outcome).code()).into()),
+        ("recorded", json!(is_recorded).into()),
+    ])
 }
 
 /// What came of a call, as its caller is told.

@@ -79,6 +79,7 @@ fn known(catalog: &Catalog, id: &str) -> Result<Arc<ToolEntry>, Problem> {
 fn tool(entry: &ToolEntry) -> Raw {
     let mut tool = project::tool(entry);
     tool["tool_id"] = json!(entry.id());
+    tool["aliases"] = json!(entry.aliases());
     tool["for_models"] = json!(entry.for_models);
     tool["enabled"] = json!(entry.disabled.is_none());
     tool["reason"] = json!(entry.disabled.as_ref().filter(|it| !it.is_empty()));

@@ -5,6 +5,7 @@ use http::Method;
 use wharf_runtime::config::Role;
 
 const JSON: &str = "application/json";
+const RECORD: &str = crate::front::CALL_RECORD;
 const EVENTS: &str = "text/event-stream";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -57,7 +58,8 @@ pub(in crate::front) static ROUTES: &[Operation] = &[
     needs!(Caller, Mcp DELETE "/mcp", "mcpLeave": "Ends an MCP session",
         &["McpSession"], None, &[(204, "", "")], &[404, 405, 406]),
     needs!(Caller, CallTool POST "/api/v1/tools/{tool_id}/call", "callTool": "Calls a tool",
-        &["tool_id", "IdempotencyKey"], Some("CallRequest"), &[(200, JSON, "CallReport")], CALL),
+        &["tool_id", "IdempotencyKey"], Some("CallRequest"),
+        &[(200, JSON, "CallReport"), (200, RECORD, "CallRecord")], CALL),
     needs!(Caller, Sse GET "/sse", "sse": "Opens MCP over HTTP with server-sent events, as of 2024-11-05",
         &[], None, &[(200, EVENTS, "EventStream")], &[503]),
     needs!(Caller, Sse POST "/messages", "messages": "Sends a message to a stream of `/sse`",

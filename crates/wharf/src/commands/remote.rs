@@ -27,9 +27,30 @@ pub(super) struct Trouble {
     pub(super) exit: Exit,
 }
 
+/// Why there is no answer, and whether the server may have the request all the same.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    pub(super) trouble: Trouble,
+    pub(super) may_be_sent: bool,
+}
+
 impl Remote {
     /// The server at this address. The token in our own state directory is for servers on this machine.
     pub(super) fn new(server: &str, token: Option<Token>) -> Result<Remote, Trouble> {
+        Remote::with_timeout(server, token, Some(ANSWER))
+    }
+
+    /// The gateway that runs on this machine, which takes as long to answer as a tool does.
+    pub(super) fn of_gateway(url: &str, token: Option<Token>) -> Option<Remote> {
+        let is_local = Url::parse(url).is_ok_and(|it| is_local(&it));
+        Remote::with_timeout(url, token, None).ok().filter(|_| is_local)
+    }
+
+    fn with_timeout(
+        server: &str,
+        token: Option<Token>,
+        timeout: Option<Duration>,
+    ) -> Result<Remote, Trouble> {
         let wrong = || Trouble::usage("`--server` has to be an address like http://127.0.0.1:7373");
         let server = parse_web_address(server).ok_or_else(wrong)?;
         let local = is_local(&server);
@@ -44,10 +65,11 @@ impl Remote {
             let why = "the token would cross the network in the clear\nhelp: use https";
             return Err(Trouble::usage(why));
         }
-        let client = Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER)
-            .redirect(reqwest::redirect::Policy::none());
+        let client = Client::builder().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none());
+        let client = match timeout {
+            Some(timeout) => client.timeout(timeout),
+            None => client,
+        };
         let client = if local { client.no_proxy() } else { client };
         let client = client.build().map_err(|error| Trouble::new(&error.to_string(), Exit::OurBug))?;
         Ok(Remote { server, token, client })
@@ -71,26 +93,44 @@ impl Remote {
 
     /// What the server answers, if that is what was hoped for.
     pub(super) async fn ask(&self, method: &str, path: &str, body: Option<String>) -> Result<Value, Trouble> {
-        let address = self.server.join(path).map_err(|_| Trouble::usage("`--server` cannot be used"))?;
+        let (status, text) = self.send(method, path, "*/*", body).await.map_err(|it| it.trouble)?;
+        let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+        if status.is_success() { Ok(answer) } else { Err(refused(status, &answer)) }
+    }
+
+    /// Whatever the server answers.
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        accept: &str,
+        body: Option<String>,
+    ) -> Result<(StatusCode, Vec<u8>), Unanswered> {
+        let unusable = |_| Unanswered::unsent(Trouble::usage("`--server` cannot be used"));
+        let address = self.server.join(path).map_err(unusable)?;
         let method = method.parse().unwrap_or(reqwest::Method::GET);
-        let mut request = self.client.request(method, address);
+        let mut request = self.client.request(method, address).header(header::ACCEPT, accept);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
         if let Some(body) = body {
             request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }
-        let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let mut response = request.send().await.map_err(|error| self.unanswered(&error))?;
         let status = response.status();
         let mut text = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+        while let Some(piece) = response.chunk().await.map_err(|error| self.unanswered(&error))? {
             if text.len() + piece.len() > LONGEST {
-                return Err(Trouble::new("the answer is too long", Exit::Protocol));
+                let trouble = Trouble::new("the answer is too long", Exit::Protocol);
+                return Err(Unanswered { trouble, may_be_sent: true });
             }
             text.extend_from_slice(&piece);
         }
-        let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
-        if status.is_success() { Ok(answer) } else { Err(refused(status, &answer)) }
+        Ok((status, text))
+    }
+
+    fn unanswered(&self, error: &reqwest::Error) -> Unanswered {
+        Unanswered { trouble: self.unreachable(error), may_be_sent: !error.is_connect() }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Trouble {
@@ -105,6 +145,12 @@ impl Remote {
     }
 }
 
+impl Unanswered {
+    fn unsent(trouble: Trouble) -> Unanswered {
+        Unanswered { trouble, may_be_sent: false }
+    }
+}
+
 fn is_local(server: &Url) -> bool {
     match server.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -115,7 +161,7 @@ fn is_local(server: &Url) -> bool {
 }
 
 /// The problem that a server answers with, for a person.
-fn refused(status: StatusCode, problem: &Value) -> Trouble {
+pub(super) fn refused(status: StatusCode, problem: &Value) -> Trouble {
     let exit = match status.as_u16() {
         404 => Exit::NotFound,
         408 | 504 => Exit::Timeout,
