@@ -125,7 +125,7 @@ pub(crate) enum Command {
     /// Serve all tools on one port: MCP over every transport, and REST
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Manage the sources of a server that runs
+    /// Manage the servers of a gateway that runs
     #[command(after_help = examples::SOURCES)]
     Sources(SourcesArgs),
     /// Serve all tools as one MCP server on stdin and stdout, for desktop clients
@@ -191,7 +191,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SourcesArgs {
-    /// The server [default: the gateway that runs on the state folder, else http://127.0.0.1:7373]
+    /// The gateway [default: the one that runs on the state folder, else http://127.0.0.1:7373]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<String>,
     #[command(subcommand)]
@@ -200,22 +200,23 @@ pub(crate) struct SourcesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SourcesCommand {
-    /// List them
+    /// List its servers, and how each of them is
     #[command(after_help = examples::SOURCES_LIST)]
     List,
-    /// Register one
+    /// Register a server
     #[command(after_help = examples::SOURCES_ADD)]
     Add {
         /// What to register, as JSON: a file, - for standard input, or the JSON itself
+        #[arg(value_name = "SERVER")]
         source: String,
     },
-    /// Remove one that was registered
+    /// Remove a server that was registered
     #[command(after_help = examples::SOURCES_REMOVE)]
     Remove {
         /// Its name or id
         name: String,
     },
-    /// Read anew what one offers
+    /// Read the tools of a server again
     #[command(after_help = examples::SOURCES_REFRESH)]
     Refresh {
         /// Its name or id

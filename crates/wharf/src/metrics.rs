@@ -133,17 +133,17 @@ fn at<'a>(counts: &'a mut Vec<(&'static str, Count)>, status: &'static str) -> &
 
 fn write_sources(out: &mut String, handle: &Handle) {
     let (sources, catalog) = (handle.sources(), handle.catalog());
-    head(out, "wharf_source_up", "gauge", "Whether a session with the source stands.");
+    head(out, "wharf_source_up", "gauge", "Whether a session with the server is open.");
     for it in &sources {
         let up = u8::from(it.connection == ConnectionState::Connected);
         line(out, "wharf_source_up", &[("source", it.source.name.shown())], up);
     }
-    head(out, "wharf_breaker_open", "gauge", "Whether the source rests after too many failures.");
+    head(out, "wharf_breaker_open", "gauge", "Whether the circuit breaker of the server is open.");
     for it in &sources {
         let open = u8::from(!matches!(it.gate.breaker, Breaker::Closed { .. }));
         line(out, "wharf_breaker_open", &[("source", it.source.name.shown())], open);
     }
-    head(out, "wharf_source_sessions_total", "counter", "Sessions there have been with the source.");
+    head(out, "wharf_source_sessions_total", "counter", "Sessions there have been with the server.");
     for it in &sources {
         line(out, "wharf_source_sessions_total", &[("source", it.source.name.shown())], it.standing.sessions);
     }

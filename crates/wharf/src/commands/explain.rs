@@ -36,8 +36,8 @@ pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, ou
 fn unknown(name: &str, plan: &Plan, file: &str) -> String {
     let names: Vec<&str> = plan.sources.iter().map(|it| it.name.shown()).collect();
     match names[..] {
-        [] => format!("error: {file} has no tools\n"),
-        _ => format!("error: {file} has no tool '{name}'\nhelp: it has {}\n", names.join(", ")),
+        [] => format!("error: {file} has no servers\n"),
+        _ => format!("error: {file} has no server '{name}'\nhelp: it has {}\n", names.join(", ")),
     }
 }
 

@@ -139,7 +139,7 @@ impl Remote {
         }
         let host = self.server.authority();
         let what = format!(
-            "there is no server at {host}\nhelp: start one with `wharf serve`, or name it with --server"
+            "no gateway answers at {host}\nhelp: start one with `wharf serve`, or name it with --server"
         );
         Trouble::new(&what, Exit::Unavailable)
     }

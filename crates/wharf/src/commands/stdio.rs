@@ -24,7 +24,7 @@ pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) ->
     let runtime = dock.start();
     let added = time::timeout(PATIENCE, add_registered(&dock, &runtime, &common, &around)).await;
     if let Some(why) = added.map_or(Some("the database does not answer".to_owned()), |it| it.err()) {
-        tracing::warn!(target: "wharf::stdio", "registered sources are left out: {why}");
+        tracing::warn!(target: "wharf::stdio", "registered servers are left out: {why}");
     }
     let handle = runtime.handle();
     let (telemetry, exporter) = dock.telemetry();

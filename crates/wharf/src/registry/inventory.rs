@@ -128,7 +128,7 @@ pub(super) async fn follow(registry: &Registry, handle: Handle) {
         };
         if let Err(error) = noted {
             owed = owed.or(Some(Instant::now() + AGAIN));
-            tracing::warn!(target: "wharf::sources", "what sources offer and how they are is written down later: {error}");
+            tracing::warn!(target: "wharf::sources", "the tools and states of servers are written down later: {error}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `--help` of every command.
 
 use super::{Place, stdout};
+use std::{fs, path::Path};
 
 /// The commands that a help text lists.
 fn commands(help: &str) -> Vec<String> {
@@ -26,6 +27,36 @@ fn every_command_has_two_examples_and_a_section_of_global_options() {
             let count = examples.lines().filter(|it| it.starts_with(&format!("  wharf {command}"))).count();
             assert!(count >= 2, "`wharf {command} --help` has {count} examples:\n{help}");
             assert!(help.contains("\nGlobal options:\n"), "`wharf {command} --help`:\n{help}");
+            speaks_of_servers(&format!("`wharf {command} --help`"), &help);
         }
     }
+}
+
+/// People know servers and tools; `source` is a word of the API, and the name of a command and of a page.
+fn speaks_of_servers(place: &str, text: &str) {
+    for line in text.lines().filter(|it| !it.contains("wharf sources")) {
+        let rest = line.replace("sources.md", "");
+        let mut words = rest.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+        assert!(words.all(|it| it != "source" && it != "sources"), "{place} speaks of sources: {line}");
+    }
+}
+
+#[test]
+fn documents_for_people_speak_of_servers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = ["agent-yaml", "cli", "clients", "gateway", "replicas", "servers", "todo", "wharf-toml"];
+    let docs = docs.iter().map(|it| format!("docs/{it}.md")).chain(["README.md".to_owned()]);
+    for name in docs {
+        let text = fs::read_to_string(root.join(&name)).expect("the document");
+        speaks_of_servers(&name, &prose(&text));
+    }
+}
+
+/// A document without code, and without the targets of its links.
+fn prose(text: &str) -> String {
+    let blocks = text.split("```").step_by(2).collect::<String>();
+    let spans = blocks.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    spans.split("](").enumerate().fold(String::new(), |out, (number, part)| {
+        out + if number == 0 { part } else { part.split_once(')').map_or("", |it| it.1) }
+    })
 }

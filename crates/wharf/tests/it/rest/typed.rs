@@ -83,7 +83,7 @@ fn a_server_that_is_not_there_is_said_to_be_so() {
         said(command.output().expect("it runs"))
     };
     for (server, expected, about) in [
-        ("http://127.0.0.1:1", 69, "there is no server at 127.0.0.1:1"),
+        ("http://127.0.0.1:1", 69, "no gateway answers at 127.0.0.1:1"),
         ("ftp://127.0.0.1", 2, "`--server` has to be an address"),
         ("nonsense", 2, "`--server` has to be an address"),
         ("https:///api", 2, "`--server` has to be an address"),
