@@ -204,9 +204,20 @@ impl Diagnostics {
         self.overflow.insert(Box::new(item))
     }
 
+    /// Leaves out the warning about an empty variable where an error is about the value that it stands in.
+    fn drop_explained_warnings(&mut self) {
+        let is_error = |it: &&Diagnostic| it.severity == Severity::Error;
+        let wrong: Vec<Place> = self.items.iter().filter(is_error).filter_map(|it| it.place).collect();
+        let explained = |at: Place| wrong.iter().any(|it| it.start <= at.start && at.end <= it.end);
+        self.items.retain(|it| {
+            it.severity == Severity::Error || it.code != "V-09" || !it.place.is_some_and(explained)
+        });
+    }
+
     /// Brings the complaints into file order. What several entries share through an anchor complains once, and a
     /// file that is wrong from end to end is not listed from end to end.
     pub(crate) fn settle(&mut self) {
+        self.drop_explained_warnings();
         self.items.sort_by_key(|it| it.place);
         let mut seen = HashSet::new();
         self.items.retain(|it| seen.insert((it.place, it.message.clone())));

@@ -4,6 +4,7 @@
 
 use super::{
     diagnostic::Diagnostics,
+    lower::unused_keys,
     node::{Node, Value},
     place::Place,
 };
@@ -23,9 +24,12 @@ pub(crate) trait Fields {
     fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field>;
 }
 
+/// Tells which keys a mapping does not use, for what else it says.
+type UnusedKeys = fn(&Node) -> Vec<&'static str>;
+
 /// Declares a mapping with known keys: the struct, the list of its keys, and how it is read.
 macro_rules! raw {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($field:ident = $key:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal $(, $unused:path)? { $($field:ident = $key:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub(crate) struct $name {
@@ -37,7 +41,8 @@ macro_rules! raw {
 
             /// Sorts a mapping's values by their keys; `None` when it is not a mapping.
             pub(crate) fn read(node: Node, diagnostics: &mut Diagnostics) -> Option<$name> {
-                let mut slots = sort(node, $what, Self::KEYS, diagnostics)?.into_iter();
+                let unused: &[UnusedKeys] = &[$($unused)?];
+                let mut slots = sort(node, $what, Self::KEYS, unused, diagnostics)?.into_iter();
                 Some($name { $($field: slots.next().flatten(),)+ })
             }
         }
@@ -77,7 +82,7 @@ raw! {
 
 raw! {
     /// One entry of `tools:`.
-    RawTool, "a tool" {
+    RawTool, "a tool", unused_keys {
         name = "name", description = "description", kind = "type", server = "server", transport = "transport",
         command = "command", args = "args", env = "env", env_file = "envFile", env_file_snake = "env_file",
         inherit_env = "inherit_env", encoding = "encoding", url = "url", headers = "headers",
@@ -160,7 +165,15 @@ raw! {
 }
 
 /// One slot per key. A key without a value is the same as no key.
-fn sort(node: Node, what: &str, keys: &[&str], diagnostics: &mut Diagnostics) -> Option<Vec<Option<Field>>> {
+fn sort(
+    node: Node,
+    what: &str,
+    keys: &[&str],
+    unused: &[UnusedKeys],
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<Option<Field>>> {
+    // A misspelt key is never taken for one that would be refused.
+    let unused: Vec<&str> = unused.iter().flat_map(|it| it(&node)).collect();
     let pairs = match node.value {
         Value::Map(pairs) => pairs,
         Value::Broken => return None,
@@ -177,8 +190,12 @@ fn sort(node: Node, what: &str, keys: &[&str], diagnostics: &mut Diagnostics) ->
             Some(_) if matches!(field.node.value, Value::Null) => {}
             Some(index) => slots[index] = Some(field),
             None => {
-                let guess = diagnostics.closest(&pair.key, keys.iter().copied());
-                diagnostics.unknown_key(pair.key_at, &pair.key, what, guess);
+                let closest = diagnostics.closest(&pair.key, keys.iter().copied());
+                let guess = closest.filter(|it| !unused.contains(it));
+                match closest.filter(|_| guess.is_none()) {
+                    Some(unused) => diagnostics.unknown_key_like(pair.key_at, &pair.key, what, unused),
+                    None => diagnostics.unknown_key(pair.key_at, &pair.key, what, guess),
+                }
                 let has_value = !matches!(field.node.value, Value::Null);
                 guesses.extend(guess.filter(|_| has_value).map(|guess| (guess, field)));
             }

@@ -12,6 +12,7 @@ use super::{
     place::Place,
 };
 use crate::text::Text;
+use std::collections::BTreeSet;
 
 /// What every agent file can name.
 pub(crate) const PREDEFINED: [&str; 3] = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
@@ -32,6 +33,8 @@ pub(crate) struct Scope<'a> {
 pub(crate) struct Substitution<'a> {
     source: &'a str,
     produced: usize,
+    /// The variables that were set to nothing, and were warned about.
+    empty: BTreeSet<String>,
 }
 
 enum Piece<'a> {
@@ -59,7 +62,12 @@ struct Found {
 
 impl<'a> Substitution<'a> {
     pub(crate) fn new(source: &'a str) -> Substitution<'a> {
-        Substitution { source, produced: 0 }
+        Substitution { source, produced: 0, empty: BTreeSet::new() }
+    }
+
+    /// Whether a variable of this name was found to be empty where it is used.
+    pub(crate) fn found_empty(&self, name: &str) -> bool {
+        self.empty.contains(name)
     }
 
     pub(crate) fn apply(&mut self, node: &mut Node, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
@@ -106,8 +114,13 @@ impl<'a> Substitution<'a> {
                 Piece::Variable(variable) => {
                     let at = self.locate(variable.written, at, &mut searched);
                     let found = scope.find(&variable);
-                    if found.is_none() {
-                        scope.complain(&variable, at, diagnostics);
+                    match &found {
+                        None => scope.complain(&variable, at, diagnostics),
+                        Some(found) if found.secret && found.value.is_empty() => {
+                            diagnostics.empty_variable(at, variable.name);
+                            self.empty.insert(variable.name.to_owned());
+                        }
+                        Some(_) => {}
                     }
                     found.map(|found| (variable, found))
                 }

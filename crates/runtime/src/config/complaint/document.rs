@@ -134,6 +134,16 @@ impl Diagnostics {
         self.error("K-01", at, message).hint = hint;
     }
 
+    /// `unused` is the closest key, and this entry's transport does not take it.
+    pub(in crate::config) fn unknown_key_like(&mut self, at: Place, key: &str, what: &str, unused: &str) {
+        let message = format!("ConfigError: unknown key '{}' in {what}", echo(key));
+        let takes_timeouts = unused.ends_with("timeout");
+        self.error("K-01", at, message).hint = takes_timeouts.then(|| {
+            "did you mean 'request_timeout', which is for calls, or 'connect_timeout', for the start?"
+                .to_owned()
+        });
+    }
+
     pub(in crate::config) fn wrong_type(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
         if node.value == Value::Broken {
             return;
@@ -236,6 +246,12 @@ impl Diagnostics {
                 ),
             },
         );
+    }
+
+    pub(in crate::config) fn empty_variable(&mut self, at: Place, name: &str) {
+        let name = echo(name);
+        self.warning("V-09", at, format!("the variable '{name}' is set, but empty"))
+            .hint(format!("give it a value, or write ${{{name}:-}} if it may be empty"));
     }
 
     /// Does not repeat what is written: around a slip of the pen there may be a secret.

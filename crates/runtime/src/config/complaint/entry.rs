@@ -220,6 +220,12 @@ impl Diagnostics {
         );
     }
 
+    pub(in crate::config) fn unfilled_env_file(&mut self, at: Place, file: &str, names: &[String]) {
+        let names = names.iter().map(|it| echo(it)).collect::<Vec<_>>().join(", ");
+        self.warning("V-11", at, format!("'envFile' {} has no value for {names}", echo(file)))
+            .hint("fill it in, or remove the line: the server gets an empty value");
+    }
+
     pub(in crate::config) fn env_name(&mut self, at: Place, name: &str) {
         let shown = echo(name);
         self.error(

@@ -8,6 +8,7 @@ use crate::{
         env::{Env, Origin},
         environment::{self, Wishes},
         launch::{self, Arguments, Launching},
+        node::{Node, Value},
         place::{Place, Placed},
         plan::{
             Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, Remote, ServerConfig,
@@ -65,6 +66,40 @@ pub(super) enum Kind {
     Http {
         written: Place,
     },
+}
+
+/// The keys that belong to one transport or another.
+const WIRE_KEYS: [&str; 11] = [
+    "command",
+    "args",
+    "env",
+    "inherit_env",
+    "encoding",
+    "url",
+    "headers",
+    "timeout",
+    "sse_read_timeout",
+    "terminate_on_close",
+    "install_timeout",
+];
+
+/// The keys that the transport of this entry does not use, as far as that can be told before anything is read.
+pub(in crate::config) fn unused_keys(node: &Node) -> Vec<&'static str> {
+    let text = |key: &str| match node.child(key).map(|it| &it.value) {
+        Some(Value::Str(it)) => it.text.expose(),
+        _ => "",
+    };
+    let at = node.at;
+    let kind = match (text("transport"), text("command"), text("server")) {
+        ("stdio", ..) => Kind::Stdio { written: Some(at) },
+        ("sse", ..) => Kind::Sse { written: at },
+        ("websocket", ..) => Kind::WebSocket { written: at },
+        ("http" | "streamable_http" | "streamable-http", ..) => Kind::Http { written: at },
+        ("", "", server) if !launch::spec::is_scoped_npm(server) => return Vec::new(),
+        ("", ..) => Kind::Stdio { written: None },
+        _ => return Vec::new(),
+    };
+    WIRE_KEYS.into_iter().filter(|it| !kind.uses().contains(it)).collect()
 }
 
 /// The transports, as they are written.

@@ -56,6 +56,7 @@ pub(in crate::config) fn tool(
     if !env.origin.is_registered() {
         substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
     }
+    let unfilled = unfilled(&raw, env_file.as_ref(), substitution);
     // Without `..`: a new key does not compile until it means something.
     #[rustfmt::skip]
     let RawTool {
@@ -94,6 +95,7 @@ pub(in crate::config) fn tool(
     let (server_ref, config_ref, env_file) = (server.as_ref(), config.as_ref(), env_file.as_ref());
     let entry = endpoint::Entry { here, server: server_ref, config: config_ref, env_file, env };
     let kind = Kind::of(transport, server_ref, wire.command.as_ref(), &mut reader);
+    warn_unfilled(kind, env_file, &unfilled, diagnostics);
     let endpoint = kind.and_then(|kind| endpoint::endpoint(kind, wire, &entry, diagnostics));
 
     let (name, endpoint) = (name?.value, endpoint?);
@@ -218,6 +220,33 @@ fn read_env_file(
     let Some(path) = camel.or(snake) else { return if named { Err(()) } else { Ok(None) } };
     let bytes = env.files.read(path.value.expose(), LONGEST_ENV_FILE);
     parse_env_file(&path, bytes, diagnostics).map(Some).ok_or(())
+}
+
+/// The names that the env file leaves empty, and that nothing else of the entry says anything about. A server that is
+/// started gets them all.
+fn unfilled(
+    raw: &RawTool,
+    env_file: Result<&Option<EnvFile>, &()>,
+    substitution: &Substitution<'_>,
+) -> Vec<String> {
+    let is_set = |name: &str| raw.env.as_ref().is_some_and(|it| it.node.child(name).is_some());
+    let assignments = env_file.ok().and_then(Option::as_ref).into_iter().flat_map(|it| &it.assignments);
+    assignments
+        .filter(|it| it.value.is_empty() && !is_set(&it.name) && !substitution.found_empty(&it.name))
+        .map(|it| it.name.clone())
+        .collect()
+}
+
+fn warn_unfilled(
+    kind: Option<Kind>,
+    env_file: Option<&EnvFile>,
+    unfilled: &[String],
+    diagnostics: &mut Diagnostics,
+) {
+    let file = env_file.filter(|_| matches!(kind, Some(Kind::Stdio { .. })) && !unfilled.is_empty());
+    if let Some(file) = file {
+        diagnostics.unfilled_env_file(file.at, &file.name, unfilled);
+    }
 }
 
 fn parse_env_file(
