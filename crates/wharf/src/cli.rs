@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Common {
-    /// The agent file
+    /// The agent file; `-` reads it from standard input
     #[arg(short, long, global = true, value_name = "FILE", default_value = USUAL_FILE)]
     pub(crate) file: PathBuf,
     /// The operator's settings [default: wharf.toml in $WHARF_HOME]

@@ -27,13 +27,14 @@ mod todo;
 mod tools;
 
 use crate::{
+    agent_input,
     cli::{Cli, Colour, Command, Common, USUAL_FILE},
     command_error::CommandError,
     dock,
     exit::Exit,
     logs::{self, LogsByDefault},
     output::{Document, Output},
-    surroundings::{Surroundings, is_json_wanted, read_agent_file},
+    surroundings::{Surroundings, is_json_wanted},
 };
 use remote::Remote;
 pub(crate) use serve::Token;
@@ -63,6 +64,9 @@ pub(crate) fn run(cli: Cli) -> Exit {
             return output.fail(&CommandError::usage(&complaint));
         }
     };
+    if let Some(complaint) = agent_input::conflict(&common, &command) {
+        return output.fail(&CommandError::usage(complaint));
+    }
     around.protect_state();
     match command {
         Command::Init(args) => init::run(&common, &args, &around, output),
@@ -183,7 +187,7 @@ pub(crate) fn load_agent_or_todo(
 /// Reads and loads the agent file with the operator's settings. Everything that is wrong is in the diagnostics.
 pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<(Plan, Settings)>, Diagnostics) {
     let loaded = around.settings(common.settings.as_deref()).and_then(|settings| {
-        let text = read_agent_file(&common.file)?;
+        let text = agent_input::read(&common.file)?;
         let (plan, diagnostics) = load(text, &around.env_for(&common.file, settings.grants.clone()));
         Ok((plan.map(|it| (it, settings)), diagnostics))
     });

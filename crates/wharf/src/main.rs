@@ -2,6 +2,7 @@
 //!
 //! What was typed → what it means → run it → an exit code. This file only translates between those.
 
+mod agent_input;
 mod arguments;
 mod cli;
 mod command_error;

@@ -1,7 +1,9 @@
 //! A changed agent file is applied while everything runs. A broken one changes nothing and says why.
 
-use crate::{cli::Common, commands::load_agent_or_todo, registry::Registry, surroundings::Surroundings};
-use std::{fs, path::Path, time::Duration};
+use crate::{
+    agent_input, cli::Common, commands::load_agent_or_todo, registry::Registry, surroundings::Surroundings,
+};
+use std::{fs, future, path::Path, time::Duration};
 use tokio::time;
 use wharf_runtime::{Applied, config::Diagnostics};
 
@@ -14,6 +16,9 @@ struct Look(Option<(std::time::SystemTime, u64)>);
 
 /// Applies every change of the agent file, for as long as it is polled.
 pub(crate) async fn follow(common: Common, around: Surroundings, registry: &Registry) {
+    if agent_input::is_standard_input(&common.file) {
+        return future::pending().await;
+    }
     let mut seen = Look::at(&common.file);
     loop {
         time::sleep(LOOK).await;

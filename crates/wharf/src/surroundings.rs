@@ -4,7 +4,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
+pub(crate) use crate::agent_input::read as read_agent_file;
 use crate::{
+    agent_input,
     commands::Token,
     remembered::Remembered,
     running_gateway::{self, RunningGateway},
@@ -53,7 +55,7 @@ impl Surroundings {
         let folder = absolute.parent().map_or_else(|| self.folder.clone(), Path::to_owned);
         let folder = folder.canonicalize().unwrap_or(folder);
         Env {
-            file: file.display().to_string(),
+            file: agent_input::shown(file),
             files: Arc::new(Folder::new(&folder)),
             folder,
             home: self.home.clone(),
@@ -202,6 +204,9 @@ impl Surroundings {
 
     /// Where the last good list of an agent file's tools is kept.
     pub(crate) fn remembered(&self, file: &Path) -> Option<Remembered> {
+        if agent_input::is_standard_input(file) {
+            return None;
+        }
         let file = self.folder.join(file);
         let file = file.canonicalize().unwrap_or(file);
         self.state().map(|it| Remembered::new(&it.join("catalogs"), &file))
@@ -250,16 +255,4 @@ pub(crate) fn today() -> String {
 /// Whether colour is unwelcome everywhere.
 pub(crate) fn no_colour() -> bool {
     env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
-}
-
-/// Reads an agent file, or says in one sentence why it cannot be read.
-pub(crate) fn read_agent_file(file: &Path) -> Result<Vec<u8>, Diagnostics> {
-    let shown = file.display().to_string();
-    read_regular(file, LONGEST_FILE).map_err(|trouble| {
-        let hint = match trouble {
-            FileTrouble::Missing => Some("`wharf init` writes one; `-f FILE` names another".to_owned()),
-            _ => None,
-        };
-        Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
-    })
 }

@@ -1,5 +1,6 @@
 //! The program as it is run: what it prints where, and what it tells the shell.
 
+mod agent_file;
 mod call;
 mod help;
 #[cfg(unix)]

@@ -7,6 +7,7 @@ use wharf_agent::{default_endpoint, key_variable};
 use wharf_runtime::{
     Text,
     config::{Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, Remote, Source},
+    shown_names,
 };
 
 /// Something to know about a source.
@@ -205,14 +206,21 @@ fn timeouts(source: &Source) -> Fact {
     Fact::list("timeouts", all.iter().map(line).collect(), Value::Object(json))
 }
 
+/// The names that the tools really have: those that models may see.
 fn names(source: &Source) -> Fact {
-    let prefix = source.prefix.shown();
-    let line = match prefix {
-        "" => "the server's own names (`prefix` is empty)".to_owned(),
-        _ if source.says("prefix") => format!("{prefix}__NAME"),
-        _ => format!("{prefix}__NAME (default, from `name`)"),
+    let prefix = &source.prefix;
+    // Of what came from a variable only its name is known here.
+    let pattern = match prefix.is_secret() {
+        true => format!("{}__NAME", prefix.shown()),
+        false => shown_names(&[(source.name.expose(), prefix.expose(), "NAME")]).concat(),
     };
-    Fact::new("tool_names", line, json!(prefix))
+    let line = match prefix.shown() {
+        "" => "the server's own names (`prefix` is empty)".to_owned(),
+        _ if source.says("prefix") => pattern.clone(),
+        _ => format!("{pattern} (default, from `name`)"),
+    };
+    let shown_prefix = pattern.strip_suffix("__NAME").unwrap_or_default();
+    Fact::new("tool_names", line, json!(shown_prefix))
 }
 
 fn discovery(source: &Source) -> Fact {

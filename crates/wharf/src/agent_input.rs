@@ -1,0 +1,91 @@
+//! Reads the agent file: a path, or `-` for standard input.
+//!
+//! Standard input is read once. Whoever loads the agent file again in the same process gets the same bytes.
+
+use crate::cli::{Command, Common};
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+use wharf_runtime::config::{Diagnostics, FileTrouble, LONGEST_FILE, read_regular};
+
+/// What stands for standard input where a file is named.
+const STANDARD_INPUT: &str = "-";
+
+/// Whether this stands for standard input.
+pub(crate) fn is_standard_input(file: &Path) -> bool {
+    file == Path::new(STANDARD_INPUT)
+}
+
+/// The name of the agent file in messages.
+pub(crate) fn shown(file: &Path) -> String {
+    if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
+}
+
+/// Reads the agent file, or says in one sentence why it cannot be read.
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Diagnostics> {
+    let shown = shown(file);
+    if is_standard_input(file) {
+        return standard_input().map_err(|error| {
+            let message = format!("ConfigError: {shown} cannot be read: {error}");
+            Diagnostics::unreadable(&shown, message, None)
+        });
+    }
+    read_regular(file, LONGEST_FILE).map_err(|trouble| {
+        let hint = match (&trouble, other_extension(file)) {
+            (FileTrouble::Missing, Some(other)) => {
+                let other = other.display();
+                Some(format!("there is '{other}': rename it, or name it with `-f {other}`"))
+            }
+            (FileTrouble::Missing, None) => {
+                Some("`wharf init` writes one; `-f FILE` names another".to_owned())
+            }
+            _ => None,
+        };
+        Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
+    })
+}
+
+/// Why a command cannot read the agent file from standard input, if it cannot.
+pub(crate) fn conflict(common: &Common, command: &Command) -> Option<&'static str> {
+    if !is_standard_input(&common.file) {
+        return None;
+    }
+    match command {
+        Command::Init(_) | Command::Add(_) => {
+            Some("`-f -` is standard input, and this command writes the agent file\nhelp: name a file")
+        }
+        Command::Connect(_) => {
+            Some("`-f -` is standard input, which the client cannot pass on to us\nhelp: name a file")
+        }
+        Command::Stdio => Some(
+            "`-f -` is standard input, and `wharf stdio` hears its client there\nhelp: put the agent file into a file",
+        ),
+        Command::Call(args) if args.args.as_deref() == Some(STANDARD_INPUT) => Some(
+            "`-f -` and `--args -` both read standard input\nhelp: use `--args @FILE`, or put the agent file into a file",
+        ),
+        _ => None,
+    }
+}
+
+fn standard_input() -> io::Result<Vec<u8>> {
+    static READ: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(bytes) = READ.get() {
+        return Ok(bytes.clone());
+    }
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that a file that is too long is seen to be.
+    io::stdin().lock().take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
+    Ok(READ.get_or_init(|| bytes).clone())
+}
+
+/// The same file name with `.yml` for `.yaml`, or the other way round, if there is such a file.
+fn other_extension(file: &Path) -> Option<PathBuf> {
+    let other = match file.extension()?.to_str()? {
+        "yaml" => "yml",
+        "yml" => "yaml",
+        _ => return None,
+    };
+    Some(file.with_extension(other)).filter(|it| it.is_file())
+}
