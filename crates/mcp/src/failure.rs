@@ -110,6 +110,11 @@ impl Failure {
         Failure::new(Class::Connect, Phase::Open, Sent::No, what)
     }
 
+    /// A request was answered, but not by the server that it was meant for.
+    pub fn unreached(what: impl Into<String>) -> Failure {
+        Failure::new(Class::Connect, Phase::Request, Sent::Unknown, what)
+    }
+
     /// The server broke the protocol while answering.
     pub fn protocol(what: impl Into<String>) -> Failure {
         Failure::new(Class::Protocol, Phase::Request, Sent::Unknown, what)

@@ -79,6 +79,11 @@ impl Exchange {
             Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session && self.fresh => {
                 return Done::SessionLost(self.message);
             }
+            Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session => {
+                if let Some(id) = id {
+                    context.tell(Inbound::Failed { id, failure: lost_again() }).await;
+                }
+            }
             Ok(response) => {
                 context.note_session(&self.message, &response);
                 if let Some(id) = id
@@ -100,6 +105,12 @@ impl Exchange {
             _ => Done::Over(id),
         }
     }
+}
+
+/// The server does not know the session that it has only just given out.
+fn lost_again() -> Failure {
+    let what = "the server has lost the session, and the new one too (404)";
+    Failure::unreached(what).with_status(StatusCode::NOT_FOUND.as_u16())
 }
 
 /// Begins a new session by repeating the handshake, and says that what was read before may be stale.
@@ -340,6 +351,10 @@ pub(crate) async fn refusal(response: Answer) -> Failure {
             Sent::Unknown,
             format!("the server answered {status}"),
         ),
+        (StatusCode::NOT_FOUND | StatusCode::GONE, _) => {
+            Failure::unreached(format!("the server answered {status}"))
+        }
+        (status, _) if status.is_redirection() => Failure::unreached(format!("it redirects with {status}")),
         (status, _) => Failure::protocol(format!("the server answered {status}")),
     };
     failure.with_status(code).with_challenge(challenge).with_retry_after(wait)

@@ -96,11 +96,16 @@ impl Lane {
     fn elsewhere<B>(&self, response: &::http::Response<B>) -> Result<Url, Failure> {
         let status = response.status();
         if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
-            return Err(Failure::protocol(format!("the server answered {status}")));
+            // To follow it would be to ask something else: these turn what is posted into what is read.
+            let what = format!("could not connect to `{}`: it redirects with {status}", self.place());
+            return Err(Failure::unreached(what).with_status(status.as_u16()));
         }
         let location = response.headers().get(header::LOCATION).and_then(|it| it.to_str().ok());
         let url = location.and_then(|it| self.url.join(it).ok());
-        let url = url.ok_or_else(|| Failure::protocol(format!("the server answered {status} to nowhere")))?;
+        let url = url.ok_or_else(|| {
+            let what = format!("could not connect to `{}`: it redirects to nowhere ({status})", self.place());
+            Failure::unreached(what).with_status(status.as_u16())
+        })?;
         if url.origin() != self.url.origin() {
             let place = self.place();
             let what = format!("could not connect to `{place}`: it redirects to another origin");

@@ -155,7 +155,10 @@ async fn a_lost_session_is_begun_anew_once() {
     assert_eq!(connected.news.next().await, Some(News::Renewed));
     let calls: Vec<_> = fake.heard().into_iter().filter(|heard| heard.key.contains("tools/call")).collect();
     assert!(calls[1].head.contains("mcp-session-id: s2"), "{calls:?}");
-    assert_eq!(call(&connected).await, "Protocol Unknown Some(404): the server answered 404 Not Found");
+    assert_eq!(
+        call(&connected).await,
+        "Connect Unknown Some(404): the server has lost the session, and the new one too (404)"
+    );
 }
 
 #[tokio::test]

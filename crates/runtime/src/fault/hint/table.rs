@@ -293,6 +293,12 @@ pub(super) const TABLE: &[KnownCause] = &[
     ),
     // What a far server answers.
     row(
+        "session-lost",
+        On::Remote,
+        &[Cause("has lost the session")],
+        "the server forgets its sessions; behind a load balancer, all requests of a session have to reach the same process",
+    ),
+    row(
         "sse-only",
         On::Http,
         &[StatusAt(400, "/sse"), StatusAt(404, "/sse"), StatusAt(405, "/sse"), Status(405), Status(406)],
@@ -342,7 +348,7 @@ pub(super) const TABLE: &[KnownCause] = &[
     row(
         "elsewhere",
         On::Remote,
-        &[Cause("another origin")],
+        &[Cause("it redirects")],
         "the server redirects elsewhere; put the address it redirects to into `url`",
     ),
     row(

@@ -43,6 +43,24 @@ impl Far {
         .await
     }
 
+    /// Begins a session with everybody who asks for one, and knows none afterwards.
+    pub(crate) async fn forgetting_sessions(&mut self) -> u16 {
+        self.serving(|mut stream| async move {
+            let mut request = vec![0; 64 << 10];
+            let count = stream.read(&mut request).await?;
+            let request = String::from_utf8_lossy(&request[..count]).to_lowercase();
+            let answer = match () {
+                () if request.contains("notifications/initialized") => response("202 Accepted", "", b""),
+                () if request.contains("mcp-session-id:") => response("404 Not Found", "", b""),
+                () if request.contains("\"initialize\"") => initialized(&request),
+                () => response("400 Bad Request", "", b""),
+            };
+            stream.write_all(&answer).await?;
+            stream.shutdown().await
+        })
+        .await
+    }
+
     /// Hangs up on everybody.
     pub(crate) async fn hanging_up(&mut self) -> u16 {
         self.serving(|stream| async {
@@ -99,6 +117,15 @@ async fn answer(mut stream: TcpStream, routes: Arc<Routes>) -> io::Result<()> {
     // What is left unread would break the connection before the answer arrives.
     while stream.read(&mut request).await? > 0 {}
     Ok(())
+}
+
+/// The answer to `initialize`, with a session.
+fn initialized(request: &str) -> Vec<u8> {
+    let id = request.split("\"id\":").nth(1).and_then(|it| it.split([',', '}']).next()).unwrap_or("1");
+    let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"far","version":"1"}}"#;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    let headers = "Content-Type: application/json\r\nMcp-Session-Id: once\r\n";
+    response("200 OK", headers, body.as_bytes())
 }
 
 /// An answer with this status, these headers and this body.

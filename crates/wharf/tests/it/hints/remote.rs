@@ -35,6 +35,8 @@ pub(super) const CASES: &[Case] = &[
     case!("500", "500", "http", "http://127.0.0.1:{far}/500"),
     case!("502", "502", "http", "http://127.0.0.1:{far}/502"),
     case!("503", "503", "http", "http://127.0.0.1:{far}/503"),
+    case!("session-lost", "and the new one too", "http", "http://127.0.0.1:{forgets}/mcp"),
+    case!("elsewhere", "303 See Other", "http", "http://127.0.0.1:{far}/read-there"),
     case!("elsewhere", "another origin", "http", "http://127.0.0.1:{far}/elsewhere"),
     case!("not-mcp", "no message", "http", "http://127.0.0.1:{far}/page"),
     case!("connection-refused", "Connection refused", "http", "http://127.0.0.1:{closed}/mcp"),
@@ -64,6 +66,7 @@ async fn far_servers() {
         ("sse", sse),
         ("http", http),
         ("far", far.answering(routes()).await),
+        ("forgets", far.forgetting_sessions().await),
         ("hangs", far.hanging_up().await),
         ("tls", far.self_signed().await),
         ("closed", free_port()),
@@ -78,6 +81,7 @@ fn routes() -> Routes {
     let away = "Location: http://127.0.0.1:9/mcp\r\n";
     let page = "Content-Type: text/html\r\n";
     let others = [
+        ("/read-there".to_owned(), response("303 See Other", "Location: /page\r\n", b"")),
         ("/elsewhere".to_owned(), response("307 Temporary Redirect", away, b"")),
         ("/page".to_owned(), response("200 OK", page, b"<!doctype html><p>Welcome to the harbour")),
         ("/never".to_owned(), Vec::new()),
