@@ -125,6 +125,8 @@ pub(crate) struct Page {
     pub(crate) reads: u64,
     /// How long its lists may be kept.
     pub(crate) fresh: Freshnesses,
+    /// The lists that it offers and that could not be read.
+    pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
 impl Catalog {
@@ -139,7 +141,7 @@ impl Catalog {
             resources: sourced(sheets, |it| &it.resources),
             templates: sourced(sheets, |it| &it.templates),
             odd: odd(sheets),
-            pages: sheets.iter().map(|it| Page { fresh: it.offer.fresh, ..it.page.clone() }).collect(),
+            pages: sheets.iter().map(page).collect(),
             lookup,
             tools,
         }
@@ -172,6 +174,33 @@ impl Catalog {
         self.page(source).map(|it| &it.discovery)
     }
 
+    /// The lists that a source offers and that could not be read, although its tools could; each with the reason.
+    pub fn unread(&self, source: &str) -> &[(List, Arc<Fault>)] {
+        self.page(source).map(|it| &it.unread[..]).unwrap_or_default()
+    }
+
+    /// The tool that was probably meant by a name that none has, in the form of that name: `source:tool`, or the shown name.
+    pub fn nearest(&self, name: &str) -> Option<String> {
+        let near = |it: &Arc<ToolEntry>| {
+            let (likeness, meant) = match name.contains(':') {
+                true => (strsim::jaro_winkler(name, &it.id()), it.id()),
+                false => {
+                    let by_name = strsim::jaro_winkler(name, &it.name);
+                    (by_name.max(strsim::jaro_winkler(name, &it.wire_name)), it.name.clone())
+                }
+            };
+            (likeness > 0.85).then_some((likeness, meant))
+        };
+        self.tools.iter().filter_map(near).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    }
+
+    /// Whether a name is `source:tool` with a source that is only misspelt: then no source that did not answer has it.
+    pub fn is_misspelt(&self, name: &str) -> bool {
+        let names_source =
+            |it: &Page| name.strip_prefix(&**it.berth.name()).is_some_and(|it| it.starts_with(':'));
+        name.contains(':') && !self.pages.iter().any(names_source) && self.nearest(name).is_some()
+    }
+
     /// Whether every source has been heard, or has failed.
     pub fn is_settled(&self) -> bool {
         self.pages.iter().all(|it| !matches!(it.discovery, Discovery::Pending))
@@ -189,6 +218,10 @@ impl Catalog {
     pub(crate) fn page(&self, source: &str) -> Option<&Page> {
         self.pages.iter().find(|it| &**it.berth.name() == source)
     }
+}
+
+fn page(sheet: &Sheet) -> Page {
+    Page { fresh: sheet.offer.fresh, unread: sheet.offer.unread.clone(), ..sheet.page.clone() }
 }
 
 impl ToolEntry {

@@ -172,7 +172,9 @@ async fn read(berth: &Arc<Berth>, offer: &mut Offer, lists: &[List], asked: bool
             true => berth.session(&mut reached).await?,
             false => berth.session_of_ours(&mut reached).await?,
         };
-        offer.renew(&session, lists).await.map_err(|failure| berth.fault(&failure))
+        let unread = offer.renew(&session, lists).await.map_err(|failure| berth.fault(&failure))?;
+        offer.note_unread(lists, unread.iter().map(|(list, it)| (*list, berth.fault(it))).collect());
+        Ok(())
     };
     let read = read.await;
     // A caller may have come while it was read.

@@ -71,9 +71,12 @@ pub(crate) enum Command {
         /// Only this one
         name: Option<String>,
     },
-    /// Connect to every server and say how it is, and what to do about it
+    /// Connect to every server, or to one, and say how it is and what to do about it
     #[command(after_help = examples::DOCTOR)]
-    Doctor,
+    Doctor {
+        /// Only this server
+        name: Option<String>,
+    },
     /// List the tools of all servers or of one, or show one tool in full
     #[command(after_help = examples::TOOLS)]
     Tools(ToolsArgs),

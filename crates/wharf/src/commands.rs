@@ -74,7 +74,9 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Connect(args) => connect::run(&common, &args, &around, output),
         Command::Check { strict } => check::run(&common, strict, &around, output),
         Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
-        Command::Doctor => dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock))),
+        Command::Doctor { name } => {
+            dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock, name)))
+        }
         Command::Tools(args) if args.cached => tools::cached(&around.remembered(&common.file), &args, output),
         Command::Tools(args) => {
             let remembered = around.remembered(&common.file);

@@ -67,6 +67,8 @@ pub(crate) struct DockedSource {
     pub(crate) source: Arc<Source>,
     pub(crate) standing: Standing,
     pub(crate) fault: Option<Arc<Fault>>,
+    /// The lists that it offers and that could not be read, although it is well.
+    pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
 type Work = Pin<Box<dyn Future<Output = Exit>>>;
@@ -123,6 +125,7 @@ fn run_loaded(
     let Some((plan, settings)) = loaded else {
         return output.fail_loading(&diagnostics);
     };
+    output.warn_of_deprecated(&diagnostics);
     let database = match around.database(database, &settings.server) {
         Ok(database) => database,
         Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
@@ -282,7 +285,8 @@ impl DockedSource {
             Some(Discovery::Failed(fault)) => Some(fault.clone()),
             _ => None,
         };
-        DockedSource { source, standing, fault }
+        let unread = catalog.unread(source.name.expose()).to_vec();
+        DockedSource { source, standing, fault, unread }
     }
 
     pub(crate) fn is_well(&self) -> bool {

@@ -13,7 +13,7 @@ use std::{
     },
 };
 use wharf_mcp::Raw;
-use wharf_runtime::config::Diagnostics;
+use wharf_runtime::config::{Diagnostics, Lines};
 
 /// The words that lines begin with, and their colours.
 const COLOURS: [(&str, &str); 7] = [
@@ -25,6 +25,9 @@ const COLOURS: [(&str, &str); 7] = [
     ("note:", "1;36"),
     ("ok ", "32"),
 ];
+
+/// The code of entries in the form that is deprecated.
+const DEPRECATED: &str = "V-15";
 
 /// Why data could not be written, the first time that it could not.
 static NOT_WRITTEN: OnceLock<String> = OnceLock::new();
@@ -89,6 +92,23 @@ impl Output {
     /// What is wrong with a file.
     pub(crate) fn diagnostics(self, diagnostics: &Diagnostics) {
         self.complain(&diagnostics.render(self.colour.wanted(io::stderr().is_terminal())));
+    }
+
+    /// Says once that a file uses a form that will not be read for ever. Not heard under `--quiet`.
+    pub(crate) fn warn_of_deprecated(self, diagnostics: &Diagnostics) {
+        let mut deprecated = diagnostics.items().iter().filter(|it| it.code == DEPRECATED);
+        let Some(first) = deprecated.next() else { return };
+        let lines = Lines::of(diagnostics.source());
+        let at = first.place.map(|it| format!(":{}", lines.position(it.start).0)).unwrap_or_default();
+        let more = match deprecated.count() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let (file, message) = (diagnostics.file(), &first.message);
+        self.say(&format!("warning: {message} ({file}{at}{more})"));
+        if let Some(hint) = &first.hint {
+            self.say(&format!("help: {hint}"));
+        }
     }
 
     /// Ends a command with an error: lines for a person, or one JSON document.

@@ -48,7 +48,8 @@ impl Default for ListLimits {
 }
 
 impl List {
-    fn method(self) -> &'static str {
+    /// The method that reads it.
+    pub fn method(self) -> &'static str {
         match self {
             List::Tools => "tools/list",
             List::Prompts => "prompts/list",

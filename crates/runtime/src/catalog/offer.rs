@@ -1,7 +1,7 @@
 //! What one server offers, as it lists it.
 
 use super::freshness::Freshnesses;
-use crate::{schema::Schema, stale::LISTS};
+use crate::{Fault, schema::Schema, stale::LISTS};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 use wharf_mcp::{
-    Failure, Raw, Session,
+    Class, Failure, Raw, RpcError, Session,
     model::{Item, Prompt, Resource, Template, Tool},
     session::{List, Listing},
 };
@@ -33,6 +33,8 @@ pub struct Offer {
     pub templates: Vec<Item<Template>>,
     /// How long each list may be kept.
     pub(crate) fresh: Freshnesses,
+    /// The lists that the server offers and could not be read, each with the reason; what was known of them stays.
+    pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
 /// A tool, before it has a name of ours.
@@ -63,18 +65,44 @@ impl Offer {
         Ok(offer)
     }
 
-    /// Reads some lists again. If one cannot be read, all stay as they were.
-    pub(crate) async fn renew(&mut self, session: &Session, lists: &[List]) -> Result<(), Failure> {
+    /// Reads some lists again, and returns those that could not be read although the server is there. Without its tools a
+    /// server is of no use: if those cannot be read, or the server is gone, everything stays as it was.
+    pub(crate) async fn renew(
+        &mut self,
+        session: &Session,
+        lists: &[List],
+    ) -> Result<Vec<(List, Failure)>, Failure> {
         let wanted = async |list: List| match lists.contains(&list) {
             true => session.list(list).await.map(Some),
             false => Ok(None),
         };
+        let reads_tools = lists.contains(&List::Tools);
+        let optional = async |list: List| match wanted(list).await {
+            Ok(listing) => Ok(Ok(listing)),
+            Err(failure) if !session.is_over() && is_of_one_list(&failure, reads_tools) => Ok(Err(failure)),
+            Err(failure) => Err(failure),
+        };
         let (tools, prompts, resources, templates) = tokio::try_join!(
             wanted(List::Tools),
-            wanted(List::Prompts),
-            wanted(List::Resources),
-            wanted(List::Templates)
+            optional(List::Prompts),
+            optional(List::Resources),
+            optional(List::Templates)
         )?;
+        let mut unread = Vec::new();
+        let mut readable = |list: List, listing: Result<Option<Listing>, Failure>| match listing {
+            Ok(listing) => listing,
+            // Many servers have resources and no templates, and do not know the list.
+            Err(failure) if list == List::Templates && is_unknown_method(&failure) => {
+                Some(Listing::default())
+            }
+            Err(failure) => {
+                unread.push((list, failure));
+                None
+            }
+        };
+        let prompts = readable(List::Prompts, prompts);
+        let resources = readable(List::Resources, resources);
+        let templates = readable(List::Templates, templates);
         let read = [&tools, &prompts, &resources, &templates].into_iter().zip(LISTS);
         for (listing, list) in read.filter_map(|(listing, list)| Some((listing.as_ref()?, list))) {
             self.fresh.note(list, listing);
@@ -85,7 +113,13 @@ impl Offer {
         self.prompts = prompts.map_or_else(|| std::mem::take(&mut self.prompts), |it| it.read());
         self.resources = resources.map_or_else(|| std::mem::take(&mut self.resources), |it| it.read());
         self.templates = templates.map_or_else(|| std::mem::take(&mut self.templates), |it| it.read());
-        Ok(())
+        Ok(unread)
+    }
+
+    /// Notes which of these lists could not be read.
+    pub(crate) fn note_unread(&mut self, lists: &[List], unread: Vec<(List, Arc<Fault>)>) {
+        self.unread.retain(|(list, _)| !lists.contains(list));
+        self.unread.extend(unread);
     }
 
     /// The tools of a listing. What has not changed is not worked out again.
@@ -98,6 +132,20 @@ impl Offer {
         });
         told_apart(tools.collect())
     }
+}
+
+/// Whether a failure says something about one list, and not about the server as a whole.
+fn is_of_one_list(failure: &Failure, reads_tools: bool) -> bool {
+    match failure.class {
+        Class::Rpc | Class::Protocol => true,
+        // Tools that were read in the meantime show that the server is there.
+        Class::Timeout => reads_tools,
+        Class::Connect | Class::Closed => false,
+    }
+}
+
+fn is_unknown_method(failure: &Failure) -> bool {
+    failure.rpc_code() == Some(RpcError::METHOD_NOT_FOUND)
 }
 
 const DOUBLE: &str = "the server lists several tools of this name, and they differ";

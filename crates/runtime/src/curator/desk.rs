@@ -48,7 +48,7 @@ impl Desk {
             berth.stale().mark(List::Templates);
         }
         let discovery = if awake { Discovery::Pending } else { Discovery::Asleep };
-        let page = Page { berth, discovery, reads: 0, fresh: Default::default() };
+        let page = Page { berth, discovery, reads: 0, fresh: Default::default(), unread: Vec::new() };
         let sheet = Sheet { page, offer: Offer::default() };
         // A source that starts with its first call is not started by us.
         let retry = (retries && awake).then(Retry::default);
@@ -85,6 +85,10 @@ impl Desk {
         if failures > 0 {
             let (source, tools) = (&**self.berth().name(), offer.tools.len());
             tracing::info!(target: "wharf::source", source, tools, failures, "`{source}` is available");
+        }
+        for (list, fault) in &offer.unread {
+            let (source, hint) = (&**self.berth().name(), fault.hint.as_deref());
+            tracing::warn!(target: "wharf::source", source, hint, "could not read {}: {fault}", list.method());
         }
         self.was_listed = true;
         (self.sheet.offer, self.sheet.page.discovery) = (offer, Discovery::Done);

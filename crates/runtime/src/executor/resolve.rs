@@ -97,22 +97,15 @@ fn unknown(name: &str, catalog: &Catalog) -> Arc<Fault> {
             format!("say which: {}", same.join(", ")),
         );
     }
-    if let Some(fault) = silent(if pointed.is_empty() { &everyone } else { &pointed }) {
+    let asked = if pointed.is_empty() { &everyone } else { &pointed };
+    if let Some(fault) = silent(asked).filter(|_| !catalog.is_misspelt(name)) {
         return fault;
     }
-    let hint = match nearest(name, catalog) {
+    let hint = match catalog.nearest(name) {
         Some(near) => format!("did you mean `{near}`? `wharf tools` lists what there is"),
         None => "`wharf tools` lists what there is".to_owned(),
     };
     not_found(format!("there is no tool '{name}'"), hint)
-}
-
-fn nearest<'a>(name: &str, catalog: &'a Catalog) -> Option<&'a str> {
-    let near = |it: &'a Arc<ToolEntry>| {
-        let likeness = strsim::jaro_winkler(name, &it.name).max(strsim::jaro_winkler(name, &it.wire_name));
-        (likeness > 0.85).then_some((likeness, it.name.as_str()))
-    };
-    catalog.tools.iter().filter_map(near).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 fn not_found(cause: String, hint: String) -> Arc<Fault> {

@@ -22,7 +22,7 @@ pub(super) const CONNECT: &str = "Examples:
 
 pub(super) const DOCTOR: &str = "Examples:
   wharf doctor
-  wharf doctor --json";
+  wharf doctor files --json";
 
 pub(super) const EXPLAIN: &str = "Examples:
   wharf explain

@@ -49,7 +49,8 @@ async fn call(
 ) -> Exit {
     let tool = docked.catalog.tool(&args.tool);
     // A server that did not answer may well have the tool, but it has just been tried.
-    if let Some(fault) = docked.faults().next().filter(|_| tool.is_none()) {
+    let may_be_elsewhere = tool.is_none() && !docked.catalog.is_misspelt(&args.tool);
+    if let Some(fault) = docked.faults().next().filter(|_| may_be_elsewhere) {
         return output.fail(&fault.into());
     }
     let arguments = match typed.object(&args.tool, &parameters(tool.map(|it| &**it))) {

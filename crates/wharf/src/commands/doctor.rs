@@ -1,6 +1,6 @@
 //! `wharf doctor`: how every server is, and what to do about those that are not well.
 
-use super::list::source_json;
+use super::list::{source_json, unknown};
 use crate::{
     content::printable,
     dock::{Dock, Docked, DockedSource},
@@ -8,9 +8,14 @@ use crate::{
 };
 use serde_json::{Value, json};
 use wharf_mcp::session::List;
+use wharf_runtime::{Fault, config::Source};
 
-pub(super) async fn run(dock: Dock) -> Exit {
-    let docked = dock.connect(|_| true, &[List::Tools, List::Prompts, List::Resources]).await;
+pub(super) async fn run(dock: Dock, name: Option<String>) -> Exit {
+    if let Some(error) = name.as_deref().and_then(|name| unknown(&dock, name)) {
+        return dock.output.fail(&error);
+    }
+    let is_wanted = |it: &Source| name.as_deref().is_none_or(|name| it.name.expose() == name);
+    let docked = dock.connect(is_wanted, &[List::Tools, List::Prompts, List::Resources]).await;
     let output = dock.output;
     let well = docked.sources.iter().all(DockedSource::is_well);
     if output.json {
@@ -26,27 +31,47 @@ pub(super) async fn run(dock: Dock) -> Exit {
     if well { Exit::Fine } else { Exit::Unavailable }
 }
 
-/// One line for a server that is well; for another, the line, the cause, its last words and what to do.
+/// One line for a server that is well, with what it could not list; for another, the line, the cause, its last words and
+/// what to do.
 fn row(it: &DockedSource, docked: &Docked, width: usize) -> String {
     let (name, transport) = (it.source.name.shown(), it.source.endpoint.transport());
     let catalog = &docked.catalog;
     match &it.fault {
-        None => format!(
-            "ok    {name:<width$}  {transport:<9}  {}  {}, {}, {}  ready after {:.1} s\n",
-            it.standing.version.as_deref().unwrap_or_default(),
-            count(catalog.tools.iter().filter(|tool| it.has(&tool.source)).count(), "tool"),
-            count(catalog.prompts.iter().filter(|prompt| it.has(&prompt.source)).count(), "prompt"),
-            count(catalog.resources.iter().filter(|resource| it.has(&resource.source)).count(), "resource"),
-            it.standing.took.unwrap_or_default().as_secs_f64(),
-        ),
+        None => {
+            let state = if it.unread.is_empty() { "ok  " } else { "warn" };
+            let unread = it.unread.iter().map(|(list, fault)| {
+                format!(
+                    "      {} failed: {}: {}\n{}",
+                    list.method(),
+                    fault.kind.as_str(),
+                    fault.cause,
+                    help(fault)
+                )
+            });
+            format!(
+                "{state}  {name:<width$}  {transport:<9}  {}  {}, {}, {}  ready after {:.1} s\n{}",
+                it.standing.version.as_deref().unwrap_or_default(),
+                count(catalog.tools.iter().filter(|tool| it.has(&tool.source)).count(), "tool"),
+                count(catalog.prompts.iter().filter(|prompt| it.has(&prompt.source)).count(), "prompt"),
+                count(
+                    catalog.resources.iter().filter(|resource| it.has(&resource.source)).count(),
+                    "resource"
+                ),
+                it.standing.took.unwrap_or_default().as_secs_f64(),
+                unread.collect::<String>(),
+            )
+        }
         Some(fault) => {
             let said = fault.stderr.lines().map(|it| format!("        | {}\n", printable(it)));
-            let help = fault.hint.iter().map(|it| format!("      help: {it}\n"));
-            let details: String = said.chain(help).collect();
+            let details: String = said.chain([help(fault)]).collect();
             let (kind, cause, target) = (fault.kind.as_str(), &fault.cause, &fault.target);
             format!("FAIL  {name:<width$}  {transport:<9}  {target}\n      {kind}: {cause}\n{details}")
         }
     }
+}
+
+fn help(fault: &Fault) -> String {
+    fault.hint.as_ref().map(|it| format!("      help: {it}\n")).unwrap_or_default()
 }
 
 fn count(number: usize, noun: &str) -> String {

@@ -15,6 +15,7 @@ pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, ou
     let Some((plan, _)) = loaded else {
         return output.fail_loading(&diagnostics);
     };
+    output.warn_of_deprecated(&diagnostics);
     let chosen: Vec<&Source> =
         plan.sources.iter().filter(|it| name.is_none_or(|name| it.name.expose() == name)).collect();
     if let (Some(name), true) = (name, chosen.is_empty()) {

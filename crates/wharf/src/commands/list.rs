@@ -94,6 +94,14 @@ async fn list(
 /// Says what failed, and whether that is fatal: only if nothing answered, or something that is required did not.
 pub(super) fn verdict(docked: &Docked, output: Output) -> Exit {
     docked.faults().for_each(|it| output.complain(&fault_text(it)));
+    for (list, fault) in docked.sources.iter().flat_map(|it| &it.unread) {
+        output.say(&format!(
+            "warning: `{}` could not answer {}: {}",
+            fault.source,
+            list.method(),
+            fault.cause
+        ));
+    }
     let failed = docked.faults().count();
     let hopeless = failed > 0 && failed == docked.sources.len();
     let fatal = hopeless || docked.sources.iter().any(|it| it.source.required && !it.is_well());
@@ -141,7 +149,7 @@ pub(super) fn source_json(it: &DockedSource, docked: &Docked) -> Value {
 pub(super) fn source_json_in(it: &DockedSource, catalog: &Catalog) -> Value {
     let well = it.is_well();
     let tools = catalog.tools.iter().filter(|tool| it.has(&tool.source)).count();
-    json!({
+    let mut shown = json!({
         "name": it.source.name.shown(),
         "transport": it.source.endpoint.transport(),
         "state": if well { "connected" } else { "error" },
@@ -150,7 +158,14 @@ pub(super) fn source_json_in(it: &DockedSource, catalog: &Catalog) -> Value {
         "error": it.fault.as_deref().map(project::error),
         "tools": if well { tools } else { 0 },
         "initialization_time": it.standing.took.filter(|_| well).map(|it| it.as_secs_f64()),
-    })
+    });
+    if !it.unread.is_empty() {
+        let unread = it.unread.iter();
+        let unread =
+            unread.map(|(list, fault)| json!({ "list": list.method(), "error": project::error(fault) }));
+        shown["warnings"] = json!(unread.collect::<Vec<_>>());
+    }
+    shown
 }
 
 fn era(era: Era) -> &'static str {

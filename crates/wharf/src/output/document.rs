@@ -29,7 +29,7 @@ impl Document {
             Command::Prompts { .. } => Document::List("prompts"),
             Command::Resources { .. } => Document::List("resources"),
             Command::Check { .. } => Document::Report("diagnostics"),
-            Command::Doctor => Document::Report("sources"),
+            Command::Doctor { .. } => Document::Report("sources"),
             _ => Document::Plain,
         }
     }

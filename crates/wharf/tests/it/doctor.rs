@@ -4,7 +4,12 @@ use crate::servers::{
     background::free_port,
     place::{Place, Said, program},
 };
-use std::{fs, os::unix::fs::symlink, path::PathBuf};
+use serde_json::Value;
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
+};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -126,4 +131,117 @@ async fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
     // What is left unread would break the connection before the answer arrives.
     while stream.read(&mut request).await? > 0 {}
     Ok(())
+}
+
+/// Lists its one tool, and answers every other list that it promises with an error.
+const HALF: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+while read -r line; do
+    id=${line#*\"id\":}
+    id=${id%%[,\}]*}
+    case $line in
+    *\"initialize\"*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"half","version":"1"}}' ;;
+    *tools/list*) answer '"result":{"tools":[{"name":"wave","inputSchema":{"type":"object"}}]}' ;;
+    *templates/list*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+    *resources/list*) answer '"error":{"code":-32000,"message":"the store is closed"}' ;;
+    *prompts/list*) answer '"result":{}' ;;
+    *\"id\":*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+    esac
+done
+"#;
+
+/// A place with `half`, and with a server beside it that is not there.
+fn half() -> Place {
+    let place = Place::with(
+        "tools:
+  - {name: half, description: d, type: mcp, server: x, command: /bin/sh, args: ['./half.sh']}
+  - {name: gone, description: d, type: mcp, server: x, command: /bin/sh, args: [-c, 'exit 3']}
+",
+    );
+    fs::write(place.path("half.sh"), HALF).expect("a file");
+    place.make_folder("state");
+    fs::write(place.path("state/wharf.toml"), "[grants]\ncommands = [\"/bin/sh\"]\n").expect("a file");
+    place
+}
+
+#[tokio::test]
+async fn a_list_that_fails_beside_the_tools_is_a_warning() {
+    let place = half();
+    let said = place.wharf("doctor half").await;
+    said.check(0, "warn  half  stdio");
+    said.check(0, "1 tool, 0 prompts, 0 resources");
+    said.check(
+        0,
+        "resources/list failed: MCPProtocolError: the server answered with an error: the store is closed",
+    );
+    said.check(0, "prompts/list failed: MCPProtocolError: ");
+    assert!(!said.stdout.contains("gone"), "{}", said.stdout);
+
+    let report = place.wharf("doctor half --json").await;
+    report.check(0, "");
+    let report = report.json();
+    let half = &report["sources"][0];
+    assert_eq!(
+        (&report["ok"], &half["state"], &half["error"]),
+        (&true.into(), &"connected".into(), &Value::Null)
+    );
+    let lists: Vec<&str> =
+        half["warnings"].as_array().expect("a list").iter().filter_map(|it| it["list"].as_str()).collect();
+    assert_eq!(lists, ["prompts/list", "resources/list"]);
+    place.is_deserted();
+}
+
+#[tokio::test]
+async fn resources_of_a_server_that_cannot_list_them_are_empty() {
+    let place = half();
+    let said = place.wharf("resources half").await;
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "half (0)\n"), "{}", said.stderr);
+    said.check(0, "warning: `half` could not answer resources/list: the server answered with an error");
+    assert!(!said.stderr.contains("templates"), "{}", said.stderr);
+    place.wharf("tools half").await.check(0, "wave");
+}
+
+#[tokio::test]
+async fn doctor_of_one_server_asks_that_one_alone() {
+    let place = half();
+    let (gone, unknown) = tokio::join!(place.wharf("doctor gone"), place.wharf("doctor nobody"));
+    gone.check(69, "FAIL  gone");
+    assert!(!gone.stdout.contains("half"), "{}", gone.stdout);
+    unknown.check(2, "there is no server 'nobody'");
+    unknown.check(2, "half, gone");
+}
+
+#[tokio::test]
+async fn a_misspelt_source_and_tool_is_answered_with_the_right_one() {
+    let place = half();
+    for (typed, meant) in [("half:wav", "half:wave"), ("hal:wave", "half:wave"), ("half__wav", "half__wave")]
+    {
+        let said = place.wharf(&format!("call {typed}")).await;
+        said.check(66, &format!("did you mean `{meant}`?"));
+    }
+}
+
+/// A launcher that is a server, whatever it is asked for.
+#[tokio::test]
+async fn a_deprecated_entry_is_warned_of_once_by_every_command() {
+    let place = Place::with(
+        "tools:
+  - {name: half, description: d, type: mcp, server: '@example/half'}
+  - {name: other, description: d, type: mcp, server: '@example/other'}
+",
+    );
+    let bin = place.make_folder("launchers");
+    fs::write(bin.join("npx"), format!("#!/bin/sh\n{HALF}")).expect("a file");
+    fs::set_permissions(bin.join("npx"), fs::Permissions::from_mode(0o755)).expect("it can be run");
+    let cache = place.path("npm").display().to_string();
+    let place = place.first_on_path([bin]).set("NPM_CONFIG_CACHE", &cache);
+    let warning = "warning: an entry without 'command' is deprecated; it is started with npx (agent.yaml:2, and 1 more)";
+    for typed in ["tools", "tools --json", "doctor", "resources", "explain", "call half:wave"] {
+        let said = place.wharf(typed).await;
+        assert_eq!(said.stderr.matches("is deprecated").count(), 1, "{typed}: {}", said.stderr);
+        assert!(said.stderr.contains(warning), "{typed}: {}", said.stderr);
+        assert!(said.stderr.contains("help: add `command: npx`"), "{typed}: {}", said.stderr);
+    }
+    let quiet = place.wharf("-q tools").await;
+    assert!(!quiet.stderr.contains("deprecated"), "{}", quiet.stderr);
 }
