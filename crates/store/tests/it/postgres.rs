@@ -137,7 +137,9 @@ fn serve(shell: &mut Command) -> Result<Running, String> {
     let mut said = String::new();
     while !said.contains(READY) {
         // Whoever gives up says so before it ends; the shell beside it would wait for ever.
-        if said.contains("FATAL") || log.read_line(&mut said).unwrap_or(0) == 0 {
+        // A client that comes too early is refused in the same words.
+        let gave_up = said.lines().any(|it| it.contains("FATAL") && !it.contains("is starting up"));
+        if gave_up || log.read_line(&mut said).unwrap_or(0) == 0 {
             drop(lifeline);
             _ = shell.wait();
             return Err(said);

@@ -65,6 +65,7 @@ impl House {
         let mut child = surrounded(&mut command, folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .expect("the program starts");
         let said = BufReader::new(child.stdout.take().expect("its stdout"));

@@ -49,6 +49,8 @@ impl Gateway {
             .env("WHARF_TOKEN", TOKEN)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            // Every call is a line there.
+            .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
