@@ -145,6 +145,17 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether it keeps something in the state folder.
+    pub(crate) fn keeps_state(&self) -> bool {
+        use Command::{Add, Check, Completions, Connect, Explain, Init, Schema};
+        !matches!(
+            self,
+            Init(_) | Add(_) | Connect(_) | Check { .. } | Explain { .. } | Schema | Completions { .. }
+        )
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
     /// A server, or a tool: its shown name, `server:tool`, or a bare name that is unique

@@ -57,7 +57,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
             _ => LogsByDefault::Errors,
         },
     );
-    let around = match Surroundings::look() {
+    let mut around = match Surroundings::look() {
         Ok(around) => around,
         Err(error) => {
             let complaint = format!("the current directory cannot be used: {error}");
@@ -68,6 +68,11 @@ pub(crate) fn run(cli: Cli) -> Exit {
         return output.fail(&CommandError::usage(complaint));
     }
     around.protect_state();
+    if command.keeps_state()
+        && let Some(warning) = around.find_writable_state()
+    {
+        output.say(&warning);
+    }
     match command {
         Command::Init(args) => init::run(&common, &args, &around, output),
         Command::Add(args) => add::run(&common, &args, &around, output),

@@ -6,7 +6,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Makes a folder that only its owner may enter, and the missing folders above it.
@@ -15,6 +15,40 @@ pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
+}
+
+/// Checks that files can be made in a folder, or that the folder can be made. Makes neither.
+pub(crate) fn check_writable(folder: &Path) -> io::Result<()> {
+    let Some(nearest) = folder.ancestors().find(|it| it.exists()) else { return Ok(()) };
+    if !nearest.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Access, access};
+        access(nearest, Access::WRITE_OK | Access::EXEC_OK)?;
+    }
+    Ok(())
+}
+
+/// Makes a folder among temporary ones that stands in for a state folder that cannot be written to: the same one each time,
+/// so that commands find what others keep there, unless that name is somebody else's.
+pub(crate) fn make_stand_in(temporary: &Path) -> io::Result<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+        let user = rustix::process::geteuid().as_raw();
+        let folder = temporary.join(format!("wharf-{user}"));
+        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
+        let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == user && it.mode() & OTHERS == 0;
+        if made.is_ok() || fs::symlink_metadata(&folder).is_ok_and(is_ours) {
+            return Ok(folder);
+        }
+    }
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    Ok(builder.prefix("wharf-").tempdir_in(temporary)?.keep())
 }
 
 /// Opens a file for reading and writing, and makes it if it is missing: one that only its owner can read.
@@ -54,7 +88,7 @@ pub(crate) fn protect(folder: &Path) {
     if !is_ours || found.mode() & OTHERS == 0 {
         return;
     }
-    if let Err(error) = set_mode(folder, 0o700) {
+    if let Err(error) = take_from_others(folder) {
         let folder = folder.display();
         tracing::warn!(target: "wharf::state", "other users may read `{folder}`: {error}");
     }
@@ -65,8 +99,8 @@ pub(crate) fn protect(folder: &Path) {
         let is_file = ["wharf.db", "postgres-"].iter().any(|it| name.starts_with(it));
         // The folder itself is closed by now, so nobody else can come by a file that stays as it is.
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && is_folder => _ = set_mode(&entry.path(), 0o700),
-            Ok(kind) if kind.is_file() && is_file => _ = set_mode(&entry.path(), 0o600),
+            Ok(kind) if kind.is_dir() && is_folder => _ = take_from_others(&entry.path()),
+            Ok(kind) if kind.is_file() && is_file => _ = take_from_others(&entry.path()),
             _ => {}
         }
     }
@@ -91,8 +125,40 @@ pub(crate) fn is_private(_path: &Path) -> bool {
 #[cfg(unix)]
 const OTHERS: u32 = 0o077;
 
+/// Leaves the owner's rights as they are: a folder may be read-only on purpose.
 #[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+fn take_from_others(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    let mode = fs::metadata(path)?.permissions().mode();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_stand_in_is_private_and_the_same_each_time() {
+        let temporary = TempDir::new().expect("a folder");
+        let first = make_stand_in(temporary.path()).expect("a folder");
+        assert!(is_private(&first));
+        assert_eq!(make_stand_in(temporary.path()).expect("a folder"), first);
+    }
+
+    /// In a folder where everybody may write, somebody else may have been there first.
+    #[test]
+    fn a_stand_in_that_others_could_read_or_lead_elsewhere_is_not_used() {
+        let temporary = TempDir::new().expect("a folder");
+        let usual = make_stand_in(temporary.path()).expect("a folder");
+        fs::set_permissions(&usual, fs::Permissions::from_mode(0o755)).expect("a mode");
+        let other = make_stand_in(temporary.path()).expect("a folder");
+        assert!(other != usual && is_private(&other));
+        fs::remove_dir(&usual).expect("it is empty");
+        let elsewhere = TempDir::new().expect("a folder");
+        symlink(elsewhere.path(), &usual).expect("a link");
+        let other = make_stand_in(temporary.path()).expect("a folder");
+        assert!(other != usual && is_private(&other));
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Surroundings {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) folder: PathBuf,
     pub(crate) home: Option<PathBuf>,
+    /// The folder used instead of the state folder if that cannot be written to.
+    stand_in: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -46,6 +48,7 @@ impl Surroundings {
             variables: env::vars_os().filter_map(text).collect(),
             folder: env::current_dir()?,
             home: env::home_dir().filter(|it| it.is_absolute()),
+            stand_in: None,
         })
     }
 
@@ -114,6 +117,27 @@ impl Surroundings {
         })
     }
 
+    /// Goes over to a temporary folder if the state folder cannot be written to, as in a container whose disk is read-only.
+    /// Says so in a warning.
+    pub(crate) fn find_writable_state(&mut self) -> Option<String> {
+        let folder = self.folder.join(self.state()?);
+        let error = state_folder::check_writable(&folder).err()?;
+        let stand_in = state_folder::make_stand_in(&env::temp_dir()).ok()?;
+        let warning = format!(
+            "warning: `{}` cannot be written to ({error}); what is to be kept goes to `{}`, which may be gone after a restart\n\
+             help: set WHARF_HOME to a folder that can be written to",
+            folder.display(),
+            stand_in.display()
+        );
+        self.stand_in = Some(stand_in);
+        Some(warning)
+    }
+
+    /// The folder that is written to: the state folder, or the one that stands in for it.
+    fn writable_state(&self) -> Option<PathBuf> {
+        self.stand_in.clone().or_else(|| self.state())
+    }
+
     /// Keeps other users out of the state folder, if it exists. One that is or holds the current folder or the user's home
     /// has other purposes too and stays as it is.
     pub(crate) fn protect_state(&self) {
@@ -129,7 +153,7 @@ impl Surroundings {
 
     /// Where what remote servers granted is kept.
     pub(crate) fn credentials(&self) -> Option<PathBuf> {
-        self.state().map(|it| it.join("credentials"))
+        self.writable_state().map(|it| it.join("credentials"))
     }
 
     /// Where what is to be remembered of sources, calls and todos is: what was typed, else what the environment says, else
@@ -139,7 +163,8 @@ impl Surroundings {
         typed: Option<&str>,
         settings: &ServerSettings,
     ) -> Result<Option<Location>, String> {
-        let usual = || self.state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")));
+        let usual =
+            || self.writable_state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")));
         let parsed = |address: &str| Location::parse(address).map_err(|error| error.to_string());
         if let Some(address) = typed {
             return parsed(address).map(Some);
@@ -175,23 +200,26 @@ impl Surroundings {
 
     /// The gateway that runs on the state folder, if there is one.
     pub(crate) fn running_gateway(&self) -> Option<RunningGateway> {
-        running_gateway::find(&self.folder.join(self.state()?))
+        running_gateway::find(&self.folder.join(self.writable_state()?))
     }
 
     /// Where calls wait while the database cannot be reached.
     pub(crate) fn spool(&self) -> Option<PathBuf> {
-        self.state().map(|it| self.folder.join(it))
+        self.writable_state().map(|it| self.folder.join(it))
     }
 
     /// The key that the secrets of registered sources are sealed with.
     pub(crate) fn secret_key(&self) -> Option<PathBuf> {
-        self.state().map(|it| self.folder.join(it).join("secrets.key"))
+        self.writable_state().map(|it| self.folder.join(it).join("secrets.key"))
     }
 
     /// What opens the door of the gateway.
     pub(crate) fn token(&self) -> Option<Token> {
         let set = self.variables.get("WHARF_TOKEN").filter(|it| !it.is_empty()).cloned().map(Token::Set);
-        set.or_else(|| self.state().map(|it| Token::File(it.join("token"))))
+        // A token that the operator has put beside wharf.toml counts, even where nothing can be written.
+        let token = |it: PathBuf| self.folder.join(it).join("token");
+        let given = || self.state().map(token).filter(|it| it.exists());
+        set.or_else(|| given().or_else(|| self.writable_state().map(token)).map(Token::File))
     }
 
     /// Where traces go, if they go anywhere.
@@ -209,13 +237,13 @@ impl Surroundings {
         }
         let file = self.folder.join(file);
         let file = file.canonicalize().unwrap_or(file);
-        self.state().map(|it| Remembered::new(&it.join("catalogs"), &file))
+        self.writable_state().map(|it| Remembered::new(&it.join("catalogs"), &file))
     }
 
     /// Where short-lived folders are made.
     pub(crate) fn scratch(&self) -> PathBuf {
         // Not in a folder that everybody may write to: npm looks upwards for packages and would find a stranger's.
-        self.state().map_or_else(env::temp_dir, |it| it.join("scratch"))
+        self.writable_state().map_or_else(env::temp_dir, |it| it.join("scratch"))
     }
 
     /// What holds the processes of servers together: this program. On Linux it is found even when its file was replaced.

@@ -5,6 +5,8 @@
 
 #[cfg(target_os = "linux")]
 mod environment;
+#[cfg(target_os = "linux")]
+mod read_only;
 
 use crate::serve::server::{Server, wharf};
 use serde_json::json;
@@ -42,7 +44,7 @@ fn source() -> serde_json::Value {
 fn state_made_by_any_command_is_private() {
     let agent_file =
         "tools:\n  - {name: todo, description: d, type: mcp, server: 'builtin:todo'}\n".to_owned();
-    for command in [&["tools"][..], &["todo"], &["call", "todo:list_todos"], &["stdio"]] {
+    for command in [&["tools"][..], &["todo"], &["call", "todo:list_todos"]] {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("agent.yaml"), &agent_file).expect("a file");
         let ended = wharf(&folder).args(command).stdin(Stdio::null()).output().expect("it runs");

@@ -36,9 +36,14 @@ impl Drop for Ended {
 }
 
 /// The program in a folder of its own, as a user that is not root.
-fn unprivileged(folder: &Path) -> Command {
+pub(super) fn unprivileged(folder: &Path) -> Command {
     let program = folder.join("wharf");
-    fs::copy(env!("CARGO_BIN_EXE_wharf"), &program).expect("the program can be copied");
+    if !program.exists() {
+        // By another process: what this one has open for writing, a child of another test could inherit, and then the copy
+        // cannot be run.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_wharf")).arg(&program).status();
+        assert!(copied.expect("cp runs").success(), "the program cannot be copied");
+    }
     let mut command = Command::new(program);
     command
         .env_clear()
