@@ -13,20 +13,32 @@ pub enum Location {
 
 /// An address that names no database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocationError;
+pub enum LocationError {
+    /// It is of no known form.
+    UnknownForm,
+    /// `sqlite::memory:`: nothing would be kept.
+    InMemory,
+    /// `sqlite:PATH?…`: parameters are not part of a path.
+    HasParameters,
+}
 
 impl Location {
     /// Reads an address.
     pub fn parse(address: &str) -> Result<Location, LocationError> {
         let is_postgres = ["postgres://", "postgresql://"].iter().any(|it| address.starts_with(it));
         match address.strip_prefix("sqlite:") {
+            Some(path) if path.trim_start_matches('/').starts_with(":memory:") => {
+                Err(LocationError::InMemory)
+            }
+            Some(path) if path.contains('?') => Err(LocationError::HasParameters),
+            Some(path) if path.trim() != path => Err(LocationError::UnknownForm),
             Some(path) if !path.trim_start_matches('/').is_empty() => {
                 // `sqlite:///absolute` and `sqlite:relative` are both common.
                 let path = path.strip_prefix("//").unwrap_or(path);
                 Ok(Location::Sqlite(PathBuf::from(path)))
             }
             None if is_postgres => Ok(Location::Postgres(address.to_owned())),
-            _ => Err(LocationError),
+            _ => Err(LocationError::UnknownForm),
         }
     }
 }
@@ -42,6 +54,11 @@ impl fmt::Debug for Location {
 
 impl fmt::Display for LocationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LocationError::UnknownForm => {}
+            LocationError::InMemory => f.write_str("a database in memory keeps nothing; ")?,
+            LocationError::HasParameters => f.write_str("parameters after `?` have no meaning here; ")?,
+        }
         f.write_str("a database is written `sqlite:PATH` or `postgres://user@host/name`")
     }
 }
@@ -64,8 +81,14 @@ mod tests {
             let location = Location::parse(address).expect(address);
             assert_eq!(format!("{location:?}"), expected, "{address}");
         }
-        for address in ["", "sqlite:", "sqlite:///", "mysql://db", "todo.db"] {
-            assert_eq!(Location::parse(address), Err(LocationError), "{address}");
+        for address in
+            ["", "sqlite:", "sqlite:///", "sqlite: todo.db", "sqlitte:todo.db", "mysql://db", "todo.db"]
+        {
+            assert_eq!(Location::parse(address), Err(LocationError::UnknownForm), "{address}");
         }
+        for address in ["sqlite::memory:", "sqlite://:memory:"] {
+            assert_eq!(Location::parse(address), Err(LocationError::InMemory), "{address}");
+        }
+        assert_eq!(Location::parse("sqlite:todo.db?mode=ro"), Err(LocationError::HasParameters));
     }
 }

@@ -20,7 +20,7 @@ use std::{
 };
 use wharf_runtime::config::{
     DatabasePlace, Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, ServerSettings, Settings,
-    TelemetrySettings, Written, load_settings, read_regular,
+    TelemetrySettings, Written, closest, load_settings, read_regular,
 };
 use wharf_runtime::upstream::find_program;
 use wharf_store::Location;
@@ -166,11 +166,12 @@ impl Surroundings {
         let usual =
             || self.writable_state().map(|it| Location::Sqlite(self.folder.join(it).join("wharf.db")));
         let parsed = |address: &str| Location::parse(address).map_err(|error| error.to_string());
+        let hinted = |address: &str| parsed(address).map(Some).map_err(|error| error + &hint(address));
         if let Some(address) = typed {
-            return parsed(address).map(Some);
+            return hinted(address);
         }
         if let Some(address) = self.variable("WHARF_DATABASE") {
-            return parsed(address).map(Some).map_err(|error| format!("WHARF_DATABASE: {error}"));
+            return hinted(address).map_err(|error| format!("WHARF_DATABASE: {error}"));
         }
         let Some(Written { value, at }) = &settings.database else { return Ok(usual()) };
         let found = match value {
@@ -273,6 +274,25 @@ pub(crate) fn supervised() -> Option<impl Iterator<Item = std::ffi::OsString>> {
 /// Whether a JSON document is wanted, where what was typed makes no sense otherwise.
 pub(crate) fn is_json_wanted() -> bool {
     env::args_os().any(|it| it == "--json")
+}
+
+/// What was probably meant by an address that names no database. Of the address only its first word is repeated: the rest
+/// may hold a password.
+fn hint(address: &str) -> String {
+    const SCHEMES: [&str; 3] = ["sqlite", "postgres", "postgresql"];
+    let scheme = match address.split_once(':') {
+        Some((scheme, _)) if !SCHEMES.contains(&scheme) => scheme,
+        None if !address.is_empty() && !address.contains(['@', '/']) => {
+            return format!("\nhelp: a file of this name is `sqlite:{address}`");
+        }
+        _ => return String::new(),
+    };
+    let meant = match closest(scheme, SCHEMES.into_iter()) {
+        Some("sqlite") => "sqlite:PATH",
+        Some(_) => "postgres://user@host/name",
+        None => return String::new(),
+    };
+    format!("\nhelp: `{scheme}:` is not known; did you mean `{meant}`?")
 }
 
 /// The day it is here, as YYYY-MM-DD.

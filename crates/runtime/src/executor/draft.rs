@@ -98,7 +98,7 @@ impl Draft {
             ),
             Status::Failure | Status::Timeout => tracing::warn!(
                 target: "wharf::call", request_id, tool_name, duration, status = status_word,
-                error = record.error_text(), "MCP tool call completed"
+                error = record.error_text(), "MCP tool call failed"
             ),
         }
         let record = Arc::new(record);

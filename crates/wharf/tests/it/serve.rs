@@ -151,6 +151,45 @@ async fn a_websocket_is_a_door_too() {
     assert_eq!(server.terminate(), Some(0));
 }
 
+/// Every call is one record of the log, by its message and its level a success or a failure.
+#[test]
+fn a_failed_call_is_not_logged_as_completed() {
+    let server = Server::start(&["--log-format", "json"]);
+    let call = |tool: &str, arguments: Value| {
+        let body = json!({ "arguments": arguments, "request_id": tool });
+        server.ask("POST", &format!("/api/v1/tools/todo:{tool}/call"), Some(&body)).0
+    };
+    assert_eq!(call("list_todos", json!({})), 200);
+    assert_eq!(call("delete_todo", json!({ "todo_id": 99 })), 200);
+    assert_eq!(call("create_todo", json!({ "title": 7 })), 422);
+    let logged = || -> Vec<Value> {
+        let log = server.log();
+        let records = log.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+        records.filter(|it| it["target"] == "wharf::call").collect()
+    };
+    // The log is written a moment later.
+    for _ in 0..600 {
+        if logged().len() >= 3 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let logged = logged();
+    for (tool, level, message, status) in [
+        ("list_todos", "INFO", "MCP tool call completed", "success"),
+        ("delete_todo", "WARN", "MCP tool call failed", "failure"),
+        ("create_todo", "WARN", "MCP tool call failed", "failure"),
+    ] {
+        let of_call: Vec<&Value> = logged.iter().filter(|it| it.to_string().contains(tool)).collect();
+        assert_eq!(of_call.len(), 1, "{logged:#?}");
+        let record = of_call[0];
+        let fields = if record["fields"].is_object() { &record["fields"] } else { record };
+        assert_eq!((&record["level"], &fields["message"]), (&json!(level), &json!(message)), "{record:#}");
+        assert_eq!((&fields["status"], &fields["request_id"]), (&json!(status), &json!(tool)), "{record:#}");
+        assert!(fields["duration"].is_number() && fields["tool_name"].is_string(), "{record:#}");
+    }
+}
+
 #[test]
 fn the_token_is_its_owners_alone() {
     let server = Server::start(&[]);

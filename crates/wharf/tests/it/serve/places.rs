@@ -88,6 +88,35 @@ fn what_is_of_no_use_is_said_with_its_place() {
     }
 }
 
+/// What is typed after `--database`, and what is said about it.
+const TYPOS: &[(&str, &str)] = &[
+    ("sqlitte:x", "help: `sqlitte:` is not known; did you mean `sqlite:PATH`?"),
+    ("postgre://me:hunter2@db/x", "help: `postgre:` is not known; did you mean `postgres://user@host/name`?"),
+    ("foo", "help: a file of this name is `sqlite:foo`"),
+    ("mysql://me:hunter2@db/x", ""),
+    ("sqlite:", ""),
+    ("sqlite::memory:", "error: a database in memory keeps nothing; "),
+    ("sqlite:x.db?mode=ro", "error: parameters after `?` have no meaning here; "),
+];
+
+#[test]
+fn a_typing_mistake_in_a_database_makes_nothing() {
+    for (typed, words) in TYPOS {
+        for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["todo"]] {
+            let folder = TempDir::new().expect("a folder");
+            let ended = wharf(&folder).args(command).args(["--database", typed]).output().expect("it starts");
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{typed}: {said}");
+            assert!(
+                said.contains("a database is written `sqlite:PATH` or `postgres://user@host/name`"),
+                "{said}"
+            );
+            assert!(said.contains(words) && !said.contains("hunter2"), "{typed}: {said}");
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "{typed}");
+        }
+    }
+}
+
 fn serve(folder: &TempDir, settings: &str) -> Command {
     let file = folder.path().join("wharf.toml");
     fs::write(&file, settings).expect("settings");
