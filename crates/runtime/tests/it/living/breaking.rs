@@ -2,6 +2,7 @@
 
 use super::{
     first_calls::at_once,
+    lists::CHANGED,
     puppet::Puppet,
     rig::{Rig, plan},
 };
@@ -110,20 +111,46 @@ async fn a_crash_counts_once_however_many_requests_it_fails() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Every call of this server crashes it, and its lists are read again on every session: on the one that crashes.
+/// Each of four sessions is lost while its lists are being read again.
 #[tokio::test(start_paused = true)]
 async fn reading_the_lists_again_adds_nothing_to_a_failed_call() {
     let rig = Rig::one("", Tuning::default());
     rig.handle.settled().await;
+    rig.puppet.hang_lists(true);
     let mut counted = Vec::new();
-    for _ in 0..4 {
-        // The lists may be read again.
+    for round in 0..4 {
         time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(rig.call("it__die", json!({})).await, "MCPConnectionError call unknown");
-        time::sleep(Duration::from_secs(1)).await;
+        let (calls, lists) = (rig.puppet.heard("tools/call").len(), rig.puppet.heard("tools/list").len());
+        let crash = async {
+            rig.puppet.hears("tools/call", calls + 1).await;
+            if round == 0 {
+                // A server that was started again is read again without being told.
+                rig.puppet.say(CHANGED, json!({}));
+            }
+            rig.puppet.hears("tools/list", lists + 1).await;
+            rig.call("it__die", json!({})).await
+        };
+        let crash = time::timeout(Duration::from_secs(3_600), crash);
+        let (silent, crashed) = tokio::join!(rig.call("it__silent", json!({})), crash);
+        let told = (silent, crashed.expect("the calls reach the server"));
+        let lost = "MCPConnectionError call unknown".to_owned();
+        assert_eq!(told, (lost.clone(), lost));
         counted.push((rig.state().gate.failures, rig.state().standing.failures));
     }
     assert_eq!(counted, [(1, 1), (2, 2), (3, 3), (4, 4)]);
+    rig.runtime.shutdown(Duration::ZERO).await;
+}
+
+/// Callers of a tool that is known wait for the session itself.
+#[tokio::test(start_paused = true)]
+async fn starting_a_server_again_counts_once_however_many_callers_wait_for_it() {
+    let rig = Rig::one("connect_timeout: 10", Tuning::default());
+    rig.handle.settled().await;
+    assert_eq!(rig.call("it__die", json!({})).await, "MCPConnectionError call unknown");
+    rig.puppet.start_slowly(Duration::from_secs(3_600));
+    let told = at_once(&rig, "it__echo", 100).await;
+    assert_eq!(told, BTreeMap::from([("MCPTimeoutError handshake no".to_owned(), 100)]));
+    assert_eq!((rig.puppet.opens(), rig.state().gate.failures, rig.state().standing.failures), (2, 2, 2));
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 

@@ -40,6 +40,7 @@ struct State {
     opens: AtomicUsize,
     refusing: AtomicBool,
     list_fails: AtomicBool,
+    list_hangs: AtomicBool,
     /// How long it takes to start.
     start: Mutex<Duration>,
     tools: Mutex<Option<Vec<Value>>>,
@@ -63,6 +64,11 @@ impl Puppet {
 
     pub(crate) fn fail_lists(&self, fail: bool) {
         self.0.list_fails.store(fail, Relaxed);
+    }
+
+    /// From now on it does not answer when it is asked for its tools, or does.
+    pub(crate) fn hang_lists(&self, hang: bool) {
+        self.0.list_hangs.store(hang, Relaxed);
     }
 
     pub(crate) fn start_slowly(&self, start: Duration) {
@@ -143,6 +149,7 @@ impl Puppet {
                 "serverInfo": { "name": "puppet", "version": "1" },
             }))),
             "tools/list" if self.0.list_fails.load(Relaxed) => at_once(error(id, -32603)),
+            "tools/list" if self.0.list_hangs.load(Relaxed) => Vec::new(),
             "tools/list" => {
                 let tools = locked(&self.0.tools).clone();
                 let tools = tools.unwrap_or_else(|| TOOLS.iter().map(|it| tool(it)).collect());
