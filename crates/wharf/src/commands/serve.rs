@@ -19,6 +19,7 @@ use crate::{
 };
 use startup::{Access, Startup};
 use std::{
+    cell::Cell,
     future,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -54,10 +55,7 @@ pub(super) async fn run(
 ) -> Exit {
     match GatewayClaims::take(dock.database(), followed.1.spool().as_deref()).await {
         Ok(claims) => serve(dock, args, token, followed, claims).await,
-        Err(complaint) => {
-            dock.output.complain(&format!("error: {complaint}\n"));
-            Exit::Unavailable
-        }
+        Err(complaint) => dock.output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable)),
     }
 }
 
@@ -74,9 +72,7 @@ async fn serve(
     let opened = open_for(&dock, &args, token, (&common, &around)).await;
     let (listener, keys, startup) = match opened {
         Ok(opened) => opened,
-        Err(complaint) => {
-            return output.fail(&CommandError::usage(&complaint));
-        }
+        Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
     // Servers take a while to start, and so does a database. Gateways that share one have to agree first.
     let alone = matches!(dock.database(), Some(Location::Sqlite(_)));
@@ -118,6 +114,7 @@ async fn serve(
             () = dock.retention().run(store.clone()) => Exit::OurBug,
             () = startup.report_servers(runtime.handle()) => Exit::OurBug,
         };
+        startup.print_document(&runtime.handle());
         runtime.shutdown(GRACE).await;
         exit
     };
@@ -231,7 +228,11 @@ async fn open_for(
     let (listener, address, mut keys) = open(&place, token).await?;
     add_tokens(&mut keys, &dock.server().tokens, around)?;
     let agent_file = has_agent_file(common).then(|| common.file.clone());
-    Ok((listener, keys, Startup { output: dock.output, address, access, agent_file }))
+    Ok((
+        listener,
+        keys,
+        Startup { output: dock.output, address, access, agent_file, is_printed: Cell::new(false) },
+    ))
 }
 
 /// The listener, and what opens the door.

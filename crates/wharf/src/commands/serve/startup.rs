@@ -5,6 +5,7 @@
 use crate::{commands::list::source_json_in, content::printable, dock::DockedSource, output::Output};
 use serde_json::{Value, json};
 use std::{
+    cell::Cell,
     fmt::Write,
     future,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -38,6 +39,8 @@ pub(super) struct Startup {
     pub(super) access: Access,
     /// None where there is none, and the built-in Todo server is served.
     pub(super) agent_file: Option<PathBuf>,
+    /// Whether the document of `--json` is printed.
+    pub(super) is_printed: Cell<bool>,
 }
 
 impl Startup {
@@ -61,13 +64,20 @@ impl Startup {
     pub(super) async fn report_servers(&self, handle: Handle) {
         if self.output.json {
             let _ = time::timeout(JSON_TIMEOUT, handle.settled()).await;
-            self.output.json(&self.document(&handle));
+            self.print_document(&handle);
         } else if !self.output.quiet {
             self.print_settled(&handle).await;
         }
         // Kept by nobody while there is nothing to report.
         drop(handle);
         future::pending().await
+    }
+
+    /// Prints the document of `--json`, once: also for a gateway that is told to end before its servers have settled.
+    pub(super) fn print_document(&self, handle: &Handle) {
+        if self.output.json && !self.is_printed.replace(true) {
+            self.output.json(&self.document(handle));
+        }
     }
 
     async fn print_settled(&self, handle: &Handle) {
@@ -187,7 +197,13 @@ mod tests {
 
     fn startup(address: &str, access: Access) -> Startup {
         let output = Output { json: false, quiet: false, colour: Colour::Never, document: Document::Plain };
-        Startup { output, address: address.parse().unwrap(), access, agent_file: None }
+        Startup {
+            output,
+            address: address.parse().unwrap(),
+            access,
+            agent_file: None,
+            is_printed: Cell::new(false),
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{
     options,
     server::{Server, wharf},
+    starting::log_with,
 };
 use std::{
     fs,
@@ -78,7 +79,7 @@ async fn a_server_that_is_down_at_the_start_appears_when_it_is_up() {
     };
     assert!(time::timeout(LIMIT, told).await.expect("clients are told"), "{}", server.log());
     assert_eq!(tools(&connected.session).await, 5);
-    let log = server.log();
+    let log = log_with(&server, "`late` is available");
     assert_eq!(log.matches("retrying in the background").count(), 1, "{log}");
     assert_eq!(log.matches("`late` is available").count(), 1, "{log}");
     drop(connected.session);

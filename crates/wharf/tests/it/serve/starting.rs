@@ -29,7 +29,7 @@ fn folder_with(more: &str) -> TempDir {
 }
 
 /// The log, once it has this in it.
-fn log_with(server: &Server, words: &str) -> String {
+pub(super) fn log_with(server: &Server, words: &str) -> String {
     let begun = Instant::now();
     loop {
         let log = server.log();
@@ -162,6 +162,19 @@ fn json_says_the_same_in_one_document() {
     assert!(!document.to_string().contains(secret.trim()));
     let (rest, _) = terminated(child);
     assert_eq!(rest.trim(), "");
+}
+
+/// One that is told to end while a server is still starting has said what it served all the same.
+#[test]
+fn json_is_printed_before_the_end() {
+    let slow = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", slow.local_addr().expect("an address"));
+    let more =
+        format!("  - {{name: slow, description: d, type: mcp, server: x, transport: http, url: '{url}'}}\n");
+    let (folder, address) = (folder_with(&more), free_address());
+    let (out, _) = terminated(started(&folder, &address, &["--json"]));
+    let document: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+    assert_eq!(document["sources"][3]["state"], "connecting", "{document:#}");
 }
 
 #[test]
