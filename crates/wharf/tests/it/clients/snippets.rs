@@ -31,13 +31,18 @@ fn what_the_page_shows_works() {
             ("MCP Inspector", "sh") => shell(&text, &target),
             ("Python", "python") => python(&text, &target),
             ("TypeScript", "js") => javascript(&text, &target),
-            ("Connecting clients", "sh") => continue,
+            ("Over HTTP", "sh") => continue,
+            ("Quick start" | "Claude Code" | "Codex" | "Windsurf" | "Zed" | "Gemini CLI", _) => {
+                connect(&snippet, &house, &target);
+                run += 1;
+                continue;
+            }
             (heading, language) => panic!("nobody knows how to run {language} of `{heading}`"),
         };
         assert!(SHOWN.iter().any(|it| said.contains(it)), "{}: {}\n{said}", snippet.heading, snippet.text);
         run += 1;
     }
-    assert_eq!(run, 9, "a snippet came or went");
+    assert_eq!(run, 20, "a snippet came or went");
 }
 
 struct Snippet<'a> {
@@ -59,6 +64,33 @@ fn snippets(page: &str) -> Vec<Snippet<'_>> {
         }
     }
     found
+}
+
+/// A client that `wharf connect` knows: the command is run, and the block after it is what the command prints.
+fn connect(snippet: &Snippet<'_>, house: &House, target: &Target) {
+    let agent_file = Path::new(&house.agent_file()).canonicalize().expect("the agent file");
+    let run = |line: &str| {
+        let mut command = target.client("sh");
+        command.args(["-euc", line]).env("HOME", target.home.path());
+        for name in ["WHARF_HOME", "XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA"] {
+            command.env_remove(name);
+        }
+        output(command.current_dir(agent_file.parent().expect("a folder")))
+    };
+    if snippet.language == "sh" {
+        run(&snippet.text);
+        let word = snippet.text.split_whitespace().nth(2).expect("a client");
+        assert!(run(&format!("wharf connect {word} --json")).contains("\"changed\": false"), "{word}");
+        return;
+    }
+    let word = match snippet.heading {
+        "Gemini CLI" => "gemini".to_owned(),
+        heading => heading.to_lowercase().replace(' ', "-"),
+    };
+    let printed = run(&format!("wharf connect {word} --print"));
+    let program = Path::new(env!("CARGO_BIN_EXE_wharf")).display().to_string();
+    let printed = printed.replace(&program, "/usr/local/bin/wharf");
+    assert_eq!(printed.replace(&*agent_file.to_string_lossy(), AGENT_FILE), snippet.text, "{word}");
 }
 
 /// A client's configuration, in the hands of the Inspector, which reads the same form, but does not guess the transport.
