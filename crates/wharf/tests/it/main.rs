@@ -19,6 +19,8 @@ mod editor;
 #[cfg(unix)]
 mod exact;
 #[cfg(target_os = "linux")]
+mod first_five_minutes;
+#[cfg(target_os = "linux")]
 mod hints;
 mod import;
 #[cfg(target_os = "linux")]

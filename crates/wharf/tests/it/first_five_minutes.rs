@@ -1,0 +1,193 @@
+//! A newcomer's first five minutes at a terminal, in an empty folder: every step works as it is printed.
+//!
+//! What they see is docs/first-five-minutes.md, apart from times, the port and paths. `UPDATE=1` writes the page anew; read
+//! the difference before you believe it.
+
+use crate::{
+    servers::place::{caches, path_with},
+    terminal::{Running, Seen},
+};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-five-minutes.md");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
+
+/// Longer lines are cut on the page.
+const WIDEST: usize = 150;
+
+const HEAD: &str = "\
+# The first five minutes
+
+Recorded at a terminal, in an empty folder, by a test that runs every step as it is printed. Paths, the port and times are those
+of an example; lines that are longer than the page are cut. It needs `wharf` on the PATH, and Node.js for the second server.
+";
+
+/// A home with nothing in it, and an empty folder.
+struct Newcomer {
+    folder: TempDir,
+    page: String,
+}
+
+#[test]
+fn every_step_works_as_printed() {
+    let mut newcomer = Newcomer::arrive();
+    newcomer.tell(
+        "Serve",
+        "In one terminal, start the gateway. Without an agent file it serves the built-in Todo server.",
+    );
+    let mut serving = newcomer.start("wharf serve");
+    serving.wait_for("5 tools, ready");
+    let screen = serving.screen();
+    newcomer.record("wharf serve", &screen);
+
+    newcomer.tell("Ask it", "In another terminal, paste the line that `wharf serve` prints:");
+    let pasted = screen.lines().find_map(|it| it.strip_prefix("try it: ")).expect("a line to try").to_owned();
+    let answer = newcomer.step(&pasted);
+    assert!(answer.contains("todo__create_todo"), "{answer}");
+
+    newcomer.tell("Add a server", "A package of npm or PyPI, an address, or what a page shows as JSON:");
+    let added = newcomer.step("wharf add @modelcontextprotocol/server-filesystem");
+    assert!(added.contains("filesystem is added to agent.yaml"), "{added}");
+
+    newcomer.tell("Look at its tools", "The first time, npm downloads the package.");
+    let tools = newcomer.step("wharf tools");
+    assert!(tools.contains("list_directory"), "{tools}");
+
+    newcomer.tell(
+        "Call one",
+        "A tool is named by its shown name, or by its bare name where only one server has it.",
+    );
+    let called = newcomer.step("wharf call list_directory path=$PWD");
+    assert!(called.contains("[FILE] agent.yaml"), "{called}");
+
+    newcomer.tell(
+        "Connect your client",
+        "Without `--print` this is written into the client's own file, after a copy of it. The other clients are in\n[clients.md](clients.md).",
+    );
+    let connected = newcomer.step("wharf connect --print claude");
+    assert!(connected.contains("\"stdio\""), "{connected}");
+
+    serving.type_in("\u{3}");
+    let Seen { text, code } = serving.end();
+    assert_eq!(code, Some(0), "{text}");
+    newcomer.compare();
+}
+
+impl Newcomer {
+    fn arrive() -> Newcomer {
+        let folder = TempDir::new().expect("a folder");
+        fs::create_dir_all(folder.path().join("tools")).expect("a folder");
+        Newcomer { folder, page: HEAD.to_owned() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().expect("the folder").join(name)
+    }
+
+    /// The variables of a login, and the caches that other tests fill, so that nothing is downloaded.
+    fn variables(&self) -> Vec<(String, String)> {
+        let text = |it: PathBuf| it.to_string_lossy().into_owned();
+        let program = Path::new(PROGRAM).parent().map(Path::to_owned);
+        let path = path_with(program).to_string_lossy().into_owned();
+        let own = [
+            ("PATH", path),
+            ("HOME", text(self.path(""))),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("NO_COLOR", "1".to_owned()),
+            // Other gateways may run on this machine.
+            ("WHARF_LISTEN", "127.0.0.1:0".to_owned()),
+        ];
+        let caches = caches().into_iter().map(|(name, value)| (name.to_owned(), text(value)));
+        own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(caches).collect()
+    }
+
+    fn start(&self, typed: &str) -> Running {
+        Running::start(&self.path("tools"), &self.variables(), &["sh", "-c", &format!("exec {typed}")])
+    }
+
+    /// Types a line, and returns what is then seen.
+    fn step(&mut self, typed: &str) -> String {
+        let Seen { text, code } = self.start(typed).end();
+        assert_eq!(code, Some(0), "`{typed}`: {text}");
+        self.record(typed, &text);
+        text
+    }
+
+    fn tell(&mut self, heading: &str, what: &str) {
+        self.page.push_str(&format!("\n## {heading}\n\n{what}\n"));
+    }
+
+    fn record(&mut self, typed: &str, seen: &str) {
+        let text = self.as_an_example(&format!("$ {typed}\n{}\n", seen.trim_end()));
+        let lines = text.lines().map(|line| match line.char_indices().nth(WIDEST) {
+            Some((end, _)) if !line.starts_with("$ ") && !line.starts_with("try it") => {
+                format!("{}…\n", &line[..end])
+            }
+            _ => format!("{line}\n"),
+        });
+        self.page.push_str(&format!("\n```console\n{}```\n", lines.collect::<String>()));
+    }
+
+    /// The text with the paths, the port and the times of an example.
+    fn as_an_example(&self, text: &str) -> String {
+        let home = self.path("").to_string_lossy().trim_end_matches('/').to_owned();
+        let text = text.replace(PROGRAM, "/usr/local/bin/wharf").replace(&home, "/home/you");
+        with_port(&with_times(&text))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
+    fn compare(&self) {
+        if env::var_os("UPDATE").is_some() {
+            fs::write(PAGE, &self.page).expect("the page can be written");
+        }
+        let page = fs::read_to_string(PAGE).unwrap_or_default();
+        assert!(page == self.page, "the page says:\n{page}\nbut this was seen:\n{}", self.page);
+    }
+}
+
+/// Every port of the gateway is the usual one.
+fn with_port(text: &str) -> String {
+    let mut parts = text.split("127.0.0.1:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| {
+        format!("{out}127.0.0.1:7373{}", part.trim_start_matches(|c: char| c.is_ascii_digit()))
+    })
+}
+
+/// Every duration is `0.1 s`.
+fn with_times(text: &str) -> String {
+    let is_number = |it: &str| {
+        !it.is_empty()
+            && it.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+            && it.as_bytes()[0].is_ascii_digit()
+    };
+    let lines = text.split('\n').map(|line| {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        for at in 1..words.len() {
+            let unit = words[at].trim_end_matches([',', '.', ')', ';']).to_owned();
+            if matches!(unit.as_str(), "s" | "ms") && is_number(words[at - 1].trim_start_matches('(')) {
+                let open = if words[at - 1].starts_with('(') { "(" } else { "" };
+                words[at - 1] = format!("{open}0.1");
+                words[at] = format!("s{}", &words[at][unit.len()..]);
+            }
+        }
+        words.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn times_and_ports_are_those_of_the_example() {
+    assert_eq!(
+        with_times("ok  todo  5 tools, ready after 12.3 s\n(450 ms), 3 servers"),
+        "ok  todo  5 tools, ready after 0.1 s\n(0.1 s), 3 servers"
+    );
+    assert_eq!(
+        with_port("http://127.0.0.1:41234/mcp and 127.0.0.1:1"),
+        "http://127.0.0.1:7373/mcp and 127.0.0.1:7373"
+    );
+}
