@@ -7,8 +7,8 @@
     reason = "a program reads its arguments and prints"
 )]
 
-use std::{env, error::Error, fs, sync::Arc, time::Duration};
-use wharf_runtime::{Event, Ground, Happening, Observer, Runtime, Tuning, config, config::Env};
+use std::{env, error::Error, sync::Arc, time::Duration};
+use wharf_runtime::{Event, Happening, Observer, Runtime, Tuning};
 
 /// Prints one line for each event. It is called from a task of its own and may take its time; should it fall behind, it
 /// is told how many events it has missed.
@@ -35,11 +35,8 @@ impl Observer for Printer {
 async fn main() -> Result<(), Box<dyn Error>> {
     let file = env::args().nth(1).unwrap_or_default();
     let seconds = env::args().nth(2).and_then(|it| it.parse().ok()).unwrap_or(5);
-    let around = Env { variables: env::vars().collect(), folder: env::current_dir()?, ..Env::bare() };
-    let (plan, complaints) = config::load(fs::read(file)?, &around);
-    let plan = plan.ok_or_else(|| complaints.render(false))?;
     let tuning = Tuning { observers: vec![Arc::new(Printer)], ..Tuning::default() };
-    let runtime = Runtime::start(&plan, &Ground::plain(env::temp_dir().join("observe"))?, tuning);
+    let runtime = Runtime::from_file(file).tuning(tuning).await?;
     runtime.handle().settled().await;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     runtime.shutdown(Duration::from_secs(5)).await;

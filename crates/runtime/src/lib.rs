@@ -1,9 +1,25 @@
-//! Turns YAML text into running upstreams, and a `Call` into an `Outcome`.
+//! Runs the MCP servers of an agent file and calls their tools.
 //!
-//! [`config`] reads an `agent.yaml` and either explains everything that is wrong with it or hands out a
-//! [`config::Plan`] that cannot be wrong. An [`Upstream`] is one source of a plan that can be reached; [`catalog`] names
-//! what it offers; a [`Fault`] says in the user's words why it could not be reached. This crate never reads the process
-//! environment, the current directory or a global: what it may know of the outside comes in as [`config::Env`].
+//! ```no_run
+//! use serde_json::json;
+//! use std::time::Duration;
+//! use wharf_runtime::Runtime;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = Runtime::from_file("agent.yaml").await?;
+//! let todo = runtime.call("todo__create_todo", json!({ "title": "Milk", "priority": 2 })).await?;
+//! println!("{}", todo.text());
+//! runtime.shutdown(Duration::from_secs(5)).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Runtime::from_file`] takes the environment of this process. Everything else in this crate is told what it may know:
+//! [`load`] reads an agent file with an [`Env`] and either explains everything that is wrong with it ([`Diagnostics`]) or
+//! hands out a [`Plan`] that cannot be wrong; [`Runtime::start`] runs a plan; a [`Handle`] calls tools ([`Call`]), fills
+//! in prompts and reads resources, and can be cloned; [`Events`] and an [`Observer`] hear what happens; a [`Fault`] says
+//! in the user's words why something failed, and what to do. Arguments and results are [`Raw`] JSON.
 
 mod arbiter;
 mod berth;
@@ -17,7 +33,9 @@ pub mod cut;
 mod events;
 mod executor;
 mod fault;
+mod from_file;
 mod glob;
+mod host_environment;
 mod incident;
 mod keeper;
 mod names;
@@ -32,14 +50,17 @@ mod text;
 pub mod trace;
 mod tuning;
 pub mod upstream;
+mod wharf_program;
 
 pub use arbiter::{Arbiter, Ruling};
 pub use berth::SourceState;
 pub use breaker::{Breaker, BreakerPolicy, Gate, GateState, Permit, Verdict};
 pub use call::{Call, CallRecord, Caller, OnProgress, Outcome, Status, WantedLogs};
 pub use catalog::Catalog;
+pub use config::{Diagnostics, Env, Grants, Plan, load};
 pub use events::{AbandonedCalls, Event, Events, Happening, Observer};
 pub use fault::{Fault, FaultKind, KnownCause, Stage, known_causes, sent_word};
+pub use from_file::{CallError, FromFile, LoadError, ToolOutput};
 pub use glob::Glob;
 pub use names::shown_names;
 pub use redact::Redactor;
@@ -48,4 +69,6 @@ pub use standing::{ConnectionState, Health, SessionState, Standing, Turn};
 pub use text::Text;
 pub use trace::Trace;
 pub use tuning::Tuning;
-pub use upstream::{Ground, Live, Upstream};
+pub use upstream::{Builtins, Ground, Live, Upstream};
+pub use wharf_mcp::Raw;
+pub use wharf_program::WharfProgram;

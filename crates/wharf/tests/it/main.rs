@@ -29,6 +29,8 @@ mod install;
 mod journal;
 #[cfg(unix)]
 mod kills;
+#[cfg(unix)]
+mod library;
 #[cfg(target_os = "linux")]
 mod local_servers;
 mod login;

@@ -1,0 +1,191 @@
+//! The short way for library users: an agent file by its path, a tool by its name, a result or an error.
+
+use crate::{
+    Fault, Redactor, Runtime, Tuning,
+    call::{Call, CallRecord, Outcome, text_of},
+    config::{Diagnostics, FileTrouble, Grants, LONGEST_FILE, load, read_regular},
+    host_environment, project,
+    upstream::{Builtins, Ground},
+    wharf_program::WharfProgram,
+};
+use serde_json::Value;
+use std::{
+    error::Error,
+    fmt,
+    future::{Future, IntoFuture},
+    io,
+    path::PathBuf,
+    pin::Pin,
+    sync::Arc,
+};
+use wharf_mcp::{Failure, Raw};
+
+/// An agent file that is about to be started. Await it, or set options first.
+#[derive(Debug)]
+#[must_use = "nothing is started before this is awaited"]
+pub struct FromFile {
+    file: PathBuf,
+    grants: Grants,
+    builtins: Option<Arc<dyn Builtins>>,
+    tuning: Tuning,
+}
+
+/// Why an agent file could not be started.
+#[derive(Debug)]
+pub enum LoadError {
+    /// Everything that is wrong with the file, or why it cannot be read.
+    File(Box<Diagnostics>),
+    /// The current folder cannot be used.
+    Folder(io::Error),
+    /// The HTTP client could not be set up.
+    Client(Failure),
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum CallError {
+    /// The tool answered with an error, in its own words.
+    Refused(String),
+    /// There is no answer: the tool is unknown, the arguments do not fit, the server is down or too slow.
+    Failed(Arc<Fault>),
+}
+
+/// The result of a call.
+#[derive(Clone, Debug)]
+pub struct ToolOutput {
+    record: Arc<CallRecord>,
+    result: Raw,
+}
+
+impl Runtime {
+    /// Starts the servers of the agent file at this path, with the environment, the current folder and the home of this
+    /// process. Await it; they connect by themselves, all at the same time.
+    ///
+    /// Nothing is granted beyond the rules, no credentials are kept, and `builtin:todo` is `wharf todo`, if `wharf` is on
+    /// PATH: see the options of [`FromFile`]. For anything else use [`config::load`](crate::config::load) and
+    /// [`Runtime::start`].
+    pub fn from_file(path: impl Into<PathBuf>) -> FromFile {
+        let (grants, tuning) = (Grants::default(), Tuning::default());
+        FromFile { file: path.into(), grants, builtins: None, tuning }
+    }
+
+    /// Calls a tool by its shown name, by `source:tool`, or by a bare name that is unique. A server that is still starting
+    /// is waited for.
+    pub async fn call(&self, tool: &str, arguments: impl Into<Raw>) -> Result<ToolOutput, CallError> {
+        let record = self.handle().call(Call::new(tool).arguments(arguments)).await;
+        match (&record.outcome, record.result()) {
+            (Outcome::Failed(fault), _) => Err(CallError::Failed(fault.clone())),
+            (Outcome::Refused(result), _) => Err(CallError::Refused(text_of(result))),
+            (Outcome::Answered(result), cut) => {
+                let result = cut.unwrap_or_else(|| result.clone());
+                Ok(ToolOutput { record, result })
+            }
+        }
+    }
+}
+
+impl FromFile {
+    /// Allows what the rules do not: the `[grants]` of a wharf.toml.
+    pub fn grants(mut self, grants: Grants) -> FromFile {
+        self.grants = grants;
+        self
+    }
+
+    /// Opens the built-in servers in this way instead of by the program `wharf`.
+    pub fn builtins(mut self, builtins: impl Builtins + 'static) -> FromFile {
+        self.builtins = Some(Arc::new(builtins));
+        self
+    }
+
+    /// Runs with these options.
+    pub fn tuning(mut self, tuning: Tuning) -> FromFile {
+        self.tuning = tuning;
+        self
+    }
+
+    fn start(self) -> Result<Runtime, LoadError> {
+        let FromFile { file, grants, builtins, tuning } = self;
+        let env = host_environment::env_for(&file, grants).map_err(LoadError::Folder)?;
+        let text = read_regular(&env.folder.join(file.file_name().unwrap_or_default()), LONGEST_FILE);
+        let text = text.map_err(|trouble| unreadable(&env.file, &trouble))?;
+        let (plan, diagnostics) = load(text, &env);
+        let plan = plan.ok_or_else(|| LoadError::File(Box::new(diagnostics)))?;
+        let scratch = host_environment::scratch();
+        let usual = || {
+            let program = host_environment::wharf_program();
+            let folder = scratch.join("todo");
+            Arc::new(WharfProgram::new(program, folder, &host_environment::variables())) as Arc<dyn Builtins>
+        };
+        let builtins = Some(builtins.unwrap_or_else(usual));
+        let plain = Ground::plain(&scratch).map_err(LoadError::Client)?;
+        let ground = Ground { builtins, redactor: Arc::new(Redactor::of(&plan)), ..plain };
+        Ok(Runtime::start(&plan, &ground, tuning))
+    }
+}
+
+impl IntoFuture for FromFile {
+    type Output = Result<Runtime, LoadError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async { self.start() })
+    }
+}
+
+fn unreadable(file: &str, trouble: &FileTrouble) -> LoadError {
+    let message = format!("ConfigError: '{file}' {trouble}");
+    LoadError::File(Box::new(Diagnostics::unreadable(file, message, None)))
+}
+
+impl ToolOutput {
+    /// The text of all text blocks, together.
+    pub fn text(&self) -> String {
+        text_of(&self.result)
+    }
+
+    /// What the result means to a program: its structured content, else its text as JSON or as a string.
+    pub fn json(&self) -> Value {
+        project::meaning(&self.result).decode_or_default()
+    }
+
+    /// The whole result, as the server sent it.
+    pub fn raw(&self) -> &Raw {
+        &self.result
+    }
+
+    /// Everything that is known about the call.
+    pub fn record(&self) -> &CallRecord {
+        &self.record
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::File(diagnostics) => f.write_str(diagnostics.render(false).trim_end()),
+            LoadError::Folder(_) => f.write_str("the current folder cannot be used"),
+            LoadError::Client(_) => f.write_str("the HTTP client could not be set up"),
+        }
+    }
+}
+
+impl Error for LoadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            LoadError::File(_) => None,
+            LoadError::Folder(error) => Some(error),
+            LoadError::Client(failure) => Some(failure),
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Refused(words) => write!(f, "the tool answered with an error: {}", words.trim_end()),
+            CallError::Failed(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl Error for CallError {}

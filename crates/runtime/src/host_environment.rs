@@ -1,0 +1,62 @@
+//! Reads the environment of the process for [`Runtime::from_file`](crate::Runtime::from_file).
+//!
+//! This is the only module below the program that looks at the process environment, the current folder or the user's
+//! home, and only `from_file` calls it: a caller who wants something else builds an [`Env`] and starts the plan itself.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "`Runtime::from_file` promises the environment of the process"
+)]
+
+use crate::{
+    config::{Env, Folder, Grants},
+    upstream::find_program,
+};
+use std::{
+    collections::BTreeMap,
+    env, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What an agent file at this path may know of this process. Variables that are not text are left out.
+pub(crate) fn env_for(file: &Path, grants: Grants) -> io::Result<Env> {
+    let absolute = env::current_dir()?.join(file);
+    let folder = absolute.parent().map_or_else(|| absolute.clone(), Path::to_owned);
+    let folder = folder.canonicalize().unwrap_or(folder);
+    Ok(Env {
+        file: file.display().to_string(),
+        files: Arc::new(Folder::new(&folder)),
+        folder,
+        home: home(),
+        variables: variables(),
+        grants,
+        ..Env::bare()
+    })
+}
+
+/// Where private working directories are made: below the user's own cache, because package managers look upwards for
+/// packages and must not find what a stranger put into a folder for everybody.
+pub(crate) fn scratch() -> PathBuf {
+    let variables = variables();
+    let named = |name: &str| variables.get(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let usual = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+    let cache = named("XDG_CACHE_HOME").or_else(|| home().map(|it| it.join(usual)));
+    cache.unwrap_or_else(env::temp_dir).join("wharf-runtime")
+}
+
+/// The program `wharf` on PATH, if it is there.
+pub(crate) fn wharf_program() -> Option<PathBuf> {
+    find_program("wharf", variables().get("PATH")?)
+}
+
+/// The variables of this process.
+pub(crate) fn variables() -> BTreeMap<String, String> {
+    env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+fn home() -> Option<PathBuf> {
+    env::home_dir().filter(|it| it.is_absolute())
+}
