@@ -73,51 +73,55 @@ pub(crate) fn run(cli: Cli) -> Exit {
     {
         output.say(&warning);
     }
+    dispatch(command, &common, &around, output)
+}
+
+fn dispatch(command: Command, common: &Common, around: &Surroundings, output: Output) -> Exit {
     match command {
-        Command::Init(args) => init::run(&common, &args, &around, output),
-        Command::Add(args) => add::run(&common, &args, &around, output),
-        Command::Connect(args) => connect::run(&common, &args, &around, output),
-        Command::Check { strict } => check::run(&common, strict, &around, output),
-        Command::Explain { name } => explain::run(&common, name.as_deref(), &around, output),
+        Command::Init(args) => init::run(common, &args, around, output),
+        Command::Add(args) => add::run(common, &args, around, output),
+        Command::Connect(args) => connect::run(common, &args, around, output),
+        Command::Check { strict } => check::run(common, strict, around, output),
+        Command::Explain { name } => explain::run(common, name.as_deref(), around, output),
         Command::Doctor { name } => {
-            dock::run(&common, &around, output, |dock| Box::pin(doctor::run(dock, name)))
+            dock::run(common, around, output, |dock| Box::pin(doctor::run(dock, name)))
         }
         Command::Tools(args) if args.cached => tools::cached(&around.remembered(&common.file), &args, output),
         Command::Tools(args) => {
             let remembered = around.remembered(&common.file);
-            dock::run(&common, &around, output, |dock| Box::pin(tools::run(dock, args, remembered)))
+            dock::run(common, around, output, |dock| Box::pin(tools::run(dock, args, remembered)))
         }
         Command::Prompts { name } => {
-            dock::run(&common, &around, output, |dock| Box::pin(list::prompts(dock, name)))
+            dock::run(common, around, output, |dock| Box::pin(list::prompts(dock, name)))
         }
         Command::Resources { name } => {
-            dock::run(&common, &around, output, |dock| Box::pin(list::resources(dock, name)))
+            dock::run(common, around, output, |dock| Box::pin(list::resources(dock, name)))
         }
         Command::Call(args) => {
-            let gateway = if args.direct { None } else { running_gateway(&common, &around) };
-            dock::run(&common, &around, output, |dock| Box::pin(call::run(dock, args, gateway)))
+            let gateway = if args.direct { None } else { running_gateway(common, around) };
+            dock::run(common, around, output, |dock| Box::pin(call::run(dock, args, gateway)))
         }
         Command::Prompt { name, arguments } => {
-            dock::run(&common, &around, output, |dock| Box::pin(prompt::run(dock, name, arguments)))
+            dock::run(common, around, output, |dock| Box::pin(prompt::run(dock, name, arguments)))
         }
         Command::Read { uri, save } => {
-            dock::run(&common, &around, output, |dock| Box::pin(read::run(dock, uri, save)))
+            dock::run(common, around, output, |dock| Box::pin(read::run(dock, uri, save)))
         }
         Command::Login { name, logout } => {
-            dock::run(&common, &around, output, move |dock| Box::pin(login::run(dock, name, logout)))
+            dock::run(common, around, output, move |dock| Box::pin(login::run(dock, name, logout)))
         }
-        Command::Todo(args) => todo::run(&common, &args, &around, output),
+        Command::Todo(args) => todo::run(common, &args, around, output),
         Command::Serve(args) => {
             let database = args.database.clone();
             let (token, followed) = (around.token(), (common.clone(), around.clone()));
-            dock::serve(&common, &around, database.as_deref(), output, |dock| {
+            dock::serve(common, around, database.as_deref(), output, |dock| {
                 Box::pin(serve::run(dock, args, token, followed))
             })
         }
-        Command::Sources(args) => sources::run(&args, &around, output),
+        Command::Sources(args) => sources::run(&args, around, output),
         Command::Stdio => {
             let followed = (common.clone(), around.clone());
-            dock::serve(&common, &around, None, output, |dock| Box::pin(stdio::run(dock, followed)))
+            dock::serve(common, around, None, output, |dock| Box::pin(stdio::run(dock, followed)))
         }
         Command::Schema => schema::run(output),
         Command::Completions { shell } => completions::run(shell, output),
@@ -156,7 +160,9 @@ pub(crate) fn explain_usage(error: &clap::Error) -> Exit {
 
 /// The gateway of this state folder, if it runs and serves the same agent file by the same settings.
 fn running_gateway(common: &Common, around: &Surroundings) -> Option<Remote> {
-    let gateway = around.running_gateway().filter(|_| common.settings.is_none())?;
+    // What comes from standard input is nobody else's.
+    let is_own = common.settings.is_some() || common.file == Path::new("-");
+    let gateway = around.running_gateway().filter(|_| !is_own)?;
     let file = around.folder.join(&common.file);
     let file = file.canonicalize().unwrap_or(file);
     if gateway.agent_file != file {
