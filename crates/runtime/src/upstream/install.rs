@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::OnceCell,
+    sync::{OnceCell, Semaphore, SemaphorePermit},
     time::{self, Instant},
 };
 use wharf_mcp::{
@@ -33,13 +33,17 @@ use wharf_mcp::{
 /// How long a launcher that is told to end may roll back what it has begun.
 const PATIENCE: Patience = Patience { after_eof: Duration::ZERO, after_term: Duration::from_secs(3) };
 
+/// The most downloads at once. More of them finish no sooner, and keep the servers that are there from starting.
+const MAX_DOWNLOADS: usize = 4;
+
 /// How long a server that could not be connected to may take to be gone: it is not waited for.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
 /// The downloads of this process: those under way, and those that are known to be done. Clones share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Installs {
     cells: Arc<Mutex<HashMap<String, Arc<OnceCell<()>>>>>,
+    permits: Arc<Semaphore>,
 }
 
 /// One package or image, and what it takes to download it.
@@ -88,6 +92,12 @@ pub(super) async fn after_failure(source: &Source, ground: &Ground, visit: &Visi
     }
 }
 
+impl Default for Installs {
+    fn default() -> Installs {
+        Installs { cells: Arc::default(), permits: Arc::new(Semaphore::new(MAX_DOWNLOADS)) }
+    }
+}
+
 impl Installs {
     fn cell(&self, key: &str) -> Arc<OnceCell<()>> {
         self.lock().entry(key.to_owned()).or_default().clone()
@@ -131,10 +141,13 @@ impl<'a> Install<'a> {
         if self.is_there(deadline).await? {
             return Ok(());
         }
-        let (started, shown) = (Instant::now(), self.download.shown());
-        let source = self.source.name.shown();
-        tracing::info!(source, "downloading `{shown}` with {}", self.launcher());
+        let (source, shown) = (self.source.name.shown(), self.download.shown());
         let _told = self.visit.board.as_ref().map(|it| it.downloading(&shown));
+        let _permit = self.permit().await?;
+        let started = Instant::now();
+        // The time until there is a permit is not the download's own.
+        let deadline = started + self.launch.install_timeout;
+        tracing::info!(source, "downloading `{shown}` with {}", self.launcher());
         let installed = match self.download {
             Download::Npm { args, .. } => self.run_npx(args, deadline).await,
             Download::PyPi { args, .. } => self.run_launcher(&plain(args), deadline).await,
@@ -151,6 +164,15 @@ impl<'a> Install<'a> {
             Err(failure) => tracing::warn!(source, "{failure}"),
         }
         installed
+    }
+
+    /// Waits until this download may begin.
+    async fn permit(&self) -> Result<Option<SemaphorePermit<'_>>, Failure> {
+        tokio::select! {
+            // They are never closed.
+            permit = self.ground.installs.permits.acquire() => Ok(permit.ok()),
+            () = self.visit.over() => Err(self.stopped_failure(Stopped::Unwanted, String::new())),
+        }
     }
 
     /// Whether the download is there, as far as can be told without running the launcher. A container image is a matter

@@ -114,6 +114,24 @@ async fn two_sources_of_one_package_download_once() {
 }
 
 #[tokio::test]
+async fn four_packages_are_downloaded_at_once_and_the_others_wait() {
+    let entry = |number: usize| {
+        format!("  - {{name: s{number}, description: d, type: mcp, server: p{number}, command: npx}}\n")
+    };
+    let agent_file = format!("tools:\n{}", (0..10).map(entry).collect::<String>());
+    let place =
+        npx(&agent_file, "echo begun >> \"$here/downloads\"; sleep 1; echo ended >> \"$here/downloads\"");
+    place.wharf("doctor").await.check(0, "ok    s9");
+    let downloads = fs::read_to_string(place.path("downloads")).expect("downloads");
+    let running = downloads.lines().scan(0, |running, line| {
+        *running += if line == "begun" { 1 } else { -1 };
+        Some(*running)
+    });
+    assert_eq!(downloads.lines().count(), 20, "{downloads}");
+    assert!(running.max() <= Some(4), "{downloads}");
+}
+
+#[tokio::test]
 async fn a_download_that_takes_too_long_leaves_nothing_half_written() {
     let agent_file = SLOW_NPX.replace("connect_timeout: 6", "install_timeout: 2");
     let place = npx(&agent_file, &format!("{UNPACK}; echo npm http fetch slow >&2; sleep 985"));
