@@ -47,11 +47,7 @@ pub(crate) fn check(
             return None;
         }
     };
-    let known = match wants {
-        Wants::Http => ["https", "http"],
-        Wants::WebSocket => ["wss", "ws"],
-    };
-    if !known.contains(&url.scheme()) {
+    if !wants.schemes().contains(&url.scheme()) {
         diagnostics.url_scheme(text.at, wants, written);
         return None;
     }
@@ -94,6 +90,15 @@ pub(crate) fn check(
         _ => {
             diagnostics.url_scheme(text.at, wants, written);
             None
+        }
+    }
+}
+
+impl Wants {
+    fn schemes(self) -> [&'static str; 2] {
+        match self {
+            Wants::Http => ["https", "http"],
+            Wants::WebSocket => ["wss", "ws"],
         }
     }
 }
