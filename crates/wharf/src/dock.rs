@@ -9,6 +9,7 @@ use crate::{
     journal::Retention,
     output::Output,
     progress::Progress,
+    signals::interrupted,
     surroundings::Surroundings,
     telemetry::{self, Exporter, Telemetry},
     terminal::Terminal,
@@ -307,20 +308,4 @@ async fn leave_promptly(running: &Running) {
         () = time::sleep(INTERRUPTED_TIMEOUT) => {}
         _ = interrupted() => {}
     }
-}
-
-/// Comes back when the person, or whoever started us, wants us to end.
-pub(crate) async fn interrupted() -> Exit {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            return tokio::select! {
-                _ = tokio::signal::ctrl_c() => Exit::Interrupted,
-                _ = terminated.recv() => Exit::Terminated,
-            };
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
-    Exit::Interrupted
 }

@@ -25,6 +25,7 @@ mod reload;
 mod remembered;
 mod replica;
 mod running_gateway;
+mod signals;
 mod state_folder;
 mod surroundings;
 mod telemetry;

@@ -6,7 +6,7 @@ use super::{has_agent_file, listening::cannot_listen};
 use crate::{
     cli::{Common, ServeArgs},
     command_error::CommandError,
-    dock::{Dock, interrupted},
+    dock::Dock,
     door::{guard_of, make_room},
     exit::Exit,
     front::{Front, Keys, SHORTEST, Terms, make_or_read, read_token},
@@ -15,6 +15,7 @@ use crate::{
     reload,
     replica::Replica,
     running_gateway::{GatewayClaims, RunningGateway},
+    signals::Signals,
     surroundings::Surroundings,
 };
 use startup::{Access, Startup};
@@ -100,10 +101,12 @@ async fn serve(
     let (max_calls, max_streams) = (dock.server().max_calls, dock.server().max_streams);
     let terms = Terms { address: startup.address, guard, keys, max_calls, max_streams, ledger };
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
+    // Who reads the address may send a signal at once.
+    let mut signals = Signals::listen();
     claims.publish(&RunningGateway::new(startup.address, &around.folder.join(&common.file)));
     startup.print_addresses(&runtime.handle());
     let serving = async {
-        let leave = told_to_leave(&runtime, &drain);
+        let leave = wait_to_leave(&runtime, &drain, &mut signals);
         let following = follow(replica, runtime.handle(), front.clone(), &registry);
         let exit = tokio::select! {
             exit = front.serve(listener, leave) => exit,
@@ -129,14 +132,13 @@ async fn serve(
     exit
 }
 
-/// Comes back when it is time to leave. To be told to is how a server ends well. Meanwhile others are told so; told twice,
-/// it leaves at once.
-async fn told_to_leave(runtime: &Runtime, drain: &watch::Sender<bool>) -> Exit {
-    interrupted().await;
+/// Waits for a signal, announces the end, and waits for the calls in flight. A second signal ends the wait at once.
+async fn wait_to_leave(runtime: &Runtime, drain: &watch::Sender<bool>, signals: &mut Signals) -> Exit {
+    signals.next().await;
     drain.send_replace(true);
     tokio::select! {
         () = runtime.drain(GRACE) => {}
-        _ = interrupted() => {}
+        _ = signals.next() => {}
     }
     Exit::Fine
 }

@@ -5,9 +5,9 @@ use crate::{
     cli::{SourcesArgs, SourcesCommand},
     command_error::CommandError,
     content::printable,
-    dock::interrupted,
     exit::Exit,
     output::Output,
+    signals::interrupted,
     surroundings::Surroundings,
 };
 use serde_json::Value;

@@ -2,10 +2,11 @@
 
 use crate::{
     cli::Common,
-    dock::{Dock, interrupted},
+    dock::Dock,
     exit::Exit,
     gateway::{Gateway, announce},
     registry::{Registry, switched_off},
+    signals::interrupted,
     surroundings::Surroundings,
 };
 use std::time::Duration;

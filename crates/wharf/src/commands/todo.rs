@@ -4,9 +4,9 @@ use super::listening::cannot_listen;
 use crate::{
     cli::{Common, TodoArgs, TodoTransport},
     command_error::CommandError,
-    dock::interrupted,
     exit::Exit,
     output::Output,
+    signals::interrupted,
     surroundings::Surroundings,
     todo::{
         self,
