@@ -14,7 +14,7 @@ const CASES: &[(&str, i32, &str)] = &[
     ("call echo message=hello", 0, "Echo: hello\n"),
     ("call everything__get-sum a:=2 b:=3", 0, "The sum of 2 and 3 is 5.\n"),
     ("call get-tiny-image", 0, "\n[image image/png, "),
-    ("call get-sum a=two b:=3", 2, "a number is expected"),
+    ("call get-sum a=two b:=3", 2, "expected a number"),
     ("call get-sum a:=2 b:=3 --timeout 0", 2, "--timeout must be"),
     ("call no-such-tool", 66, "there is no tool 'no-such-tool'"),
     ("prompts", 0, "everything (4)\n  simple-prompt "),
@@ -105,7 +105,7 @@ async fn check_content(place: &Place) {
     let structured = &weather["metadata"]["structured_content"];
     assert!(structured["temperature"].is_number() && structured["conditions"].is_string(), "{weather:#}");
 
-    let error = place.wharf("call get-sum a=two b:=3 --json").await.json();
+    let error = place.wharf("call get-sum a:=\"two\" b:=3 --json").await.json();
     assert_eq!((&error["success"], &error["error"]["phase"]), (&json!(false), &json!("check")));
     let message = error["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("`arguments.a` is a string, but a number is expected"), "{message}");
