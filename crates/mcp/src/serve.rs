@@ -1,8 +1,9 @@
-//! The server's side: a [`Handler`] served over stdio, streamable HTTP, legacy SSE and WebSocket, in both eras.
+//! The server side of MCP: serves a [`Handler`] over stdio, streamable HTTP, legacy SSE and WebSocket, in both
+//! protocol eras.
 //!
-//! The handler sees requests with raw parameters and answers with raw results. What the protocol itself wants
-//! (handshake, discovery, pings, log levels, subscriptions, the decorations of a result) is done here, once for all
-//! transports.
+//! The handler receives requests with raw parameters and returns raw results. This module implements the protocol's
+//! own parts once for all transports: handshake, discovery, pings, log levels, subscriptions and the members that
+//! every result needs. It does not know what the handler serves.
 
 mod announcements;
 mod client;
@@ -26,83 +27,84 @@ use tokio::sync::watch;
 use watched::{Hold, Watched};
 pub use ws::over_websocket;
 
-/// How many announcements a slow client may fall behind before it misses some.
+/// Notifications buffered per client. A client that falls further behind misses some.
 const ANNOUNCEMENTS: usize = 64;
 
-/// How many messages one batch of a client may have.
+/// Maximum number of messages in one JSON-RPC batch.
 const MAX_BATCH: usize = 256;
 
-/// An answer being made.
+/// A pending response of a [`Handler`].
 pub type Serving = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
-/// What a server does.
+/// Answers the requests of MCP clients.
 pub trait Handler: Send + Sync + 'static {
-    /// Who the server is and what it can do.
+    /// Returns the server's identity, capabilities and settings. [`Service::new`] calls it once.
     fn about(&self) -> About;
 
-    /// Answers one request. Dropped when the client cancels it or leaves.
+    /// Answers one request. The future is dropped when the client cancels the request or disconnects.
     fn handle(&self, request: Incoming, client: Client) -> Serving;
 
-    /// Hears a notification of the client's.
+    /// Receives a notification from the client. The default implementation ignores it.
     fn notified(&self, method: &str, params: Option<Raw>) {
         let _ = (method, params);
     }
 
-    /// Sees to it that changes of this resource will be announced, or says why not. Called once it is part of
-    /// [`Service::watched`], for clients of either era.
+    /// Prepares to announce changes of this resource, or returns why it cannot.
+    ///
+    /// Called for clients of both eras, after the URI has been added to [`Service::watched`].
     fn watch(&self, uri: &str) -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> {
         let _ = uri;
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// A tool by name, to check the headers that repeat its arguments.
+    /// Returns the tool with this name, to check the HTTP headers that repeat its arguments.
     fn tool(&self, name: &str) -> Option<Tool> {
         let _ = name;
         None
     }
 }
 
-/// Who a server is and what it can do.
+/// Identity, capabilities and settings of a server.
 #[derive(Clone, Debug)]
 pub struct About {
     /// `serverInfo`: an object with at least `name` and `version`.
     pub info: Raw,
     /// The server capabilities, as an object.
     pub capabilities: Raw,
-    /// How the server wants to be used.
+    /// Usage instructions for clients and their models.
     pub instructions: Option<String>,
-    /// How long lists and resources may be cached, where the handler does not say.
+    /// Cache lifetime of lists and resources, unless the handler's result has its own `ttlMs`.
     pub ttl: Duration,
-    /// Whether they may be shared between users.
+    /// Whether caches may share lists and resources between users (`cacheScope`).
     pub shared_cache: bool,
-    /// Which eras are served.
+    /// Protocol eras that the server accepts.
     pub eras: Eras,
 }
 
-/// Which eras a server serves.
+/// Protocol eras that a server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Eras {
-    /// Both, each client as it likes.
+    /// Both eras; the client chooses.
     #[default]
     Both,
-    /// Only with a handshake.
+    /// Only protocol versions with an `initialize` handshake.
     LegacyOnly,
-    /// Only without.
+    /// Only the stateless version, 2026-07-28.
     ModernOnly,
 }
 
-/// One request of a client.
+/// One request from a client.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// What is asked.
+    /// JSON-RPC method.
     pub method: String,
-    /// With which parameters.
+    /// JSON-RPC parameters, undecoded.
     pub params: Option<Raw>,
-    /// The HTTP request it came in, if it did: headers, and what a gateway's layers added.
+    /// Head of the HTTP request, if the transport has one: headers, and extensions added by the embedding server.
     pub http: Option<Arc<::http::request::Parts>>,
 }
 
-/// A handler with what is needed to serve it; cheap to clone.
+/// Serves a handler on any number of transports. Cheap to clone.
 pub struct Service<H> {
     inner: Arc<Inner<H>>,
 }
@@ -115,7 +117,7 @@ struct Inner<H> {
 }
 
 impl About {
-    /// A server of this name and version with these capabilities.
+    /// Describes a server that accepts both eras and allows no caching.
     pub fn new(name: &str, version: &str, capabilities: Raw) -> About {
         About {
             info: json!({ "name": name, "version": version }).into(),
@@ -129,24 +131,24 @@ impl About {
 }
 
 impl<H: Handler> Service<H> {
-    /// Makes a handler ready to be served.
+    /// Wraps a handler so that it can be served.
     pub fn new(handler: H) -> Service<H> {
         let announcer = Announcer::new(ANNOUNCEMENTS);
         let about = handler.about();
         Service { inner: Arc::new(Inner { handler, about, announcer, watched: Watched::default() }) }
     }
 
-    /// Tells every client that wants to hear it.
+    /// Sends a notification to every client that subscribed to it.
     pub fn announce(&self, news: News) {
         self.inner.announcer.tell(news);
     }
 
-    /// The resources that clients want to hear of, now and later.
+    /// Returns the set of resource URIs with at least one subscriber, as a channel that publishes every change.
     pub fn watched(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
         self.inner.watched.all()
     }
 
-    /// The handler.
+    /// Returns the wrapped handler.
     pub fn handler(&self) -> &H {
         &self.inner.handler
     }
@@ -159,7 +161,7 @@ impl<H: Handler> Service<H> {
         self.inner.announcer.listen()
     }
 
-    /// Has a resource watched for somebody, as long as what is returned is held.
+    /// Subscribes to a resource until the returned [`Hold`] is dropped.
     async fn watch(&self, uri: &str) -> Result<Hold, RpcError> {
         let too_many = || RpcError::new(RpcError::INVALID_REQUEST, "too many resources are subscribed to");
         let hold = self.inner.watched.hold(uri).ok_or_else(too_many)?;
@@ -168,7 +170,7 @@ impl<H: Handler> Service<H> {
     }
 }
 
-/// Refuses a batch of so many messages, if that is too many.
+/// Rejects a batch with more than [`MAX_BATCH`] messages.
 fn check_batch(messages: usize) -> Result<(), RpcError> {
     if messages <= MAX_BATCH {
         return Ok(());

@@ -1,34 +1,37 @@
-//! What one client may hear unasked. Changes are made up for when some were missed; log lines are not.
+//! Broadcasts notifications that belong to no request to all connected clients.
+//!
+//! A client that lags behind learns that every list may have changed, so it never misses a change for good. It does
+//! not get lost log lines back.
 
 use crate::{News, Raw};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// What everything that can change is called.
+/// List-changed notifications sent to a client that lagged behind.
 const EVERYTHING: [News; 3] = [News::ToolsChanged, News::PromptsChanged, News::ResourcesChanged];
 
-/// The teller's end.
+/// Sending half of the broadcast.
 #[derive(Debug)]
 pub(super) struct Announcer {
     news: broadcast::Sender<News>,
     logs: broadcast::Sender<Raw>,
 }
 
-/// One client's end.
+/// Receiving half of the broadcast, one per client.
 #[derive(Debug)]
 pub(super) struct Announcements {
     news: broadcast::Receiver<News>,
     logs: broadcast::Receiver<Raw>,
-    /// What has to be looked at again, because nobody knows any more what has changed.
+    /// Notifications still to deliver after the client lagged behind.
     again: Vec<News>,
 }
 
 impl Announcer {
-    /// With room for so many announcements of each kind for the slowest.
+    /// Creates a broadcast that buffers `room` notifications of each kind for the slowest receiver.
     pub(super) fn new(room: usize) -> Announcer {
         Announcer { news: broadcast::Sender::new(room), logs: broadcast::Sender::new(room) }
     }
 
-    /// Nobody listening is fine.
+    /// Sends to all receivers. Having no receiver is not an error.
     pub(super) fn tell(&self, news: News) {
         match news {
             News::Log(line) => _ = self.logs.send(line),
@@ -42,7 +45,7 @@ impl Announcer {
 }
 
 impl Announcements {
-    /// The next announcement; `None` when there are no more. Cancel-safe.
+    /// Returns the next notification, or `None` when the sender has been dropped. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<News> {
         loop {
             if let Some(news) = self.again.pop() {

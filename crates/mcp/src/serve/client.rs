@@ -1,4 +1,4 @@
-//! The client, as a handler sees it while it answers one request.
+//! The handler's view of the client while it answers one request, and the client state that lasts between requests.
 
 use super::{mailbox, watched::Hold};
 use crate::{
@@ -16,26 +16,26 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// How many resources one client may subscribe to.
+/// Maximum number of resources that one client may subscribe to.
 const WATCHES: usize = 1_000;
 
-/// What a client said about itself.
+/// Protocol version, capabilities and identity that a client declared.
 #[derive(Clone, Debug)]
 pub struct ClientTerms {
-    /// The era it speaks.
+    /// Protocol era of the client.
     pub era: Era,
-    /// The protocol version.
+    /// Negotiated protocol version.
     pub version: String,
-    /// What it can do, as an object.
+    /// Client capabilities, as an object.
     pub capabilities: Raw,
-    /// Who it is.
+    /// Client name and version (`clientInfo`), as an object.
     pub info: Option<Raw>,
-    /// The same as members of `_meta`, once somebody has wanted that.
+    /// Cached result of [`ClientTerms::as_meta`].
     pub(crate) as_meta: OnceLock<Raw>,
 }
 
 impl ClientTerms {
-    /// What the client can do and who it is, as a request of the 2026-07-28 era says it in `_meta`.
+    /// Returns capabilities and identity as the `_meta` members of a 2026-07-28 request.
     pub fn as_meta(&self) -> &Raw {
         self.as_meta.get_or_init(|| {
             let said = Raw::empty_object().with(MetaKey::CAPABILITIES, &self.capabilities);
@@ -44,7 +44,7 @@ impl ClientTerms {
     }
 }
 
-/// The way back to the client during one request.
+/// Handle that a handler uses to reach the client during one request.
 #[derive(Clone, Debug)]
 pub struct Client {
     terms: Arc<ClientTerms>,
@@ -56,11 +56,11 @@ pub struct Client {
     id: Raw,
 }
 
-/// What lasts from one request of a client to the next.
+/// State of one client that outlives a single request.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) terms: OnceLock<Arc<ClientTerms>>,
-    /// The level it has set, plus one; 0 if none.
+    /// Log level set by the client, plus one; 0 if it set none.
     log_level: AtomicU8,
     watches: Mutex<Vec<Hold>>,
     next_id: AtomicU64,
@@ -88,7 +88,7 @@ impl Peer {
         self.log_level.load(Ordering::Relaxed).checked_sub(1).and_then(LogLevel::numbered)
     }
 
-    /// The client wants to hear of a resource from now on.
+    /// Adds a resource subscription. Does nothing if the client is already subscribed to this URI.
     pub(crate) fn watch(&self, hold: Hold) -> Result<(), RpcError> {
         let mut watches = self.watches();
         if watches.iter().any(|it| it.uri() == hold.uri()) {
@@ -101,12 +101,12 @@ impl Peer {
         Ok(())
     }
 
-    /// The resources that it wants to hear of.
+    /// Returns the URIs of all subscribed resources.
     pub(crate) fn watched(&self) -> BTreeSet<String> {
         self.watches().iter().map(|it| it.uri().to_owned()).collect()
     }
 
-    /// From here on what it is asked is numbered.
+    /// Sets the first id for requests that the server sends to this client.
     pub(crate) fn number_from(&self, number: u64) {
         self.next_id.store(number, Ordering::Relaxed);
     }
@@ -115,14 +115,16 @@ impl Peer {
         self.watches().retain(|it| it.uri() != uri);
     }
 
-    /// Whether a client of the handshake era is told this.
+    /// Checks whether a handshake-era client should receive this notification.
+    ///
+    /// Always false for 2026-07-28 clients: they subscribe with `subscriptions/listen`.
     pub(crate) fn wants(&self, news: &News) -> bool {
         if self.terms.get().is_none_or(|terms| terms.era != Era::Legacy) {
             return false;
         }
         match news {
             News::ResourceUpdated(uri) => self.watches().iter().any(|it| it.uri() == uri),
-            // What belongs to no request is told to those who have said how much they want to hear.
+            // A log line outside any request goes only to clients that have set a log level.
             News::Log(line) => self.log_level().is_some_and(|wanted| LogLevel::of(line) >= Some(wanted)),
             News::ToolsChanged | News::PromptsChanged | News::ResourcesChanged => true,
             News::Renewed | News::LogOfCall(_) => false,
@@ -133,7 +135,7 @@ impl Peer {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes the client's answer to whoever asked.
+    /// Delivers the client's response to the pending [`Client::ask`] with this id.
     pub(crate) fn answered(&self, id: Option<u64>, outcome: Result<Raw, RpcError>) {
         let waiting = id.and_then(|id| self.asks().remove(&id));
         if let Some(waiting) = waiting {
@@ -163,18 +165,20 @@ impl Client {
         Client { terms, peer, out, meta: meta.cloned(), progress_token, log_level, id }
     }
 
-    /// What the client calls the request: a number or a string.
+    /// Returns the JSON-RPC id of the request, a number or a string.
     pub fn request_id(&self) -> &Raw {
         &self.id
     }
 
-    /// What the request says about itself and whoever made it.
+    /// Returns `_meta` of the request.
     pub fn meta(&self) -> Option<&Raw> {
         self.meta.as_ref()
     }
 
-    /// From which level on the client wants log lines, and whether it said so: in the handshake era one that says nothing
-    /// leaves it to the server, in the other it wants none.
+    /// Returns the minimum level of log lines for this client, and whether the client set it.
+    ///
+    /// A handshake-era client that set no level gets the server's default. A 2026-07-28 client that set none gets no
+    /// log lines.
     pub fn logs(&self) -> Option<(LogLevel, bool)> {
         match self.log_level {
             Some(level) => Some((level, true)),
@@ -182,22 +186,22 @@ impl Client {
         }
     }
 
-    /// What the client said about itself.
+    /// Returns the version, capabilities and identity that the client declared.
     pub fn terms(&self) -> &ClientTerms {
         &self.terms
     }
 
-    /// Whether the client can answer what this capability is about, such as `sampling`.
+    /// Checks whether the client declared this capability, such as `sampling`.
     pub fn offers(&self, capability: &str) -> bool {
         self.terms.capabilities.member(capability).is_some()
     }
 
-    /// Whether the client wants to know how far the request has got.
+    /// Checks whether the request has a progress token.
     pub fn wants_progress(&self) -> bool {
         self.progress_token.is_some()
     }
 
-    /// Tells how far the request has got, if the client wants to know.
+    /// Sends a progress notification, if the request has a progress token.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.progress_token else { return };
         let mut params = json!({ "progressToken": token, "progress": progress });
@@ -206,7 +210,7 @@ impl Client {
         self.notify("notifications/progress", Some(params.into())).await;
     }
 
-    /// Writes a log line, if the client wants such.
+    /// Sends a log line, if the client's log level allows it.
     pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: Raw) {
         if !self.hears(level) {
             return;
@@ -216,7 +220,8 @@ impl Client {
         self.notify("notifications/message", Some(params.into())).await;
     }
 
-    /// Passes on a log line of somebody else's, if the client wants such: the parameters of `notifications/message`.
+    /// Forwards a log line from another server, if the client's log level allows it. `line` holds the parameters of
+    /// `notifications/message`.
     pub async fn pass_log(&self, line: Raw) {
         if LogLevel::of(&line).is_some_and(|level| self.hears(level)) {
             self.notify("notifications/message", Some(line)).await;
@@ -227,15 +232,17 @@ impl Client {
         self.log_level.map_or(self.terms.era == Era::Legacy, |wanted| level >= wanted)
     }
 
-    /// Says something in the course of the request.
+    /// Sends a notification as part of this request.
     pub async fn notify(&self, method: &'static str, params: Option<Raw>) {
         let routing = Routing::default();
-        // A client that has left needs no news.
+        // A failed send means that the client has disconnected.
         let said = Outbound::Notification { method: method.into(), params, routing };
         let _ = self.out.send(said).await;
     }
 
-    /// Asks the client something, in the handshake era. In the other a handler asks by its result.
+    /// Sends a request to a handshake-era client and waits for its response.
+    ///
+    /// Fails for 2026-07-28 clients: there a handler asks for input in its result.
     pub async fn ask(&self, method: &'static str, params: Option<Raw>) -> Result<Raw, RpcError> {
         if self.terms.era == Era::Modern {
             return Err(RpcError::new(RpcError::INVALID_REQUEST, "this client is asked by results only"));

@@ -1,6 +1,7 @@
-//! One client on one stream of messages: stdio, WebSocket, legacy SSE.
+//! Serves one client on one bidirectional message stream: stdio, WebSocket or legacy SSE.
 //!
-//! The task owns the answers under way; a cancelled request is one aborted, and a client that leaves aborts them all.
+//! The conversation owns the tasks that answer requests. A cancelled request aborts its task. When the client closes
+//! its side, pending tasks get [`LAST_ANSWERS`] to finish and are then aborted.
 
 use super::{Handler, Incoming, Service, check_batch, client::Peer, dispatch, listen, mailbox};
 use crate::{
@@ -15,16 +16,16 @@ use tokio::{
     time,
 };
 
-/// How many messages may wait to be written.
+/// Maximum number of messages waiting to be written.
 const QUEUE: usize = 64;
 
-/// How many requests of one client are answered at the same time.
+/// Maximum number of requests of one client that run concurrently.
 const AT_ONCE: usize = 256;
 
-/// How many subscriptions one client may have on one connection.
+/// Maximum number of `subscriptions/listen` requests on one connection.
 const MAX_SUBSCRIPTIONS: usize = 64;
 
-/// How long answers under way may take once the client has closed its side.
+/// Time limit for pending responses after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 struct Conversation<H> {
@@ -32,13 +33,15 @@ struct Conversation<H> {
     peer: Arc<Peer>,
     out: mailbox::Sender<Outbound>,
     answering: JoinSet<()>,
-    /// Subscriptions, which only end with the conversation.
+    /// Tasks of `subscriptions/listen` requests. They do not count towards [`AT_ONCE`].
     listening: JoinSet<()>,
     running: HashMap<Vec<u8>, AbortHandle>,
     http: Option<Arc<::http::request::Parts>>,
 }
 
-/// Starts to serve one client: frames go in, messages come out. The future ends when the frames do.
+/// Starts serving one client. Reads frames from `frames` and returns the receiver of outgoing messages.
+///
+/// The future completes when `frames` is closed and pending requests have ended.
 pub(super) fn serve<H: Handler>(
     service: Service<H>,
     http: Option<Arc<::http::request::Parts>>,
@@ -69,7 +72,7 @@ impl<H: Handler> Conversation<H> {
             }
         }
         self.listening.shutdown().await;
-        // A client that has said all it wanted may still be reading.
+        // The client may have closed only its sending side and still be reading.
         let _ =
             time::timeout(LAST_ANSWERS, async { while self.answering.join_next().await.is_some() {} }).await;
         self.answering.shutdown().await;
@@ -99,15 +102,15 @@ impl<H: Handler> Conversation<H> {
         }
     }
 
-    /// Waits until one more request may be answered beside the others.
+    /// Waits until another request may start within [`AT_ONCE`].
     async fn wait_for_room(&mut self) {
         while self.answering.len() >= AT_ONCE && self.answering.join_next().await.is_some() {}
     }
 
-    /// Whether the client may have one more subscription.
+    /// Checks whether the client may open another subscription.
     async fn may_listen(&mut self) -> bool {
         if self.listening.len() >= MAX_SUBSCRIPTIONS {
-            // Those that were cancelled a moment ago may end first.
+            // Give subscriptions that were just cancelled a chance to end.
             task::yield_now().await;
             while self.listening.try_join_next().is_some() {}
         }
@@ -147,7 +150,7 @@ impl<H: Handler> Conversation<H> {
         self.service.handler().notified(method, params);
     }
 
-    /// Clients of the handshake era hear of every list; the others have subscribed.
+    /// Sends a notification to a handshake-era client. 2026-07-28 clients receive it through their subscriptions.
     async fn announce(&self, news: &News) {
         let Some((method, params)) = listen::notification(news).filter(|_| self.peer.wants(news)) else {
             return;
@@ -155,7 +158,7 @@ impl<H: Handler> Conversation<H> {
         let routing = Routing::default();
         let said = Outbound::Notification { method: method.into(), params, routing };
         match news {
-            // A client that reads slowly misses some lines, and holds nothing up.
+            // Drop log lines when the client reads slowly, so that they never block the conversation.
             News::Log(_) => _ = self.out.try_send(said),
             _ => _ = self.out.send(said).await,
         }

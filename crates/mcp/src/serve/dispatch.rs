@@ -1,4 +1,5 @@
-//! What the protocol itself answers, and what it adds to a handler's answers.
+//! Answers protocol requests such as `initialize` and `ping`, passes all others to the handler, and adds the
+//! protocol's own members to its results.
 
 use super::{
     About, Eras, Handler, Incoming, Service,
@@ -16,7 +17,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The results that say how long they may be cached.
+/// Methods whose results carry `ttlMs` and `cacheScope`.
 const CACHEABLE: [&str; 6] = [
     "server/discover",
     "tools/list",
@@ -26,7 +27,7 @@ const CACHEABLE: [&str; 6] = [
     "resources/read",
 ];
 
-/// Answers one request, in the era it was made in.
+/// Answers one request according to its protocol era.
 pub(super) async fn answer<H: Handler>(
     service: Service<H>,
     request: Incoming,
@@ -99,7 +100,7 @@ async fn answer_modern<H: Handler>(
 ) -> Result<Raw, RpcError> {
     match request.method.as_str() {
         "server/discover" => Ok(discovered(service.about())),
-        // What this era no longer has.
+        // 2026-07-28 removed these methods.
         "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
             Err(RpcError::method_not_found(&request.method))
         }
@@ -141,7 +142,7 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
     Ok(meta::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text)))))
 }
 
-/// What a request of the stateless era says about its client.
+/// Reads version, capabilities and identity of the client from `_meta` of a 2026-07-28 request.
 pub(super) fn modern_terms(eras: Eras, meta: Option<&Raw>) -> Result<ClientTerms, RpcError> {
     let version: Option<String> = meta.and_then(|meta| meta.member(MetaKey::VERSION)?.decode().ok());
     let version = version.ok_or_else(|| invalid(&format!("`_meta` has no `{}`", MetaKey::VERSION)))?;
@@ -163,7 +164,7 @@ fn discovered(about: &About) -> Raw {
     meta::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text))))
 }
 
-/// Adds what every result of the stateless era has, where the handler has not.
+/// Adds the members that every 2026-07-28 result needs, unless the handler has set them.
 fn decorated(about: &About, method: &str, result: &Raw) -> Raw {
     let members = result.members();
     let mut all: Vec<(&str, Cow<'_, [u8]>)> =
@@ -173,7 +174,7 @@ fn decorated(about: &About, method: &str, result: &Raw) -> Raw {
             all.push((name, value));
         }
     };
-    // A result that asks for something is for this once.
+    // A result that asks the client for input must not be cached.
     let is_whole = members.get("resultType").is_none_or(|it| it.get() == "\"complete\"");
     add("resultType", Cow::Borrowed(b"\"complete\""));
     if is_whole && CACHEABLE.contains(&method) {

@@ -1,8 +1,9 @@
-//! Serving over streamable HTTP, both eras on one address.
+//! Serves MCP over streamable HTTP, both eras at one URL.
 //!
-//! [`HttpService::respond`] is a function from a request to a response, for any HTTP server to mount. An answer is plain
-//! JSON unless something has to be said before it; then it is a stream of events. The handler runs inside the response:
-//! a client that closes the connection drops it.
+//! [`HttpService::respond`] maps a request to a response, so any HTTP server can mount it. A response is plain JSON
+//! unless the handler sends a message before its result; then it is an SSE stream. The handler runs inside the
+//! response body. A disconnect drops it, except on the resumable streams of handshake-era sessions. This module does
+//! not listen on sockets and does not authenticate.
 
 mod batch;
 mod guard;
@@ -35,29 +36,29 @@ pub use sse::SseService;
 use std::{error::Error, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The limits and the doorkeeper of an HTTP service.
+/// Limits, host policy and session store of an HTTP service.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// The longest body a client may send.
+    /// Maximum size of a request body, in bytes.
     pub body_limit: usize,
-    /// Who may come in.
+    /// Allowed hosts and origins.
     pub guard: Guard,
-    /// How many sessions of the handshake era there may be.
+    /// Maximum number of open handshake-era sessions.
     pub session_limit: usize,
-    /// How many streams may stand open on which clients hear what they did not ask for.
+    /// Maximum number of open notification streams: GET streams and `subscriptions/listen` requests.
     pub stream_limit: usize,
-    /// How long a session may be idle before it can be forgotten.
+    /// Idle time after which a session may be evicted to make room for a new one.
     pub session_idle: Duration,
-    /// Where those sessions are kept that a client may go on with elsewhere, if it may.
+    /// Session store shared with other replicas. Without one, a session exists only in this process.
     pub ledger: Option<Arc<dyn Ledger>>,
 }
 
-/// A handler served over HTTP; cheap to clone.
+/// Serves a handler over streamable HTTP. Cheap to clone.
 pub struct HttpService<H> {
     service: Service<H>,
     options: Arc<HttpOptions>,
     sessions: Arc<Sessions>,
-    /// Leave to hold a stream open.
+    /// Permits for open notification streams.
     streams: Arc<Semaphore>,
 }
 
@@ -75,14 +76,14 @@ impl Default for HttpOptions {
 }
 
 impl<H: Handler> HttpService<H> {
-    /// Serves `service` under these options.
+    /// Creates a service with these options.
     pub fn new(service: Service<H>, options: HttpOptions) -> HttpService<H> {
         let sessions = Arc::new(Sessions::new(options.session_limit, options.session_idle));
         let streams = Arc::new(Semaphore::new(options.stream_limit.min(Semaphore::MAX_PERMITS)));
         HttpService { service, options: Arc::new(options), sessions, streams }
     }
 
-    /// Leave to hold one more stream open, for as long as it is kept, if there may be one more.
+    /// Takes a permit for one notification stream, or `None` if the limit is reached.
     fn may_stream(&self) -> Option<OwnedSemaphorePermit> {
         self.streams.clone().try_acquire_owned().ok()
     }
@@ -91,7 +92,7 @@ impl<H: Handler> HttpService<H> {
         response::crowded(id, "streams", self.options.stream_limit)
     }
 
-    /// Answers one HTTP request.
+    /// Answers one HTTP request: checks host, origin and content type, then reads the body.
     pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send,
@@ -121,8 +122,9 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// Answers one HTTP request that was let in already, and whose body is at hand. What is asked for rarely is boxed, so
-    /// that the rest does not carry it along.
+    /// Answers one HTTP request that has passed the host and origin checks and whose body has been read.
+    ///
+    /// Rare methods are boxed to keep the future of a POST small.
     pub async fn respond_to(&self, parts: Parts, body: Bytes) -> Response<Body> {
         match parts.method {
             Method::POST => self.post(parts, &body).await,
@@ -148,7 +150,7 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-/// Whether a message belongs to the stateless era: it says so itself, or its header does.
+/// Checks whether a message belongs to the 2026-07-28 era, by its `_meta` or by the version header.
 fn is_modern(message: &Message, parts: &Parts) -> bool {
     let header = parts.headers.get(&headers::VERSION).and_then(|version| version.to_str().ok());
     let says_so = match message {

@@ -1,4 +1,4 @@
-//! Subscriptions of the 2026-07-28 era: one long request, over whose stream the announcements go.
+//! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
 use super::{Handler, Incoming, Service, mailbox, watched::Hold};
 use crate::{
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::json;
 use std::mem;
 
-/// How many resources one subscription may be about.
+/// Maximum number of resources in one subscription.
 const MOST: usize = 1_000;
 
-/// What a client wants to hear of.
+/// Notifications that a client subscribed to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
@@ -23,7 +23,7 @@ struct Filter {
     resource_subscriptions: Vec<String>,
 }
 
-/// Sends announcements until the service ends or the client leaves.
+/// Sends notifications until the service is dropped or the request is cancelled.
 pub(super) async fn run<H: Handler>(
     service: &Service<H>,
     request: &Incoming,
@@ -47,7 +47,7 @@ pub(super) async fn run<H: Handler>(
     Ok(Raw::empty_object())
 }
 
-/// How a piece of news is said.
+/// Returns method and parameters of the notification for `news`, or `None` if clients do not receive it.
 pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
     Some(match news {
         News::ToolsChanged => ("notifications/tools/list_changed", None),
@@ -68,7 +68,7 @@ async fn say(out: &mailbox::Sender<Outbound>, method: &'static str, params: Opti
 }
 
 impl Filter {
-    /// Without what the server never announces.
+    /// Removes notifications that the server does not offer in its capabilities.
     fn offered_by(mut self, capabilities: &Raw) -> Filter {
         let offers = |capability: &str, feature: &str| {
             let value = capabilities.member(capability).and_then(|it| it.member(feature));
@@ -83,7 +83,7 @@ impl Filter {
         self
     }
 
-    /// Has the resources watched, and leaves out those that cannot be.
+    /// Subscribes to the requested resources and removes those that the service rejects.
     async fn hold<H: Handler>(&mut self, service: &Service<H>) -> Vec<Hold> {
         let wanted = mem::take(&mut self.resource_subscriptions);
         let watching = wanted.iter().take(MOST).map(|uri| service.watch(uri));

@@ -1,8 +1,8 @@
-//! A bounded queue for what is said in the course of one request.
+//! A bounded queue for the messages that are sent during one request.
 //!
-//! Nearly every request ends without a word before its answer, so what counts is what an empty mailbox costs: one
-//! allocation, and no room for messages until there is one. A channel of the runtime makes room for 32 at once, on cache
-//! lines of its own, which is right for one that lives long.
+//! Most requests send nothing before their response, so an empty queue has to be cheap: it costs one allocation and
+//! reserves no space for messages. A tokio channel allocates a block of 32 slots on its own cache lines, which suits
+//! channels that live long.
 
 use std::{
     collections::VecDeque,
@@ -11,11 +11,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// The end that messages are put in by; cheap to clone.
+/// Sending half of a mailbox. Cheap to clone.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Mutex<State<T>>>);
 
-/// The end that messages are taken out by. Dropped, it takes no more.
+/// Receiving half of a mailbox. Dropping it closes the mailbox.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Mutex<State<T>>>);
 
@@ -26,11 +26,11 @@ struct State<T> {
     senders: usize,
     is_closed: bool,
     reader: Option<Waker>,
-    /// Those who wait for room.
+    /// Wakers of senders that wait for free space.
     writers: Vec<Waker>,
 }
 
-/// A mailbox for so many messages.
+/// Creates a mailbox that holds up to `limit` messages.
 pub fn channel<T>(limit: usize) -> (Sender<T>, Receiver<T>) {
     let (waiting, writers) = (VecDeque::new(), Vec::new());
     let state = State { waiting, limit, senders: 1, is_closed: false, reader: None, writers };
@@ -39,13 +39,13 @@ pub fn channel<T>(limit: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Puts a message in as soon as there is room; gives it back if nobody will read it.
+    /// Waits for free space and sends a message. Returns the message if the receiver has been dropped.
     pub async fn send(&self, message: T) -> Result<(), T> {
         let mut message = Some(message);
         poll_fn(|context| self.poll_send(&mut message, context)).await
     }
 
-    /// Puts a message in, or gives it back if there is no room, or nobody to read it.
+    /// Sends a message without waiting. Returns it if the mailbox is full or the receiver has been dropped.
     pub fn try_send(&self, message: T) -> Result<(), T> {
         let mut state = lock(&self.0);
         if state.is_closed || state.waiting.len() >= state.limit {
@@ -73,12 +73,13 @@ impl<T> Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next message; `None` when there is none and nobody is left to send one. Cancel-safe.
+    /// Waits for the next message. Returns `None` when the mailbox is empty and all senders have been dropped.
+    /// Cancel-safe.
     pub async fn recv(&mut self) -> Option<T> {
         poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// The next message, if there is one already.
+    /// Returns the next message without waiting.
     pub fn try_recv(&mut self) -> Option<T> {
         lock(&self.0).take()
     }
@@ -143,7 +144,7 @@ impl<T> Drop for Receiver<T> {
         state.is_closed = true;
         state.wake_writers();
         let unread = std::mem::take(&mut state.waiting);
-        // A message may hold an end of this very mailbox.
+        // Unlock first: dropping a message may drop a sender of this mailbox, which locks again.
         drop(state);
         drop(unread);
     }
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(sender.try_send("d"), Err("d"));
     }
 
-    /// Any number of writers through one place: all messages arrive, each writer's in its order.
+    /// Many senders share one slot: all messages arrive, in order per sender.
     #[tokio::test(flavor = "multi_thread")]
     async fn writers_wait_for_room() {
         let (sender, mut receiver) = channel(1);

@@ -1,4 +1,4 @@
-//! Serving over a pair of byte streams, one message per line: our own stdin and stdout, for example.
+//! Serves one client over a pair of byte streams, one message per line, such as stdin and stdout.
 
 use super::{Handler, Service, conversation, mailbox};
 use crate::{
@@ -14,10 +14,10 @@ use tokio::{
     sync::mpsc,
 };
 
-/// How many lines may wait to be looked at.
+/// Maximum number of received lines waiting to be processed.
 const QUEUE: usize = 64;
 
-/// Serves one client until it closes its side. What it was promised is written first.
+/// Serves one client until it closes its side, then writes the remaining responses.
 pub async fn over_streams<H, R, W>(service: Service<H>, source: R, sink: W) -> io::Result<()>
 where
     H: Handler,

@@ -1,4 +1,4 @@
-//! The resources that clients want to hear of, each for as long as somebody does.
+//! Counts the subscribers of each resource and publishes the set of subscribed resources.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,10 +6,10 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// How many different resources all clients together may watch.
+/// Maximum number of different resources that all clients together may subscribe to.
 const MOST: usize = 10_000;
 
-/// What is watched, by how many.
+/// Subscriber counts by resource URI.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched(Arc<Shared>);
 
@@ -19,7 +19,7 @@ struct Shared {
     all: watch::Sender<Arc<BTreeSet<String>>>,
 }
 
-/// One client's interest in one resource, until it is dropped.
+/// One client's subscription to one resource. Dropping it unsubscribes.
 #[derive(Debug)]
 pub(crate) struct Hold {
     uri: String,
@@ -27,7 +27,7 @@ pub(crate) struct Hold {
 }
 
 impl Watched {
-    /// Somebody wants to hear of this resource; `None` if too much is watched already.
+    /// Adds a subscriber to this resource. Returns `None` if the limit is reached.
     pub(super) fn hold(&self, uri: &str) -> Option<Hold> {
         let mut counts = self.counts();
         if counts.len() >= MOST && !counts.contains_key(uri) {
@@ -41,7 +41,7 @@ impl Watched {
         Some(Hold { uri: uri.to_owned(), watched: self.clone() })
     }
 
-    /// Everything that is watched, now and later.
+    /// Returns the set of subscribed resources, as a channel that publishes every change.
     pub(super) fn all(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
         self.0.all.subscribe()
     }

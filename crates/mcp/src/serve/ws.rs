@@ -1,4 +1,4 @@
-//! Serving over a WebSocket whose opening handshake somebody else has made.
+//! Serves one client over a WebSocket whose opening handshake the embedding server has completed.
 
 use super::{Handler, Service, conversation};
 use bytes::{Bytes, BytesMut};
@@ -13,10 +13,10 @@ use tokio_tungstenite::{
     tungstenite::{Message, Utf8Bytes},
 };
 
-/// How many frames may wait to be looked at.
+/// Maximum number of received frames waiting to be processed.
 const QUEUE: usize = 64;
 
-/// Serves one client until it closes its side. `http` is the request that was upgraded.
+/// Serves one client until it closes its side, then writes the remaining responses. `http` is the upgraded request.
 pub async fn over_websocket<H, S>(
     service: Service<H>,
     http: Option<Arc<::http::request::Parts>>,
@@ -57,7 +57,8 @@ pub async fn over_websocket<H, S>(
         tokio::join!(reading, conversation);
         std::future::pending::<()>().await;
     };
-    // What is said ends last. Where it cannot be said any more nobody listens, whatever else the client sends.
+    // The writer ends last in the normal case. If writing fails earlier, stop reading too: the client gets no
+    // responses.
     tokio::select! {
         () = writing => {}
         () = talking => {}
