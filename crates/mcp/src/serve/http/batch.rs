@@ -1,4 +1,4 @@
-//! Several messages in one body, which one version of the protocol has.
+//! Answers JSON-RPC batches, which exist in only one protocol version.
 
 use super::{
     HttpService,
@@ -15,14 +15,14 @@ use ::http::{Response, StatusCode, request::Parts};
 use futures_util::{StreamExt, stream};
 use std::{future::Future, pin::Pin, sync::Arc};
 
-/// How many requests of a batch are answered at the same time.
+/// Maximum number of requests of one batch that run concurrently.
 const AT_ONCE: usize = 16;
 
-/// One answer of a batch being made.
+/// A pending response with the id of its request.
 type Answering = Pin<Box<dyn Future<Output = (Raw, Result<Raw, RpcError>)> + Send>>;
 
 impl<H: Handler> HttpService<H> {
-    /// Answers the requests of a batch over one stream, each when it is ready.
+    /// Answers the requests of a batch on one SSE stream, each as soon as it is ready.
     pub(super) async fn batch(&self, messages: Vec<Reading>, parts: Parts) -> Response<Body> {
         let session = match self.session(&parts.headers, parts.extensions.get()).await {
             Ok(session) => session,
@@ -66,7 +66,7 @@ impl<H: Handler> HttpService<H> {
 async fn say_all(answers: Vec<Answering>, out: mailbox::Sender<Outbound>) {
     let said = |answer: Answering| async {
         let (id, outcome) = answer.await;
-        // A client that has left needs no answers.
+        // A failed send means that the client has disconnected.
         let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
         let _ = out.send(answer).await;
     };

@@ -1,4 +1,5 @@
-//! Who may come in: a browser must not be talked into using a local server by a stranger's page.
+//! Checks `Host`, `Origin` and `Content-Type`, so that a foreign web page cannot use a local server through the
+//! browser (DNS rebinding, cross-site requests).
 
 use ::http::{
     HeaderMap,
@@ -6,17 +7,17 @@ use ::http::{
 };
 use url::Url;
 
-/// The names under which the server may be addressed, and the pages that may do so.
+/// Allowed values of `Host` and `Origin`.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// Host names that are accepted beside loopback; `*` accepts all.
+    /// Host names accepted in addition to loopback; `*` accepts all.
     pub hosts: Vec<String>,
-    /// Origins that are accepted beside loopback; `*` accepts all.
+    /// Origins accepted in addition to loopback; `*` accepts all.
     pub origins: Vec<String>,
 }
 
 impl Guard {
-    /// Lets a request in, or says why not.
+    /// Checks `Host` and `Origin`, or returns why the request is rejected. A missing header passes.
     pub fn admit(&self, headers: &HeaderMap) -> Result<(), String> {
         let text = |name| headers.get(name).map(|value: &::http::HeaderValue| value.to_str().unwrap_or("?"));
         if let Some(host) = text(HOST)
@@ -32,9 +33,9 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a request that names this host speaks to this server.
+    /// Checks whether this value of `Host` is allowed.
     pub fn knows_host(&self, host: &str) -> bool {
-        // As nearly everybody says it, it need not be taken apart.
+        // Fast path: the most common hosts need no URL parser.
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         if matches!(name, "127.0.0.1" | "localhost") && is_port(&host[name.len()..]) {
             return true;
@@ -51,11 +52,11 @@ impl Guard {
     }
 }
 
-/// Checks that the headers announce a JSON body: exactly one `Content-Type`, `application/json` with any parameters, and no
-/// `Content-Encoding` but `identity`.
+/// Checks that the headers declare a JSON body: exactly one `Content-Type`, `application/json` with any parameters,
+/// and no `Content-Encoding` but `identity`.
 ///
-/// A browser sends a form, plain text or a body without a type to another site without asking it first. It asks before
-/// it sends JSON, so a page of a stranger gets no further than this check.
+/// A browser sends forms, plain text and bodies without a type to other sites without a CORS preflight. It sends a
+/// preflight before JSON, so a foreign page cannot pass this check.
 pub fn is_json(headers: &HeaderMap) -> bool {
     let mut kinds = headers.get_all(CONTENT_TYPE).iter();
     let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
@@ -65,7 +66,7 @@ pub fn is_json(headers: &HeaderMap) -> bool {
         && encodings.iter().all(|it| it.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// Nothing, or a colon and a number.
+/// Checks that `rest` is empty or a colon and a port number.
 fn is_port(rest: &str) -> bool {
     rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
 }

@@ -1,4 +1,4 @@
-//! What was said lately on the streams of one session, within bounds: for a client that has missed some of it.
+//! Replay buffer of one session: recent SSE events, bounded in number and bytes, for clients that resume a stream.
 
 use bytes::Bytes;
 use std::{
@@ -10,36 +10,36 @@ use std::{
     },
 };
 
-/// How many events of one session are kept.
+/// Maximum number of events buffered per session.
 pub(super) const MOST: usize = 256;
 
-/// How many bytes they may have together.
+/// Maximum total size of the events buffered per session, in bytes.
 pub(super) const BYTES: usize = 64 << 10;
 
-/// How many bytes the events of all sessions may have together.
+/// Maximum total size of the events buffered by all sessions, in bytes.
 const ALL: usize = 32 << 20;
 
-/// What an event is called: no other event of its session is called the same.
+/// SSE event id, unique within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EventId {
     pub(super) stream: u64,
     pub(super) number: u64,
 }
 
-/// An event as it is written.
+/// One SSE event in wire format.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) id: EventId,
     pub(super) text: Bytes,
-    /// Whether its stream ends with it.
+    /// Whether this event is the last of its stream.
     pub(super) is_last: bool,
 }
 
-/// How much all sessions keep.
+/// Bytes buffered by all sessions together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room(Arc<AtomicUsize>);
 
-/// The events of one session.
+/// Replay buffer of one session.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     events: VecDeque<Event>,
@@ -65,10 +65,12 @@ impl Kept {
         Kept { room, events: VecDeque::new(), bytes: 0 }
     }
 
-    /// An event was said. The oldest make room for it; one that is too long by itself is not kept.
+    /// Buffers an event and evicts the oldest ones until the limits hold.
+    ///
+    /// An event that exceeds the limits by itself evicts all others and is not buffered.
     pub(super) fn keep(&mut self, event: &Event) {
         let newest = self.events.iter().rev().find(|it| it.id.stream == event.id.stream);
-        // One that is said again is here already.
+        // A replayed event is already buffered.
         if newest.is_some_and(|it| it.id >= event.id) {
             return;
         }
@@ -82,7 +84,7 @@ impl Kept {
         }
     }
 
-    /// What came after this event on the same stream, as far as it is still here.
+    /// Returns the buffered events that follow `last` on its stream.
     pub(super) fn after(&self, last: EventId) -> Vec<Event> {
         let missed = |it: &&Event| it.id.stream == last.stream && it.id.number > last.number;
         self.events.iter().filter(missed).cloned().collect()
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(missed(&kept, "1-0")[0], 45);
         kept.keep(&event(1, 301, BYTES - 2));
         assert_eq!(missed(&kept, "1-0"), [299, 300, 301]);
-        // What is too long takes the place of nothing for long.
+        // An event above the limit is evicted at once, together with all others.
         kept.keep(&event(1, 302, BYTES + 1));
         assert_eq!(missed(&kept, "1-0"), [] as [u64; 0]);
     }

@@ -1,9 +1,9 @@
-//! Sessions of the handshake era that a client may go on with elsewhere.
+//! Session store for handshake-era sessions that several replicas serve.
 //!
-//! A service keeps its sessions in memory. Where several serve the same clients, a [`Ledger`] has what is needed to go on
-//! with a session that another began: what was agreed, from which level on the client wants log lines, and which resources
-//! it has subscribed to. It is written to when a session begins, changes or ends, and read when a session is not known
-//! here or may have changed elsewhere: not for every request.
+//! A service keeps its sessions in memory. When several replicas serve the same clients, a [`Ledger`] stores what
+//! another replica needs to continue a session: the negotiated terms, the log level and the resource subscriptions.
+//! The service writes to it when a session begins, changes or ends. It reads only when it does not know a session or
+//! another replica may have changed it, not on every request. Streams and replay buffers are not shared.
 
 use super::{
     HttpService,
@@ -24,49 +24,49 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// What the ledger comes back with.
+/// A pending result of the session store.
 pub type Keeping<'a, T> = Pin<Box<dyn Future<Output = Result<T, OutOfReach>> + Send + 'a>>;
 
-/// The ledger cannot be asked at the moment.
+/// The session store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfReach;
 
-/// All that is needed to go on with a session.
+/// The state needed to continue a session on another replica.
 #[derive(Clone, Debug)]
 pub struct KeptSession {
-    /// Whose it is.
+    /// Owner of the session, if requests are authenticated.
     pub owner: Option<Arc<str>>,
-    /// The protocol version that was agreed.
+    /// Negotiated protocol version.
     pub version: String,
-    /// What the client can do, as an object.
+    /// Client capabilities, as an object.
     pub capabilities: Raw,
-    /// Who the client is.
+    /// Client name and version (`clientInfo`), as an object.
     pub info: Option<Raw>,
-    /// From which level on it wants log lines.
+    /// Log level set by the client.
     pub log_level: Option<LogLevel>,
-    /// The resources it has subscribed to.
+    /// URIs of the subscribed resources.
     pub watched: BTreeSet<String>,
 }
 
-/// Where sessions are kept for others.
+/// Stores sessions so that other replicas can continue them.
 pub trait Ledger: fmt::Debug + Send + Sync {
-    /// What a session of this name is known by. The name itself is for the client alone.
+    /// Derives the storage key of a session id. Only the client may know the id itself.
     fn key(&self, name: &str) -> String;
 
-    /// A session has begun.
+    /// Stores a new session.
     fn begun<'a>(&'a self, key: &'a str, session: KeptSession) -> Keeping<'a, ()>;
 
-    /// A session is not as it was, or has been in use for long.
+    /// Updates a session after a change, or extends its lifetime after long use.
     fn changed<'a>(&'a self, key: &'a str, session: KeptSession) -> Keeping<'a, ()>;
 
-    /// A session that somebody has begun and nobody has ended.
+    /// Loads a session, or `None` if it never existed or a replica has ended it.
     fn find<'a>(&'a self, key: &'a str) -> Keeping<'a, Option<KeptSession>>;
 
-    /// A session is over, for everybody.
+    /// Removes a session for all replicas.
     fn ended<'a>(&'a self, key: &'a str) -> Keeping<'a, ()>;
 }
 
-/// Why there is no session.
+/// HTTP status and message for a request without a valid session.
 pub(super) type Refused = (StatusCode, &'static str);
 
 const UNKNOWN: Refused = (StatusCode::NOT_FOUND, "the session is unknown");
@@ -74,12 +74,13 @@ const OUT_OF_REACH: Refused =
     (StatusCode::SERVICE_UNAVAILABLE, "the session cannot be looked up at the moment");
 
 impl<H: Handler> HttpService<H> {
-    /// Somebody else has changed or ended the session of this key, or perhaps any: the ledger is asked before it is used.
+    /// Invalidates the session with this key, or all sessions if `None`, because another replica may have changed or
+    /// ended it. The next request of an invalidated session reads the store first.
     pub fn doubt(&self, key: Option<&str>) {
         self.sessions.doubt(key);
     }
 
-    /// A session that is open here or elsewhere.
+    /// Returns the session with this id, from memory or from the store.
     pub(super) async fn find(&self, name: &str, owner: Option<&Owner>) -> Result<Arc<Session>, Refused> {
         match (self.sessions.find(name, owner), &self.options.ledger) {
             (Found::Here(session), _) => Ok(session),
@@ -92,7 +93,7 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// A new session is written down, so that others know it when its client does.
+    /// Stores a new session before its client learns the id, so that other replicas know it in time.
     pub(super) async fn begun(&self, name: &str, session: &Session) {
         if let Some(ledger) = &self.options.ledger
             && let Some(kept) = session.to_keep()
@@ -103,17 +104,17 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// What a request has changed about its session is written down before it is answered.
+    /// Stores the changes of a session before the request that made them is answered.
     pub(super) async fn changed(&self, session: &Session) {
         let key = self.sessions.key_of(session);
         if let (Some(ledger), Some(key), Some(kept)) = (&self.options.ledger, key, session.to_keep()) {
-            // What cannot be written now is written when the session is next looked up.
+            // If this write fails, the next lookup of the session tries again.
             let is_kept = ledger.changed(&key, kept).await.is_ok();
             self.sessions.settled(&key, is_kept);
         }
     }
 
-    /// Ends a session for everybody, if there is one of this owner's.
+    /// Ends a session on all replicas, if it belongs to this owner.
     pub(super) async fn end(&self, name: &str, owner: Option<&Owner>) -> Result<(), Refused> {
         if self.options.ledger.is_some() {
             self.find(name, owner).await?;
@@ -126,7 +127,7 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// A session that somebody else has begun.
+    /// Loads a session that another replica opened.
     async fn fetch(
         &self,
         ledger: &dyn Ledger,
@@ -154,7 +155,7 @@ impl<H: Handler> HttpService<H> {
         self.sessions.insert(name, Arc::new(session), Some(key)).ok_or(full)
     }
 
-    /// A session that is open here, as it is by now.
+    /// Refreshes a session in memory from the store.
     async fn ask_about(
         &self,
         ledger: &dyn Ledger,
@@ -163,7 +164,7 @@ impl<H: Handler> HttpService<H> {
     ) -> Result<Arc<Session>, Refused> {
         let key = ledger.key(name);
         let is_kept = match ledger.find(&key).await {
-            // As long as nobody can say otherwise, it is as we know it.
+            // While the store is unavailable, trust the copy in memory.
             Err(OutOfReach) => return Ok(session),
             Ok(None) if self.sessions.is_kept(name) => {
                 self.sessions.close(name, session.owner.as_ref());
@@ -175,7 +176,7 @@ impl<H: Handler> HttpService<H> {
             },
             Ok(Some(kept)) => {
                 self.take(&session, &kept);
-                // So that one that is in use does not expire.
+                // Extend the stored lifetime of a session that is in use.
                 !self.sessions.is_old(name) || ledger.changed(&key, kept).await.is_ok()
             }
         };
@@ -183,7 +184,7 @@ impl<H: Handler> HttpService<H> {
         Ok(session)
     }
 
-    /// What a client has asked for elsewhere.
+    /// Applies the stored log level and subscriptions to a session in memory.
     fn take(&self, session: &Session, kept: &KeptSession) {
         if let Some(level) = kept.log_level {
             session.peer.set_log_level(level);
@@ -191,7 +192,8 @@ impl<H: Handler> HttpService<H> {
         let before = session.peer.watched();
         before.difference(&kept.watched).for_each(|uri| session.peer.unwatch(uri));
         for uri in kept.watched.difference(&before) {
-            // The handler is told by the set of all that is watched, and nobody waits for it.
+            // The handler sees the URI in `Service::watched`. `Handler::watch` is not called, so the request does not
+            // wait.
             if let Some(hold) = self.service.inner.watched.hold(uri) {
                 let _ = session.peer.watch(hold);
             }
@@ -213,7 +215,7 @@ impl Session {
     }
 }
 
-/// Whether we would have given a session this name: nobody is asked about others.
+/// Checks that a session id has our format, so that arbitrary values never cause a store lookup.
 fn is_name(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|it| it.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! The handshake era over HTTP: sessions, POSTs within them, and the standing stream.
+//! Answers handshake-era HTTP requests: `initialize`, POSTs within a session, the GET notification stream and DELETE.
 
 use super::{
     HttpService,
@@ -20,13 +20,13 @@ use http_body::Frame;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How many messages may wait for a slow reader.
+/// Maximum number of messages waiting for a slow client.
 pub(super) const QUEUE: usize = 64;
 
-/// The code that servers use for a request outside a session.
+/// JSON-RPC error code for a request without a valid session.
 pub(super) const NO_SESSION: i64 = -32000;
 
-/// The code for a request that its client has cancelled. Where nothing was said yet, nothing is said at all.
+/// JSON-RPC error code for a cancelled request. It reaches the client only if its stream has already begun.
 pub(super) const CANCELLED: i64 = -32800;
 
 impl<H: Handler> HttpService<H> {
@@ -100,7 +100,7 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// The answer to a request, which the session can cancel.
+    /// Answers a request so that the session can cancel it.
     pub(super) fn answer(
         &self,
         session: Arc<Session>,
@@ -108,7 +108,7 @@ impl<H: Handler> HttpService<H> {
         request: Incoming,
         out: mailbox::Sender<Outbound>,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
-        // Whatever is asked for beyond one request is asked for in one of these.
+        // Only these methods change state that outlasts the request.
         let lasts = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
         let changing = self.options.ledger.is_some() && lasts.contains(&request.method.as_str());
         let changing = changing.then(|| self.clone());
@@ -125,11 +125,11 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// The standing stream, over which the session hears what it did not ask for.
+    /// Opens or resumes the GET stream, which carries notifications that belong to no request.
     pub(super) async fn listen(&self, headers: &HeaderMap, owner: Option<&Owner>) -> Response<Body> {
         let session = match self.session(headers, owner).await {
             Ok(session) => session,
-            // Without a session there is nothing to hear.
+            // Without a session there are no notifications.
             Err((status @ (StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE), _)) => {
                 return response::empty(status);
             }
@@ -167,7 +167,7 @@ impl<H: Handler> HttpService<H> {
         }
     }
 
-    /// The session a request belongs to, or how it is refused.
+    /// Returns the session that a request belongs to, or status and message of the rejection.
     pub(super) async fn session(
         &self,
         headers: &HeaderMap,
@@ -184,7 +184,7 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-/// A request's stream, with the leave that it needs if it is not the request's own.
+/// Streams a request's events. A resumed stream also holds a stream permit.
 fn trail_stream(trail: Carried, leave: Option<OwnedSemaphorePermit>) -> Response<Body> {
     response::event_stream(stream::unfold((trail, leave), |(mut trail, leave)| async {
         let event = trail.next().await?;

@@ -1,4 +1,5 @@
-//! POSTs of the stateless era: everything is in the request, and its headers have to agree with its body.
+//! Answers POSTs of 2026-07-28, which are stateless: the request carries everything, and its headers must match its
+//! body.
 
 use super::{
     HttpService,
@@ -13,7 +14,7 @@ use crate::{
 use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::sync::Arc;
 
-/// How many messages may wait for a slow reader.
+/// Maximum number of messages waiting for a slow client.
 const QUEUE: usize = 64;
 
 impl<H: Handler> HttpService<H> {
@@ -24,7 +25,7 @@ impl<H: Handler> HttpService<H> {
                 self.service.handler().notified(&method, params);
                 return response::empty(StatusCode::ACCEPTED);
             }
-            // There are no requests of ours to answer in this era.
+            // The server sends no requests in this era, so there is nothing to answer.
             Message::Answer { .. } => return response::empty(StatusCode::BAD_REQUEST),
         };
         if let Err(what) = self.check_headers(&parts.headers, &method, params.as_ref()) {
@@ -58,11 +59,11 @@ impl<H: Handler> HttpService<H> {
         response::json_or_stream(id, pending, said, status_of).await
     }
 
-    /// Whether the headers say what the body says.
+    /// Checks that the headers match the body.
     fn check_headers(&self, headers: &HeaderMap, method: &str, params: Option<&Raw>) -> Result<(), String> {
         let meta = params.and_then(|params| params.member("_meta"));
         let text = |raw: Option<Raw>| raw.and_then(|raw| raw.decode::<String>().ok());
-        // A body without a version is refused for that, and not for its header.
+        // A body without a version is rejected later, for the missing version and not for its header.
         if let Some(version) = text(meta.and_then(|meta| meta.member(MetaKey::VERSION))) {
             same(headers, &headers::VERSION, &version)?;
         }
@@ -106,7 +107,7 @@ fn same(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), St
     }
 }
 
-/// The HTTP status of an error, where the answer is nothing but that error.
+/// Returns the HTTP status of a response that consists of this error only.
 fn status_of(error: &RpcError) -> StatusCode {
     match error.code {
         RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,

@@ -1,4 +1,4 @@
-//! Responses: nothing, one JSON message, or a stream of events.
+//! Builds HTTP responses: empty, one JSON message, or an SSE stream.
 
 use super::{
     kept::EventId,
@@ -16,36 +16,36 @@ use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use std::{convert::Infallible, fmt::Write, future::Future, pin::Pin, time::Duration};
 use tokio::time;
 
-/// The body of a response.
+/// Body of every response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// An answer being made.
+/// A pending response to one request.
 pub(super) type Pending = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
-/// What is done while a stream is open.
+/// Work that runs while a stream is open.
 pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// How often a silent stream shows that it is alive.
+/// Interval between keep-alive comments on a silent stream.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) fn empty(status: StatusCode) -> Response<Body> {
     respond(status, None, Bytes::new())
 }
 
-/// An error that concerns the request as a whole.
+/// Responds with an error for the whole HTTP request.
 pub(super) fn refusal(status: StatusCode, id: Option<Raw>, error: RpcError) -> Response<Body> {
     let id = id.unwrap_or_else(|| serde_json::Value::Null.into());
     json(status, &answer(id, Err(error)))
 }
 
-/// The answer to a message that is not announced as JSON. Its body is not read.
+/// Rejects a message that is not declared as JSON, without reading its body.
 pub(super) fn not_json() -> Response<Body> {
     let what = "the message has to be JSON: send `Content-Type: application/json`, and no `Content-Encoding`";
     let error = RpcError::new(RpcError::INVALID_REQUEST, what);
     refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, error)
 }
 
-/// The answer to one too many.
+/// Rejects a request because a limit on sessions or streams is reached.
 pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<Body> {
     let what = format!("{limit} {of_what} are open, and no more may be: close one, or try again later");
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, id, RpcError::new(NO_SESSION, what));
@@ -53,7 +53,7 @@ pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<
     response
 }
 
-/// The answer as JSON, if nothing has to be said before it; else everything as a stream.
+/// Responds with JSON if the result comes first, or with an SSE stream if another message does.
 pub(super) async fn json_or_stream(
     id: Raw,
     pending: Pending,
@@ -72,7 +72,7 @@ pub(super) async fn json_or_stream(
     }
 }
 
-/// The answer as JSON, if nothing has to be said before it; else everything that is to be said.
+/// Responds with JSON if the result comes first. Otherwise returns all messages of the request for streaming.
 pub(super) async fn json_or_rest(
     id: Raw,
     mut pending: Pending,
@@ -87,7 +87,7 @@ pub(super) async fn json_or_rest(
                 pending = Box::pin(std::future::ready(outcome));
                 message
             }
-            // Nobody wants to hear of it any more.
+            // The client cancelled the request and expects no response.
             None if outcome.as_ref().is_err_and(|it| it.code == CANCELLED) => {
                 return Ok(event_stream(stream::empty()));
             }
@@ -100,14 +100,14 @@ pub(super) async fn json_or_rest(
     Err(Streaming { first: Some(first), said, pending: Some(pending), id })
 }
 
-/// Everything that is said while `work` goes on.
+/// Streams all messages that are sent while `work` runs.
 pub(super) fn stream_while(work: Work, said: mailbox::Receiver<Outbound>) -> Response<Body> {
     event_stream(stream::unfold((Some(work), said), |(mut work, mut said)| async {
         let event = loop {
             tokio::select! {
                 biased;
                 message = said.recv() => break event(message.as_ref()?),
-                // Done, it lets go of its end of the channel, and with that the stream ends.
+                // Dropping `work` drops its sender. The stream ends when the channel is empty.
                 () = pending(&mut work) => work = None,
                 () = time::sleep(KEEP_ALIVE) => break keep_alive(),
             }
@@ -116,7 +116,7 @@ pub(super) fn stream_while(work: Work, said: mailbox::Receiver<Outbound>) -> Res
     }))
 }
 
-/// Ends when the work does; without any, never.
+/// Waits for `work`; never completes without any.
 async fn pending(work: &mut Option<Work>) {
     match work {
         Some(work) => work.await,
@@ -124,7 +124,7 @@ async fn pending(work: &mut Option<Work>) {
     }
 }
 
-/// A stream of events.
+/// Builds an SSE response from `frames`, with headers that disable caching and proxy buffering.
 pub(super) fn event_stream(
     frames: impl futures_util::Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
 ) -> Response<Body> {
@@ -136,12 +136,12 @@ pub(super) fn event_stream(
     response
 }
 
-/// A message as an event.
+/// Formats a message as an SSE event.
 pub(super) fn event(message: &Outbound) -> Bytes {
     write_event(BytesMut::new(), message)
 }
 
-/// A message as an event with a name.
+/// Formats a message as an SSE event with an id.
 pub(super) fn named_event(id: EventId, message: &Outbound) -> Bytes {
     let mut out = BytesMut::new();
     let _ = writeln!(out, "id: {id}");
@@ -155,12 +155,12 @@ fn write_event(mut out: BytesMut, message: &Outbound) -> Bytes {
     out.freeze()
 }
 
-/// What a silent stream says.
+/// Returns an SSE comment that keeps a silent connection open.
 pub(super) fn keep_alive() -> Bytes {
     Bytes::from_static(b": \n\n")
 }
 
-/// The next message to be said, or a sign of life.
+/// Returns the next message as an SSE event, or a keep-alive comment after [`KEEP_ALIVE`] without one.
 pub(super) async fn next_or_alive(said: &mut mailbox::Receiver<Outbound>) -> Option<Bytes> {
     match time::timeout(KEEP_ALIVE, said.recv()).await {
         Ok(message) => message.map(|message| event(&message)),
@@ -168,29 +168,29 @@ pub(super) async fn next_or_alive(said: &mut mailbox::Receiver<Outbound>) -> Opt
     }
 }
 
-/// Something that is said on a stream.
+/// One item of a request's stream.
 pub(super) enum Said {
     Message(Outbound),
-    /// Nothing, and that there will be more.
+    /// A keep-alive; more messages may follow.
     Alive,
 }
 
-/// What is said before an answer, and the answer.
+/// The messages of one request, followed by its response.
 pub(super) struct Streaming {
     first: Option<Outbound>,
     said: mailbox::Receiver<Outbound>,
-    /// The answer; `None` once it was given.
+    /// The pending response; `None` once it has been sent.
     pending: Option<Pending>,
     id: Raw,
 }
 
 impl Streaming {
-    /// Whether the answer was given.
+    /// Checks whether the response has been sent.
     pub(super) fn is_over(&self) -> bool {
         self.pending.is_none()
     }
 
-    /// What is said next; `None` after the answer. Cancel-safe.
+    /// Returns the next item, or `None` after the response. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Said> {
         if let Some(first) = self.first.take() {
             return Some(Said::Message(first));
@@ -202,7 +202,7 @@ impl Streaming {
             outcome = pending => outcome,
             () = time::sleep(KEEP_ALIVE) => return Some(Said::Alive),
         };
-        // What was said before the answer goes before it.
+        // Messages sent before the response go first.
         if let Some(message) = self.said.try_recv() {
             self.pending = Some(Box::pin(std::future::ready(outcome)));
             return Some(Said::Message(message));
@@ -221,7 +221,7 @@ fn json(status: StatusCode, message: &Outbound) -> Response<Body> {
         Outbound::Answer { outcome: Ok(result), .. } => result.as_bytes().len(),
         _ => 0,
     };
-    // With room for what is around a result.
+    // Reserve space for the JSON-RPC envelope around the result.
     let mut body = BytesMut::with_capacity(length + 128);
     message.write(&mut body);
     respond(status, Some("application/json"), body.freeze())

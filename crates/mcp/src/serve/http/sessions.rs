@@ -1,4 +1,4 @@
-//! The sessions of clients of the handshake era.
+//! Open handshake-era sessions of this process, with their limits, owners and cancellable requests.
 
 use super::{kept::Room, trail::Trails};
 use crate::{Raw, serve::client::Peer};
@@ -17,21 +17,22 @@ pub(super) struct Sessions {
     open: Mutex<HashMap<String, Entry>>,
     limit: usize,
     idle: Duration,
-    /// How much all of them remember of what they have said.
+    /// Bytes in the replay buffers of all sessions.
     room: Room,
 }
 
-/// Whose request it is. Whoever mounts the service and knows who asks says so in the extensions of the request; a session
-/// is then unknown to everybody but the one who opened it.
+/// Owner of a request. An embedding server that authenticates puts it into the request's extensions.
+///
+/// A session is visible only to the owner that opened it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner(pub Arc<str>);
 
-/// One client's session.
+/// Session of one client.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) peer: Arc<Peer>,
     pub(super) owner: Option<Owner>,
-    /// Its streams.
+    /// Resumable SSE streams of the session.
     pub(super) trails: Trails,
     running: Mutex<HashMap<Bytes, AbortHandle>>,
 }
@@ -40,17 +41,17 @@ pub(super) struct Session {
 struct Entry {
     session: Arc<Session>,
     used: Instant,
-    /// What the ledger knows it by, if there is one.
+    /// Key in the session store, if there is one.
     key: Option<String>,
-    /// Whether the ledger has it.
+    /// Whether the session store has this session.
     is_kept: bool,
-    /// When the ledger was last told, or asked.
+    /// Time of the last read or write in the session store.
     kept: Instant,
-    /// Somebody else may have changed it.
+    /// Whether the session has to be read from the store before its next use.
     doubtful: bool,
 }
 
-/// A request that can be cancelled, until it ends or nobody waits for it any more.
+/// Registration of a cancellable request. Dropping it removes the registration.
 pub(super) struct UnderWay {
     session: Arc<Session>,
     id: Bytes,
@@ -62,17 +63,17 @@ impl Drop for UnderWay {
     }
 }
 
-/// What is known here of a session.
+/// Result of a session lookup in memory.
 pub(super) enum Found {
     Here(Arc<Session>),
-    /// It is here, but may have changed elsewhere, or has to be written down.
+    /// Open here, but the store may have a newer version or may not have it yet.
     Doubtful(Arc<Session>),
-    /// It is somebody else's.
+    /// Belongs to another owner.
     Theirs,
     Nowhere,
 }
 
-/// How long a session is in use before the ledger is told that it is.
+/// Interval after which the store is told that a session is still in use.
 const OLD: Duration = Duration::from_secs(60 * 60);
 
 impl Sessions {
@@ -80,13 +81,14 @@ impl Sessions {
         Sessions { open: Mutex::default(), limit, idle, room: Room::default() }
     }
 
-    /// A session that is not open yet.
+    /// Creates a session without opening it.
     pub(super) fn begin(&self, owner: Option<Owner>) -> Session {
         Session { owner, trails: Trails::within(self.room.clone()), ..Session::default() }
     }
 
-    /// A session that its client may go on with elsewhere, where it is asked other questions and hears other things: no two
-    /// have the same number.
+    /// Creates a session that its client may continue on another replica.
+    ///
+    /// Its request ids and stream numbers start at random values, so that replicas do not use the same ones.
     pub(super) fn elsewhere(&self, owner: Option<Owner>) -> Session {
         let session = self.begin(owner);
         let number = || random_id().and_then(|it| u64::from_str_radix(it.get(..12)?, 16).ok());
@@ -95,14 +97,15 @@ impl Sessions {
         session
     }
 
-    /// Opens a session and names it; `None` when there are too many.
+    /// Opens a session under a new random id, or returns `None` if the limit is reached.
     pub(super) fn open(&self, session: Arc<Session>) -> Option<String> {
         let id = random_id()?;
         self.insert(&id, session, None)?;
         Some(id)
     }
 
-    /// Opens a session of this name, or finds that somebody just has; `None` when there are too many.
+    /// Opens a session under this id, or returns the one that is already open. Returns `None` if the limit is
+    /// reached.
     pub(super) fn insert(
         &self,
         id: &str,
@@ -114,7 +117,7 @@ impl Sessions {
             return Some(entry.session.clone());
         }
         if open.len() >= self.limit {
-            // A session in use, as by a call or a standing stream, is held by somebody else too.
+            // A request or stream that uses the session holds a reference to it.
             open.retain(|_, entry| entry.used.elapsed() < self.idle || Arc::strong_count(&entry.session) > 1);
         }
         if open.len() >= self.limit {
@@ -138,14 +141,14 @@ impl Sessions {
         if sure { Found::Here(session) } else { Found::Doubtful(session) }
     }
 
-    /// The ledger knows a session by this key, and may have it.
+    /// Records the store's key for a session and whether the store has it.
     pub(super) fn keyed(&self, id: &str, key: String, is_kept: bool) {
         if let Some(entry) = self.entries().get_mut(id) {
             (entry.key, entry.is_kept, entry.doubtful) = (Some(key), is_kept, !is_kept);
         }
     }
 
-    /// The ledger and we agree about a session, or not yet.
+    /// Records the result of a store access. After a failure the session stays invalidated.
     pub(super) fn settled(&self, key: &str, is_kept: bool) {
         for entry in self.entries().values_mut().filter(|it| it.key.as_deref() == Some(key)) {
             (entry.is_kept, entry.doubtful) = (entry.is_kept || is_kept, !is_kept);
@@ -153,7 +156,7 @@ impl Sessions {
         }
     }
 
-    /// Somebody else has changed the session of this key, or perhaps any.
+    /// Invalidates the session with this key, or all sessions if `None`.
     pub(super) fn doubt(&self, key: Option<&str>) {
         for entry in self.entries().values_mut() {
             entry.doubtful |= key.is_none() || entry.key.as_deref() == key;
@@ -188,7 +191,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Remembers how to cancel a request, as long as it is under way.
+    /// Registers a request so that it can be cancelled while it runs.
     pub(super) fn began(self: Arc<Session>, id: Raw, handle: AbortHandle) -> UnderWay {
         let id = id.into_bytes();
         self.running().insert(id.clone(), handle);
@@ -210,8 +213,10 @@ impl Session {
     }
 }
 
-/// A name that nobody can guess: whoever knows it is taken for the client. From the system's own source, because that of
-/// the TLS library takes some 50 ms to get ready, and the first client would wait for it.
+/// Generates an unguessable id: knowing a session id is enough to act as its client.
+///
+/// Uses the operating system's generator, because that of the TLS library takes about 50 ms to initialise and would
+/// delay the first client.
 pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Serving over legacy SSE: a stream of events per client, and an address to POST to.
+//! Serves the legacy SSE transport (2024-11-05): one event stream per client, and an endpoint for its POSTs.
 
 use super::{
     HttpOptions, is_json,
@@ -20,14 +20,14 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// How many messages of one client may wait.
+/// Maximum number of received messages of one client waiting to be processed.
 const QUEUE: usize = 64;
 
-/// A handler served over legacy SSE; cheap to clone.
+/// Serves a handler over legacy SSE. Cheap to clone.
 pub struct SseService<H> {
     service: Service<H>,
     options: Arc<HttpOptions>,
-    /// Where clients POST to, as a path; the session is added to it.
+    /// Path that clients POST to; `sessionId` is added as a query parameter.
     place: Arc<str>,
     clients: Arc<Clients>,
 }
@@ -35,10 +35,10 @@ pub struct SseService<H> {
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<String, Heard>>);
 
-/// Whose messages come from where.
+/// Owner of a client, and the sender for its messages.
 type Heard = (Option<Owner>, mpsc::Sender<Bytes>);
 
-/// One client's stream; its drop forgets the client.
+/// Event stream of one client. Dropping it removes the client.
 struct Stream {
     id: String,
     clients: Arc<Clients>,
@@ -48,12 +48,12 @@ struct Stream {
 }
 
 impl<H: Handler> SseService<H> {
-    /// Serves `service`; clients POST to the path `place`.
+    /// Creates a service whose clients POST to the path `place`.
     pub fn new(service: Service<H>, options: HttpOptions, place: &str) -> SseService<H> {
         SseService { service, options: Arc::new(options), place: place.into(), clients: Arc::default() }
     }
 
-    /// Answers one HTTP request: a GET opens a stream, a POST brings a message.
+    /// Answers one HTTP request: a GET opens a stream, a POST delivers a message.
     pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send,

@@ -1,4 +1,4 @@
-//! The standing stream of a session, over which its client hears what it did not ask for.
+//! The GET stream of a session, which carries notifications that belong to no request.
 
 use super::{
     kept::{Event, EventId},
@@ -13,19 +13,19 @@ use bytes::Bytes;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time;
 
-/// One standing stream; dropped, it can be gone on with.
+/// An open GET stream. After it is dropped, the client can resume it.
 pub(super) struct Standing {
     session: Arc<Session>,
-    /// The last event.
+    /// Id of the last event sent.
     at: EventId,
-    /// What its client has missed.
+    /// Events to replay before new ones.
     missed: VecDeque<Event>,
-    /// `None` once there are no more.
+    /// Source of notifications; `None` when the service has ended.
     announcements: Option<Announcements>,
 }
 
 impl Standing {
-    /// A stream that goes on where another broke off, or begins.
+    /// Opens a stream, or resumes one after the event `at` with the events in `missed`.
     pub(super) fn new(
         session: Arc<Session>,
         at: Option<EventId>,
@@ -37,7 +37,7 @@ impl Standing {
         Standing { session, at, missed: missed.into(), announcements: Some(announcements) }
     }
 
-    /// The next event, as it is written; `None` when there will be no more.
+    /// Returns the next event in wire format, or `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if let Some(missed) = self.missed.pop_front() {
             return Some(missed.text);

@@ -1,9 +1,9 @@
-//! Streams of a session that break, and are gone on with when their client comes back.
+//! Resumable SSE streams of a session.
 //!
-//! A client says by `Last-Event-ID` what it has seen last. What it has missed is said again, as far as it is still known,
-//! and then the stream goes on where it is. The work of a request whose stream breaks goes on for a while without anybody
-//! who listens; in this era a broken connection is no cancellation. An answer that is plain JSON has nothing to do with
-//! any of this.
+//! A client that reconnects names the last event it received in `Last-Event-ID`. The server replays the later events
+//! that are still buffered and continues the stream. In this era a lost connection does not cancel a request: its
+//! handler keeps running detached for a while, so that the client can resume. Plain JSON responses are not resumable
+//! and do not use this module.
 
 use super::{
     kept::{BYTES, Event, EventId, Kept, MOST, Room},
@@ -24,19 +24,19 @@ use std::{
 };
 use tokio::{runtime::Handle, sync::oneshot, task::JoinSet, time};
 
-/// How long a request goes on after its stream broke.
+/// Time limit of a request whose stream is detached.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long whoever holds a stream may take to let it go.
+/// Time limit for the current holder of a stream to hand it over.
 const HANDOVER: Duration = Duration::from_secs(1);
 
-/// How many broken streams of one session go on.
+/// Maximum number of detached request streams per session.
 const ADRIFT: usize = 16;
 
-/// Hands a stream over to whoever comes back for it.
+/// Channel that hands a stream over to the client that resumes it.
 type Taker = oneshot::Sender<Box<Trail>>;
 
-/// The streams of one session.
+/// All streams of one session.
 #[derive(Debug, Default)]
 pub(super) struct Trails {
     streams: AtomicU64,
@@ -46,40 +46,40 @@ pub(super) struct Trails {
 #[derive(Debug, Default)]
 struct Known {
     kept: Kept,
-    /// How to get hold of each stream that a request's answer comes on.
+    /// For each open request stream, a channel that asks its holder to hand it over.
     claims: HashMap<u64, oneshot::Sender<Taker>>,
-    /// Those that broke.
+    /// Tasks of detached request streams.
     adrift: JoinSet<()>,
-    /// The standing streams that are open.
+    /// Numbers of the open GET streams.
     open: BTreeSet<u64>,
-    /// The standing stream that broke last: it needs nobody to go on.
+    /// The newest GET stream that disconnected. Its receiver buffers notifications, so it needs no task.
     standing: Option<(EventId, Announcements)>,
 }
 
-/// The stream that the answer to one request comes on.
+/// SSE stream of one request.
 pub(super) struct Trail {
     session: Arc<Session>,
-    /// The last event.
+    /// Id of the last event created.
     at: EventId,
-    /// Events that have been made and not said.
+    /// Events that are ready to send.
     ready: VecDeque<Event>,
-    /// What is to come.
+    /// Messages still to come; `None` after the response.
     rest: Option<Streaming>,
 }
 
-/// A trail while a client listens; dropped before its end, it goes on alone.
+/// A request stream attached to a client. If dropped before its end, the stream continues detached.
 pub(super) struct Carried {
     trail: Option<Box<Trail>>,
     wanted: oneshot::Receiver<Taker>,
 }
 
-/// What a client comes back to.
+/// A stream that a client resumes.
 pub(super) enum Resumed {
-    /// A request's stream that is still under way.
+    /// The stream of a request that is still running.
     Trail(Carried),
-    /// What is left of one that is not.
+    /// The remaining events of a request that has ended.
     Rest(Vec<Bytes>),
-    /// A standing stream: where it broke off, what has been missed, and what comes now if that was kept.
+    /// A GET stream: its last event, the missed events, and the notification receiver if it was kept.
     Standing(Option<EventId>, Vec<Event>, Option<Announcements>),
 }
 
@@ -89,24 +89,24 @@ impl Trails {
         Trails { known: Mutex::new(known), ..Trails::default() }
     }
 
-    /// From here on streams are numbered.
+    /// Sets the number after which streams are numbered.
     pub(super) fn number_from(&self, number: u64) {
         self.streams.store(number, Ordering::Relaxed);
     }
 
-    /// Where a new stream begins.
+    /// Allocates a stream number and returns the id before its first event.
     pub(super) fn new_stream(&self) -> EventId {
         EventId { stream: self.streams.fetch_add(1, Ordering::Relaxed) + 1, number: 0 }
     }
 
-    /// A message as the next event of a stream, which is kept.
+    /// Formats a message as the next event of a stream and adds it to the replay buffer.
     pub(super) fn say(&self, at: &mut EventId, message: &Outbound) -> Bytes {
         let event = next_event(at, message);
         self.known().kept.keep(&event);
         event.text
     }
 
-    /// What a client comes back to that has last seen this event.
+    /// Resumes the stream of a client whose last received event is `last`.
     pub(super) async fn resume(&self, last: EventId) -> Resumed {
         if let Some(mut trail) = self.claim(last.stream).await {
             let missed = self.known().kept.after(last);
@@ -126,18 +126,17 @@ impl Trails {
         }
     }
 
-    /// A standing stream is open.
+    /// Registers an open GET stream.
     pub(super) fn stand(&self, at: EventId) {
         self.known().open.insert(at.stream);
     }
 
-    /// Whether this standing stream says what there is to be said: of several only the newest does, so that nothing is said
-    /// twice.
+    /// Checks whether this GET stream is the newest. Only the newest sends notifications, so that none is sent twice.
     pub(super) fn is_newest(&self, at: EventId) -> bool {
         self.known().open.last().is_none_or(|it| *it <= at.stream)
     }
 
-    /// A standing stream has ended, or broken if there is more to come.
+    /// Unregisters a GET stream. Keeps `announcements`, if any, so that the client can resume it.
     pub(super) fn leave_standing(&self, at: EventId, announcements: Option<Announcements>) {
         let mut known = self.known();
         known.open.remove(&at.stream);
@@ -147,14 +146,15 @@ impl Trails {
         }
     }
 
-    /// Nobody comes back any more.
+    /// Ends all streams and clears the replay buffer, because the session is over.
     pub(super) fn end(&self) {
         let known = std::mem::take(&mut *self.known());
         drop(known);
     }
 
-    /// The stream, if its request is still under way: from whoever holds it, who may be somebody who does not know yet that
-    /// nobody listens.
+    /// Takes the stream of a running request from its holder.
+    ///
+    /// The holder may still be attached to a connection whose loss it has not noticed yet.
     async fn claim(&self, stream: u64) -> Option<Box<Trail>> {
         let claim = self.known().claims.remove(&stream)?;
         let (taker, taken) = oneshot::channel();
@@ -179,7 +179,7 @@ impl Trail {
         Trail { session, at, ready: VecDeque::new(), rest: Some(rest) }
     }
 
-    /// The next event, as it is written; `None` when all is said. Cancel-safe.
+    /// Returns the next event in wire format, or `None` at the end of the stream. Cancel-safe.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(event) = self.ready.pop_front() {
             self.session.trails.known().kept.keep(&event);
@@ -195,8 +195,10 @@ impl Trail {
         }
     }
 
-    /// Goes on with nobody listening. What is said is kept within the same bounds, but for the newest, which may be the
-    /// answer. Cancel-safe.
+    /// Advances the request while no client is attached. Cancel-safe.
+    ///
+    /// Events wait in `ready` within the limits of the replay buffer. The newest is always kept, because it may be
+    /// the response.
     async fn go_on(&mut self) {
         let Some(rest) = &mut self.rest else { return std::future::pending().await };
         match rest.next().await {
@@ -217,14 +219,14 @@ impl Trail {
         !self.ready.is_empty() || self.rest.as_ref().is_some_and(|it| !it.is_over())
     }
 
-    /// Goes on alone, until somebody comes for it or it has been long enough.
+    /// Runs detached until a client resumes the stream or [`PATIENCE`] has passed.
     async fn drift(mut self: Box<Trail>, mut wanted: oneshot::Receiver<Taker>) {
         let mut enough = pin!(time::sleep(PATIENCE));
         loop {
             tokio::select! {
                 biased;
                 taker = &mut wanted => {
-                    // One that did not wait comes again, or does not.
+                    // The client no longer waits for the handover. Let another one claim the stream.
                     let Err(back) = hand_over(self, taker.ok()) else { return };
                     self = back;
                     wanted = self.session.trails.claimable(self.at.stream);
@@ -245,7 +247,7 @@ impl Carried {
         Carried { trail: Some(trail), wanted }
     }
 
-    /// The next event, as it is written; `None` when all is said, or somebody else goes on with it.
+    /// Returns the next event in wire format, or `None` at the end of the stream or after another client resumed it.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
             let trail = self.trail.as_mut()?;
@@ -299,8 +301,8 @@ impl fmt::Debug for Trail {
     }
 }
 
-/// Gives a trail to whoever wants it, or back. Nobody at all can want it any more when its session is over: then it is
-/// dropped.
+/// Hands a stream over, or returns it if the receiver no longer waits. Without a taker the session is over, and the
+/// stream is dropped.
 fn hand_over(trail: Box<Trail>, taker: Option<Taker>) -> Result<(), Box<Trail>> {
     match taker {
         Some(taker) => taker.send(trail),
@@ -308,7 +310,7 @@ fn hand_over(trail: Box<Trail>, taker: Option<Taker>) -> Result<(), Box<Trail>> 
     }
 }
 
-/// A message as the next event of a stream.
+/// Formats a message as the next event of a stream.
 fn next_event(at: &mut EventId, message: &Outbound) -> Event {
     at.number += 1;
     let is_last = matches!(message, Outbound::Answer { .. });
