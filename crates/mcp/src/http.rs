@@ -1,7 +1,8 @@
-//! Servers reached by streamable HTTP.
+//! Client transport for servers reached over streamable HTTP.
 //!
-//! Every message is a POST of its own, and its answer comes in the response: as JSON, or as a stream of events that
-//! ends with it. The link's task owns all exchanges under way; dropping one closes its stream.
+//! Every message is its own POST. The response carries the answer, as JSON or as an SSE stream that ends with it. The
+//! link's task owns all exchanges in flight; dropping an exchange closes its stream. This module does not match
+//! answers to callers: the session does.
 
 mod answer;
 mod client;
@@ -34,40 +35,40 @@ use tokio::{
 };
 use url::Url;
 
-/// How long a goodbye to the server may take.
+/// Time limit for the DELETE that ends a session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// How a server is reached.
+/// Address and settings of a server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where it is.
+    /// URL of the MCP endpoint.
     pub url: Url,
-    /// What every request carries beside our own headers: credentials, for example.
+    /// Configured headers of every request, such as static credentials.
     pub headers: HeaderMap,
-    /// Who has the credentials that come and go.
+    /// Source of tokens that expire, such as OAuth.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// Whether the server is told when we leave.
+    /// Whether to end the session with a DELETE when the link closes.
     pub terminate_on_close: bool,
-    /// How long a stream of events may be silent; without it, only a request's deadline counts.
+    /// Maximum silence on an SSE stream. Without it, only the deadline of each request applies.
     pub read_timeout: Option<Duration>,
-    /// The longest message it may send.
+    /// Maximum size of a message from the server, in bytes.
     pub frame_limit: usize,
-    /// The connections, shared with other endpoints.
+    /// Connection pool, shared with other endpoints.
     pub client: Client,
 }
 
-/// What every exchange of a link needs.
+/// State shared by all exchanges of one link.
 #[derive(Debug)]
 pub(crate) struct Context {
     endpoint: Endpoint,
-    /// The short way, where there is one.
+    /// Keep-alive pool for plain HTTP, if the URL allows it.
     lane: Option<Lane>,
     inbound: tokio::sync::mpsc::Sender<Inbound>,
-    /// The session the server gave us; swapped whole.
+    /// Current session id, replaced when the session is renewed.
     session: watch::Sender<Option<HeaderValue>>,
-    /// The version agreed on in a handshake.
+    /// Protocol version negotiated in the handshake.
     version: OnceLock<std::borrow::Cow<'static, str>>,
-    /// The `initialize` request, to be sent again when the server has lost the session.
+    /// The `initialize` request, sent again when the server has lost the session.
     initialize: OnceLock<Outbound>,
 }
 
@@ -76,15 +77,15 @@ struct Http {
     exchanges: JoinSet<Done>,
     running: HashMap<u64, AbortHandle>,
     standing: JoinSet<()>,
-    /// An exchange that has to end before the next message may leave.
+    /// Exchange that must finish before the next message is sent.
     barrier: Option<tokio::task::Id>,
     renewing: bool,
-    /// Messages that met a lost session and wait for the new one.
+    /// Messages that failed because the session was lost. They are sent again after the renewal.
     lost: Vec<Outbound>,
 }
 
 impl Endpoint {
-    /// An endpoint without headers of its own.
+    /// Creates an endpoint with default settings and no configured headers.
     pub fn new(url: Url, client: Client) -> Endpoint {
         Endpoint {
             url,
@@ -152,7 +153,7 @@ impl Http {
                 let _ = self.context.initialize.set(message.clone());
                 self.start(Exchange::first(message));
             }
-            // The server must not hear of anything else before it has heard this.
+            // The server must process this notification before it receives any other message.
             Outbound::Notification { method, routing, .. } if method == "notifications/initialized" => {
                 routing.version.iter().for_each(|version| drop(self.context.version.set(version.clone())));
                 self.barrier = Some(self.start(Exchange::first(message)));
@@ -200,7 +201,7 @@ impl Http {
         }
     }
 
-    /// Opens the stream for what the server says unasked, in place of any earlier one.
+    /// Opens the GET stream for notifications and server requests, replacing any earlier one.
     fn listen(&mut self) {
         self.standing.abort_all();
         self.standing.spawn(standing::run(self.context.clone()));

@@ -1,4 +1,4 @@
-//! What a server sent back, whichever way the question went.
+//! HTTP response of a server, from either of the two HTTP clients.
 
 use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
@@ -7,16 +7,16 @@ use hyper::body::Incoming;
 use reqwest::Response;
 use std::error::Error;
 
-/// A response whose body is still to be read.
+/// A response whose body has not been read yet.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Over a kept connection of our own.
+    /// Received on a connection of our keep-alive pool for plain HTTP.
     Short(::http::Response<Incoming>),
-    /// By the general client.
+    /// Received through `reqwest`.
     Long(Response),
 }
 
-/// Why a body cannot be read to its end.
+/// Error while reading a body.
 pub(crate) type Broken = Box<dyn Error + Send + Sync>;
 
 impl Answer {
@@ -34,7 +34,7 @@ impl Answer {
         }
     }
 
-    /// The next part of the body; `None` at its end.
+    /// Returns the next chunk of the body, or `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Broken> {
         let response = match self {
             Answer::Long(response) => return Ok(response.chunk().await?),

@@ -1,4 +1,4 @@
-//! The pool of HTTP connections.
+//! Pool of HTTP connections, and the mapping of its errors to [`Failure`].
 
 use crate::{Failure, Reach};
 use std::{
@@ -9,51 +9,51 @@ use std::{
 };
 use url::Url;
 
-/// How many redirects are followed within one origin.
+/// Maximum number of redirects within one origin.
 const REDIRECTS: usize = 5;
 
-/// A pool of connections, cheap to clone and meant to be shared by all endpoints of a process.
+/// A pool of connections. Cheap to clone; meant to be shared by all endpoints of a process.
 #[derive(Clone, Debug)]
 pub struct Client {
     plain: reqwest::Client,
-    /// Made when somebody needs it: to read what this machine trusts takes longer than everything else at a start.
+    /// Pool for HTTPS, built on first use: loading the system's root certificates is the slowest step of a start.
     secure: Arc<OnceLock<reqwest::Client>>,
-    /// How long a connection may take.
+    /// Time limit for establishing a connection.
     pub(crate) connect_timeout: Duration,
-    /// Which addresses may be dialled, where not all may.
+    /// Addresses that may be dialled; `None` allows all.
     pub(crate) reach: Option<Reach>,
 }
 
 impl Client {
-    /// A pool whose connections are established within `connect_timeout`. The environment's proxies are not used.
+    /// Creates a pool that may dial any address. It ignores proxies from the environment.
     pub fn new(connect_timeout: Duration) -> Result<Client, Failure> {
         Client::build(connect_timeout, None)
     }
 
-    /// The same, and no connection is made to an address beyond `reach`, whatever name leads there.
+    /// Creates a pool that only dials addresses allowed by `reach`, also after name resolution.
     pub fn within(reach: Reach, connect_timeout: Duration) -> Result<Client, Failure> {
         Client::build(connect_timeout, Some(reach))
     }
 
-    /// How long a connection may take.
+    /// Returns the time limit for establishing a connection.
     pub fn connect_timeout(&self) -> Duration {
         self.connect_timeout
     }
 
-    /// Which addresses may be dialled, where not all may.
+    /// Returns the policy for addresses that may be dialled; `None` allows all.
     pub fn reach(&self) -> Option<Reach> {
         self.reach
     }
 
     fn build(connect_timeout: Duration, reach: Option<Reach>) -> Result<Client, Failure> {
-        // Nothing is trusted over TLS here, because nobody speaks it: redirects stay within their origin.
+        // This pool never uses TLS, because redirects stay within their origin. Skip loading root certificates.
         let plain = built(pool(connect_timeout, reach).tls_certs_only([]))?;
         Ok(Client { plain, secure: Arc::default(), connect_timeout, reach })
     }
 
-    /// The connections with such an address.
+    /// Returns the pool for the scheme of `url`, or fails if its address may not be dialled.
     pub(crate) fn pool(&self, url: &Url) -> Result<&reqwest::Client, Failure> {
-        // A name is looked at when it is resolved; what is an address already is not.
+        // The resolver checks host names only, so check IP literals here.
         if let Some(Err(error)) = self.reach.map(|it| it.check(url)) {
             let place = url.origin().ascii_serialization();
             return Err(Failure::connect(format!("could not connect to `{place}`: {error}")));
@@ -95,7 +95,7 @@ fn built(pool: reqwest::ClientBuilder) -> Result<reqwest::Client, Failure> {
     pool.build().map_err(|error| Failure::connect(format!("could not set up HTTP: {}", root_cause(&error))))
 }
 
-/// What went wrong at the bottom: the layers above it only say that something did.
+/// Returns the innermost cause of an error. The outer layers only say that something failed.
 pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -104,7 +104,7 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// A request to `url` that got no response.
+/// Builds the failure of a request to `url` that got no response.
 pub(crate) fn no_response(url: &Url, error: &reqwest::Error) -> Failure {
     use crate::{Class, Phase, Sent};
     let place = url.origin().ascii_serialization();
@@ -123,16 +123,16 @@ pub(crate) fn no_response(url: &Url, error: &reqwest::Error) -> Failure {
     Failure::new(class, Phase::Request, Sent::Unknown, format!("the connection to `{place}` broke: {cause}"))
 }
 
-/// Whether what came back is not HTTP, rather than not there.
+/// Checks whether an error means that the server sent invalid HTTP, rather than nothing.
 pub(crate) fn is_not_http(error: &(dyn Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.into_iter().any(|cause| {
         let parsed = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
-        // A chunk without a size; an end that comes too soon is of another kind.
+        // Invalid chunk size. A premature end has another error kind.
         let framed = cause
             .downcast_ref::<io::Error>()
             .is_some_and(|it| matches!(it.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData));
-        // Said before anything was asked, for which the library has no name.
+        // Hyper has no predicate for data that arrives before any request.
         parsed || framed || cause.to_string() == "received unexpected message from connection"
     })
 }

@@ -1,4 +1,4 @@
-//! One POST and its answer.
+//! One POST and the processing of its response.
 
 use super::{Answer, Broken, Context, Endpoint, headers, is_not_http, lane::Posted, no_response};
 use crate::{
@@ -16,40 +16,40 @@ use bytes::{Bytes, BytesMut};
 use std::{sync::Arc, time::Duration};
 use tokio::time;
 
-/// How much of an error's body is read.
+/// Maximum number of bytes read from the body of an error response.
 const ERROR_BODY: usize = 64 << 10;
 
-/// How long we wait before resuming a stream, unless the server says otherwise.
+/// Default delay before a stream is resumed; the server may set another.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// The longest that a server may make us wait.
+/// Maximum delay before a stream is resumed that a server may set.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
-/// How often in a row a stream is resumed without a new event.
+/// Maximum number of consecutive resumptions without a new event.
 const RESUMPTIONS: usize = 5;
 
-/// How long the two messages of a renewal may take.
+/// Time limit for both messages of a session renewal.
 const RENEWAL: Duration = Duration::from_secs(30);
 
-/// One POST under way.
+/// One POST in flight.
 pub(super) struct Exchange {
     message: Outbound,
-    /// Whether a lost session can still be renewed for it.
+    /// Whether this is the first attempt. A second 404 does not renew the session again.
     fresh: bool,
 }
 
-/// How an exchange ended; what it brought has been passed on already.
+/// Result of an exchange. Its messages have already been delivered.
 pub(super) enum Done {
     Over(Option<u64>),
-    /// The server knows that we are initialised.
+    /// The server has received `notifications/initialized`.
     Initialized,
-    /// The server has lost the session, and this message with it.
+    /// The server has lost the session and did not process this message.
     SessionLost(Outbound),
-    /// There is a new session.
+    /// The session has been renewed.
     Renewed,
 }
 
-/// Where an answer is, as far as one frame tells.
+/// Whether a frame contained the answer to the request.
 enum Heard {
     Answer,
     Other,
@@ -107,13 +107,13 @@ impl Exchange {
     }
 }
 
-/// The server does not know the session that it has only just given out.
+/// Builds the failure of a message that got a 404 in the renewed session too.
 fn lost_again() -> Failure {
     let what = "the server has lost the session, and the new one too (404)";
     Failure::unreached(what).with_status(StatusCode::NOT_FOUND.as_u16())
 }
 
-/// Begins a new session by repeating the handshake, and says that what was read before may be stale.
+/// Opens a new session by repeating the handshake, then reports that cached lists may be stale.
 pub(super) async fn renew(context: Arc<Context>) -> Done {
     context.session.send_replace(None);
     let handshake = async {
@@ -136,7 +136,7 @@ pub(super) async fn renew(context: Arc<Context>) -> Done {
 
 impl Context {
     pub(super) async fn tell(&self, heard: Inbound) {
-        // A session that has left needs no news.
+        // A failed send means that the session has been dropped.
         let _ = self.inbound.send(heard).await;
     }
 
@@ -149,7 +149,7 @@ impl Context {
         oauth::authorized(authorizer, headers, |headers| self.post_once(headers, body.clone())).await
     }
 
-    /// Posts the short way where there is one, and the long way else.
+    /// Posts through the keep-alive pool for plain HTTP if there is one, and through `reqwest` otherwise.
     async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, Failure> {
         let Endpoint { url, client, .. } = &self.endpoint;
         let place = match &self.lane {
@@ -160,7 +160,7 @@ impl Context {
             },
         };
         let request = client.pool(&place)?.post(place).headers(headers).body(body);
-        // Boxed, so that the usual exchange does not make room for the unusual one.
+        // Boxed to keep the future of the common path small.
         let sent = Box::pin(request.send()).await;
         sent.map(Answer::from).map_err(|error| no_response(url, &error))
     }
@@ -169,7 +169,7 @@ impl Context {
         oauth::send(self.endpoint.authorizer.as_ref(), &self.endpoint.url, request).await
     }
 
-    /// Opens a stream of events, from the start or after an event.
+    /// Opens an SSE stream by GET, from the start or after `last_event`.
     pub(super) async fn get(&self, last_event: Option<&str>) -> Result<Answer, Failure> {
         let Endpoint { url, client, .. } = &self.endpoint;
         let mut request = client.pool(url)?.get(url.clone());
@@ -188,7 +188,7 @@ impl Context {
         let _ = self.send(request.headers(self.standing_headers())).await;
     }
 
-    /// The headers of what is no message: who we are, in which session and version.
+    /// Builds the headers of a GET or DELETE: configured headers, session id and protocol version.
     fn standing_headers(&self) -> ::http::HeaderMap {
         let mut headers = self.endpoint.headers.clone();
         if let Some(session) = self.session.borrow().clone() {
@@ -200,7 +200,7 @@ impl Context {
         headers
     }
 
-    /// Keeps the session that an answer to `initialize` brings, before anybody can send anything else.
+    /// Stores the session id from the response to `initialize`, before any other message can be sent.
     fn note_session(&self, message: &Outbound, response: &Answer) {
         if let Outbound::Request { method, .. } = message
             && method == "initialize"
@@ -210,7 +210,7 @@ impl Context {
         }
     }
 
-    /// Passes on what a response brings, until the answer to `id`.
+    /// Delivers the messages of a response until the answer to `id`.
     async fn take_answer(&self, id: u64, response: Answer) -> Result<(), Failure> {
         let status = response.status();
         if !status.is_success() {
@@ -220,7 +220,7 @@ impl Context {
             return Err(Failure::protocol("the server accepted a request without answering it"));
         }
         if is_stream(response.headers()) {
-            // Boxed, so that an answer that is there at once does not make room for it.
+            // Boxed to keep the future of a JSON response small.
             return Box::pin(self.take_stream(id, response)).await;
         }
         let body = bounded(response, self.endpoint.frame_limit).await?;
@@ -253,7 +253,8 @@ impl Context {
         }
     }
 
-    /// Passes on the events of a stream. `Ok(true)`: the answer to `id` was among them.
+    /// Delivers the events of a stream. Returns `Ok(true)` after the answer to `id`, `Ok(false)` at the end of the
+    /// stream.
     pub(super) async fn read_events(
         &self,
         response: &mut Answer,
@@ -274,7 +275,7 @@ impl Context {
         Ok(false)
     }
 
-    /// The next part of a stream; `None` when it has ended, in whichever way.
+    /// Returns the next chunk, or `None` when the stream has ended or broken. Fails after the read timeout.
     async fn next_chunk(&self, response: &mut Answer) -> Result<Option<Bytes>, Failure> {
         let chunk = response.chunk();
         match self.endpoint.read_timeout {
@@ -289,7 +290,7 @@ impl Context {
         }
     }
 
-    /// Passes on one frame, and says whether it was the answer to `id`.
+    /// Delivers one frame and returns whether it contained the answer to `id`.
     async fn pass_on(&self, frame: &Bytes, id: Option<u64>) -> Result<Heard, Failure> {
         let heard = match hear(frame) {
             Verdict::Deliver(heard) => heard,
@@ -307,7 +308,7 @@ impl Context {
     }
 }
 
-/// What the server says on a request's own stream belongs to that request.
+/// Assigns a server request or notification on a request's own stream to that request.
 fn aside(heard: Inbound, id: Option<u64>) -> Inbound {
     match (heard, id) {
         (
@@ -333,7 +334,7 @@ pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
 }
 
-/// Why the server did not even try: a JSON-RPC error if it sent one, else the status.
+/// Builds the failure for an error status. Uses the JSON-RPC error of the body, except for 401, 403 and 429.
 pub(crate) async fn refusal(response: Answer) -> Failure {
     let status = response.status();
     let code = status.as_u16();
@@ -360,7 +361,7 @@ pub(crate) async fn refusal(response: Answer) -> Failure {
     failure.with_status(code).with_challenge(challenge).with_retry_after(wait)
 }
 
-/// A whole body, if it is within the limit.
+/// Reads the whole body, or fails if it exceeds `limit` bytes.
 async fn bounded(mut response: Answer, limit: usize) -> Result<Bytes, Failure> {
     let broke = |error: Broken| {
         if is_not_http(&*error) {
@@ -376,7 +377,7 @@ async fn bounded(mut response: Answer, limit: usize) -> Result<Bytes, Failure> {
             return Err(too_long());
         }
         if said == Some(chunk.len()) {
-            // Most answers come in one piece.
+            // Most bodies arrive in one chunk, which needs no copy.
             all = Some(chunk);
             continue;
         }

@@ -1,4 +1,4 @@
-//! The headers of one POST.
+//! Headers of MCP messages over HTTP: building them, encoding their values, and reading `Retry-After`.
 
 use crate::{Outbound, Raw, Routing, session::MetaKey};
 use ::http::{
@@ -8,7 +8,7 @@ use ::http::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::time::Duration;
 
-/// The longest that a server may ask to be left alone.
+/// Upper bound for `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -16,25 +16,25 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// What the names of repeated arguments begin with.
+/// Prefix of headers that repeat tool arguments.
 pub(crate) const PARAM: &str = "mcp-param-";
 
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// How long a server that has too much to do wants to be left alone, if it says so in seconds.
+/// Returns `Retry-After` of a 429 or 503 if it is a number of seconds, bounded by [`LONGEST_WAIT`].
 pub(crate) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
     let said = headers.get(RETRY_AFTER)?.to_str().ok()?;
     let digits = !said.is_empty() && said.bytes().all(|it| it.is_ascii_digit());
-    // What no number holds is longer than anybody waits.
+    // A number too large to parse is above the bound.
     digits.then(|| said.parse().map_or(LONGEST_WAIT, Duration::from_secs).min(LONGEST_WAIT))
 }
 
-/// The headers of a message. Those of the configuration come first, so that ours win.
+/// Builds the headers of a message. Protocol headers override configured ones.
 pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<HeaderValue>) -> HeaderMap {
     let mut headers = configured.clone();
     headers.insert(ACCEPT, BOTH);
@@ -53,7 +53,8 @@ pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<Hea
     headers
 }
 
-/// What is on the way sees the trace as well. A search for the bytes is cheaper than a look at every member.
+/// Copies the trace context from `_meta` to headers, so that proxies see it. The byte search skips most messages more
+/// cheaply than parsing would.
 fn trace(headers: &mut HeaderMap, params: &Raw) {
     if memchr::memmem::find(params.as_bytes(), b"\"traceparent\"").is_none() {
         return;
@@ -85,7 +86,9 @@ fn route(headers: &mut HeaderMap, method: Option<&str>, routing: &Routing) {
     }
 }
 
-/// A value as a header can carry it: as it is, or as `=?base64?…?=` where it holds more than visible ASCII.
+/// Encodes a value for a header: unchanged if possible, otherwise as `=?base64?…?=`.
+///
+/// Encodes values with characters other than printable ASCII, with spaces at either end, or with that prefix.
 pub fn encode_value(value: &str) -> String {
     let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let trimmed = value.trim_matches(' ').len() == value.len();
@@ -95,7 +98,7 @@ pub fn encode_value(value: &str) -> String {
     format!("=?base64?{}?=", STANDARD.encode(value))
 }
 
-/// The value that [`encode_value`] encoded; `None` if it claims to be encoded and is not.
+/// Decodes a value from [`encode_value`]. Returns `None` if the encoded part is invalid.
 pub fn decode_value(value: &str) -> Option<String> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Some(value.to_owned());

@@ -1,6 +1,8 @@
-//! Kept connections to one plain-text address. Servers on this machine are called often and answer at once: for them the
-//! general client's redirects, compression and TLS are most of what a call costs. What is to be sent to another place is
-//! left to that client.
+//! Keep-alive pool for one plain HTTP URL.
+//!
+//! Local servers are called often and answer fast. For them, the redirects, compression and TLS support of the
+//! general client are most of the cost of a call. This pool supports none of these: it leaves HTTPS and redirects
+//! within the origin to the general client.
 
 use super::{
     client::{Client, root_cause},
@@ -28,13 +30,13 @@ use tokio::{
 };
 use url::{Host, Url};
 
-/// How many connections are kept.
+/// Maximum number of pooled connections.
 const KEPT: usize = 64;
 
-/// How long an unused one is kept.
+/// Maximum idle time of a pooled connection.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// The connections to one address.
+/// Pooled connections to one URL.
 #[derive(Debug)]
 pub(super) struct Lane {
     url: Url,
@@ -42,16 +44,16 @@ pub(super) struct Lane {
     host: HeaderValue,
     connect_timeout: Duration,
     reach: Option<Reach>,
-    /// Those used last are last.
+    /// Pooled connections, most recently used last.
     kept: Mutex<VecDeque<Kept>>,
-    /// What drives the connections; each ends with its connection.
+    /// Tasks that drive the connections. Each ends with its connection.
     driven: Mutex<JoinSet<()>>,
 }
 
-/// What came of a body that was posted.
+/// Outcome of a POST.
 pub(super) enum Posted {
     Answered(::http::Response<Incoming>),
-    /// It is to be posted to this place of the same server.
+    /// The server redirects to this URL of the same origin.
     Elsewhere(Url),
 }
 
@@ -62,7 +64,7 @@ struct Kept {
 }
 
 impl Lane {
-    /// A lane to this address, if it is plain text.
+    /// Creates a pool for this URL, or `None` if it is not plain HTTP or contains credentials.
     pub(super) fn to(url: &Url, client: &Client) -> Option<Lane> {
         if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
             return None;
@@ -74,7 +76,7 @@ impl Lane {
         Some(Lane { url: url.clone(), path, host, connect_timeout, reach, kept, driven })
     }
 
-    /// Posts a body.
+    /// Posts a body to the URL.
     pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Posted, Failure> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
@@ -92,11 +94,11 @@ impl Lane {
         Ok(Posted::Answered(response))
     }
 
-    /// Where a redirect leads, if it may be followed.
+    /// Returns the target of a redirect, or fails if it must not be followed.
     fn elsewhere<B>(&self, response: &::http::Response<B>) -> Result<Url, Failure> {
         let status = response.status();
         if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
-            // To follow it would be to ask something else: these turn what is posted into what is read.
+            // Following any other redirect would turn the POST into a GET.
             let what = format!("could not connect to `{}`: it redirects with {status}", self.place());
             return Err(Failure::unreached(what).with_status(status.as_u16()));
         }
@@ -114,7 +116,9 @@ impl Lane {
         Ok(url)
     }
 
-    /// Sends over a connection that is kept, else over a new one. One that was closed meanwhile has not sent anything.
+    /// Sends a request on a pooled connection, or on a new one if there is none.
+    ///
+    /// A pooled connection that has closed returns the request unsent, so it is safe to try the next.
     async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<::http::Response<Incoming>, Failure> {
         while let Some(mut send) = self.take() {
             match send.try_send_request(request).await {
@@ -132,8 +136,8 @@ impl Lane {
         }
     }
 
-    /// A kept connection that has nothing to do, and none that has been unused for long: the one that was used last, so
-    /// that those nobody needs grow old.
+    /// Takes the most recently used idle connection and drops expired ones. Surplus connections stay unused and
+    /// expire.
     fn take(&self) -> Option<SendRequest<Full<Bytes>>> {
         let mut kept = self.kept();
         let now = Instant::now();
@@ -144,7 +148,7 @@ impl Lane {
         kept.remove(free).map(|it| it.send)
     }
 
-    /// Keeps a connection for others: it is taken once its response has been read.
+    /// Returns a connection to the pool. It becomes ready once its response has been read.
     fn keep<T>(&self, send: SendRequest<Full<Bytes>>, response: T) -> T {
         let mut kept = self.kept();
         if kept.len() >= KEPT {
@@ -168,7 +172,7 @@ impl Lane {
         let (send, connection) = agreed.map_err(|it| self.broke(&it))?;
         let mut driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
         while driven.try_join_next().is_some() {}
-        // How a connection ends, its request hears.
+        // The pending request receives the connection's error, so ignore it here.
         driven.spawn(async { _ = connection.await });
         Ok(send)
     }

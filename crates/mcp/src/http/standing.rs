@@ -1,6 +1,6 @@
-//! The stream on which a server of the handshake era says things unasked.
+//! The GET stream on which a handshake-era server sends notifications and requests of its own.
 //!
-//! Servers need not offer it. Those that do may close it at any time; it is then resumed after the last event.
+//! Servers need not offer it and may close it at any time. The client then resumes it after the last event.
 
 use super::{
     Context,
@@ -10,10 +10,10 @@ use crate::events::Events;
 use std::{sync::Arc, time::Duration};
 use tokio::time;
 
-/// The longest pause between two attempts.
+/// Maximum delay between two attempts.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Listens until the link ends, or the server says that there is nothing to hear.
+/// Reads the stream until the link ends or the server rejects it.
 pub(super) async fn run(context: Arc<Context>) {
     let mut pause = RETRY;
     let mut last: Option<String> = None;
@@ -23,7 +23,8 @@ pub(super) async fn run(context: Arc<Context>) {
             Ok(response) if !response.status().is_success() || !is_stream(response.headers()) => return,
             Ok(mut response) => {
                 let mut events = Events::new(context.endpoint.frame_limit);
-                // A broken event here is nobody's answer: begin again after the last good one.
+                // No request waits for an event on this stream. After an invalid one, resume from the last valid
+                // event.
                 let _ = context.read_events(&mut response, &mut events, None).await;
                 last = events.last_id.or(last);
                 pause = events.retry.unwrap_or(RETRY).min(LONGEST);
