@@ -1,9 +1,9 @@
-//! Signing in to servers that want it: OAuth 2.1 as MCP uses it, on rmcp's implementation.
+//! OAuth 2.1 sign-in to servers, as MCP specifies it, built on rmcp's implementation.
 //!
-//! A link only knows an [`Authorizer`], which it asks for a token before each request and tells about each refusal.
-//! [`OAuth`] is the one that signs in: it renews tokens, asks for more rights when the server wants them, and sends a
-//! person to the authorization server through a [`Browser`], if it has one. Requests that are refused at the same time
-//! share one attempt, and one whose request has given up is taken further by the next.
+//! A link knows only an [`Authorizer`]: it asks for a token before each request and reports each 401 or 403.
+//! [`OAuth`] implements it. It refreshes tokens, requests more scopes when the server asks for them, and sends the
+//! user to the authorization server through a [`Browser`], if it has one. Requests that are rejected at the same time
+//! share one attempt. If the request that drives an attempt is dropped, the next one continues it.
 
 mod authorizer;
 mod flow;
@@ -27,74 +27,74 @@ pub use store::{FileStore, Grant, MemoryStore, TokenStore};
 use tokio::{task::spawn_blocking, time::Instant};
 use url::Url;
 
-/// A token that ends this soon is renewed first.
+/// A token that expires within this time is refreshed before use.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// An attempt that nobody has finished for this long is not taken further.
+/// Age after which an unfinished attempt is abandoned in favour of a new one.
 const STALE: Duration = Duration::from_secs(300);
 
-/// How to sign in to one server.
+/// Sign-in settings for one server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The server.
+    /// URL of the MCP server.
     pub server: Url,
-    /// As whom.
+    /// Credentials to sign in with.
     pub access: Access,
-    /// The rights to ask for where the server does not say.
+    /// Scopes to request if the server names none.
     pub scopes: Vec<String>,
-    /// Whether the authorization server may be in a private network although the server is not. It then has to be
-    /// known by a name: an address that is written out is refused all the same.
+    /// Whether the authorization server may be in a private network although the MCP server is not. It must then be
+    /// named by host name: a private IP literal is rejected all the same.
     pub private_addresses: bool,
 }
 
-/// As whom we sign in.
+/// Credentials to sign in with.
 #[derive(Clone)]
 pub enum Access {
-    /// As a person, who agrees to it at the authorization server.
+    /// Authorization code flow: a user consents at the authorization server.
     Person {
-        /// The client that acts for the person.
+        /// Client that acts for the user.
         identity: Identity,
-        /// The way to the person; without one, only what was granted before can be used and renewed.
+        /// Opens pages for the user. Without it, only an existing grant can be used and refreshed.
         browser: Option<Arc<dyn Browser>>,
     },
-    /// As ourselves, by a secret.
+    /// Client credentials flow with a client secret.
     Secret {
-        /// The client.
+        /// Client id.
         id: String,
-        /// Its secret.
+        /// Client secret.
         secret: Secret,
     },
-    /// As ourselves, by a key.
+    /// Client credentials flow with a signed JWT.
     Key {
-        /// The client.
+        /// Client id.
         id: String,
-        /// Its private key, in PEM.
+        /// Private key, in PEM.
         pem: Secret,
-        /// What the key signs with.
+        /// Signing algorithm of the key.
         algorithm: Algorithm,
     },
 }
 
-/// The client that acts for a person.
+/// Client that acts for a user.
 #[derive(Clone, Debug)]
 pub enum Identity {
-    /// Registered by hand.
+    /// A client registered in advance.
     Registered {
-        /// The client.
+        /// Client id.
         id: String,
-        /// Its secret, if it has one.
+        /// Client secret, if it has one.
         secret: Option<Secret>,
     },
-    /// Known by its metadata document where the authorization server takes those, else registered when needed.
+    /// Identified by a metadata document if the authorization server supports it, otherwise registered dynamically.
     Automatic {
-        /// What people are shown.
+        /// Client name shown to users.
         name: String,
-        /// Where our metadata document is.
+        /// URL of our client metadata document.
         document: Option<Url>,
     },
 }
 
-/// What a key signs with.
+/// JWT signing algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the names of RFC 7518")]
 pub enum Algorithm {
@@ -105,24 +105,24 @@ pub enum Algorithm {
     Es384,
 }
 
-/// Something nobody is shown.
+/// A string that `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// The way to a person's browser.
+/// Opens pages in the user's browser.
 pub trait Browser: Send + Sync {
-    /// Where the authorization server sends the browser back to.
+    /// Returns the redirect URI of the authorization request.
     fn redirect_uri(&self) -> String;
 
-    /// Shows a page of the authorization server, and returns the address the browser was sent back to, or why it
-    /// never was.
+    /// Opens a page of the authorization server. Returns the URL that the browser was redirected to, or why that did
+    /// not happen.
     fn visit(&self, page: Url) -> Visit;
 }
 
-/// A visit under way.
+/// A pending visit of the browser.
 pub type Visit = Pin<Box<dyn Future<Output = Result<Url, String>> + Send>>;
 
-/// Signs in to one server; cheap to clone.
+/// Signs in to one server. Cheap to clone.
 #[derive(Clone)]
 pub struct OAuth {
     account: Arc<Account>,
@@ -135,7 +135,7 @@ struct Account {
     held: Mutex<Held>,
 }
 
-/// What we know of the store's contents.
+/// Cached content of the token store.
 #[derive(Clone, Default)]
 enum Held {
     #[default]
@@ -143,23 +143,23 @@ enum Held {
     Read(Option<Arc<Grant>>),
 }
 
-/// The last attempt that was begun.
+/// The most recent attempt.
 struct Running {
     since: Instant,
     attempt: Shared<Attempt>,
 }
 
-/// An attempt to get a token. `None`: that takes a person.
+/// An attempt to get a token. `None` means that a user has to sign in.
 type Attempt = Pin<Box<dyn Future<Output = Result<Option<Arc<Grant>>, Failure>> + Send>>;
 
 impl OAuth {
-    /// Signs in as `config` says and keeps what it gets in `store`.
+    /// Creates an authorizer that signs in as `config` says and saves grants in `store`.
     pub fn new(config: Config, store: Arc<dyn TokenStore>) -> OAuth {
         let account = Arc::new(Account { config, store, held: Mutex::default() });
         OAuth { account, running: Arc::default() }
     }
 
-    /// Signs in now and anew, whatever is kept. `challenge` is what the server said when it refused a request.
+    /// Signs in again, even if a grant is stored. `challenge` is the `WWW-Authenticate` header of a rejected request.
     pub async fn login(&self, challenge: Option<String>) -> Result<(), Failure> {
         let start = Start { stored: None, challenge, renewable: false };
         let granted = flow::obtain(&self.account.config, start).await?;
@@ -167,7 +167,7 @@ impl OAuth {
         self.account.keep(granted).await.map(drop)
     }
 
-    /// Forgets what was granted.
+    /// Deletes the stored grant.
     pub async fn logout(&self) -> Result<(), Failure> {
         let store = self.account.store.clone();
         blocking(move || store.clear()).await?;
@@ -175,7 +175,7 @@ impl OAuth {
         Ok(())
     }
 
-    /// Joins the attempt that is under way, or begins one.
+    /// Joins the attempt in progress, or starts one.
     fn attempt(&self, begin: impl FnOnce(Arc<Account>) -> Attempt) -> Shared<Attempt> {
         let mut running = lock(&self.running);
         match &*running {
@@ -197,7 +197,7 @@ impl OAuth {
         }
         let old = grant.clone();
         let renewed = self.attempt(|account| Box::pin(account.renew(old))).await;
-        // A token that could not be renewed may still be good: the server decides.
+        // If the refresh failed, the old token may still be valid. Let the server decide.
         Ok(bearer(&renewed.ok().flatten().unwrap_or(grant)))
     }
 
@@ -224,7 +224,7 @@ impl Authorizer for OAuth {
 }
 
 impl Account {
-    /// What is held, read from the store at its first use.
+    /// Returns the cached grant. Reads it from the store on first use.
     async fn grant(&self) -> Result<Option<Arc<Grant>>, Failure> {
         let held = lock(&self.held).clone();
         match held {
@@ -233,7 +233,7 @@ impl Account {
         }
     }
 
-    /// What the store has now; another process may have put it there.
+    /// Reads the grant from the store again, because another process may have replaced it.
     async fn read(&self) -> Result<Option<Arc<Grant>>, Failure> {
         let store = self.store.clone();
         let grant = blocking(move || store.load()).await?.map(Arc::new);
@@ -253,7 +253,7 @@ impl Account {
 
     async fn obtain(self: Arc<Account>, refusal: Refusal, more: bool) -> Result<Option<Arc<Grant>>, Failure> {
         let stored = self.read().await?;
-        // Somebody else was quicker, and nobody has refused what they got.
+        // Another process has saved a newer token, and the server has not rejected that one.
         if let Some(other) = stored.as_ref().filter(|other| bearer(other) != refusal.sent) {
             return Ok(Some(other.clone()));
         }
@@ -290,12 +290,12 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whole values are swapped: a panic elsewhere cannot leave one half-written.
+    // Values are replaced as a whole, so a panic cannot leave one half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Algorithm {
-    /// The algorithm of this name, such as `ES256`.
+    /// Returns the algorithm with this RFC 7518 name, such as `ES256`.
     pub fn named(name: &str) -> Option<Algorithm> {
         Some(match name {
             "RS256" => Algorithm::Rs256,
@@ -319,7 +319,7 @@ impl Algorithm {
 }
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a secret string.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }

@@ -1,5 +1,7 @@
-//! Which addresses may be dialled. A name is looked at when it is resolved, so that one that leads elsewhere than it did
-//! when it was checked leads nowhere.
+//! Egress policy: which addresses may be dialled.
+//!
+//! Host names are checked when they are resolved for the connection. A name that resolves to another address than at
+//! an earlier check (DNS rebinding) gains nothing.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::{
@@ -8,26 +10,28 @@ use std::{
 };
 use url::{Host, Url};
 
-/// How far a server may lead us: the public network, and inside our own only where the server itself is.
+/// Addresses that may be dialled: the public network, and optionally loopback and private networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     loopback: bool,
     private: bool,
 }
 
-/// What kind of place an address is.
+/// Kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Public,
     Private,
     Loopback,
-    /// Neighbours on the link, among them the metadata services of clouds, and what is no host at all.
+    /// Link-local addresses, metadata services of clouds, and addresses of no host, such as multicast.
     Forbidden,
 }
 
 impl Reach {
-    /// As far as a server at this address leads: this machine if it is here, private networks if it is in one or
-    /// `private` says so. A name leads to the public network, but for `localhost` and what ends with it.
+    /// Returns the policy for URLs that this server names.
+    ///
+    /// Loopback is allowed if the server is on loopback. Private networks are allowed if the server is in one or
+    /// `private` is set. A server with a host name counts as public, except `localhost` and its subdomains.
     pub fn of(server: &Url, private: bool) -> Reach {
         let place = match server.host() {
             Some(Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
@@ -40,28 +44,29 @@ impl Reach {
         Reach { loopback: place == Place::Loopback, private: private || place == Place::Private }
     }
 
-    /// The public network, and this machine if the server is here.
+    /// Returns the policy that allows the public network, and loopback if the server is on loopback.
     pub fn public(server: &Url) -> Reach {
         Reach { private: false, ..Reach::of(server, false) }
     }
 
-    /// As far as a server that the operator names may lead: everywhere but to neighbours on the link, among them the
-    /// metadata services of clouds, and to what is no host at all.
+    /// Returns the policy for servers that the operator configures: everything but link-local addresses, metadata
+    /// services of clouds, and addresses of no host.
     pub fn wide() -> Reach {
         Reach { loopback: true, private: true }
     }
 
-    /// Whether private networks are within it.
+    /// Checks whether private networks are allowed.
     pub fn is_private(self) -> bool {
         self.private
     }
 
-    /// Only looks at addresses that are written out; names are looked at when they are resolved.
+    /// Checks a URL whose host is an IP literal. Host names always pass, because they are checked when they are
+    /// resolved.
     pub fn allows(self, url: &Url) -> bool {
         self.check(url).is_ok()
     }
 
-    /// The same, and says what is wrong.
+    /// Checks a URL like [`Reach::allows`], and returns the reason as an error.
     pub(crate) fn check(self, url: &Url) -> io::Result<()> {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -71,7 +76,7 @@ impl Reach {
         if self.includes(address) { Ok(()) } else { Err(refused(&address.to_string(), address)) }
     }
 
-    /// Whether this address may be dialled.
+    /// Checks whether this address may be dialled.
     pub fn includes(self, address: IpAddr) -> bool {
         match place(address) {
             Place::Public => true,
@@ -81,13 +86,13 @@ impl Reach {
         }
     }
 
-    /// The addresses of a host that may be dialled: at least one.
+    /// Resolves a host and returns the addresses that may be dialled. Fails if the policy rejects all of them.
     pub(crate) async fn resolve_within(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found = tokio::net::lookup_host((host, port)).await?;
         self.within(host, found.collect())
     }
 
-    /// Those addresses of a host that may be dialled: at least one.
+    /// Returns the allowed addresses of a host. Fails if the policy rejects all of them.
     fn within(self, host: &str, mut found: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
         let first = found.first().copied();
         found.retain(|it| self.includes(it.ip()));
@@ -108,7 +113,7 @@ impl Resolve for Reach {
     }
 }
 
-/// What is said of a host that leads where nobody may go.
+/// Builds the error for a host whose address may not be dialled.
 fn refused(host: &str, address: IpAddr) -> io::Error {
     let what = match place(address) {
         Place::Forbidden => "a link-local or metadata address, or that of no host",
@@ -147,7 +152,7 @@ fn place(address: IpAddr) -> Place {
     }
 }
 
-/// The IPv4 address that a translator would make of this one: behind `64:ff9b::`, or in a 6to4 address.
+/// Returns the IPv4 address embedded in a NAT64 (`64:ff9b::/96`) or 6to4 (`2002::/16`) address.
 fn inner(address: IpAddr) -> IpAddr {
     let IpAddr::V6(it) = address else { return address };
     let v4 = |high: u16, low: u16| IpAddr::from([(high >> 8) as u8, high as u8, (low >> 8) as u8, low as u8]);

@@ -1,4 +1,5 @@
-//! Servers of 2024-11-05: one stream of events from the server, and a place to POST to that it names.
+//! Client transport for legacy SSE servers (2024-11-05): one event stream from the server, and a POST endpoint that
+//! it announces on the stream.
 
 mod served;
 
@@ -17,26 +18,26 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time};
 use url::Url;
 
-/// How long the server may take to accept a message; the answer comes on the stream.
+/// Time limit for the server to accept a message. Its answer arrives on the stream.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many messages may wait for the one that is under way.
+/// Maximum number of messages waiting behind the POST in flight.
 const WAITING: usize = 64;
 
-/// How a server is reached.
+/// Address and settings of a server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where its stream is.
+    /// URL of the event stream.
     pub url: Url,
-    /// What every request carries: credentials, for example.
+    /// Configured headers of every request, such as static credentials.
     pub headers: HeaderMap,
-    /// Who has the credentials that come and go.
+    /// Source of tokens that expire, such as OAuth.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// How long the stream may be silent; servers send comments to keep it alive.
+    /// Maximum silence on the stream. Servers send comments to keep it alive.
     pub read_timeout: Duration,
-    /// The longest message it may send.
+    /// Maximum size of a message from the server, in bytes.
     pub frame_limit: usize,
-    /// The connections, shared with other endpoints.
+    /// Connection pool, shared with other endpoints.
     pub client: Client,
 }
 
@@ -48,7 +49,7 @@ struct Stream {
 }
 
 impl Endpoint {
-    /// An endpoint without headers of its own.
+    /// Creates an endpoint with default settings and no configured headers.
     pub fn new(url: Url, client: Client) -> Endpoint {
         let read_timeout = Duration::from_secs(300);
         let (headers, authorizer) = (HeaderMap::new(), None);
@@ -90,7 +91,7 @@ impl Opener for Endpoint {
 }
 
 impl Stream {
-    /// The next event, or why there is none. Cancel-safe: a chunk is taken in as soon as it was read.
+    /// Returns the next event, or why the stream ended. Cancel-safe: a chunk is buffered as soon as it has been read.
     async fn next(&mut self) -> Result<Event, Goodbye> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -109,7 +110,9 @@ impl Stream {
         }
     }
 
-    /// Where to POST to. Only our own origin will do: otherwise a server could make us send our credentials anywhere.
+    /// Waits for the `endpoint` event and returns the URL for POSTs.
+    ///
+    /// Only the stream's own origin is accepted. Otherwise a server could make us send credentials anywhere.
     async fn place_to_post(&mut self) -> Result<Url, Failure> {
         let event = loop {
             let event = self.next().await.map_err(|goodbye| Failure::connect(goodbye.to_string()))?;
@@ -131,8 +134,8 @@ impl Stream {
 
 async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
     let mut posts = Posts::new(stream.endpoint.clone(), place, far_end.written.clone());
-    // What the session has no room for yet. Posting goes on meanwhile: the session may have no room because it waits for
-    // that.
+    // An inbound message for which the session has no capacity yet. POSTs continue meanwhile, because the session may
+    // be waiting for one before it reads on.
     let mut held = None;
     let goodbye = loop {
         tokio::select! {
@@ -157,7 +160,7 @@ async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
                     Verdict::Noise => {}
                     Verdict::Breach(why) => break Goodbye::breach(why),
                 },
-                // A second `endpoint` does not move us.
+                // A second `endpoint` event does not change the URL.
                 Ok(_) => {}
                 Err(goodbye) => break goodbye,
             },
@@ -168,13 +171,13 @@ async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
     goodbye
 }
 
-/// What is on its way to the server: one message at a time, so that they arrive in order.
+/// Sends messages to the server one at a time, so that they arrive in order.
 struct Posts {
     endpoint: Endpoint,
     place: Url,
     written: Written,
     under_way: JoinSet<Option<Inbound>>,
-    /// The request that is under way, if it is one.
+    /// Id of the request in flight, if the message is a request.
     request: Option<u64>,
     waiting: VecDeque<Outbound>,
 }
@@ -202,13 +205,14 @@ impl Posts {
             return;
         }
         let Some(message) = self.waiting.pop_front() else { return };
-        // Counted before it leaves: nobody can tell how much of a POST under way the server has seen.
+        // Counted before sending: when a POST fails, it is unknown how much of it the server received.
         self.written.add(1);
         self.request = request_id(&message);
         self.under_way.spawn(post(self.endpoint.clone(), self.place.clone(), message));
     }
 
-    /// A server that does not take a request must not keep the next one from it, once nobody waits for the first.
+    /// Aborts the POST of an abandoned request, so that a server that does not accept it cannot block the next
+    /// message.
     fn abandon(&mut self, id: u64) {
         self.written.add(1);
         if self.request == Some(id) {
@@ -224,7 +228,7 @@ fn request_id(message: &Outbound) -> Option<u64> {
     }
 }
 
-/// Sends one message; says so if it was a request and the server did not take it.
+/// Posts one message. Returns the failure if the message is a request and the server did not accept it.
 async fn post(endpoint: Endpoint, place: Url, message: Outbound) -> Option<Inbound> {
     let id = request_id(&message);
     let mut body = BytesMut::new();

@@ -1,7 +1,7 @@
-//! Servers reached by WebSocket, one message per text frame.
+//! Client transport for servers reached over WebSocket, one message per text frame.
 //!
-//! Never part of the specification, but several servers offer it under the sub-protocol `mcp`. Those that do not echo
-//! the sub-protocol are asked again without.
+//! WebSocket is not part of the MCP specification, but several servers offer it with the sub-protocol `mcp`. If a
+//! server does not confirm the sub-protocol, the client connects again without it.
 
 mod tls;
 
@@ -34,39 +34,39 @@ use tokio_tungstenite::{
 };
 use url::Url;
 
-/// How often a silent server is asked whether it is there.
+/// Interval between pings.
 const PING: Duration = Duration::from_secs(20);
 
-/// How long it may take to show any sign of life.
+/// Maximum silence before the connection counts as lost. A pong ends the silence.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How long a goodbye may take.
+/// Time limit for sending the close frame.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 const SUB_PROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
 
 type Wire = WebSocketStream<Socket>;
 
-/// What a WebSocket runs over.
+/// A byte stream that can carry a WebSocket.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// How a server is reached.
+/// Address and settings of a server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where it is: `ws://` or `wss://`.
+    /// URL of the server, `ws://` or `wss://`.
     pub url: Url,
-    /// What the opening request carries: credentials, for example.
+    /// Configured headers of the opening request, such as static credentials.
     pub headers: HeaderMap,
-    /// The longest message it may send.
+    /// Maximum size of a message from the server, in bytes.
     pub frame_limit: usize,
-    /// Which addresses may be dialled, where not all may.
+    /// Addresses that may be dialled; `None` allows all.
     pub reach: Option<Reach>,
 }
 
 impl Endpoint {
-    /// An endpoint without headers of its own.
+    /// Creates an endpoint with default settings and no configured headers.
     pub fn new(url: Url) -> Endpoint {
         Endpoint { url, headers: HeaderMap::new(), frame_limit: FRAME_LIMIT, reach: None }
     }
@@ -119,7 +119,7 @@ impl Opener for Endpoint {
     }
 }
 
-/// A link over a stream on which a WebSocket has been agreed on already, with us as its client.
+/// Creates a client link over a stream whose WebSocket handshake is already complete.
 pub async fn link_over<S: Stream + 'static>(stream: S, frame_limit: usize) -> Link {
     let wire = WebSocketStream::from_raw_socket(stream, Role::Client, Some(bounded(frame_limit))).await;
     Link::start(false, |far_end| run(wire, far_end))
@@ -141,7 +141,7 @@ async fn run<S: Stream>(wire: WebSocketStream<S>, far_end: FarEnd) -> Goodbye {
             tokio::select! {
                 message = outbound.recv() => {
                     let Some(message) = message else { return };
-                    // Counted before it leaves: of what breaks off, nobody can tell how much the server has seen.
+                    // Counted before sending: when a write fails, it is unknown how much of it the server received.
                     written.add(1);
                     let mut sent = feed(&mut sink, &message).await;
                     while sent.is_ok() && let Ok(message) = outbound.try_recv() {
@@ -157,7 +157,7 @@ async fn run<S: Stream>(wire: WebSocketStream<S>, far_end: FarEnd) -> Goodbye {
         }
     };
     let goodbye = tokio::select! {
-        // In this order, so that what was queued before the session hung up is still written.
+        // Poll the writer first, so that messages queued before the session closed are still written.
         biased;
         () = writing => None,
         () = inbound.closed() => None,
@@ -187,7 +187,7 @@ async fn feed<S: Stream>(
     }
 }
 
-/// Passes on what the server says until it has gone.
+/// Delivers messages from the server until the connection ends.
 async fn read<S: Stream>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     inbound: &tokio::sync::mpsc::Sender<Inbound>,

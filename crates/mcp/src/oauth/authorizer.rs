@@ -1,4 +1,4 @@
-//! What a link needs to know of credentials: a token for each request, and somebody to tell when it was refused.
+//! The interface between a link and its credentials: [`Authorizer`] supplies tokens and learns of rejected requests.
 
 use crate::{
     Failure,
@@ -9,38 +9,39 @@ use reqwest::RequestBuilder;
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 use url::Url;
 
-/// How often one request is sent: with what we have, and again after signing in and after asking for more rights.
+/// Maximum number of attempts per request: with the current token, after signing in, and after requesting more
+/// scopes.
 const ATTEMPTS: usize = 3;
 
-/// Something an [`Authorizer`] is working on.
+/// A pending result of an [`Authorizer`].
 pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
-/// Has the credentials for the requests to one server.
+/// Supplies credentials for the requests to one server.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// The token to send now, if there is one.
+    /// Returns the token to send now, if there is one.
     fn token(&self) -> Authorizing<'_, Option<Bearer>>;
 
-    /// Hears that the server refused a request, and says whether sending it again may help.
+    /// Handles a rejected request. Returns whether sending it again may succeed.
     fn refused(&self, refusal: Refusal) -> Authorizing<'_, bool>;
 }
 
-/// The value of an `Authorization` header. Its text is never shown.
+/// Value of an `Authorization` header. `Debug` does not print it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bearer(HeaderValue);
 
-/// A request that the server refused for want of credentials.
+/// A request that the server rejected for its credentials.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// 401, or 403.
+    /// HTTP status, 401 or 403.
     pub status: u16,
     /// The `WWW-Authenticate` header.
     pub challenge: Option<String>,
-    /// What the request was sent with.
+    /// Token of the rejected request.
     pub sent: Option<Bearer>,
 }
 
 impl Bearer {
-    /// The header for a token; `None` if a header cannot carry it.
+    /// Builds the header value for a token. Returns `None` if the token is not valid in a header.
     pub fn new(token: &str) -> Option<Bearer> {
         let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
         value.set_sensitive(true);
@@ -59,7 +60,7 @@ impl Refusal {
     }
 }
 
-/// The challenge in a response's headers: that for bearer tokens, if it is among several.
+/// Returns the `WWW-Authenticate` challenge of a response, preferring one for bearer tokens.
 pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
     let all = headers.get_all(header::WWW_AUTHENTICATE);
     let mut all = all.iter().filter_map(|value| value.to_str().ok());
@@ -68,12 +69,12 @@ pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
     Some(bearer.unwrap_or(first).to_owned())
 }
 
-/// Whether a challenge asks for a bearer token.
+/// Checks whether a challenge asks for a bearer token.
 pub(super) fn is_bearer(challenge: &str) -> bool {
     challenge.split([' ', ',']).any(|word| word.eq_ignore_ascii_case("bearer"))
 }
 
-/// Sends a request, given by its headers, with the credentials there are, and again as long as they can be bettered.
+/// Sends a request with the current token, and again while the authorizer can get a better one.
 pub(crate) async fn authorized<F>(
     authorizer: Option<&Arc<dyn Authorizer>>,
     headers: HeaderMap,
@@ -101,7 +102,7 @@ where
     }
 }
 
-/// The same for a request without a body of its own, or with one that can be sent again.
+/// Sends a `reqwest` request like [`authorized`]. Fails if its body cannot be cloned.
 pub(crate) async fn send(
     authorizer: Option<&Arc<dyn Authorizer>>,
     url: &Url,

@@ -1,7 +1,7 @@
-//! One attempt at getting a token: finds the authorization server, makes us known to it, and asks.
+//! One attempt to get a token: discovers the authorization server, identifies the client and requests the token.
 //!
-//! Every attempt begins with discovery and ends with a [`Grant`] that holds all the next one needs, so nothing is kept
-//! in between: a server that moves to another authorization server is followed there. The protocol itself is rmcp's.
+//! Every attempt starts with discovery and ends with a [`Grant`] that holds everything the next attempt needs. No
+//! other state is kept, so a server may move to another authorization server. rmcp implements the protocol.
 
 use super::{Access, Browser, Config, Grant, Identity, Secret, transport::Transport};
 use crate::Failure;
@@ -14,21 +14,21 @@ use std::sync::Arc;
 use tokio::{runtime::Handle, task::spawn_blocking};
 use url::Url;
 
-/// What a refresh names as its redirect address, which nobody looks at.
+/// Redirect URI for clients without one. rmcp requires a value, but refresh and client credentials do not use it.
 const NOWHERE: &str = "http://localhost/";
 
-/// What an attempt starts from.
+/// Input of an attempt.
 #[derive(Debug)]
 pub(super) struct Start {
-    /// What the last attempt brought.
+    /// Grant of the last attempt.
     pub(super) stored: Option<Grant>,
-    /// What the server said when it refused a request.
+    /// `WWW-Authenticate` header of the rejected request.
     pub(super) challenge: Option<String>,
-    /// Whether a renewed token will do, or the server wants more rights.
+    /// Whether a refreshed token is enough. False if the server asks for more scopes.
     pub(super) renewable: bool,
 }
 
-/// The authorization server of a server, as found.
+/// The discovered authorization server.
 struct Found<'a> {
     config: &'a Config,
     manager: AuthorizationManager,
@@ -36,11 +36,11 @@ struct Found<'a> {
     kept: InMemoryCredentialStore,
 }
 
-/// Gets a grant. `None`: only a person can, and there is none.
+/// Gets a grant. Returns `None` if a user has to sign in and there is no browser.
 pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant>, Failure> {
     let Start { stored, challenge, renewable } = start;
     let found = Found::at(config, challenge.as_deref()).await?;
-    // What another authorization server gave us is nothing to this one.
+    // A grant from another authorization server is useless here.
     let stored = stored.filter(|grant| grant.issuer == found.metadata.issuer);
     match &config.access {
         Access::Secret { .. } | Access::Key { .. } => found.by_credentials(stored.as_ref()).await.map(Some),
@@ -60,7 +60,7 @@ pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant
     }
 }
 
-/// Gets a new token for one that ends. `None`: that takes a person.
+/// Replaces a token that is about to expire. Returns `None` if a user has to sign in.
 pub(super) async fn renew(config: &Config, grant: &Grant) -> Result<Option<Grant>, Failure> {
     let mut found = Found::at(config, None).await?;
     match &config.access {
@@ -84,7 +84,7 @@ impl<'a> Found<'a> {
         Ok(Found { config, manager, metadata, kept })
     }
 
-    /// `None`: the refresh token is no longer good.
+    /// Refreshes a grant. Returns `None` if the refresh token is no longer valid.
     async fn refresh(&mut self, grant: &Grant) -> Result<Option<Grant>, Failure> {
         let client = client(&grant.client_id, grant.redirect_uri.as_deref(), grant.client_secret.as_deref());
         self.manager.configure_client(client.clone()).map_err(|error| failed(&error))?;
@@ -97,7 +97,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Sends a person to the authorization server.
+    /// Sends the user to the authorization server and exchanges the code for a token.
     async fn by_person(
         mut self,
         identity: &Identity,
@@ -119,7 +119,8 @@ impl<'a> Found<'a> {
         granted(&self.kept, self.metadata.issuer, client).await
     }
 
-    /// The client we are at this authorization server: as configured, as before, by our document, or newly registered.
+    /// Returns the client to act as: the configured one, the one of the stored grant, our metadata document, or a
+    /// newly registered one.
     async fn client(
         &mut self,
         identity: &Identity,
@@ -144,7 +145,7 @@ impl<'a> Found<'a> {
         registered.map_err(|error| failed(&error))
     }
 
-    /// Signs in as ourselves.
+    /// Signs in with client credentials, without a user.
     async fn by_credentials(self, stored: Option<&Grant>) -> Result<Grant, Failure> {
         let scopes = self.scopes(stored).await;
         let resource = Some(self.config.server.to_string());
@@ -178,7 +179,7 @@ impl<'a> Found<'a> {
         let Found { mut manager, metadata, kept, .. } = self;
         manager.validate_client_credentials_metadata(&request).map_err(|error| failed(&error))?;
         manager.configure_client_credentials(&request).map_err(|error| failed(&error))?;
-        // This future of rmcp's holds what must stay on its thread, so it gets one.
+        // This future of rmcp is not `Send`, so it runs on a blocking thread.
         let exchange =
             move || Handle::current().block_on(manager.exchange_client_credentials(&request)).map(drop);
         let exchanged = spawn_blocking(exchange).await.map_err(|_| unreadable())?;
@@ -186,7 +187,8 @@ impl<'a> Found<'a> {
         granted(&kept, metadata.issuer, client).await
     }
 
-    /// The rights to ask for: those we had, and those that the server, or else the configuration, wants.
+    /// Returns the scopes to request: those already granted, plus those that the server or else the configuration
+    /// asks for.
     async fn scopes(&self, stored: Option<&Grant>) -> Vec<String> {
         let usual: Vec<&str> = self.config.scopes.iter().map(String::as_str).collect();
         let had = stored.map(|grant| grant.scopes.clone()).unwrap_or_default();
@@ -201,7 +203,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What the authorization server gave, with what it takes to use it again.
+/// Builds a grant from the token response and the client it was issued to.
 async fn granted(
     kept: &InMemoryCredentialStore,
     issuer: Option<String>,
@@ -239,7 +241,7 @@ fn to_rmcp(grant: &Grant) -> Result<StoredCredentials, serde_json::Error> {
     }))
 }
 
-/// What the authorization server sent the browser back with.
+/// Reads the authorization response from the URL that the browser was redirected to.
 fn callback(came_back: &Url) -> Result<AuthorizationCallback, Failure> {
     let said = |key: &str| came_back.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value);
     if let Some(error) = said("error") {

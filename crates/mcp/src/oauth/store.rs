@@ -1,4 +1,4 @@
-//! What is kept between two runs: the client we are registered as, and the tokens it was given.
+//! Persists the registered client and its tokens between runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,55 +11,55 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// The largest file that is taken for a token file.
+/// Maximum size of a token file, in bytes.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// Keeps the grant of one server. Called from threads that may block.
+/// Stores the grant of one server. Methods are called on blocking threads and may block.
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// What was kept, if anything.
+    /// Returns the stored grant, if there is one.
     fn load(&self) -> io::Result<Option<Grant>>;
 
-    /// Keeps a grant in place of any earlier one.
+    /// Stores a grant and replaces any earlier one.
     fn save(&self, grant: &Grant) -> io::Result<()>;
 
-    /// Forgets it.
+    /// Deletes the stored grant.
     fn clear(&self) -> io::Result<()>;
 }
 
-/// What an authorization server gave us.
+/// Tokens issued by an authorization server, and the client they were issued to.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The authorization server, by the name it gives itself.
+    /// Issuer identifier of the authorization server.
     pub issuer: Option<String>,
-    /// The client we are there.
+    /// Client id.
     pub client_id: String,
-    /// Its secret, if it has one.
+    /// Client secret, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// The redirect address it is registered with.
+    /// Redirect URI of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
-    /// The rights that were granted.
+    /// Granted scopes.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// When it was given, in seconds since 1970.
+    /// Time of issue, in seconds since the Unix epoch.
     pub received_at: u64,
-    /// The answer of the token endpoint, whole.
+    /// Complete response of the token endpoint.
     pub response: Map<String, Value>,
 }
 
 impl Grant {
-    /// The token for requests.
+    /// Returns the access token.
     pub fn access_token(&self) -> Option<&str> {
         self.response.get("access_token")?.as_str()
     }
 
-    /// The token for new tokens.
+    /// Returns the refresh token.
     pub fn refresh_token(&self) -> Option<&str> {
         self.response.get("refresh_token")?.as_str()
     }
 
-    /// Whether the token for requests ends within this time.
+    /// Checks whether the access token expires within `time`.
     pub fn ends_within(&self, time: Duration) -> bool {
         let Some(lifetime) = self.response.get("expires_in").and_then(Value::as_u64) else { return false };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -67,7 +67,7 @@ impl Grant {
     }
 }
 
-/// Shows who we are, and nothing that others could use.
+/// Prints the identity of the client, but no secret and no token.
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Grant { issuer, client_id, client_secret: _, redirect_uri, scopes, received_at, response: _ } =
@@ -82,7 +82,7 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// Keeps a grant as long as it is itself kept.
+/// Stores a grant in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore(Mutex<Option<Grant>>);
 
@@ -102,14 +102,14 @@ impl TokenStore for MemoryStore {
     }
 }
 
-/// Keeps a grant in a file that only its owner can read, replaced whole.
+/// Stores a grant in a file that only its owner can read. Every save replaces the file atomically.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     path: PathBuf,
 }
 
 impl FileStore {
-    /// A store in this file; it and its folder are made when there is something to keep.
+    /// Creates a store for this file. The first save creates the file and its folder.
     pub fn new(path: impl Into<PathBuf>) -> FileStore {
         FileStore { path: path.into() }
     }
@@ -132,7 +132,7 @@ impl TokenStore for FileStore {
     fn save(&self, grant: &Grant) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         make_private_folder(folder)?;
-        // Made readable by its owner only, and renamed once it is on the disk.
+        // The temporary file is readable only by its owner. Rename it after its content has reached the disk.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&serde_json::to_vec_pretty(grant)?)?;
         file.as_file().sync_all()?;

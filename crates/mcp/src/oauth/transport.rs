@@ -1,7 +1,7 @@
-//! The HTTP requests that signing in takes.
+//! Sends the HTTP requests of an OAuth sign-in.
 //!
-//! Where they go is named by the server and by those it names, so an address inside our own network is refused, unless
-//! the server itself is reached there. The environment's proxies are not used.
+//! The MCP server names the URLs, directly or through metadata. Addresses in our own network are therefore rejected,
+//! unless the MCP server itself is there. Proxies from the environment are ignored.
 
 use crate::{Failure, Reach};
 use reqwest::{Url, redirect::Policy};
@@ -10,13 +10,13 @@ use rmcp::transport::auth::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// How long one request may take.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest answer that is read.
+/// Maximum size of a response body, in bytes.
 const BODY_LIMIT: usize = 1 << 20;
 
-/// How many redirects are followed.
+/// Maximum number of redirects.
 const REDIRECTS: usize = 5;
 
 pub(super) struct Transport {
@@ -26,7 +26,7 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    /// For signing in to `server`; `private` allows authorization servers in private networks.
+    /// Creates a transport for signing in to `server`. `private` allows authorization servers in private networks.
     pub(super) fn new(server: &Url, private: bool) -> Result<Transport, Failure> {
         let reach = Reach::of(server, private);
         let follow = Policy::custom(move |attempt| {
@@ -63,7 +63,7 @@ impl OAuthHttpClient for Transport {
                 answer = answer.header(name, value);
             }
             let mut body = Vec::new();
-            // Asked without credentials, a server may open a stream that never ends, and of no interest here.
+            // An MCP server asked without credentials may open an endless SSE stream, whose body is not needed.
             if crate::http::is_stream(response.headers()) {
                 return Ok(answer.body(body)?);
             }

@@ -1,5 +1,4 @@
-//! A server that is a process and speaks by server-sent events: started on a port of our choosing, reached there, and gone
-//! when its link is.
+//! Starts a legacy SSE server as a local process on a free port, connects to it, and stops it when the link closes.
 
 use super::{Endpoint, run};
 use crate::{Failure, Goodbye, Inbound, Link, Opener, Opening, http::Client, stdio::Command};
@@ -10,23 +9,24 @@ use tokio::{
 };
 use url::Url;
 
-/// What stands for the port in arguments and variables.
+/// Placeholder for the port in arguments and environment variables.
 pub const PORT: &str = "{port}";
 
-/// How often the port is tried.
+/// Interval between attempts to connect to the port.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How long the process may take to leave, the whole ladder of its stop included.
+/// Time limit for the process to stop, including signals and their grace periods.
 const LEAVING: Duration = Duration::from_secs(10);
 
-/// How a server is started, and where it listens then.
+/// Command and stream path of a server that runs as a local process.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// What starts it. `{port}` in arguments and values of variables is the port; so is the variable `PORT`.
+    /// Command that starts the server. `{port}` in arguments and variable values is replaced by the port, which is
+    /// also set as `PORT` unless the command sets that variable itself.
     pub command: Command,
-    /// The path of its stream.
+    /// Path of the event stream.
     pub path: String,
-    /// The connections, shared with other endpoints.
+    /// Connection pool, shared with other endpoints.
     pub client: Client,
 }
 
@@ -53,7 +53,7 @@ impl Served {
         }))
     }
 
-    /// The command for this port.
+    /// Returns the command with this port filled in.
     fn on(&self, port: u16) -> Command {
         let port = port.to_string();
         let filled = |text: &OsString| match text.to_str() {
@@ -85,13 +85,13 @@ impl Opener for Served {
     }
 }
 
-/// A port that nobody listens on at this moment.
+/// Returns a port that is free at this moment.
 async fn free_port() -> io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     Ok(listener.local_addr()?.port())
 }
 
-/// Waits until somebody listens on the port, or the process is gone. How long this may take, the caller says.
+/// Waits until the port accepts connections, or fails if the process exits. The caller sets the time limit.
 async fn listening(process: &mut Link, port: u16) -> Result<(), Failure> {
     loop {
         if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {
@@ -106,7 +106,7 @@ async fn listening(process: &mut Link, port: u16) -> Result<(), Failure> {
     }
 }
 
-/// Passes over what the process prints until it is gone.
+/// Waits until the process exits and discards its output.
 async fn gone(process: &mut Link) -> Goodbye {
     loop {
         match process.inbound.recv().await {

@@ -1,4 +1,4 @@
-//! The socket below a WebSocket: TCP, with TLS where the address wants it.
+//! Socket below a WebSocket: TCP, with TLS for `wss://`.
 
 use crate::Reach;
 use rustls::{ClientConfig, crypto::aws_lc_rs, pki_types::ServerName};

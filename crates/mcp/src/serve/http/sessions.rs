@@ -73,7 +73,7 @@ pub(super) enum Found {
     Nowhere,
 }
 
-/// Interval after which the store is told that a session is still in use.
+/// Interval at which the stored lifetime of a session in use is extended.
 const OLD: Duration = Duration::from_secs(60 * 60);
 
 impl Sessions {
