@@ -72,6 +72,7 @@ pub(crate) struct Context {
     initialize: OnceLock<Outbound>,
 }
 
+/// State of the link's task.
 struct Http {
     context: Arc<Context>,
     exchanges: JoinSet<Done>,

@@ -129,6 +129,7 @@ pub struct OAuth {
     running: Arc<Mutex<Option<Running>>>,
 }
 
+/// Settings, token store and cached grant of one server.
 struct Account {
     config: Config,
     store: Arc<dyn TokenStore>,
@@ -159,7 +160,7 @@ impl OAuth {
         OAuth { account, running: Arc::default() }
     }
 
-    /// Signs in again, even if a grant is stored. `challenge` is the `WWW-Authenticate` header of a rejected request.
+    /// Signs in now, even if a grant is stored. `challenge` is the `WWW-Authenticate` header of a rejected request.
     pub async fn login(&self, challenge: Option<String>) -> Result<(), Failure> {
         let start = Start { stored: None, challenge, renewable: false };
         let granted = flow::obtain(&self.account.config, start).await?;
@@ -253,7 +254,7 @@ impl Account {
 
     async fn obtain(self: Arc<Account>, refusal: Refusal, more: bool) -> Result<Option<Arc<Grant>>, Failure> {
         let stored = self.read().await?;
-        // Another process has saved a newer token, and the server has not rejected that one.
+        // Another request or process has saved a newer token, and the server has not rejected that one.
         if let Some(other) = stored.as_ref().filter(|other| bearer(other) != refusal.sent) {
             return Ok(Some(other.clone()));
         }

@@ -41,6 +41,7 @@ pub struct Endpoint {
     pub client: Client,
 }
 
+/// The server's event stream, with events that have been parsed but not returned.
 struct Stream {
     endpoint: Endpoint,
     response: Answer,

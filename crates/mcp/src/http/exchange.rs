@@ -40,6 +40,7 @@ pub(super) struct Exchange {
 
 /// Result of an exchange. Its messages have already been delivered.
 pub(super) enum Done {
+    /// Finished. Holds the id if the message was a request.
     Over(Option<u64>),
     /// The server has received `notifications/initialized`.
     Initialized,

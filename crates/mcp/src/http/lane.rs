@@ -57,6 +57,7 @@ pub(super) enum Posted {
     Elsewhere(Url),
 }
 
+/// A pooled connection and the time it was last used.
 #[derive(Debug)]
 struct Kept {
     send: SendRequest<Full<Bytes>>,

@@ -1,7 +1,8 @@
 //! Sends the HTTP requests of an OAuth sign-in.
 //!
 //! The MCP server names the URLs, directly or through metadata. Addresses in our own network are therefore rejected,
-//! unless the MCP server itself is there. Proxies from the environment are ignored.
+//! unless the MCP server itself is there or the configuration allows private networks. Proxies from the environment
+//! are ignored.
 
 use crate::{Failure, Reach};
 use reqwest::{Url, redirect::Policy};
@@ -19,6 +20,7 @@ const BODY_LIMIT: usize = 1 << 20;
 /// Maximum number of redirects.
 const REDIRECTS: usize = 5;
 
+/// HTTP clients with and without redirects, limited to allowed addresses.
 pub(super) struct Transport {
     following: reqwest::Client,
     stopping: reqwest::Client,

@@ -1,7 +1,7 @@
 //! Broadcasts notifications that belong to no request to all connected clients.
 //!
-//! A client that lags behind learns that every list may have changed, so it never misses a change for good. It does
-//! not get lost log lines back.
+//! A client that lags behind receives a list-changed notification for every list instead, so that it reads them
+//! again. It does not get lost resource updates or log lines back.
 
 use crate::{News, Raw};
 use tokio::sync::broadcast::{self, error::RecvError};

@@ -258,6 +258,7 @@ impl Client {
     }
 }
 
+/// Removes a pending request to the client when [`Client::ask`] ends or is dropped.
 struct Forget<'a> {
     id: u64,
     peer: &'a Peer,

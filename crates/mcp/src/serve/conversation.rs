@@ -28,6 +28,7 @@ const MAX_SUBSCRIPTIONS: usize = 64;
 /// Time limit for pending responses after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
+/// State of one client connection.
 struct Conversation<H> {
     service: Service<H>,
     peer: Arc<Peer>,

@@ -16,6 +16,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::Url;
 
+/// A TCP stream, with TLS or without.
 #[derive(Debug)]
 pub(super) enum Socket {
     Plain(TcpStream),

@@ -12,6 +12,7 @@ use std::{
 };
 use tokio::time::Instant;
 
+/// All open sessions of this process, by session id.
 #[derive(Debug)]
 pub(super) struct Sessions {
     open: Mutex<HashMap<String, Entry>>,
@@ -37,6 +38,7 @@ pub(super) struct Session {
     running: Mutex<HashMap<Bytes, AbortHandle>>,
 }
 
+/// An open session and its state in the session store.
 #[derive(Debug)]
 struct Entry {
     session: Arc<Session>,
@@ -66,7 +68,8 @@ impl Drop for UnderWay {
 /// Result of a session lookup in memory.
 pub(super) enum Found {
     Here(Arc<Session>),
-    /// Open here, but the store may have a newer version or may not have it yet.
+    /// Open here, but the store has to be accessed first: it may have a newer version, may not have the session yet,
+    /// or has to extend its lifetime.
     Doubtful(Arc<Session>),
     /// Belongs to another owner.
     Theirs,

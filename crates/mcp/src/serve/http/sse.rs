@@ -32,6 +32,7 @@ pub struct SseService<H> {
     clients: Arc<Clients>,
 }
 
+/// Connected clients by session id.
 #[derive(Debug, Default)]
 struct Clients(Mutex<HashMap<String, Heard>>);
 

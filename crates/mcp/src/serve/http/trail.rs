@@ -43,6 +43,7 @@ pub(super) struct Trails {
     known: Mutex<Known>,
 }
 
+/// State of a session's streams, behind one lock.
 #[derive(Debug, Default)]
 struct Known {
     kept: Kept,
@@ -247,7 +248,7 @@ impl Carried {
         Carried { trail: Some(trail), wanted }
     }
 
-    /// Returns the next event in wire format, or `None` at the end of the stream or after another client resumed it.
+    /// Returns the next event in wire format, or `None` at the end of the stream or after a handover.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
             let trail = self.trail.as_mut()?;
