@@ -1,10 +1,11 @@
-//! Speaks MCP: envelopes, links, sessions in both eras, and serving a handler over the same transports.
+//! Implements MCP: JSON-RPC envelopes, client transports, client sessions in both eras, and a server side that runs a
+//! handler over the same transports.
 //!
-//! A [`Link`] carries JSON-RPC messages to and from one far end; every transport is one way of opening it. A
-//! [`Session`] holds the client's side of one conversation over a link. Payloads stay raw JSON ([`Raw`]) until
-//! somebody needs them typed.
+//! A [`Link`] carries JSON-RPC messages to and from one server; each transport is an [`Opener`] that opens links. A
+//! [`Session`] is the client side of one MCP session over a link. Payloads stay raw JSON ([`Raw`]) until a caller
+//! needs them typed.
 //!
-//! This crate knows no configuration files, no policies, no renaming of tools, no databases and no models.
+//! This crate knows nothing about configuration files, policies, tool renaming, databases or models.
 
 mod caught;
 pub mod envelope;

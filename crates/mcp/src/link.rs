@@ -1,8 +1,8 @@
-//! A link carries JSON-RPC messages to and from one server.
+//! Defines links: a link carries JSON-RPC messages to and from one server.
 //!
-//! Every transport is one way of opening a link; past this file nobody knows which it was. Hanging up is dropping
-//! `outbound`: the I/O task sees the closed channel, ends the conversation in its own way (EOF on stdin, DELETE on
-//! HTTP, a close frame on WebSocket) and finishes with a [`Goodbye`].
+//! Each transport opens links in its own way; code above this module does not know which transport it uses. Dropping
+//! `outbound` closes a link: the I/O task sees the closed channel, ends the connection (EOF on stdin, DELETE on HTTP,
+//! a close frame on WebSocket) and returns a [`Goodbye`].
 
 use crate::{Failure, Goodbye, Message, Raw, RpcError, envelope, envelope::Reading};
 use bytes::{Bytes, BytesMut};
@@ -18,28 +18,28 @@ use std::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time};
 
-/// How many messages may wait between a link and its session, either way.
+/// Capacity of the channels between a link and its session, in messages.
 const QUEUE: usize = 64;
 
 /// An open connection to one server.
 #[derive(Debug)]
 pub struct Link {
-    /// Where messages to the server go.
+    /// Messages to the server.
     pub outbound: mpsc::Sender<Outbound>,
-    /// Where the server's messages come from; ends when the server is gone.
+    /// Messages from the server; the channel closes when the connection ends.
     pub inbound: mpsc::Receiver<Inbound>,
-    /// Whether closing a request's own stream is how it is cancelled (HTTP).
+    /// Whether each request has its own response stream (HTTP), so that closing the stream cancels the request.
     pub stream_per_request: bool,
     written: Written,
     parting: Arc<OnceLock<Goodbye>>,
     io: JoinHandle<Goodbye>,
 }
 
-/// How many outbound messages left this process whole.
+/// Counter of outbound messages that were written completely.
 #[derive(Clone, Debug, Default)]
 pub struct Written(Arc<AtomicU64>);
 
-/// The I/O task's half of a link.
+/// I/O task's half of a link.
 #[derive(Debug)]
 pub(crate) struct FarEnd {
     pub(crate) outbound: mpsc::Receiver<Outbound>,
@@ -48,103 +48,103 @@ pub(crate) struct FarEnd {
     parting: Arc<OnceLock<Goodbye>>,
 }
 
-/// Something for the server.
+/// Message to the server.
 #[derive(Clone, Debug)]
 pub enum Outbound {
-    /// A request of ours.
+    /// Request from the client.
     Request {
-        /// Its id, never used twice on one link.
+        /// Request id, unique on one link.
         id: u64,
-        /// What is asked.
+        /// JSON-RPC method.
         method: Cow<'static, str>,
-        /// With which parameters.
+        /// JSON-RPC parameters.
         params: Option<Raw>,
-        /// What an HTTP request says in its headers, beside the body.
+        /// Values for HTTP headers.
         routing: Routing,
     },
-    /// A notification of ours.
+    /// Notification from the client.
     Notification {
-        /// What about.
+        /// JSON-RPC method.
         method: Cow<'static, str>,
-        /// The details.
+        /// JSON-RPC parameters.
         params: Option<Raw>,
-        /// What an HTTP request says in its headers, beside the body.
+        /// Values for HTTP headers.
         routing: Routing,
     },
-    /// The answer to a request of theirs.
+    /// Response to a request from the server.
     Answer {
-        /// Their id.
+        /// Id of the server's request.
         id: Raw,
-        /// Our answer.
+        /// Result or error.
         outcome: Result<Raw, RpcError>,
-        /// What an HTTP request says in its headers, beside the body.
+        /// Values for HTTP headers.
         routing: Routing,
     },
-    /// Nobody waits for this request any more.
+    /// Tells the link that the caller no longer waits for this request; not sent as a message.
     Abandon {
-        /// The request.
+        /// Id of the abandoned request.
         id: u64,
     },
 }
 
-/// What HTTP repeats of a message in its headers. Other transports ignore it.
+/// Message fields that HTTP repeats in headers. Other transports ignore it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routing {
-    /// The protocol version in force, once there is one.
+    /// Negotiated protocol version, after the handshake.
     pub version: Option<Cow<'static, str>>,
-    /// Whether the 2026-07-28 headers are to be sent.
+    /// Whether to send the 2026-07-28 headers.
     pub modern: bool,
-    /// The tool, prompt or resource that is addressed.
+    /// Name of the tool or prompt, or URI of the resource.
     pub name: Option<String>,
-    /// The arguments that the tool's schema wants repeated, as header suffix and value.
+    /// Arguments that the tool's schema wants repeated in headers, as header suffix and value.
     pub params: Vec<(String, String)>,
 }
 
-/// Something from the server.
+/// Event from the server's connection.
 #[derive(Debug)]
 pub enum Inbound {
-    /// A message.
+    /// One JSON-RPC message.
     Message(Message),
-    /// A message that came on the stream of one request, and is not its answer.
+    /// Message other than the response that arrived on the response stream of one request.
     Aside {
-        /// The request.
+        /// Id of the request that owns the stream.
         request: u64,
-        /// The message.
+        /// JSON-RPC message.
         message: Message,
     },
     /// Several messages in one frame.
     Batch(Vec<Inbound>),
-    /// The server has shown its first sign of life, even if that was no message.
+    /// First output of the server, even if it was not a message.
     Stirred,
-    /// A request failed in a way that only concerns this request.
+    /// Failure of one request that leaves the connection intact.
     Failed {
-        /// The request.
+        /// Id of the failed request.
         id: u64,
-        /// How it failed.
+        /// Reason of the failure.
         failure: Failure,
     },
-    /// The connection has ended, and nothing follows.
+    /// End of the connection; nothing follows.
     Gone(Goodbye),
-    /// The server lost our session and the link began a new one: what was read before may be stale.
+    /// The server lost the session and the link started a new one: lists and other cached data may be stale.
     Renewed,
 }
 
-/// Opens a link, as often as asked: a server that exits on an unknown request is started again.
+/// Opens links to one server, any number of times: a server that exits on an unknown request needs a second start.
 pub trait Opener: Send + Sync {
     /// Opens one link.
     fn open(&self) -> Opening<'_>;
 
-    /// Whether a server that does not answer yet may still be starting.
+    /// Returns whether opening a link starts a process, so that a silent server may still be starting.
     fn starts_process(&self) -> bool {
         false
     }
 }
 
-/// A link being opened.
+/// Future that resolves to an open link.
 pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Link, Failure>> + Send + 'a>>;
 
 impl Link {
-    /// Starts the I/O task of a link.
+    /// Spawns the I/O task of a link.
     #[expect(clippy::disallowed_methods, reason = "the link owns the handle and `close` joins it")]
     pub(crate) fn start<F, Fut>(stream_per_request: bool, io: F) -> Link
     where
@@ -161,12 +161,12 @@ impl Link {
         Link { outbound, inbound, stream_per_request, written, parting, io }
     }
 
-    /// The count of messages that left whole, readable after the link is gone.
+    /// Returns the counter of written messages, which stays readable after the link is gone.
     pub fn written(&self) -> Written {
         self.written.clone()
     }
 
-    /// Hangs up and waits for the I/O task, at most `grace`; then drops what it holds.
+    /// Closes the link and waits at most `grace` for the I/O task; then aborts it.
     pub async fn close(self, grace: Duration) -> Goodbye {
         let Link { outbound, inbound, parting, mut io, .. } = self;
         drop((outbound, inbound));
@@ -184,14 +184,14 @@ impl Link {
 }
 
 impl FarEnd {
-    /// Says how things stand at the beginning of an end that may take too long to be waited for.
+    /// Records a provisional [`Goodbye`] before shutdown, for a [`Link::close`] that times out.
     pub(crate) fn part(&self, so_far: Goodbye) {
         let _ = self.parting.set(so_far);
     }
 }
 
 impl Written {
-    /// How many messages left whole so far.
+    /// Returns the number of messages written so far.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
@@ -202,12 +202,12 @@ impl Written {
 }
 
 impl Outbound {
-    /// Appends the message as JSON on one line, without a line end. An [`Outbound::Abandon`] has no text.
+    /// Appends the message as JSON on one line, without a line end. An [`Outbound::Abandon`] writes nothing.
     pub fn write(&self, out: &mut BytesMut) {
         let start = out.len();
         self.write_json(out);
-        // Payloads are passed on as they came, which may be on several lines. Between JSON's tokens a space is as
-        // good; inside its strings there are no line ends.
+        // Payloads are forwarded verbatim and may span several lines. Between JSON tokens a space is equivalent, and
+        // JSON strings contain no raw line ends.
         let written = &mut out[start..];
         if memchr::memchr2(b'\n', b'\r', written).is_some() {
             written.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
@@ -228,19 +228,18 @@ impl Outbound {
     }
 }
 
-/// What reading a frame means for the connection.
+/// Result of reading one frame.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Pass it on.
+    /// Deliver this to the session.
     Deliver(Inbound),
-    /// Chatter; count it.
+    /// Not JSON-RPC: skip and count it.
     Noise,
-    /// The connection cannot be trusted any further.
+    /// Protocol violation that ends the connection.
     Breach(String),
 }
 
-/// Reads a frame into what the session hears: a garbled answer fails its own request, and only a frame that names
-/// none fails the connection.
+/// Decodes a frame. An unreadable response fails its own request; a frame without a request id fails the connection.
 pub(crate) fn hear(frame: &Bytes) -> Verdict {
     judge(envelope::read(frame))
 }
@@ -265,7 +264,7 @@ pub(crate) fn judge(reading: Reading) -> Verdict {
     }
 }
 
-/// The answer to this request arrived, but not in one piece.
+/// Builds the failure of a request whose response arrived unreadable.
 pub(crate) fn lost(id: u64, why: impl Into<String>) -> Inbound {
     Inbound::Failed { id, failure: Failure::protocol(why) }
 }

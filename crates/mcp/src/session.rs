@@ -1,7 +1,7 @@
-//! The client's side of one conversation with one server.
+//! Client side of one MCP session with one server.
 //!
-//! A [`Session`] is a cheap handle; the conversation's task owns the link and the table of unanswered requests. The
-//! conversation ends when the last handle is dropped or the server goes away, and its end answers every waiter.
+//! A [`Session`] is a cheap handle. The session task owns the link and the table of pending requests. The session
+//! ends when the last handle is dropped or the server disconnects; its end fails every pending request.
 
 mod answers;
 mod conversation;
@@ -41,36 +41,36 @@ use until::Until;
 use watching::Watching;
 use wire::Wire;
 
-/// How long a server may take over a new log level.
+/// Timeout of one `logging/setLevel` request.
 const LOG_LEVEL: Duration = Duration::from_secs(5);
 
-/// How a session is begun.
+/// Options for connecting a session.
 #[derive(Clone)]
 pub struct Options {
-    /// Who we say we are.
+    /// Name and version sent as `clientInfo`.
     pub client: ClientInfo,
-    /// Who answers what the server asks.
+    /// Answers the requests that the server sends to the client.
     pub host: Arc<dyn Host>,
-    /// What is known about the server's era.
+    /// Hint about the server's protocol era.
     pub era: EraHint,
-    /// How long starting, reaching and agreeing may take together.
+    /// Timeout for starting the server, connecting and the handshake together.
     pub connect_timeout: Duration,
-    /// How long a request without a deadline of its own may take.
+    /// Timeout of a request that has no deadline of its own.
     pub request_timeout: Duration,
     /// Members added to `_meta` of the handshake and, in the 2026-07-28 era, of every request.
     pub extra_meta: Option<Raw>,
-    /// How often a server may ask for more input before one request is given up.
+    /// Maximum number of `input_required` rounds of one request.
     pub max_rounds: usize,
-    /// The bounds of a list.
+    /// Limits for reading a list.
     pub lists: ListLimits,
-    /// How long a closing link is waited for.
+    /// How long closing the session waits for the link to end.
     pub close_grace: Duration,
-    /// Says when beginning is not worth it any more: it is then given up, and what was started is ended first. Dropping
-    /// [`Session::connect`] ends it too, but waits for nothing.
+    /// Aborts [`Session::connect`] when it becomes `true` or its sender is dropped; the abort first shuts down what
+    /// was started. Dropping the future aborts too, but waits for nothing.
     pub quit: Option<watch::Receiver<bool>>,
 }
 
-/// A handle to a conversation.
+/// Cheap, cloneable handle to a session.
 #[derive(Clone, Debug)]
 pub struct Session {
     wire: Wire,
@@ -79,36 +79,36 @@ pub struct Session {
     watching: Arc<Watching>,
 }
 
-/// The owner's half of a session: waits for the conversation to end.
+/// Owner's handle to the session's tasks; waits for the session to end.
 #[derive(Debug)]
 pub struct SessionTask {
     tasks: JoinSet<()>,
     wire: wire::Ended,
 }
 
-/// A session, its owner's half, and what the server says unasked.
+/// Result of [`Session::connect`]: the handle, the owner's half and the feed of server notifications.
 #[derive(Debug)]
 pub struct Connected {
-    /// The handle.
+    /// Handle for making requests.
     pub session: Session,
-    /// The owner's half.
+    /// Handle for waiting until the session ends.
     pub task: SessionTask,
-    /// What the server says unasked.
+    /// Notifications from the server.
     pub news: NewsFeed,
 }
 
-/// What a session keeps of its [`Options`].
+/// Options that the session needs after connecting.
 struct Settings {
     host: Arc<dyn Host>,
     request_timeout: Duration,
     max_rounds: usize,
     lists: ListLimits,
-    /// The members of `_meta` that every request carries, if any.
+    /// Serialized `_meta` members that every request carries, if any.
     meta: Option<Vec<u8>>,
 }
 
 impl Options {
-    /// The usual settings, with a host that answers nothing.
+    /// Returns the default options, with a host that answers nothing.
     pub fn new(client: ClientInfo) -> Options {
         Options {
             client,
@@ -126,10 +126,10 @@ impl Options {
 }
 
 impl Options {
-    /// Waits until it is not worth it any more.
+    /// Waits until connecting is aborted through `quit`.
     async fn over(&self) {
         match self.quit.clone() {
-            // Whoever could say so and is gone has said so.
+            // A dropped sender counts as an abort.
             Some(mut quit) => drop(quit.wait_for(|quit| *quit).await),
             None => std::future::pending().await,
         }
@@ -137,7 +137,7 @@ impl Options {
 }
 
 impl Session {
-    /// Opens a link and agrees with the server on an era.
+    /// Opens a link and negotiates the era with the server.
     pub async fn connect(opener: &dyn Opener, options: &Options) -> Result<Connected, Failure> {
         let agreed = handshake::agree(opener, options).await?;
         let handshake::Agreed { wire, ended, mut tasks, news, terms } = agreed;
@@ -158,12 +158,12 @@ impl Session {
         Ok(Connected { session, task: SessionTask { tasks, wire: ended }, news })
     }
 
-    /// What was agreed with the server.
+    /// Returns the result of the handshake.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// Asks, answers what the server wants to know in between, and returns the complete result.
+    /// Sends a request, answers the server's `input_required` results, and returns the complete result.
     pub async fn request(&self, request: Request) -> Result<Raw, Failure> {
         match self.terms.era {
             Era::Legacy if request.input.as_ref().is_some_and(|it| it.state.is_some()) => {
@@ -174,17 +174,17 @@ impl Session {
                 if let Some((level, explicit)) = request.logs.as_ref().map(|it| (it.level, it.explicit))
                     && !self.logs_enough(level, explicit)
                 {
-                    // Boxed, because it is a request of its own, and hardly ever made.
+                    // Boxed, because this extra request is rare and would enlarge every future.
                     Box::pin(self.ask_for_logs(level, self.deadline(&request))).await;
                 }
                 self.exchange(request).await
             }
-            // Boxed, so that a request of the other era does not make room for it.
+            // Boxed, so that the futures of legacy requests do not reserve space for it.
             Era::Modern => Box::pin(rounds::drive(self, request)).await,
         }
     }
 
-    /// Asks once. In the 2026-07-28 era the result may be a demand for more input.
+    /// Sends a request once. In the 2026-07-28 era the result may be `input_required`.
     pub async fn exchange(&self, request: Request) -> Result<Raw, Failure> {
         let deadline = self.deadline(&request);
         let Request { method, params, quiet, on_progress, name, header_params, meta, logs, host, .. } =
@@ -202,13 +202,14 @@ impl Session {
         self.wire.exchange(message, until, ears).await
     }
 
-    /// Has a server of the handshake era log as much as this request wants to hear. What others hear is never lessened by
-    /// it, so they hear more, and whoever passes it on has to leave some out.
+    /// Sends `logging/setLevel` to a server of the handshake era. The level applies to the whole session and is only
+    /// ever made more verbose, so other requests may receive more lines than they want; callers filter what they
+    /// forward.
     async fn ask_for_logs(&self, level: LogLevel, deadline: Instant) {
         self.wire.shared().log_level.store(level as u8 + 1, Ordering::Release);
         let params = serde_json::json!({ "level": level.name() });
         let asked = Request::new("logging/setLevel").params(params.into());
-        // A server that does not care for levels may still be called.
+        // A failure is ignored: the call itself works without a log level.
         let _ = self.exchange(asked.by(deadline.min(Instant::now() + LOG_LEVEL))).await;
     }
 
@@ -218,22 +219,22 @@ impl Session {
         known.map_or(!explicit, |known| known <= level) || !self.terms.offers("logging", None)
     }
 
-    /// From now on, hears of changes of these resources and of no others.
+    /// Replaces the set of resources to subscribe to.
     pub fn watch(&self, uris: std::collections::BTreeSet<String>) {
         self.watching.want(uris);
     }
 
-    /// Asks for all of them again: the server has forgotten.
+    /// Subscribes to all watched resources again, because the server lost its subscriptions.
     pub fn watch_again(&self) {
         self.watching.want_again();
     }
 
-    /// Waits until changes of a resource are heard of, or the server will not have it.
+    /// Waits until the server has accepted or rejected the subscription to a resource.
     pub async fn is_watching(&self, uri: &str) -> Result<(), RpcError> {
         self.watching.settled(uri).await
     }
 
-    /// Says something that needs no answer.
+    /// Sends a notification.
     pub async fn notify(
         &self,
         method: impl Into<Cow<'static, str>>,
@@ -249,12 +250,12 @@ impl Session {
         pages::read(self, list).await.map_err(|failure| failure.during(Phase::Listing))
     }
 
-    /// Whether the conversation is over.
+    /// Returns whether the session has ended.
     pub fn is_over(&self) -> bool {
         self.wire.is_over()
     }
 
-    /// How many requests the server has been asked, or is about to be, and has not answered.
+    /// Returns the number of requests that the session task holds without an answer, sent or queued.
     pub fn unanswered(&self) -> usize {
         self.wire.shared().unanswered.load(Ordering::Acquire)
     }
@@ -265,7 +266,7 @@ impl Session {
 }
 
 impl SessionTask {
-    /// Waits for the end of the conversation and says how it ended.
+    /// Waits for the end of the session and returns how it ended.
     pub async fn join(mut self) -> Arc<Goodbye> {
         while self.tasks.join_next().await.is_some() {}
         self.wire.goodbye()

@@ -1,17 +1,17 @@
-//! The server's questions that the host is answering.
+//! Runs the host's answers to requests from the server.
 
 use super::{host::Host, until::Asking};
 use crate::{Raw, RpcError, caught};
 use std::{collections::HashMap, sync::Arc};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// How many questions are answered at the same time.
+/// Maximum number of server requests answered concurrently.
 const AT_ONCE: usize = 32;
 
 pub(super) struct Answers {
     host: Arc<dyn Host>,
     tasks: JoinSet<(Raw, Result<Raw, RpcError>)>,
-    /// How to stop each, by the server's id.
+    /// Abort handles by the server's request id.
     handles: HashMap<Vec<u8>, AbortHandle>,
 }
 
@@ -20,8 +20,9 @@ impl Answers {
         Answers { host, tasks: JoinSet::new(), handles: HashMap::new() }
     }
 
-    /// Begins to answer a question, unless there are too many. The host is the session's, unless the question belongs to
-    /// a request that has one of its own; the clock of that request stands still meanwhile.
+    /// Starts answering a server request, or rejects it if too many are running. `host` overrides the session's host
+    /// when the question belongs to a request with a host of its own; `asking` pauses that request's idle timeout
+    /// meanwhile.
     pub(super) fn begin(
         &mut self,
         id: Raw,
@@ -45,10 +46,10 @@ impl Answers {
         Ok(())
     }
 
-    /// The next answer that is ready; `None` if none is being found.
+    /// Returns the next finished answer, or `None` if none is running.
     pub(super) async fn next(&mut self) -> Option<(Raw, Result<Raw, RpcError>)> {
         loop {
-            // One that was given up is passed over: others may be under way.
+            // An aborted answer yields a join error; skip it.
             if let Ok((id, outcome)) = self.tasks.join_next().await? {
                 self.handles.remove(id.as_bytes());
                 return Some((id, outcome));
@@ -56,7 +57,7 @@ impl Answers {
         }
     }
 
-    /// The server does not want this answer any more.
+    /// Aborts an answer that the server has cancelled.
     pub(super) fn cancel(&mut self, id: &Raw) {
         if let Some(handle) = self.handles.remove(id.as_bytes()) {
             handle.abort();

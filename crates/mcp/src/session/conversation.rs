@@ -1,7 +1,7 @@
-//! The task that holds one conversation: owns the link and the table of unanswered requests.
+//! Runs the session task, which owns the link and the table of pending requests.
 //!
-//! The loop never waits for the link to take a message: what does not fit waits in `queue`, and callers wait while
-//! that is long. So a server that stops reading never keeps us from reading it.
+//! The loop never waits for the link to accept a message: overflow goes to `queue`, and callers wait while that is
+//! full. A server that stops reading therefore never blocks us from reading its messages.
 
 mod hearing;
 
@@ -26,22 +26,23 @@ use tokio::{
     time,
 };
 
-/// How many messages may wait for the link before callers have to.
+/// Length of `queue` at which the task stops accepting requests from handles.
 const QUEUE: usize = 64;
 
-/// How many messages may wait for the link before we stop listening: a server that asks much and reads nothing.
+/// Length of `queue` at which the task stops reading: the server sends many requests and does not read our responses.
 const FLOOD: usize = 1_024;
 
-/// How many things that came together are looked at before anything else is.
+/// Maximum number of ready items handled before the next `select!`.
 const AT_ONCE: usize = 64;
 
-/// How long a closing link is waited for when its time was up before.
+/// Grace period for closing the link when the caller's deadline has already passed.
 const OVERDUE_GRACE: Duration = Duration::from_millis(400);
 
-/// How often, while nothing is taken from the handles, we look whether there are any left.
+/// Interval for checking whether all handles were dropped, while `queue` is full and the task does not read from
+/// them.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a handle wants.
+/// Command from a handle to the session task.
 pub(crate) enum Ask {
     Request { message: Outbound, reply: Reply, ears: Ears, departure: Departure },
     Say(Outbound),
@@ -58,7 +59,7 @@ pub(crate) struct Conversation {
     close_grace: Duration,
     unanswered: HashMap<u64, Waiting>,
     queue: VecDeque<Outbound>,
-    /// How many messages the link was given.
+    /// Number of messages passed to the link.
     given: u64,
     answers: Answers,
     goodbye: Option<Goodbye>,
@@ -67,12 +68,12 @@ pub(crate) struct Conversation {
 struct Waiting {
     reply: Reply,
     ears: Ears,
-    /// Whether it is part of the handshake, which must not be cancelled.
+    /// Whether this is a handshake request; those must not be cancelled.
     handshake: bool,
-    /// Whether it is work for somebody: what the server says and asks meanwhile may belong to it.
+    /// Whether a caller made this request, so that the server's log lines and questions may belong to it.
     is_work: bool,
     departure: Departure,
-    /// The position of the request among all that the link was given; `None` while it is still queued here.
+    /// Position among all messages passed to the link; `None` while the request is still in `queue`.
     given: Option<u64>,
 }
 
@@ -120,7 +121,7 @@ impl Conversation {
                 Some(id) = abandoned.recv() => Event::Abandoned(id),
                 Ok(_) = self.link.outbound.reserve(), if !self.queue.is_empty() => Event::Room,
                 Some((id, outcome)) = self.answers.next() => Event::Answered(id, outcome),
-                // While nothing is taken from the handles, their end has to be looked for.
+                // A full queue stops `asked.recv()`, so the closed channel needs polling.
                 () = time::sleep(LOOK), if self.queue.len() >= QUEUE => Event::Waited,
             };
             match event {
@@ -128,7 +129,7 @@ impl Conversation {
                 Event::Asked(None) | Event::Heard(None) => break,
                 Event::Abandoned(id) => self.abandon(id),
                 Event::Heard(Some(heard)) => self.hear_with(heard),
-                // What they still ask then is asked for nobody.
+                // No handle is left, so nothing waits for the queued requests.
                 Event::Waited if asked.is_closed() => break,
                 Event::Room | Event::Waited => {}
                 Event::Answered(id, outcome) => self.say_answer(id, outcome),
@@ -139,7 +140,8 @@ impl Conversation {
             self.pass_on();
             self.shared.unanswered.store(self.unanswered.len(), Ordering::Release);
         }
-        // Not only dropped: what is being put in at this very moment would lie there, and its asker would wait for ever.
+        // Close before draining: a request that is being sent concurrently would stay in the channel and its caller
+        // would wait forever.
         asked.close();
         while asked.recv().await.is_some() {}
         self.take_leave();
@@ -147,8 +149,8 @@ impl Conversation {
         self.end(farewell).await;
     }
 
-    /// Tells a server on a byte stream that nobody waits for its answers any more: some end only after the last one,
-    /// which for a subscription would be never.
+    /// Cancels pending requests on a byte-stream link: some servers exit only after their last response, which a
+    /// subscription never gets.
     fn take_leave(&mut self) {
         if self.goodbye.is_some() || self.link.stream_per_request {
             return;
@@ -160,7 +162,7 @@ impl Conversation {
         self.pass_on();
     }
 
-    /// Answers every waiter, then lets the link end in its own time.
+    /// Fails every pending request and closes the link.
     async fn end(mut self, farewell: &watch::Sender<Option<Arc<Goodbye>>>) {
         self.answers.abort_all();
         let overdue = self.shared.overdue.load(Ordering::Acquire);
@@ -188,7 +190,8 @@ impl Conversation {
         }
     }
 
-    /// Takes up what is asked, and what is asked at the same time: to come back for each would cost more than it takes.
+    /// Accepts one command and those already queued behind it; one `select!` per command would cost more than the
+    /// command.
     fn take_up_with(&mut self, first: Ask, asked: &mut mpsc::Receiver<Ask>) {
         self.take_up(first);
         for _ in 1..AT_ONCE {
@@ -200,7 +203,7 @@ impl Conversation {
         }
     }
 
-    /// The same of what is heard.
+    /// Handles one inbound event and those already queued behind it.
     fn hear_with(&mut self, first: Inbound) {
         self.hear(first);
         for _ in 1..AT_ONCE {
@@ -214,7 +217,7 @@ impl Conversation {
 
     fn take_up(&mut self, ask: Ask) {
         match ask {
-            // Whoever asked has left meanwhile.
+            // The caller has dropped its request.
             Ask::Request { reply, .. } if reply.is_closed() => {}
             Ask::Request { message, reply, ears, departure } => {
                 if let Outbound::Request { id, method, .. } = &message {
@@ -230,7 +233,7 @@ impl Conversation {
         }
     }
 
-    /// Gives the link what it has room for.
+    /// Passes queued messages to the link while it has capacity.
     fn pass_on(&mut self) {
         while !self.queue.is_empty() {
             let Ok(permit) = self.link.outbound.try_reserve() else { return };
@@ -261,9 +264,9 @@ impl Conversation {
         self.queue.push_back(Outbound::Abandon { id });
     }
 
-    /// Says that the answer to a request is not wanted any more.
+    /// Queues `notifications/cancelled` for a request.
     fn cancel(&mut self, id: u64) {
-        // Over HTTP in the stateless era, closing the stream says it.
+        // Over HTTP in the 2026-07-28 era, closing the stream cancels the request.
         let closing = |terms: &Terms| terms.era == Era::Modern && self.link.stream_per_request;
         if let Some(terms) = self.shared.terms.get().filter(|terms| !closing(terms)) {
             let params = Some(json!({ "requestId": id, "reason": "nobody waits for it any more" }).into());
@@ -274,7 +277,7 @@ impl Conversation {
     }
 }
 
-/// Whether a request is made for somebody, rather than to keep the conversation going.
+/// Returns whether a request does work for a caller, as opposed to maintaining the session.
 fn is_work(method: &str) -> bool {
     let upkeep = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
     !upkeep.contains(&method) && !method.ends_with("/list") && !method.ends_with("/listen")

@@ -1,5 +1,5 @@
-//! Whether a request has left our hands. Its asker and its carrier both want to know, and whichever decides first
-//! decides for both: a request that was given up while it waited here is never sent.
+//! Decides atomically whether a request was sent or cancelled. The caller and the session task both try; the first
+//! wins, so that a request cancelled while queued is never sent.
 
 use std::sync::{
     Arc,
@@ -14,12 +14,12 @@ const LEFT: u8 = 1;
 const KEPT: u8 = 2;
 
 impl Departure {
-    /// Lets the request go, unless it was given up.
+    /// Marks the request as sent; returns `false` if it was cancelled.
     pub(crate) fn leave(&self) -> bool {
         self.decide(LEFT)
     }
 
-    /// Keeps the request here for good, unless it has left.
+    /// Cancels the request; returns `false` if it was already sent.
     pub(crate) fn keep(&self) -> bool {
         self.decide(KEPT)
     }

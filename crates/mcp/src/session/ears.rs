@@ -1,49 +1,49 @@
-//! Who hears what a server says in the course of one request, and who answers what it asks meanwhile.
+//! Per-request callbacks: progress, log lines, and a host for the server's questions.
 
 use super::{host::Host, until::Stretch};
 use crate::Raw;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Told about the progress of one request.
+/// Callback for the progress notifications of one request.
 pub type OnProgress = Box<dyn FnMut(Progress) + Send>;
 
-/// Told the log lines of one request: the parameters of `notifications/message`. It must not block.
+/// Callback for the log lines of one request; receives the params of `notifications/message`. It must not block.
 pub type OnLog = Arc<dyn Fn(&Raw) + Send + Sync>;
 
-/// How far a request has got.
+/// Progress of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How much is done.
+    /// Amount done so far.
     pub progress: f64,
-    /// Of how much.
+    /// Total amount, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// Description of the current step.
     pub message: Option<String>,
-    /// The whole notification.
+    /// Raw params of the notification.
     pub raw: Raw,
 }
 
-/// What one request listens with; nobody has to listen.
+/// Callbacks of one request; each is optional.
 #[derive(Default)]
 pub(crate) struct Ears {
     pub(crate) on_progress: Option<OnProgress>,
     pub(crate) on_log: Option<OnLog>,
-    /// Who answers, instead of the session's own host.
+    /// Answers the server's questions instead of the session's host.
     pub(crate) host: Option<Arc<dyn Host>>,
-    /// What a subscription was accepted with.
+    /// Receives the params of `notifications/subscriptions/acknowledged`.
     pub(crate) on_ack: Option<oneshot::Sender<Raw>>,
-    /// Whose clock stands still while a question is being answered.
+    /// Deadline to pause while a server question is being answered.
     pub(crate) patience: Option<Arc<Stretch>>,
 }
 
-/// The request that something belongs to which does not say so itself.
+/// Pending request that owns a message which names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belongs {
-    /// This one.
+    /// Owned by this request.
     To(u64),
-    /// One of several.
+    /// Several requests are pending, so the owner is ambiguous.
     Unclear,
-    /// None is under way.
+    /// No pending request can own it.
     Nowhere,
 }

@@ -1,24 +1,24 @@
-//! What a server's answers say about its era.
+//! Derives the protocol era from a server's responses.
 
 use super::terms::{Era, LATEST_LEGACY, LEGACY, MODERN, Terms};
 use crate::{Class, Failure, Raw, RpcError};
 use serde::Deserialize;
 
-/// What the server's reaction to a probe says.
+/// Conclusion from the server's reaction to a probe.
 pub(super) enum Evidence {
-    /// It speaks the stateless era.
+    /// The server speaks the 2026-07-28 era.
     Modern(Terms),
-    /// It has a handshake; offer this version.
+    /// The server needs a handshake; offer this version.
     Legacy(&'static str),
-    /// It initialised while we waited for the probe.
+    /// The server answered `initialize` while the probe was still pending.
     Initialized(Terms),
-    /// It went away: start it again and do not probe.
+    /// The server disconnected: start it again and skip the probe.
     Gone(Failure),
-    /// None: this is not about eras.
+    /// No conclusion about the era is possible; report this failure.
     None(Failure),
 }
 
-/// What an answer to `server/discover` says.
+/// Interprets the response to `server/discover`.
 pub(super) fn judge(answer: Result<Raw, Failure>) -> Evidence {
     match answer {
         Ok(result) => judge_discovery(&result),
@@ -26,7 +26,7 @@ pub(super) fn judge(answer: Result<Raw, Failure>) -> Evidence {
     }
 }
 
-/// Whether the server refuses a protocol version, which only servers of the stateless era know how to.
+/// Returns whether the server rejects the protocol version with the code that only 2026-07-28 servers use.
 pub(super) fn refuses_version(failure: &Failure) -> bool {
     failure.rpc_code() == Some(RpcError::UNSUPPORTED_VERSION)
 }
@@ -61,7 +61,7 @@ fn judge_failure(failure: Failure) -> Evidence {
             Evidence::None(failure)
         }
         (Class::Rpc, _) => Evidence::Legacy(LATEST_LEGACY),
-        // Credentials and overload are no matter of eras.
+        // Credential and overload errors say nothing about the era.
         (_, _) if matches!(failure.status, Some(401 | 403 | 407 | 429 | 503)) => Evidence::None(failure),
         (_, _) if failure.status.is_some() => Evidence::Legacy(LATEST_LEGACY),
         (Class::Closed, _) => Evidence::Gone(failure),
@@ -69,7 +69,7 @@ fn judge_failure(failure: Failure) -> Evidence {
     }
 }
 
-/// Whether the server, while refusing a version, names the stateless one among those it speaks.
+/// Returns whether a version error lists 2026-07-28 among the supported versions.
 pub(super) fn supports_modern(failure: &Failure) -> bool {
     supported_versions(failure).iter().any(|version| version == MODERN)
 }
@@ -79,7 +79,7 @@ fn supported_versions(failure: &Failure) -> Vec<String> {
     data.and_then(|data| data.member("supported")?.decode().ok()).unwrap_or_default()
 }
 
-/// The newest version with a handshake that the server names.
+/// Picks the newest handshake version that the server supports.
 fn best_legacy(supported: &[String]) -> Evidence {
     match LEGACY.into_iter().find(|version| supported.iter().any(|named| named == version)) {
         Some(version) => Evidence::Legacy(version),
@@ -93,7 +93,7 @@ fn best_legacy(supported: &[String]) -> Evidence {
     }
 }
 
-/// The terms in an answer to `initialize`.
+/// Reads the negotiated terms from the result of `initialize`.
 pub(super) fn read_initialized(result: &Raw) -> Result<Terms, Failure> {
     let named: Option<String> = result.member("protocolVersion").and_then(|version| version.decode().ok());
     let Some(named) = named else {

@@ -1,8 +1,8 @@
-//! Finding out which era a server speaks, and agreeing with it.
+//! Detects which era a server speaks and performs the handshake.
 //!
-//! `server/discover` goes first. What counts as an answer to "which era?" is a table ([`Evidence`]): a result, a
-//! version error, any other error, the server's exit, and silence. Silence only begins to count once the server has
-//! shown a sign of life or had time to start, because a cold start is slow, not silent.
+//! The client sends `server/discover` first. [`Evidence`] lists the possible conclusions: a result, a version error,
+//! any other error, the server's exit, or silence. The silence timeout starts only after the server's first output or
+//! a startup delay, because a cold start is slow, not silent.
 
 use super::{
     Options,
@@ -20,23 +20,23 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// How long a probe may go unanswered after the server's first sign of life.
+/// How long the probe may stay unanswered after the server's first output.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How long a server without any sign of life is left alone with the probe.
+/// How long to wait for any output before also sending `initialize`.
 const START: Duration = Duration::from_secs(2);
 
-/// How long a server may take over the probe where each request has an answer of its own: it may be slow, or somebody
-/// may be signing in, but it has not overlooked us.
+/// [`START`] for transports with one response per request: the server may be slow, or a user may be signing in, but
+/// it has not ignored the probe.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// How long a server may take to look at the roots it asked for.
+/// Pause that lets a server process the roots it requested.
 const ROOTS_SETTLE: Duration = Duration::from_millis(50);
 
-/// How long we wait for a server to ask for roots, and for its question to be answered.
+/// Timeout for the server to request roots and for the host to answer.
 const ROOTS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A conversation that has terms.
+/// Session after a successful handshake.
 pub(super) struct Agreed {
     pub(super) wire: Wire,
     pub(super) ended: Ended,
@@ -48,7 +48,7 @@ pub(super) struct Agreed {
 struct Attempt<'a> {
     options: &'a Options,
     deadline: Instant,
-    /// How long a server without any sign of life is left alone with the probe.
+    /// How long to wait for any output before also sending `initialize`.
     start: Duration,
     wire: Wire,
     ended: Ended,
@@ -56,7 +56,7 @@ struct Attempt<'a> {
     news: NewsFeed,
 }
 
-/// Opens a link and agrees on terms, within the time for connecting.
+/// Opens a link and performs the handshake within `connect_timeout`.
 pub(super) async fn agree(opener: &dyn Opener, options: &Options) -> Result<Agreed, Failure> {
     let deadline = Instant::now() + options.connect_timeout;
     let mut attempt = Attempt::open(opener, options, deadline).await?;
@@ -101,7 +101,7 @@ impl<'a> Attempt<'a> {
         Ok(Attempt { options, deadline, start, wire, ended, tasks, news })
     }
 
-    /// Follows the hint as far as the server lets us.
+    /// Negotiates according to the hint.
     async fn settle(&self, hint: EraHint) -> Result<Evidence, Failure> {
         match hint {
             EraHint::Only(Era::Legacy) => self.initialize(LATEST_LEGACY).await.map(Evidence::Initialized),
@@ -117,7 +117,7 @@ impl<'a> Attempt<'a> {
     async fn probe_then_initialize(&self) -> Result<Evidence, Failure> {
         match self.probe().await {
             Evidence::Legacy(version) => match self.initialize(version).await {
-                // Saying so proves that it knows the other era: ask again.
+                // Only a 2026-07-28 server sends this error: probe again.
                 Err(failure) if refuses_version(&failure) => Ok(judge(self.discover().await)),
                 settled => settled.map(Evidence::Initialized),
             },
@@ -125,7 +125,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Asks for the era. After too much silence `initialize` is sent too, and whichever answers first decides.
+    /// Probes the era. After too much silence it also sends `initialize`, and the first conclusive response decides.
     async fn probe(&self) -> Evidence {
         let mut discover = pin!(self.discover());
         tokio::select! {
@@ -135,16 +135,16 @@ impl<'a> Attempt<'a> {
         let mut initialize = pin!(self.initialize(LATEST_LEGACY));
         tokio::select! {
             answer = &mut discover => match judge(answer) {
-                // It was slow, and the handshake is under way already.
+                // The probe's answer was slow, and `initialize` is already pending.
                 Evidence::Legacy(_) => settled(initialize.await),
                 evidence => evidence,
             },
             answer = &mut initialize => match answer {
                 Err(failure) if refuses_version(&failure) => judge(discover.await),
-                // A status may be the word of somebody in front of the server: the probe is still out.
+                // A proxy may have sent this status: the probe is still pending.
                 Err(failure) if failure.status.is_some() => judge_late(discover.await, failure),
-                // A server may answer out of order, and take this for a second handshake. One that overlooks the probe
-                // is not waited for long: it has said what is wrong.
+                // A server that answers out of order may reject this as a second handshake, so give the probe a
+                // little longer. A server that ignores the probe has already explained its error.
                 Err(failure) if failure.class == Class::Rpc => {
                     match time::timeout(self.start, discover).await {
                         Ok(answer) => judge_late(answer, failure),
@@ -169,7 +169,7 @@ impl<'a> Attempt<'a> {
 
     async fn discover(&self) -> Result<Raw, Failure> {
         match self.discover_once().await {
-            // It refuses what it says it speaks: it is asked once more.
+            // The server rejects a version that it lists as supported: retry once.
             Err(failure) if refuses_version(&failure) && supports_modern(&failure) => {
                 self.discover_once().await
             }
@@ -202,7 +202,7 @@ impl<'a> Attempt<'a> {
         read_initialized(&result)
     }
 
-    /// Makes the terms known, and says so where the era wants it.
+    /// Publishes the terms and, in the handshake era, sends `notifications/initialized`.
     async fn seal(self, terms: Terms) -> Result<Agreed, Failure> {
         let _ = self.wire.shared().terms.set(terms.clone());
         if terms.era == Era::Legacy {
@@ -217,8 +217,8 @@ impl<'a> Attempt<'a> {
         Ok(Agreed { wire, ended, tasks, news, terms })
     }
 
-    /// A server that asks for roots does so as soon as it is initialised, hence before it answers a ping sent after
-    /// that; and it refuses calls until it has looked at the answer.
+    /// Waits until the server has processed the roots. A server that wants roots asks right after `initialized`,
+    /// hence before it answers the ping sent here; some servers reject calls until they have processed the answer.
     async fn let_roots_settle(&self, terms: &Terms) {
         let id = self.wire.next_id();
         let routing = terms.routing(None, Vec::new());
@@ -237,8 +237,8 @@ impl<'a> Attempt<'a> {
         ended.goodbye()
     }
 
-    /// Hangs up, and adds the server's last words to the failure. A caller whose time is up waits for them no longer than
-    /// it takes to write and read them.
+    /// Closes the session and adds the server's [`Goodbye`] to the failure. After a timeout the grace period is
+    /// short, because the caller has already waited too long.
     async fn fail(self, failure: Failure) -> Failure {
         self.wire.shared().overdue.store(failure.class == Class::Timeout, Ordering::Release);
         let goodbye = self.hang_up().await;
@@ -246,7 +246,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What an answer to the probe says that arrives after `initialize` was refused.
+/// Interprets a response to the probe that arrives after `initialize` was rejected.
 fn judge_late(answer: Result<Raw, Failure>, refusal: Failure) -> Evidence {
     match judge(answer) {
         Evidence::Legacy(_) => Evidence::None(refusal),

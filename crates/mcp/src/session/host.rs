@@ -1,24 +1,24 @@
-//! Who answers what a server asks of its client: roots, sampling, elicitation.
+//! Defines the host, which answers requests from the server: roots, sampling, elicitation.
 //!
-//! The same object declares the capabilities and answers for them, so that nothing is advertised that nobody handles.
+//! The host declares the client capabilities and implements them, so that none is declared without a handler.
 
 use crate::{Raw, RpcError};
 use serde_json::json;
 use std::{future::Future, pin::Pin};
 
-/// An answer being found.
+/// Future of an answer.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
-/// Answers the server's requests.
+/// Answers requests from the server.
 pub trait Host: Send + Sync {
-    /// The client capabilities to declare, as an object: `{"roots":{}}`.
+    /// Returns the client capabilities to declare, as an object: `{"roots":{}}`.
     fn capabilities(&self) -> Raw;
 
-    /// Answers one request of the server, whether it came as a request or inside an `input_required` result.
+    /// Answers one server request, received directly or in an `input_required` result.
     fn answer(&self, method: &str, params: Option<Raw>) -> Answering;
 }
 
-/// Declares nothing and answers nothing.
+/// Declares no capabilities and rejects every request.
 #[derive(Clone, Copy, Debug)]
 pub struct NoHost;
 
@@ -33,7 +33,7 @@ impl Host for NoHost {
     }
 }
 
-/// Declares these roots and answers nothing else. Each is a `file://` URI with a name.
+/// Declares and answers `roots` only. Each root is a `file://` URI and a name.
 #[derive(Clone, Debug)]
 pub struct Roots(pub Vec<(String, String)>);
 

@@ -1,5 +1,7 @@
-//! Hearing of changes in the 2026-07-28 era: one long request, asked again whenever it ends, and anew whenever something
-//! else is wanted. The one before is only let go when its successor stands, so that nothing goes unheard in between.
+//! Receives change notifications in the 2026-07-28 era through one long `subscriptions/listen` request.
+//!
+//! The task sends it again when the stream ends or the wanted set changes. It drops the old stream only after the
+//! server has acknowledged the new one, so that no notification is lost in between.
 
 use super::{
     Terms,
@@ -21,27 +23,27 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// The first pause before listening again; it doubles up to the last.
+/// Initial and maximum pause before listening again; the pause doubles in between.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 
-/// A subscription that held this long was a good one.
+/// Stream lifetime after which the pause is reset.
 const GOOD: Duration = Duration::from_secs(60);
 
-/// What becomes of the server's stream.
+/// Future of a `subscriptions/listen` request; resolves when the server's stream ends.
 type Stream<'a> = Pin<Box<dyn Future<Output = Option<Result<Raw, Failure>>> + Send + 'a>>;
 
-/// Why a stream is not read any further.
+/// Reason for no longer reading a stream.
 enum Ended {
-    /// Something else is wanted.
+    /// The wanted set changed.
     Changed,
-    /// The server has ended it, or was never reached.
+    /// The server closed the stream, or the request failed.
     Closed(Option<Result<Raw, Failure>>),
-    /// Nobody can want anything any more.
+    /// The session's last handle was dropped.
     Over,
 }
 
-/// Listens until the conversation is over.
+/// Runs the listening task until the session ends.
 pub(super) async fn run(wire: WeakWire, mut list: WatchList, standing: Vec<u8>, terms: Arc<Terms>) {
     let mut pause = FIRST_PAUSE;
     let mut before: Option<Stream<'_>> = None;
@@ -68,7 +70,7 @@ pub(super) async fn run(wire: WeakWire, mut list: WatchList, standing: Vec<u8>, 
             }
             Ended::Over | Ended::Closed(None) => return,
             Ended::Closed(Some(Err(failure))) if failure.class == Class::Closed => return,
-            // It does not know how to: there is nothing to hear, whatever is wanted.
+            // The server does not support the method, so no subscription can succeed.
             Ended::Closed(Some(Err(failure))) if failure.class == Class::Rpc => {
                 return refuse_all(&wire, list, &error(&failure)).await;
             }
@@ -82,7 +84,7 @@ pub(super) async fn run(wire: WeakWire, mut list: WatchList, standing: Vec<u8>, 
     }
 }
 
-/// Reads a stream until it ends or something else is wanted. Once it stands, the one before is let go.
+/// Reads a stream until it ends or the wanted set changes. An acknowledgement drops the previous stream.
 async fn follow<'a>(
     stream: &mut Stream<'a>,
     before: &mut Option<Stream<'a>>,
@@ -107,7 +109,7 @@ async fn follow<'a>(
     }
 }
 
-/// What to listen for, if the server announces any of it.
+/// Builds the filter of wanted notifications; `None` if the server offers none of them.
 fn filter(terms: &Terms, uris: &BTreeSet<String>) -> Option<Raw> {
     let changes = |capability| terms.offers(capability, Some("listChanged"));
     let (tools, prompts, resources) = (changes("tools"), changes("prompts"), changes("resources"));
@@ -124,7 +126,7 @@ fn filter(terms: &Terms, uris: &BTreeSet<String>) -> Option<Raw> {
     Some(json!({ "notifications": wanted }).into())
 }
 
-/// Which of the wanted resources the server will tell of.
+/// Maps each wanted URI to the server's decision.
 fn agreed(accepted: &Raw, uris: &BTreeSet<String>) -> Agreed {
     let accepted = accepted.member("notifications").and_then(|it| it.member("resourceSubscriptions"));
     let accepted: BTreeSet<String> = accepted.map(|it| it.decode_or_default()).unwrap_or_default();
@@ -145,7 +147,7 @@ async fn refuse_all(wire: &WeakWire, mut list: WatchList, why: &RpcError) {
     }
 }
 
-/// Waits until something else is wanted; `false` if that cannot happen any more.
+/// Waits until the wanted set changes; returns `false` if the session ends first.
 async fn changed(wire: &WeakWire, list: &mut WatchList) -> bool {
     tokio::select! {
         changed = list.wanted.changed() => changed.is_ok(),

@@ -1,4 +1,4 @@
-//! `_meta`: what a request says about itself, spliced into its parameters without decoding them.
+//! Builds `_meta` and splices it into request params without decoding them.
 
 use super::{Era, Options, Terms, terms::MODERN};
 use crate::{Raw, model::LogLevel};
@@ -7,35 +7,35 @@ use memchr::memmem::Finder;
 use serde_json::json;
 use std::sync::LazyLock;
 
-/// The names of the protocol's own members of `_meta`.
+/// Names of the protocol's own `_meta` members.
 #[derive(Debug)]
 pub struct MetaKey;
 
 impl MetaKey {
-    /// The protocol version of a request.
+    /// Protocol version of a request.
     pub const VERSION: &'static str = "io.modelcontextprotocol/protocolVersion";
-    /// Who asks.
+    /// Name and version of the client.
     pub const CLIENT: &'static str = "io.modelcontextprotocol/clientInfo";
-    /// What the asker can do.
+    /// Capabilities of the client.
     pub const CAPABILITIES: &'static str = "io.modelcontextprotocol/clientCapabilities";
-    /// The subscription a notification belongs to.
+    /// Subscription that a notification belongs to.
     pub const SUBSCRIPTION: &'static str = "io.modelcontextprotocol/subscriptionId";
-    /// Who answers.
+    /// Name and version of the server.
     pub const SERVER: &'static str = "io.modelcontextprotocol/serverInfo";
-    /// Which log lines the asker wants.
+    /// Minimum level of the log lines that the client wants.
     pub const LOG_LEVEL: &'static str = "io.modelcontextprotocol/logLevel";
-    /// The span that a request is part of, as in the header of that name.
+    /// Parent span of a request, as in the W3C header of that name.
     pub const TRACE_PARENT: &'static str = "traceparent";
-    /// What the systems of a trace say to each other.
+    /// Vendor-specific trace data, as in the W3C header of that name.
     pub const TRACE_STATE: &'static str = "tracestate";
 }
 
-/// Who we say we are.
+/// Name and version of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// The program's name.
+    /// Program name.
     pub name: String,
-    /// Its version.
+    /// Program version.
     pub version: String,
 }
 
@@ -45,12 +45,12 @@ impl ClientInfo {
     }
 }
 
-/// The members that every request of a session carries.
+/// Returns the `_meta` members that every request of this session carries.
 pub(crate) fn standing(terms: &Terms, options: &Options) -> Option<Vec<u8>> {
     (terms.era == Era::Modern).then(|| modern(options))
 }
 
-/// The members that every request of the stateless era carries.
+/// Returns the `_meta` members that every request of the 2026-07-28 era carries.
 pub(crate) fn modern(options: &Options) -> Vec<u8> {
     let mut out = BytesMut::new();
     member(&mut out, MetaKey::VERSION, &string(MODERN));
@@ -62,11 +62,11 @@ pub(crate) fn modern(options: &Options) -> Vec<u8> {
     out.to_vec()
 }
 
-/// What the protocol itself says in `_meta` begins with this.
+/// Prefix of the protocol's own `_meta` members.
 const PROTOCOL: &str = "io.modelcontextprotocol/";
 
-/// What of somebody else's `_meta` goes with a request that is made on their behalf. A token of theirs means nothing at
-/// the server; and one of the handshake era would take what the protocol says there for the other era's.
+/// Selects the members of a caller's `_meta` to forward. A progress token is only meaningful between the caller and
+/// us; a handshake-era server would misread protocol members, which belong to the other era.
 pub(crate) fn carried(given: Option<&Raw>, era: Era, level: Option<LogLevel>) -> Option<Raw> {
     let mut out = BytesMut::new();
     if let Some(level) = level.filter(|_| era == Era::Modern) {
@@ -81,8 +81,8 @@ pub(crate) fn carried(given: Option<&Raw>, era: Era, level: Option<LogLevel>) ->
     (!out.is_empty()).then(|| Raw::spliced(braced(&out)))
 }
 
-/// `params` with `_meta` added: what is carried for somebody else, the standing members and a progress token. Members
-/// that are carried, or that `params` has already, win over the standing ones: a gateway passes its caller's on.
+/// Adds `_meta` to `params`: forwarded members, the session's standing members and a progress token. Forwarded
+/// members, or those already in `params`, override the standing ones, because a gateway forwards its caller's values.
 pub(crate) fn with_meta(
     params: Option<Raw>,
     carried: Option<&Raw>,
@@ -117,7 +117,7 @@ pub(crate) fn with_meta(
     })
 }
 
-/// `params` with a member set, whether it was there or not.
+/// Sets a member of `params`, replacing an existing one.
 pub(crate) fn replace(params: &Raw, name: &str, value: &[u8]) -> Raw {
     let members = params.members();
     let others =
@@ -125,7 +125,7 @@ pub(crate) fn replace(params: &Raw, name: &str, value: &[u8]) -> Raw {
     object(std::iter::once((name, value)).chain(others))
 }
 
-/// An object of raw members.
+/// Builds an object from raw members.
 pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
     let mut out = BytesMut::with_capacity(128);
     out.put_u8(b'{');
@@ -136,7 +136,7 @@ pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>)
     Raw::spliced(out)
 }
 
-/// What is asked for by name, and its arguments, if it takes any.
+/// Builds the params of a request for a named item, with optional arguments.
 pub(crate) fn named(key: &str, name: &str, arguments: Option<&Raw>) -> Raw {
     let length = arguments.map_or(0, |it| it.as_bytes().len());
     let mut out = BytesMut::with_capacity(key.len() + name.len() + length + 32);
@@ -151,12 +151,12 @@ pub(crate) fn named(key: &str, name: &str, arguments: Option<&Raw>) -> Raw {
     Raw::spliced(out)
 }
 
-/// A JSON string.
+/// Encodes a JSON string.
 pub(crate) fn string(text: &str) -> Vec<u8> {
     json!(text).to_string().into_bytes()
 }
 
-/// Appends a JSON string. Most names need no escape.
+/// Appends a JSON string, with a fast path for names that need no escaping.
 fn put_string(out: &mut BytesMut, text: &str) {
     if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
         out.put_slice(&string(text));
@@ -167,7 +167,7 @@ fn put_string(out: &mut BytesMut, text: &str) {
     out.put_u8(b'"');
 }
 
-/// The `_meta` of some parameters. A search for the bytes is many times cheaper than a look at every member.
+/// Returns the `_meta` of params. The byte search is far cheaper than parsing every member.
 pub(crate) fn given(params: &Raw) -> Option<Raw> {
     static META: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"_meta\""));
     META.find(params.as_bytes()).and_then(|_| params.member("_meta"))
@@ -199,7 +199,7 @@ fn comma(out: &mut BytesMut) {
 }
 
 fn braced(members: &[u8]) -> Vec<u8> {
-    // A trailing comma is left where the members after it turned out to be none.
+    // The caller may leave a trailing comma when no members follow.
     let members = members.strip_suffix(b",").unwrap_or(members);
     [b"{", members, b"}"].concat()
 }

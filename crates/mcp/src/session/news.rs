@@ -1,7 +1,7 @@
-//! What a server says unasked, coalesced.
+//! Collects and coalesces notifications from the server.
 //!
-//! A server may announce a change a thousand times a second. News are therefore not a queue but a note of what has
-//! changed since it was last read; only log lines and updated URIs are kept one by one, up to a bound.
+//! A server may announce a change a thousand times a second, so the feed is not a queue: it records what has changed
+//! since the last read. Only log lines and updated URIs are kept individually, up to a limit.
 
 use crate::Raw;
 use std::{
@@ -11,16 +11,16 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// How many log lines wait for a slow reader.
+/// Maximum number of buffered log lines.
 const LOGS: usize = 256;
 
-/// How many updated resources are remembered by name.
+/// Maximum number of buffered resource URIs; beyond it, the whole resource list counts as changed.
 const UPDATES: usize = 1_024;
 
-/// One piece of news.
+/// One notification.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// The server began anew: whatever was read from it may be stale.
+    /// The server lost the session and a new one was started: cached data may be stale.
     Renewed,
     /// The list of tools has changed.
     ToolsChanged,
@@ -30,17 +30,18 @@ pub enum News {
     ResourcesChanged,
     /// A resource has changed.
     ResourceUpdated(String),
-    /// The server logs: the parameters of `notifications/message`.
+    /// Log line of the server: the params of `notifications/message`.
     Log(Raw),
-    /// The same in the course of a request; whoever made it has heard it, if they wanted to.
+    /// Log line that belongs, or may belong, to a pending request; that request's log callback may have received it
+    /// already.
     LogOfCall(Raw),
 }
 
-/// The reader's end.
+/// Receiver.
 #[derive(Debug)]
 pub struct NewsFeed(Arc<Board>);
 
-/// The writer's end; its drop ends the feed.
+/// Sender; dropping it ends the feed.
 #[derive(Debug)]
 pub(crate) struct NewsDesk(Arc<Board>);
 
@@ -67,7 +68,7 @@ pub(crate) fn feed() -> (NewsDesk, NewsFeed) {
 }
 
 impl NewsFeed {
-    /// The next piece of news; `None` when the conversation is over and everything was read.
+    /// Returns the next notification; `None` after the session has ended and everything was read.
     pub async fn next(&mut self) -> Option<News> {
         loop {
             let changed = self.0.changed.notified();
@@ -84,7 +85,7 @@ impl NewsFeed {
         }
     }
 
-    /// The next piece of news, if there is one already.
+    /// Returns the next notification if one is buffered.
     pub fn try_next(&mut self) -> Option<News> {
         self.0.notes().take()
     }
@@ -106,7 +107,7 @@ impl Drop for NewsDesk {
 
 impl Board {
     fn notes(&self) -> MutexGuard<'_, Notes> {
-        // Notes are plain flags: a panic elsewhere cannot leave them half-written.
+        // Plain flags and collections: a panic cannot leave them inconsistent.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -128,7 +129,7 @@ impl Notes {
     }
 
     fn log(&mut self, line: News) {
-        // The newest lines are the ones worth having.
+        // Drop the oldest lines: the newest are the most useful.
         self.logs.truncate(LOGS - 1);
         self.logs.push_front(line);
     }

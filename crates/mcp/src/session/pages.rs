@@ -1,4 +1,4 @@
-//! Reading a list to its end, which the server may never let come.
+//! Reads paginated lists, with limits against lists that never end.
 
 use super::{Request, Session, meta};
 use crate::{Failure, Raw};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::Instant;
 
-/// The lists a server may have.
+/// Lists that a server may offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     /// `tools/list`
@@ -19,25 +19,25 @@ pub enum List {
     Templates,
 }
 
-/// The bounds of a list.
+/// Limits for reading one list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListLimits {
-    /// How many pages are read.
+    /// Maximum number of pages.
     pub pages: usize,
-    /// How many items they may hold together.
+    /// Maximum number of items in total.
     pub items: usize,
-    /// How long reading them all may take.
+    /// Timeout for the whole list.
     pub within: Duration,
 }
 
-/// A whole list.
+/// Complete list.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Its items, each as the server sent it.
+    /// Items, each as the server sent it.
     pub items: Vec<Raw>,
-    /// How long it may be kept, where the server says so.
+    /// Shortest cache lifetime that the server gave, if any.
     pub ttl: Option<Duration>,
-    /// Whether it is for nobody but whom it was read for. A server that does not say is taken to mean that.
+    /// Whether the list must not be shared between users. A missing `cacheScope` counts as private.
     pub private: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for ListLimits {
 }
 
 impl List {
-    /// The method that reads it.
+    /// Returns the method that reads the list.
     pub fn method(self) -> &'static str {
         match self {
             List::Tools => "tools/list",

@@ -1,4 +1,4 @@
-//! One request, as whoever makes it puts it together.
+//! Builder for requests.
 
 use super::{
     ears::{OnLog, OnProgress, Progress},
@@ -9,7 +9,7 @@ use crate::{Raw, model::LogLevel};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// One request.
+/// One request to the server.
 pub struct Request {
     pub(super) method: Cow<'static, str>,
     pub(super) params: Option<Raw>,
@@ -18,7 +18,7 @@ pub struct Request {
     pub(super) on_progress: Option<OnProgress>,
     pub(super) name: Option<String>,
     pub(super) header_params: Vec<(String, String)>,
-    /// The `_meta` of somebody whom this request is made for.
+    /// `_meta` of the client on whose behalf the request is made.
     pub(super) meta: Option<Raw>,
     pub(super) logs: Option<Logs>,
     pub(super) host: Option<Arc<dyn Host>>,
@@ -26,7 +26,7 @@ pub struct Request {
     pub(super) once: bool,
 }
 
-/// Which log lines are wanted, and by whom.
+/// Log level and callback of a request.
 #[derive(Clone)]
 pub(super) struct Logs {
     pub(super) level: LogLevel,
@@ -34,17 +34,17 @@ pub(super) struct Logs {
     pub(super) told: OnLog,
 }
 
-/// What a client brings when it comes back with the input that a server wanted (2026-07-28).
+/// Answers to an `input_required` result, sent back by a client (2026-07-28).
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// `inputResponses`, as they came.
+    /// `inputResponses`, unchanged.
     pub responses: Option<Raw>,
-    /// `requestState`, as it came.
+    /// `requestState`, unchanged.
     pub state: Option<Raw>,
 }
 
 impl Request {
-    /// A request for `method`.
+    /// Creates a request for `method`.
     pub fn new(method: impl Into<Cow<'static, str>>) -> Request {
         Request {
             method: method.into(),
@@ -62,17 +62,17 @@ impl Request {
         }
     }
 
-    /// A call of the tool `name`; `arguments` is an object.
+    /// Creates a `tools/call` request; `arguments` is an object.
     pub fn call_tool(name: &str, arguments: Option<&Raw>) -> Request {
         Request::named("tools/call", "name", name, arguments)
     }
 
-    /// The prompt `name`, filled in.
+    /// Creates a `prompts/get` request.
     pub fn get_prompt(name: &str, arguments: Option<&Raw>) -> Request {
         Request::named("prompts/get", "name", name, arguments)
     }
 
-    /// The contents of a resource.
+    /// Creates a `resources/read` request.
     pub fn read_resource(uri: &str) -> Request {
         Request::named("resources/read", "uri", uri, None)
     }
@@ -82,52 +82,52 @@ impl Request {
         Request { name: Some(name.to_owned()), ..Request::new(method) }.params(params)
     }
 
-    /// With these parameters: an object.
+    /// Sets the params, which must be an object.
     #[must_use]
     pub fn params(mut self, params: Raw) -> Request {
         self.params = Some(params);
         self
     }
 
-    /// To be answered by then.
+    /// Sets the deadline.
     #[must_use]
     pub fn by(mut self, deadline: Instant) -> Request {
         self.deadline = Some(deadline);
         self
     }
 
-    /// To be given up after this much silence: progress is not silence, and neither is a question of the server's while
-    /// it is being answered. Never later than its deadline.
+    /// Sets an idle timeout. Progress restarts it, and answering a question from the server pauses it. The deadline
+    /// still applies.
     #[must_use]
     pub fn quiet_for(mut self, quiet: Duration) -> Request {
         self.quiet = Some(quiet);
         self
     }
 
-    /// With this told about progress, in order and before the answer. It runs in the conversation's task and must
-    /// not block.
+    /// Sets a progress callback, called in order and before the response. It runs in the session task and must not
+    /// block.
     #[must_use]
     pub fn on_progress(mut self, told: impl FnMut(Progress) + Send + 'static) -> Request {
         self.on_progress = Some(Box::new(told));
         self
     }
 
-    /// With these arguments repeated in `Mcp-Param-*` headers, over HTTP in the 2026-07-28 era.
+    /// Sets the arguments to repeat in `Mcp-Param-*` headers, over HTTP in the 2026-07-28 era.
     #[must_use]
     pub fn header_params(mut self, params: Vec<(String, String)>) -> Request {
         self.header_params = params;
         self
     }
 
-    /// On behalf of somebody who said this in `_meta`. What the protocol itself says there goes to a server of the
-    /// 2026-07-28 era only; a progress token stays here.
+    /// Sets the `_meta` of the client on whose behalf the request is made. Protocol members are forwarded only to
+    /// servers of the 2026-07-28 era; the progress token is never forwarded.
     #[must_use]
     pub fn meta(mut self, meta: Raw) -> Request {
         self.meta = Some(meta);
         self
     }
 
-    /// As part of this trace: `traceparent` and `tracestate` in `_meta`, in place of what anybody else says there.
+    /// Adds `traceparent` and `tracestate` to `_meta`, replacing existing values.
     #[must_use]
     pub fn traced(self, traceparent: &str, tracestate: Option<&str>) -> Request {
         let own = || self.params.as_ref().and_then(|it| it.member("_meta"));
@@ -139,29 +139,30 @@ impl Request {
         self.meta(meta)
     }
 
-    /// With its log lines of at least this level told; lesser ones may be told too. A level that was asked for is asked
-    /// for at the server, another is what one may expect.
+    /// Sets a log callback and the minimum level; lines below it may arrive too. An explicit level is sent to a
+    /// handshake-era server that has none or a less verbose one. A default level is sent only to replace a less
+    /// verbose one that was set earlier.
     #[must_use]
     pub fn logs(mut self, level: LogLevel, explicit: bool, told: OnLog) -> Request {
         self.logs = Some(Logs { level, explicit, told });
         self
     }
 
-    /// With this answering what the server asks in the course of it, in place of the session's own host.
+    /// Sets the host that answers the server's questions during this request, instead of the session's host.
     #[must_use]
     pub fn host(mut self, host: Arc<dyn Host>) -> Request {
         self.host = Some(host);
         self
     }
 
-    /// With the input that the server wanted, and the state it gave.
+    /// Sets the input responses and the state of an earlier `input_required` result.
     #[must_use]
     pub fn input(mut self, input: Input) -> Request {
         self.input = Some(input);
         self
     }
 
-    /// To be asked once: a demand for more input is its result.
+    /// Returns an `input_required` result to the caller instead of answering it.
     #[must_use]
     pub fn once(mut self, once: bool) -> Request {
         self.once = once;

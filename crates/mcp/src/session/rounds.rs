@@ -1,7 +1,7 @@
-//! Requests that take several rounds: the server wants more input before it answers.
+//! Runs requests that take several rounds because the server needs more input before it responds.
 //!
-//! In the 2026-07-28 era a server cannot ask its client anything. Instead its result says what it needs; the same
-//! request is then sent again, under a new id, with the answers and the server's opaque state.
+//! In the 2026-07-28 era a server cannot send requests to its client. Instead it returns an `input_required` result;
+//! the client sends the request again under a new id, with the answers and the server's opaque state.
 
 use super::{Input, List, News, OnProgress, Request, Session, meta};
 use crate::{
@@ -11,16 +11,16 @@ use crate::{
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::{self, Instant};
 
-/// One request, from its first round to its last.
+/// One request across all its rounds.
 struct Rounds<'a> {
     session: &'a Session,
     deadline: Instant,
     request: Request,
-    /// Told about the progress of every round.
+    /// Progress callback that all rounds share.
     told: Option<Arc<Mutex<OnProgress>>>,
 }
 
-/// Sends `request` as often as the server needs, up to the cap.
+/// Sends `request` until the result is complete, up to the maximum number of rounds.
 pub(super) async fn drive(session: &Session, mut request: Request) -> Result<Raw, Failure> {
     let deadline = session.deadline(&request);
     let first = request.params.take().unwrap_or_else(Raw::empty_object);
@@ -50,8 +50,8 @@ pub(super) async fn drive(session: &Session, mut request: Request) -> Result<Raw
 }
 
 impl Rounds<'_> {
-    /// One round. A server that misses headers has changed the tool since we read its schema: then the schema is read
-    /// again, and if it wants other headers now, the round is sent once more with those.
+    /// Sends one round. A header mismatch means that the tool changed after we read its schema: read the schema again
+    /// and, if it needs different headers now, resend the round once.
     async fn exchange(&mut self, params: Raw) -> Result<Raw, Failure> {
         let failure = match self.session.exchange(self.round(params.clone())).await {
             Err(failure) if failure.rpc_code() == Some(RpcError::HEADER_MISMATCH) => failure,
@@ -78,13 +78,13 @@ impl Rounds<'_> {
         }
     }
 
-    /// Whether the tool wants other headers than it was sent.
+    /// Reads the tool's schema again; returns whether it needs different headers.
     async fn read_tool_again(&mut self, params: &Raw) -> bool {
         let Some(name) = self.request.name.as_deref().filter(|_| self.request.method == "tools/call") else {
             return false;
         };
         self.session.wire.tell(News::ToolsChanged).await;
-        // Boxed, because reading a list is itself a request.
+        // Boxed, because listing is itself a request and the future would be recursive.
         let listing = time::timeout_at(self.deadline, Box::pin(self.session.list(List::Tools))).await;
         let Ok(Ok(listing)) = listing else { return false };
         let mut tools = listing.items.iter().filter_map(|raw| Tool::read(raw).ok());
@@ -96,19 +96,19 @@ impl Rounds<'_> {
     }
 }
 
-/// The teller of one round among others, of which only one is under way at a time.
+/// Wraps the shared progress callback for one round; rounds never overlap.
 fn shared(told: &Arc<Mutex<OnProgress>>) -> OnProgress {
     let told = told.clone();
     Box::new(move |at| told.lock().unwrap_or_else(PoisonError::into_inner)(at))
 }
 
-/// The `resultType`, where one is given. Looking for the bytes first spares large results a second reading.
+/// Returns the `resultType`, if present. The byte search avoids parsing large results a second time.
 fn result_type(result: &Raw) -> Option<String> {
     memchr::memmem::find(result.as_bytes(), b"\"resultType\"")?;
     result.member("resultType")?.decode().ok()
 }
 
-/// Answers every question of an `input_required` result, in order.
+/// Asks the host to answer every input request of an `input_required` result, in order.
 async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> {
     let Some(questions) = result.member("inputRequests") else { return Ok(None) };
     let mut answers = Vec::new();
@@ -117,7 +117,7 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
         let method: String = question.member("method").and_then(|it| it.decode().ok()).ok_or_else(unclear)?;
         let answering = async { host.answer(&method, question.member("params")).await };
         let answer = caught::answer(answering).await;
-        // Not the server's fault: whoever was asked will not, or cannot.
+        // Reported as an RPC error: the host declined or failed, not the server.
         let answer = answer.map_err(|RpcError { code, message, data }| {
             Failure::rpc(RpcError { code, message: format!("the server needs `{method}`: {message}"), data })
         })?;
@@ -126,7 +126,7 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
     Ok(Some(meta::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes())))))
 }
 
-/// A request that goes on where an earlier one left off.
+/// Adds the input responses and state of an earlier round to `params`.
 fn resumed(params: &Raw, Input { responses, state }: &Input) -> Raw {
     let given = [("inputResponses", responses), ("requestState", state)];
     given.into_iter().fold(params.clone(), |params, (name, value)| match value {
@@ -140,7 +140,7 @@ fn next_round(first: &Raw, answers: Option<&Raw>, result: &Raw) -> Raw {
     if let Some(answers) = answers {
         params = meta::replace(&params, "inputResponses", answers.as_bytes());
     }
-    // The state is the server's own business: sent back as it came, and not at all if there was none.
+    // The state is opaque: send it back unchanged, and omit it if there was none.
     if let Some(state) = result.member("requestState") {
         params = meta::replace(&params, "requestState", state.as_bytes());
     }

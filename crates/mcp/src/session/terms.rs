@@ -1,58 +1,58 @@
-//! What client and server have agreed on.
+//! Negotiated protocol version and server capabilities.
 
 use crate::{Raw, Routing};
 use std::borrow::Cow;
 
-/// The version of the stateless era.
+/// Protocol version of the stateless era.
 pub const MODERN: &str = "2026-07-28";
 
-/// The version we offer in `initialize`; never one of the stateless era.
+/// Protocol version offered in `initialize`; never 2026-07-28.
 pub const LATEST_LEGACY: &str = "2025-11-25";
 
-/// The versions with a handshake, newest first.
+/// Protocol versions with a handshake, newest first.
 pub(crate) const LEGACY: [&str; 4] = [LATEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The only version in which several messages may share a frame.
+/// Only protocol version with JSON-RPC batches.
 pub(crate) const BATCHING: &str = "2025-03-26";
 
-/// Which of the two protocols is spoken.
+/// Protocol era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// `initialize`, then a stateful session.
+    /// Handshake era: `initialize`, then a stateful session.
     Legacy,
-    /// No handshake; every request says all about itself.
+    /// 2026-07-28 era: no handshake; every request is self-contained.
     Modern,
 }
 
-/// What is known about a server's era before connecting.
+/// Prior knowledge about a server's era.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EraHint {
-    /// Nothing: find out.
+    /// No hint: detect the era.
     #[default]
     Auto,
-    /// It was this one before: try it first.
+    /// Era of the previous connection: try it first.
     Cached(Era),
-    /// It has to be this one.
+    /// Required era.
     Only(Era),
 }
 
-/// The outcome of the handshake.
+/// Result of the handshake.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// The era.
+    /// Protocol era.
     pub era: Era,
-    /// The protocol version.
+    /// Protocol version.
     pub version: Cow<'static, str>,
-    /// What the server can do, as it said it.
+    /// Declared capabilities of the server, as raw JSON.
     pub capabilities: Raw,
-    /// Who the server says it is.
+    /// Name and version of the server (`serverInfo`).
     pub server: Option<Raw>,
-    /// How the server wants to be used.
+    /// Usage instructions from the server.
     pub instructions: Option<String>,
 }
 
 impl Terms {
-    /// Whether the server declared this capability, such as `tools`, or `tools` and `listChanged`.
+    /// Returns whether the server declared a capability, such as `tools`, or a feature of it, such as `listChanged`.
     pub fn offers(&self, capability: &str, feature: Option<&str>) -> bool {
         let Some(declared) = self.capabilities.member(capability) else { return false };
         match feature {

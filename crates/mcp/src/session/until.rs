@@ -1,4 +1,4 @@
-//! Until when an answer is waited for: a moment, or as long as the server shows progress, up to a moment.
+//! Deadlines of requests: either fixed, or an idle timeout that progress extends up to a maximum.
 
 use super::ears::{OnProgress, Progress};
 use std::{
@@ -12,47 +12,47 @@ use std::{
 };
 use tokio::time::{self, Instant};
 
-/// The end of somebody's patience.
+/// Deadline of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Until {
     by: Instant,
     stretch: Option<Arc<Stretch>>,
 }
 
-/// What moves the end.
+/// Shared state that extends a deadline.
 #[derive(Debug)]
 pub(crate) struct Stretch {
     heard: Mutex<Instant>,
-    /// How many questions of the server are being answered: as long as there are any, it is not the server that is
-    /// silent.
+    /// Number of server questions being answered. While it is above zero, the server is waiting for us, so the idle
+    /// timeout does not run.
     asked: AtomicUsize,
     quiet: Duration,
     at_most: Instant,
 }
 
-/// A question that is being answered, until it is dropped.
+/// Guard for one server question being answered; pauses the idle timeout until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Asking(Arc<Stretch>);
 
 impl Until {
-    /// `quiet` after the latest progress, and never later than `at_most`.
+    /// Creates a deadline `quiet` after the latest progress, at most at `at_most`.
     pub(crate) fn quiet_for(quiet: Duration, at_most: Instant) -> Until {
         let now = Instant::now();
         let stretch = Stretch { heard: Mutex::new(now), asked: AtomicUsize::new(0), quiet, at_most };
         Until { by: at_most.min(now + quiet), stretch: Some(Arc::new(stretch)) }
     }
 
-    /// The end, as long as nothing has been heard.
+    /// Returns the initial deadline, before any extension.
     pub(crate) fn by(&self) -> Instant {
         self.by
     }
 
-    /// What stands still while the server's questions are being answered.
+    /// Returns the state that pauses the idle timeout while server questions are being answered.
     pub(crate) fn stretch(&self) -> Option<Arc<Stretch>> {
         self.stretch.clone()
     }
 
-    /// Who is to be told about progress so that it counts.
+    /// Wraps a progress callback so that progress extends the deadline.
     pub(crate) fn listening(&self, told: Option<OnProgress>) -> Option<OnProgress> {
         let Some(stretch) = self.stretch.clone() else { return told };
         let mut told = told;
@@ -64,7 +64,7 @@ impl Until {
         }))
     }
 
-    /// What comes in time.
+    /// Waits for `coming` until the deadline, including its extensions; `None` on timeout.
     pub(crate) async fn wait<T>(&self, coming: impl Future<Output = T>) -> Option<T> {
         let mut coming = pin!(coming);
         let mut by = self.by;
@@ -85,7 +85,7 @@ impl Until {
 }
 
 impl Stretch {
-    /// A question has come, and is answered until what is returned is dropped.
+    /// Pauses the idle timeout until the returned guard is dropped.
     pub(crate) fn ask(self: &Arc<Stretch>) -> Asking {
         self.asked.fetch_add(1, Ordering::AcqRel);
         Asking(self.clone())

@@ -1,8 +1,8 @@
-//! The resources whose changes are to be heard of: what is wanted, and what the server has agreed to.
+//! Keeps resource subscriptions in sync: the set a caller wants and the server's decision for each URI.
 //!
-//! What is wanted is a set that is swapped whole; one task per session brings the server up to date with it. In the
-//! handshake era it subscribes to one resource after the other; in the other one the set is part of what is listened
-//! for.
+//! Callers replace the wanted set as a whole; one task per session brings the server up to date. In the handshake era
+//! that task sends `resources/subscribe` and `resources/unsubscribe` per URI; in the 2026-07-28 era the set is part
+//! of `subscriptions/listen`.
 
 use super::{ears::Ears, terms::Terms, wire::WeakWire};
 use crate::{Failure, Outbound, Raw, RpcError};
@@ -14,32 +14,32 @@ use std::{
 };
 use tokio::{sync::watch, time};
 
-/// How long a server may take over one subscription.
+/// Timeout of one subscribe or unsubscribe request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The asker's end.
+/// Session handle's half: sets the wanted URIs and reads the server's decisions.
 #[derive(Debug)]
 pub(super) struct Watching {
     wanted: watch::Sender<Wanted>,
     agreed: watch::Receiver<Agreed>,
 }
 
-/// The end of the task that keeps the server up to date.
+/// Subscription task's half.
 #[derive(Debug)]
 pub(super) struct WatchList {
     pub(super) wanted: watch::Receiver<Wanted>,
     pub(super) agreed: watch::Sender<Agreed>,
 }
 
-/// What is wanted.
+/// Wanted resources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) uris: BTreeSet<String>,
-    /// How often the server has forgotten what it knew.
+    /// How often the server has lost its subscriptions; a change makes the task subscribe again.
     lapses: u64,
 }
 
-/// What the server says to each: nothing against it, or why not.
+/// Server's decision for each URI: `None` if subscribed, else the error.
 pub(super) type Agreed = BTreeMap<String, Option<RpcError>>;
 
 pub(super) fn list() -> (Watching, WatchList) {
@@ -70,7 +70,7 @@ impl Watching {
     }
 }
 
-/// Subscribes and unsubscribes, in the handshake era, until the conversation is over or nobody can want anything.
+/// Runs the subscription task of the handshake era until the session ends or its last handle is dropped.
 pub(super) async fn run(wire: WeakWire, mut list: WatchList, terms: Arc<Terms>) {
     let mut lapses = 0;
     loop {
@@ -116,12 +116,12 @@ async fn ask(wire: &WeakWire, method: &'static str, uri: &str, terms: &Terms) ->
     }
 }
 
-/// What the server itself says, or what kept it from saying anything.
+/// Returns the server's error, or describes the failure that prevented an answer.
 pub(super) fn error(failure: &Failure) -> RpcError {
     failure.rpc.clone().unwrap_or_else(|| RpcError::new(RpcError::INTERNAL, failure.to_string()))
 }
 
-/// The server does not announce such changes.
+/// Builds the error for a resource whose changes the server does not announce.
 pub(super) fn unannounced() -> RpcError {
     RpcError::new(RpcError::METHOD_NOT_FOUND, "the server does not announce changes of this resource")
 }

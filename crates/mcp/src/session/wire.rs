@@ -1,4 +1,4 @@
-//! The caller's half of a conversation: puts questions in, waits for answers.
+//! Handles of the session task: send it requests and wait for the responses.
 
 use super::{
     conversation::{Ask, Conversation},
@@ -26,24 +26,24 @@ use tokio::{
     time,
 };
 
-/// How many requests may wait for the conversation to take them up.
+/// Capacity of the command channel to the session task.
 const QUEUE: usize = 64;
 
-/// A handle to a conversation, before and after it has terms.
+/// Handle to the session task, usable before and after the handshake.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     asks: mpsc::Sender<Ask>,
     reach: Reach,
 }
 
-/// A handle that does not keep the conversation alive.
+/// Handle that does not keep the session alive.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakWire {
     asks: mpsc::WeakSender<Ask>,
     reach: Reach,
 }
 
-/// What is left of a conversation after its end.
+/// Access to the session's [`Goodbye`] after its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended(watch::Receiver<Option<Arc<Goodbye>>>);
 
@@ -54,25 +54,25 @@ struct Reach {
     ended: Ended,
 }
 
-/// What the conversation and its handles both look at.
+/// State shared by the session task and its handles.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     next_id: AtomicU64,
     pub(crate) terms: OnceLock<Terms>,
     pub(crate) stirred: tokio::sync::Notify,
-    /// Whether the server has asked for roots.
+    /// Whether the server has requested roots.
     pub(crate) asked_roots: AtomicBool,
-    /// Woken when an answer of the host's has been handed to the link.
+    /// Notified when a response to a server request was queued.
     pub(crate) answered: tokio::sync::Notify,
-    /// Whether somebody waits for the end who has waited too long already.
+    /// Whether the caller's deadline has passed, so that closing must be quick.
     pub(crate) overdue: AtomicBool,
-    /// How many requests are in the conversation's table.
+    /// Number of pending requests.
     pub(crate) unanswered: AtomicUsize,
-    /// The log level that the server was told, plus one; 0 if none.
+    /// Log level last sent to the server, plus one; 0 if none.
     pub(crate) log_level: AtomicU8,
 }
 
-/// Starts a conversation in `tasks`.
+/// Spawns the session task in `tasks`.
 pub(crate) fn start(
     link: Link,
     host: Arc<dyn Host>,
@@ -95,7 +95,7 @@ pub(crate) fn start(
 
 impl Wire {
     pub(crate) fn next_id(&self) -> u64 {
-        // From 1: some servers take 0 for "no id".
+        // Start at 1: some servers treat 0 as a missing id.
         self.reach.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -111,7 +111,7 @@ impl Wire {
         WeakWire { asks: self.asks.downgrade(), reach: self.reach.clone() }
     }
 
-    /// Sends a request and waits for its answer. Dropped before that, it tells the server so.
+    /// Sends a request and waits for its response. Dropping the future cancels the request at the server.
     pub(crate) async fn exchange(
         &self,
         message: Outbound,
@@ -126,7 +126,7 @@ impl Wire {
         let guard = AbandonOnDrop { id, abandons: &self.reach.abandons, armed: true };
         let departure = Departure::default();
         let ask = Ask::Request { message, reply, ears, departure: departure.clone() };
-        // There is nearly always room; only where there is none does it take a clock.
+        // The channel nearly always has capacity; avoid the timer in that case.
         match self.asks.try_send(ask) {
             Ok(()) => {}
             Err(TrySendError::Closed(_)) => return Err(self.reach.ended.failure().await),
@@ -141,9 +141,9 @@ impl Wire {
         self.reach.wait(guard, answer, &departure, &until).await
     }
 
-    /// Tells whoever reads the news something that the server has shown rather than said.
+    /// Publishes news that we inferred from the server's behaviour.
     pub(crate) async fn tell(&self, news: News) {
-        // Nobody needs news of a conversation that is over.
+        // After the session has ended the news is irrelevant.
         let _ = self.asks.send(Ask::Tell(news)).await;
     }
 
@@ -156,8 +156,8 @@ impl Wire {
 }
 
 impl WeakWire {
-    /// Sends a request without a deadline, holding the conversation only until it is taken up. Dropped before its answer,
-    /// it tells the server so.
+    /// Sends a request without a deadline, keeping the session alive only until the session task accepts it. Dropping
+    /// the future cancels the request.
     pub(crate) async fn ask(
         &self,
         make: impl FnOnce(u64) -> Outbound,
@@ -175,7 +175,7 @@ impl WeakWire {
         answer.ok()
     }
 
-    /// Waits until the conversation is over.
+    /// Waits until the session has ended.
     pub(crate) async fn over(&self) {
         let mut farewell = self.reach.ended.0.clone();
         let _ = farewell.wait_for(Option::is_some).await;
@@ -191,7 +191,7 @@ impl Reach {
         until: &Until,
     ) -> Result<Raw, Failure> {
         match until.wait(answer).await {
-            // The guard stays armed: the server is told.
+            // The guard stays armed and cancels the request.
             None if departure.keep() => Err(Failure::timeout(Sent::No)),
             None => Err(Failure::timeout(Sent::Unknown)),
             Some(answered) => {
@@ -206,12 +206,12 @@ impl Reach {
 }
 
 impl Ended {
-    /// How it ended, as far as is known.
+    /// Returns how the session ended, as far as known.
     pub(crate) fn goodbye(&self) -> Arc<Goodbye> {
         self.0.borrow().clone().unwrap_or_else(|| Arc::new(Goodbye::because("the conversation ended")))
     }
 
-    /// The failure of a request that came too late.
+    /// Builds the failure of a request made after the end.
     async fn failure(&self) -> Failure {
         let mut farewell = self.0.clone();
         let _ = farewell.wait_for(Option::is_some).await;
@@ -228,7 +228,7 @@ struct AbandonOnDrop<'a> {
 impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
         if self.armed {
-            // Unbounded, but at most one per request; and a destructor cannot wait.
+            // Unbounded, but holds at most one entry per request; a destructor cannot wait for capacity.
             let _ = self.abandons.send(self.id);
         }
     }

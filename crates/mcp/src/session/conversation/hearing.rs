@@ -1,4 +1,4 @@
-//! What the server says: whom it concerns, and what is done about it.
+//! Handles inbound messages: matches each to a pending request, the host or the news feed.
 
 use super::{Conversation, Terms};
 use crate::{
@@ -28,7 +28,7 @@ impl Conversation {
         }
     }
 
-    /// A message, and the request on whose own stream it came.
+    /// Handles a message; `origin` is the request on whose response stream it arrived.
     fn hear_of(&mut self, origin: Option<u64>, message: Message) {
         match message {
             Message::Answer { id, outcome } => self.answer(id, outcome),
@@ -37,7 +37,7 @@ impl Conversation {
         }
     }
 
-    /// The work that something belongs to which came on the stream of `origin`, or on one that all share.
+    /// Finds the pending request that owns a message from the stream of `origin`, or from a shared stream if `None`.
     fn belongs(&self, origin: Option<u64>) -> Belongs {
         if let Some(waiting) = origin.and_then(|id| Some((id, self.unanswered.get(&id)?))) {
             return if waiting.1.is_work { Belongs::To(waiting.0) } else { Belongs::Nowhere };
@@ -67,7 +67,8 @@ impl Conversation {
     fn answer(&mut self, id: Option<u64>, outcome: Result<Raw, RpcError>) {
         match (id, outcome) {
             (Some(id), outcome) => self.settle(id, outcome.map_err(Failure::rpc)),
-            // "I could not read you": if only one request is under way, it was that one.
+            // An error without an id means that the server could not parse a request; a sole pending request must be
+            // the one.
             (None, Err(error)) if self.unanswered.len() == 1 => {
                 let id = self.unanswered.keys().next().copied();
                 id.into_iter().for_each(|id| self.settle(id, Err(Failure::rpc(error.clone()))));
@@ -77,7 +78,7 @@ impl Conversation {
     }
 
     fn settle(&mut self, id: u64, answer: Result<Raw, Failure>) {
-        // An unknown id is a late answer, or a stray one.
+        // An unknown id belongs to a late or unsolicited response.
         if let Some(waiting) = self.unanswered.remove(&id) {
             let _ = waiting.reply.send(answer);
         }
@@ -129,7 +130,7 @@ impl Conversation {
         }
     }
 
-    /// A line that belongs to a request is told to whoever made it, and to nobody else who does.
+    /// Delivers a log line to the request that owns it, and publishes it in the news feed.
     fn logged(&mut self, origin: Option<u64>, line: Raw) {
         let belongs = self.belongs(origin);
         if let Belongs::To(request) = belongs
