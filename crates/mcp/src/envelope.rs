@@ -1,7 +1,7 @@
-//! The JSON-RPC envelope: who a message is for, with its payload left as raw JSON.
+//! Reads and writes the JSON-RPC envelope; payloads stay raw JSON.
 //!
-//! Reading is one pass over the frame. What is not a message is told apart here too, because only the bytes can say
-//! it: a blank line, a server's chatter on its stdout, and a message that got damaged on the way.
+//! Reading is one pass over the frame. This module also recognizes frames that are not messages, because only the
+//! bytes tell: blank lines, log output on stdout, and damaged messages.
 
 use crate::{
     Raw,
@@ -13,68 +13,68 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt, io::Write};
 
-/// How deep a message may nest: what the JSON library can decode later without refusing.
+/// Maximum nesting depth of a message; the JSON library refuses to decode deeper values.
 pub const DEPTH_LIMIT: usize = 127;
 
-/// How many messages one batch may hold.
+/// Maximum number of messages in a batch.
 const BATCH_LIMIT: usize = 1_000;
 
-/// What a request takes beside its method and parameters, generously.
+/// Generous size of a request beside its method and params, in bytes.
 const OVERHEAD: usize = 80;
 
 /// One JSON-RPC message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Somebody wants an answer.
+    /// Request.
     Request {
-        /// The asker's id: any JSON, sent back as it came.
+        /// Id chosen by the sender: any JSON, echoed unchanged.
         id: Raw,
-        /// What is asked.
+        /// JSON-RPC method.
         method: String,
-        /// With which parameters.
+        /// JSON-RPC parameters.
         params: Option<Raw>,
     },
-    /// Somebody says something.
+    /// Notification.
     Notification {
-        /// What about.
+        /// JSON-RPC method.
         method: String,
-        /// The details.
+        /// JSON-RPC parameters.
         params: Option<Raw>,
     },
-    /// The answer to a request of ours.
+    /// Response to one of our requests.
     Answer {
-        /// The request's id, if it is one that we could have given.
+        /// Request id; `None` if it cannot be one of ours.
         id: Option<u64>,
-        /// A result, or an error of the far end.
+        /// Result, or the peer's error.
         outcome: Result<Raw, RpcError>,
     },
 }
 
-/// An error the far end answered with.
+/// JSON-RPC error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
-    /// The JSON-RPC error code.
+    /// JSON-RPC error code.
     pub code: i64,
-    /// What the far end says about it.
+    /// Error message.
     pub message: String,
-    /// Whatever it adds.
+    /// Additional data.
     pub data: Option<Raw>,
 }
 
-/// What a frame turned out to be.
+/// Classification of one frame.
 #[derive(Debug, PartialEq)]
 pub enum Reading {
     /// One message.
     Message(Message),
-    /// Several, in an array, each of them read on its own.
+    /// JSON array of messages, each read separately.
     Batch(Vec<Reading>),
-    /// Nothing, or text that is no message.
+    /// Blank line, or text that is not a message.
     Noise,
-    /// A message that cannot be understood.
+    /// Message that cannot be understood.
     Garbled {
-        /// The request it answers, where that can be made out.
+        /// Id of the request that it responds to, if it can be found.
         id: Option<u64>,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: Cow<'static, str>,
     },
 }
@@ -102,9 +102,9 @@ struct ErrorBody<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Reads one frame. A lone surrogate in it, which could not be decoded, is read as U+FFFD.
+/// Reads one frame. A lone surrogate, which could not be decoded, becomes U+FFFD.
 ///
-/// `jsonrpc` is not asked for: several servers leave it out, and what a message is can be told without it.
+/// `jsonrpc` is not required: several servers omit it, and the other members identify a message.
 pub fn read(frame: &Bytes) -> Reading {
     match surrogates::replaced(frame) {
         None => read_decodable(frame),
@@ -141,7 +141,7 @@ pub fn write_notification(out: &mut BytesMut, method: &str, params: Option<&Raw>
     finish_call(out, method, params);
 }
 
-/// Appends the answer to a request of theirs.
+/// Appends the response to a request from the peer.
 pub fn write_answer(out: &mut BytesMut, id: &Raw, outcome: &Result<Raw, RpcError>) {
     out.put_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.put_slice(id.as_bytes());
@@ -159,29 +159,29 @@ pub fn write_answer(out: &mut BytesMut, id: &Raw, outcome: &Result<Raw, RpcError
 }
 
 impl RpcError {
-    /// The method does not exist, or is not offered.
+    /// The method does not exist or is not supported.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters are wrong.
+    /// The params are invalid.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// The request is no request.
+    /// The message is not a valid request.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// The text is no JSON.
+    /// The text is not JSON.
     pub const PARSE_ERROR: i64 = -32700;
-    /// Something else went wrong.
+    /// Internal error.
     pub const INTERNAL: i64 = -32603;
     /// 2026-07-28: a header contradicts the body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// 2026-07-28: the request needs a capability that the client did not declare.
     pub const MISSING_CAPABILITY: i64 = -32021;
-    /// 2026-07-28: the protocol version is not spoken here.
+    /// 2026-07-28: the protocol version is not supported.
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-    /// An error with a code and a message.
+    /// Creates an error from a code and a message.
     pub fn new(code: i64, message: impl Into<String>) -> RpcError {
         RpcError { code, message: message.into(), data: None }
     }
 
-    /// The answer to a method that is not offered.
+    /// Creates the error for an unsupported method.
     pub fn method_not_found(method: &str) -> RpcError {
         RpcError::new(RpcError::METHOD_NOT_FOUND, format!("method not found: {method}"))
     }
@@ -217,7 +217,7 @@ fn write_string(out: &mut BytesMut, text: &str) {
     let _ = serde_json::to_writer(out.writer(), text);
 }
 
-/// Without a byte order mark, a carriage return, or spaces around.
+/// Strips a byte order mark and surrounding whitespace.
 fn trimmed(frame: &[u8]) -> &[u8] {
     let text = frame.trim_ascii();
     text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii()
@@ -277,7 +277,7 @@ fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> Reading {
         (None, None) if id.is_some() => {
             return Reading::Garbled { id, why: "an answer has neither `result` nor `error`".into() };
         }
-        // A structured log line, or the like.
+        // A structured log line, for example.
         (None, None) => return Reading::Noise,
     };
     Reading::Message(Message::Answer { id, outcome })
@@ -301,7 +301,7 @@ fn unreadable(frame: &Bytes, error: &serde_json::Error) -> Reading {
     Reading::Noise
 }
 
-/// The id of a message that has several, if they are the same: else any of them may be the one that was meant.
+/// Returns the id of a message with several `id` members if all are equal; otherwise the intended one is unknown.
 fn only_id(frame: &[u8]) -> Option<u64> {
     let Members(members) = serde_json::from_slice(frame).ok()?;
     let mut ids = members.iter().filter(|(name, _)| name == "id").map(|(_, id)| id.get());

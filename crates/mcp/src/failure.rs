@@ -1,60 +1,60 @@
-//! How a request or a connection fails, and what is known about it.
+//! Describes how a request or a connection failed.
 //!
-//! The reader of a failure wants four things: whose fault it is ([`Class`]), how far things got ([`Phase`]), whether
-//! the request can have had an effect ([`Sent`]), and what the server said before it went ([`Goodbye`]).
+//! A [`Failure`] answers four questions: the kind of failure ([`Class`]), how far things got ([`Phase`]), whether the
+//! request can have had an effect ([`Sent`]), and how the connection ended ([`Goodbye`]).
 
 use crate::RpcError;
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
-/// A failed request or connection. Reads as its [`Detail`].
+/// Failed request or connection. Dereferences to its [`Detail`].
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Detail>);
 
-/// What is known about a failure.
+/// Details of a failure.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Detail {
-    /// What kind of failure it is.
+    /// Kind of failure.
     pub class: Class,
-    /// What was being done.
+    /// Operation that failed.
     pub phase: Phase,
     /// Whether the request reached the server.
     pub sent: Sent,
-    /// One level of explanation, in small letters.
+    /// Explanation of one sentence, starting in lower case.
     pub what: String,
-    /// The error the server answered with, for [`Class::Rpc`].
+    /// Error response of the server, for [`Class::Rpc`].
     pub rpc: Option<RpcError>,
-    /// The HTTP status the server answered with, where it was one that explains the failure.
+    /// HTTP status of the response, if it explains the failure.
     pub status: Option<u16>,
-    /// The `WWW-Authenticate` header that came with the status.
+    /// `WWW-Authenticate` header of the response.
     pub challenge: Option<String>,
-    /// How long the server wants to be left alone, where it says so.
+    /// Delay that the server asked for before a retry.
     pub retry_after: Option<Duration>,
-    /// How the connection ended, where it did.
+    /// End of the connection, if it ended.
     pub goodbye: Option<Arc<Goodbye>>,
 }
 
-/// The kinds of failure.
+/// Kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// The server could not be started or reached.
     Connect,
-    /// There was no answer in time.
+    /// The response did not arrive in time.
     Timeout,
-    /// The server said something that is not MCP, or broke a limit.
+    /// The server violated the protocol or exceeded a limit.
     Protocol,
     /// The connection ended.
     Closed,
-    /// The server answered with an error.
+    /// The server responded with an error.
     Rpc,
 }
 
-/// What was being done when it failed.
+/// Operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Starting or reaching the server.
+    /// Starting or connecting to the server.
     Open,
-    /// Agreeing on a protocol version.
+    /// Negotiating the protocol version.
     Handshake,
     /// Reading a list.
     Listing,
@@ -65,67 +65,67 @@ pub enum Phase {
 /// Whether a request reached the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It certainly did not: repeating it is safe.
+    /// Certainly not: a retry is safe.
     No,
-    /// It was written; whether it had an effect cannot be known.
+    /// Possibly: it is unknown whether it had an effect.
     Unknown,
-    /// The server answered it.
+    /// The server responded to it.
     Yes,
 }
 
-/// How a connection ended.
+/// Describes how a connection ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goodbye {
-    /// The cause, in small letters.
+    /// Cause, starting in lower case.
     pub cause: String,
-    /// Whether the server broke the protocol, so that we hung up.
+    /// Whether we closed the connection because the server violated the protocol.
     pub protocol: bool,
-    /// How the process ended, if there was one and it did.
+    /// Exit of the process, if there was one and it has exited.
     pub exit: Option<Exit>,
-    /// The last of what it wrote to stderr.
+    /// Last part of its stderr.
     pub stderr: String,
-    /// How many lines of its output were no messages.
+    /// Number of output lines that were not messages.
     pub noise: u64,
 }
 
-/// How a process ended.
+/// Exit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// Exited with this code.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
 }
 
 impl Failure {
-    /// A failure of which only this much is known.
+    /// Creates a failure without further details.
     pub fn new(class: Class, phase: Phase, sent: Sent, what: impl Into<String>) -> Failure {
         let what = what.into();
         let (rpc, status, challenge, retry_after, goodbye) = (None, None, None, None, None);
         Failure(Box::new(Detail { class, phase, sent, what, rpc, status, challenge, retry_after, goodbye }))
     }
 
-    /// The server could not be started or reached.
+    /// Creates the failure of a server that could not be started or reached.
     pub fn connect(what: impl Into<String>) -> Failure {
         Failure::new(Class::Connect, Phase::Open, Sent::No, what)
     }
 
-    /// A request was answered, but not by the server that it was meant for.
+    /// Creates the failure of a request that something other than the intended server answered.
     pub fn unreached(what: impl Into<String>) -> Failure {
         Failure::new(Class::Connect, Phase::Request, Sent::Unknown, what)
     }
 
-    /// The server broke the protocol while answering.
+    /// Creates a failure for a protocol violation in a response.
     pub fn protocol(what: impl Into<String>) -> Failure {
         Failure::new(Class::Protocol, Phase::Request, Sent::Unknown, what)
     }
 
-    /// There was no answer in time.
+    /// Creates the failure of a request that timed out.
     pub fn timeout(sent: Sent) -> Failure {
         Failure::new(Class::Timeout, Phase::Request, sent, "no answer in time")
     }
 
-    /// The connection ended before the answer.
+    /// Creates the failure of a request whose connection ended before the response.
     pub fn closed(sent: Sent, goodbye: Arc<Goodbye>) -> Failure {
         let class = if goodbye.protocol { Class::Protocol } else { Class::Closed };
         let what = goodbye.to_string();
@@ -134,7 +134,7 @@ impl Failure {
         failure
     }
 
-    /// The server answered with an error.
+    /// Creates the failure of a request that the server answered with an error.
     pub fn rpc(error: RpcError) -> Failure {
         let what = format!("the server answered with an error: {error}");
         let mut failure = Failure::new(Class::Rpc, Phase::Request, Sent::Yes, what);
@@ -142,42 +142,42 @@ impl Failure {
         failure
     }
 
-    /// The same failure, met while doing something else than a plain request.
+    /// Sets the operation that failed.
     #[must_use]
     pub fn during(mut self, phase: Phase) -> Failure {
         self.0.phase = phase;
         self
     }
 
-    /// The same failure, explained by an HTTP status.
+    /// Sets the HTTP status that explains the failure.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Failure {
         self.0.status = Some(status);
         self
     }
 
-    /// The same failure, with what the server says about credentials.
+    /// Sets the `WWW-Authenticate` challenge.
     #[must_use]
     pub fn with_challenge(mut self, challenge: Option<String>) -> Failure {
         self.0.challenge = challenge;
         self
     }
 
-    /// The same failure, with how long the server wants to be left alone.
+    /// Sets the delay that the server asked for before a retry.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Option<Duration>) -> Failure {
         self.0.retry_after = wait;
         self
     }
 
-    /// The same failure, with the server's last words.
+    /// Adds how the connection ended, unless that is already set.
     #[must_use]
     pub fn with_goodbye(mut self, goodbye: Arc<Goodbye>) -> Failure {
         self.0.goodbye.get_or_insert(goodbye);
         self
     }
 
-    /// The code of the error the server answered with.
+    /// Returns the code of the server's error response.
     pub fn rpc_code(&self) -> Option<i64> {
         self.rpc.as_ref().map(|error| error.code)
     }
@@ -200,12 +200,12 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Goodbye {
-    /// An end with nothing but a cause.
+    /// Creates an end with only a cause.
     pub fn because(cause: impl Into<String>) -> Goodbye {
         Goodbye { cause: cause.into(), ..Goodbye::default() }
     }
 
-    /// We hung up, because the server broke the protocol.
+    /// Creates the end of a connection that we closed after a protocol violation.
     pub fn breach(cause: impl Into<String>) -> Goodbye {
         Goodbye { protocol: true, ..Goodbye::because(cause) }
     }

@@ -1,4 +1,4 @@
-//! The reading half of a byte stream: bytes to lines to what the session hears.
+//! Reading half of a byte-stream link: turns bytes into lines and lines into inbound messages.
 
 use crate::{
     Inbound,
@@ -17,13 +17,13 @@ pub(crate) struct Reader {
     transcoder: Transcoder,
     encoded: BytesMut,
     stirred: bool,
-    /// What the session has no room for yet.
+    /// Message that did not fit into the session's channel yet.
     held: Option<Inbound>,
-    /// How many lines were no messages.
+    /// Number of lines that were not messages.
     pub(crate) noise: u64,
 }
 
-/// Why reading cannot go on.
+/// Reason to stop reading.
 pub(crate) enum Stop {
     HungUp,
     Breach(String),
@@ -35,7 +35,7 @@ impl Reader {
         Reader { lines, transcoder, encoded: BytesMut::new(), stirred: false, held: None, noise: 0 }
     }
 
-    /// Reads one chunk. Cancel-safe: what was read is kept before anything else is awaited.
+    /// Reads one chunk. Cancel-safe: the bytes are stored before the next await.
     pub(crate) async fn fill(&mut self, source: &mut (impl AsyncReadExt + Unpin)) -> io::Result<usize> {
         if self.transcoder.is_idle() {
             return source.read_buf(self.lines.space()).await;
@@ -46,8 +46,8 @@ impl Reader {
         Ok(count)
     }
 
-    /// Passes on complete lines for as long as the session has room. It never waits: whoever waits here does not write,
-    /// and the session may have no room because it waits for us to write.
+    /// Delivers complete lines while the session's channel has capacity. It never waits: the task that calls it also
+    /// writes, and the session may be blocked until that task writes.
     pub(crate) fn deliver(&mut self, far_end: &FarEnd) -> Result<(), Stop> {
         if !self.stirred {
             self.stirred = true;
@@ -73,12 +73,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether something waits for room, so that no more should be read.
+    /// Returns whether a message is held back, so that reading must pause.
     pub(crate) fn is_held(&self) -> bool {
         self.held.is_some()
     }
 
-    /// The same as [`Reader::deliver`], where there is nothing left to write.
+    /// Delivers all complete lines and waits for capacity. Use it only when nothing is left to write.
     pub(crate) async fn deliver_all(&mut self, far_end: &FarEnd) -> Result<(), Stop> {
         self.deliver(far_end)?;
         while self.is_held() {
@@ -99,8 +99,8 @@ impl Reader {
         }
     }
 
-    /// Passes on a last line that lacks its end, if it is whole. One that is cut says no more than the end of the stream
-    /// does, and less than how the server ended.
+    /// Delivers a last line without a newline, if it is a complete message. A truncated line is dropped, because the
+    /// end of the connection explains more.
     pub(crate) async fn finish(&mut self, far_end: &FarEnd) -> Result<(), Stop> {
         let Some(Verdict::Deliver(heard @ Inbound::Message(_))) = self.lines.finish().map(|line| hear(&line))
         else {

@@ -1,8 +1,8 @@
-//! Servers that are child processes, spoken to over their stdin and stdout.
+//! Runs MCP servers as child processes and talks to them over stdin and stdout.
 //!
-//! A [`Command`] says everything about the process; nothing of our own environment leaks into it. Hanging up climbs the
-//! stop ladder: close stdin, TERM, KILL. With a supervisor it reaches whatever the server started, and it is climbed even
-//! when we are killed ourselves; without one it reaches the server's process group.
+//! A [`Command`] describes the process completely; it inherits nothing from our environment. Closing the link stops
+//! the server in steps: close stdin, TERM, KILL. With a supervisor the steps reach every process that the server
+//! started, even if we are killed ourselves; without one they reach only the server's process group.
 
 mod charset;
 mod group;
@@ -29,57 +29,57 @@ use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 #[cfg(target_os = "linux")]
 pub use supervise::supervise;
 
-/// The first word on the command line of a program that is to be a supervisor: it then hands the others to `supervise`,
-/// before it does anything else.
+/// First argument that turns a program into a supervisor: before doing anything else, it must pass the remaining
+/// arguments to `supervise`.
 pub const SUPERVISE: &str = "__supervise";
 
-/// In the place of a program that comes last: the supervisor itself removes a folder in which a file is missing.
+/// Pseudo program for [`Command::last`]: the supervisor itself removes a folder if a marker file is missing from it.
 const REMOVE_UNFINISHED: &str = "__remove-unfinished";
 
-/// How long the command that comes last may take.
+/// Time limit for [`Command::last`].
 const LAST_GRACE: Duration = Duration::from_secs(10);
 
-/// How a server process is started, talked to and stopped.
+/// Describes how to start, talk to and stop a server process.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The program, as an absolute path.
+    /// Absolute path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<OsString>,
-    /// Its whole environment.
+    /// Complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Its working directory.
+    /// Working directory.
     pub cwd: PathBuf,
-    /// The encoding of its stdin and stdout.
+    /// Encoding of stdin and stdout.
     pub charset: Charset,
-    /// The longest message it may send.
+    /// Maximum size of one message from the server, in bytes.
     pub frame_limit: usize,
-    /// How long each step of the stop ladder waits.
+    /// Timeouts of the stop steps.
     pub patience: Patience,
-    /// A program that understands [`SUPERVISE`], as an absolute path. Without it, and anywhere but on Linux, the server is
-    /// held by its process group alone, which it can leave.
+    /// Absolute path of a program that understands [`SUPERVISE`]. Without it, and on any system but Linux, only the
+    /// process group contains the server, and a process can leave its group.
     pub supervisor: Option<PathBuf>,
-    /// Who is told what the process does.
+    /// Observer of the process.
     pub witness: Option<Arc<dyn Witness>>,
-    /// A program and its arguments, run by the supervisor when nothing is left of the server; empty for none.
+    /// Program and arguments that the supervisor runs after the last process of the server has ended; empty for none.
     pub last: Vec<OsString>,
 }
 
-/// Told what a server process does, from the task that serves its pipes: it must not block.
+/// Observes a server process. The methods run in the task that serves its pipes and must not block.
 pub trait Witness: Send + Sync + std::fmt::Debug {
-    /// It has started; the process id is the server's own, where that is known.
+    /// Reports the start, with the server's own process id if known.
     fn started(&self, pid: Option<u32>);
 
-    /// It wrote this line to stderr, without terminal escapes, cut if it is long.
+    /// Reports a line on stderr, without terminal escapes, truncated if it is long.
     fn wrote(&self, line: &str);
 }
 
-/// How long each step of the stop ladder waits before the next.
+/// Timeouts between the stop steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// After stdin was closed.
+    /// Wait after closing stdin.
     pub after_eof: Duration,
-    /// After TERM.
+    /// Wait after TERM.
     pub after_term: Duration,
 }
 
@@ -90,14 +90,14 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// The longest a stop takes, with some room for the kernel.
+    /// Returns the maximum duration of a stop, with a margin for the kernel.
     pub fn total(self) -> Duration {
         self.after_eof + self.after_term + process::AFTER_KILL
     }
 }
 
 impl Command {
-    /// A command without arguments or environment, run in `cwd`.
+    /// Creates a command without arguments or environment that runs in `cwd`.
     pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Command {
         Command {
             program: program.into(),
@@ -113,8 +113,8 @@ impl Command {
         }
     }
 
-    /// When nothing is left of the process, the supervisor removes `folder` unless `finished` is in it: even if the process
-    /// was killed, or we were.
+    /// Makes the supervisor remove `folder` after the process has ended, unless the folder contains `finished`. This
+    /// works even if the process, or our own, was killed.
     pub fn remove_unfinished(&mut self, folder: PathBuf, finished: &str) {
         self.last = vec![REMOVE_UNFINISHED.into(), folder.into(), finished.into()];
     }
@@ -125,7 +125,7 @@ impl Command {
         Ok(Link::start(false, move |far_end| pump::run(process, charset, limit, far_end)))
     }
 
-    /// How much longer a stop may take because of what is run last.
+    /// Returns the extra time that a stop may take because of [`Command::last`].
     fn last_grace(&self) -> Duration {
         if self.last.is_empty() { Duration::ZERO } else { LAST_GRACE }
     }

@@ -1,6 +1,6 @@
 //! Detects which era a server speaks and performs the handshake.
 //!
-//! The client sends `server/discover` first. [`Evidence`] lists the possible conclusions: a result, a version error,
+//! The client sends `server/discover` first. [`Evidence`] classifies the reaction: a result, a version error,
 //! any other error, the server's exit, or silence. The silence timeout starts only after the server's first output or
 //! a startup delay, because a cold start is slow, not silent.
 

@@ -1,26 +1,26 @@
-//! The encoding of a server's pipes, where it is not UTF-8.
+//! Converts between UTF-8 and the encoding of a server's pipes.
 
 use bytes::{BufMut, BytesMut};
 use encoding_rs::{Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// A character encoding, by any label the web knows.
+/// Character encoding, named by a WHATWG label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charset(&'static Encoding);
 
-/// Turns what a server writes into UTF-8, chunk by chunk.
+/// Decodes a server's output to UTF-8, chunk by chunk.
 #[derive(Debug)]
 pub(crate) struct Transcoder(Option<Decoder>);
 
 impl Charset {
-    /// What nearly every server speaks.
+    /// Default encoding.
     pub const UTF_8: Charset = Charset(UTF_8);
 
-    /// The encoding that `label` names, such as `shift_jis` or `utf-16le`.
+    /// Looks up an encoding by label, such as `shift_jis` or `utf-16le`.
     pub fn named(label: &str) -> Option<Charset> {
         Encoding::for_label_no_replacement(label.as_bytes()).map(Charset)
     }
 
-    /// Its canonical name.
+    /// Returns the canonical name.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
@@ -33,7 +33,8 @@ impl Charset {
         Transcoder((!self.is_utf8()).then(|| self.0.new_decoder()))
     }
 
-    /// Appends `json` in this encoding. What the encoding cannot say is escaped: outside ASCII, JSON has only strings.
+    /// Appends `json` in this encoding. Unmappable characters become `\u` escapes: in JSON they occur only in
+    /// strings.
     pub(crate) fn encode(self, json: &[u8], out: &mut BytesMut) {
         let text = String::from_utf8_lossy(json);
         match self.0 {
@@ -60,12 +61,12 @@ impl Charset {
 }
 
 impl Transcoder {
-    /// Whether bytes need no decoding at all.
+    /// Returns whether the input is UTF-8 and needs no decoding.
     pub(crate) fn is_idle(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Appends `chunk` as UTF-8; a character cut in two waits for its other half.
+    /// Appends `chunk` as UTF-8; an incomplete character is kept until its remaining bytes arrive.
     pub(crate) fn decode(&mut self, chunk: &[u8], out: &mut BytesMut) {
         let Some(decoder) = &mut self.0 else {
             return out.put_slice(chunk);

@@ -1,6 +1,6 @@
-//! A server in a process group of its own, where there is no supervisor.
+//! Contains a server in its own process group when there is no supervisor.
 //!
-//! What leaves the group escapes, and nobody is there any more when the host is killed.
+//! A process that leaves the group escapes, and none is ended if the host is killed.
 
 use super::{Command, process::Pipes};
 use crate::Exit;
@@ -46,13 +46,13 @@ impl Group {
 
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(id) = self.id {
-            // The group may be gone already, which is what we want.
+            // A failure means that the group is already gone.
             let _ = kill_process_group(id, signal);
         }
     }
 }
 
-/// A dropped server takes its group with it: there is no time for a ladder in a destructor.
+/// Kills the group: a destructor cannot wait for a graceful stop.
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);

@@ -1,4 +1,4 @@
-//! What holds a server's processes: a supervisor where there is one, else their group.
+//! Controls a server's processes, through a supervisor if there is one, else through their process group.
 
 use super::{Command, group::Group, process::Pipes};
 #[cfg(target_os = "linux")]
@@ -25,7 +25,7 @@ impl Leash {
         Ok((Leash::Group(group), pipes))
     }
 
-    /// The server's process id.
+    /// Returns the server's process id.
     pub(super) fn pid(&self) -> Option<u32> {
         match self {
             Leash::Group(group) => group.pid(),
@@ -34,7 +34,7 @@ impl Leash {
         }
     }
 
-    /// Waits until the server itself has ended, and tells how, if that is known. May be asked again.
+    /// Waits until the server itself has exited; returns its exit if known. May be called again.
     pub(super) async fn ended(&mut self) -> Option<Exit> {
         match self {
             Leash::Group(group) => group.ended().await,
@@ -43,7 +43,7 @@ impl Leash {
         }
     }
 
-    /// Waits until nothing that the server started is left, as far as that can be known.
+    /// Waits until no process that the server started is left; a process group only waits for the server itself.
     pub(super) async fn deserted(&mut self) {
         match self {
             Leash::Group(group) => _ = group.ended().await,
@@ -52,7 +52,7 @@ impl Leash {
         }
     }
 
-    /// Asks everything to end.
+    /// Sends TERM to all processes.
     pub(super) fn terminate(&self) {
         match self {
             Leash::Group(group) => group.signal(Signal::TERM),
@@ -61,7 +61,7 @@ impl Leash {
         }
     }
 
-    /// Ends everything.
+    /// Sends KILL to all processes.
     pub(super) fn kill(&self) {
         match self {
             Leash::Group(group) => group.signal(Signal::KILL),

@@ -1,8 +1,8 @@
-//! What a host and a supervisor say to each other.
+//! Defines the protocol between host and supervisor.
 //!
-//! Over a pair of sockets, of which each holds one end and nobody else any. So an end that closes says that its holder
-//! is gone, however it went: this is the lifeline. The server's stdin travels over it too, because the supervisor's own
-//! stdin is the socket.
+//! They talk over a socket pair. Each side holds the only copy of its end, so a closed socket proves that the other
+//! process is gone, for whatever reason: this is the lifeline. The server's stdin is passed over it too, because the
+//! supervisor's own stdin is the socket.
 
 use crate::Exit;
 use rustix::{
@@ -20,23 +20,23 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-/// What a host wants done.
+/// Command from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Ask every process of the tree to end.
+    /// Send TERM to every process of the tree.
     Terminate,
-    /// End every process of the tree.
+    /// Send KILL to every process of the tree.
     Kill,
 }
 
-/// What a supervisor has to say.
+/// Message from the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// The server runs, as this process.
+    /// The server runs with this pid.
     Started(Pid),
-    /// The server cannot be started.
+    /// The server could not be started.
     NotStarted(Errno),
-    /// The server itself has ended; what it started may still run.
+    /// The server itself has exited; its descendants may still run.
     Ended(Exit),
 }
 
@@ -79,7 +79,7 @@ impl Word {
     }
 }
 
-/// Hands the server's stdin over.
+/// Sends the descriptor of the server's stdin.
 pub(super) fn send_stdin(socket: impl AsFd, stdin: BorrowedFd<'_>) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut enclosed = SendAncillaryBuffer::new(&mut space);
@@ -88,7 +88,7 @@ pub(super) fn send_stdin(socket: impl AsFd, stdin: BorrowedFd<'_>) -> Result<()>
     sendmsg(socket, &[IoSlice::new(b"0")], &mut enclosed, SendFlags::NOSIGNAL).map(|_| ())
 }
 
-/// Waits for the server's stdin.
+/// Receives the descriptor of the server's stdin.
 pub(super) fn receive_stdin(socket: impl AsFd) -> Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut enclosed = RecvAncillaryBuffer::new(&mut space);

@@ -1,4 +1,4 @@
-//! One server process and its pipes, and the ladder that stops it.
+//! Owns one server process and its pipes, and stops it step by step.
 
 use super::{Command, Patience, leash::Leash, tail::Tail};
 use crate::Exit;
@@ -9,14 +9,14 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// How large a pipe we ask for: a long message then needs fewer switches between us and the server.
+/// Requested pipe size, in bytes: a long message then needs fewer context switches.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1 << 20;
 
-/// How long a closing server's last words are waited for.
+/// How long to read the rest of stderr after the end.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// How long the kernel has to end what was killed.
+/// Time for the kernel to remove killed processes.
 pub(super) const AFTER_KILL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Pipes {
         let stderr = child.stderr.take().ok_or_else(missing)?;
         #[cfg(target_os = "linux")]
         {
-            // Refused when the user's pipes are many already; the usual size works too.
+            // Ignored: the kernel refuses when the user's pipes exceed a quota, and the default size works too.
             let _ = rustix::pipe::fcntl_setpipe_size(&stdin, PIPE);
             let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
         }
@@ -66,12 +66,12 @@ impl Process {
         Ok(Process { leash, stdin, stdout, stderr, tail, patience, after_kill })
     }
 
-    /// Waits until the process has ended.
+    /// Waits until the process has exited.
     pub(super) async fn ended(&mut self) {
         self.emptying(async |leash| leash.ended().await).await;
     }
 
-    /// Climbs the ladder until the process has ended, then ends what it has left behind.
+    /// Stops the process step by step, then ends the processes that it left behind.
     pub(super) async fn stop(&mut self) -> Option<Exit> {
         self.stdin = None;
         let by = Instant::now() + self.patience.after_eof;
@@ -98,7 +98,7 @@ impl Process {
         time::timeout_at(by, self.emptying(wait)).await.ok()
     }
 
-    /// Waits for something while emptying the pipes: a process that cannot write cannot end either.
+    /// Waits while draining the pipes, because a process that is blocked on a write cannot exit.
     async fn emptying<T>(&mut self, wait: impl AsyncFnOnce(&mut Leash) -> T) -> T {
         let Process { leash, stdout, stderr, tail, .. } = self;
         let emptied = async {
@@ -112,7 +112,7 @@ impl Process {
         }
     }
 
-    /// Reads the rest of stderr, which a surviving grandchild may hold open for ever.
+    /// Reads the rest of stderr. The time is limited, because a surviving grandchild may keep it open forever.
     pub(super) async fn hear_last_words(&mut self) {
         let _ = time::timeout(LAST_WORDS, collect(&mut self.stderr, &mut self.tail)).await;
     }

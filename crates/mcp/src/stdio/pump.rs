@@ -1,7 +1,7 @@
-//! Moves messages between a link and a child's pipes.
+//! Moves messages between a link and the pipes of a child process.
 //!
-//! One task does all of it, because it also decides when the conversation is over: the session hung up, the process
-//! ended (even if a grandchild keeps its stdout open), stdout closed, or the server broke the protocol.
+//! A single task does this, because it also decides when the connection is over: the session closed the link, the
+//! process exited (even if a grandchild keeps its stdout open), stdout closed, or the server violated the protocol.
 
 use super::{Charset, process::Process};
 use crate::{
@@ -16,13 +16,13 @@ use tokio::{
     time,
 };
 
-/// How many queued messages are taken at once.
+/// Maximum number of queued messages taken at once.
 const TAKEN: usize = 64;
 
-/// How long output that a dead server left in its pipe is read.
+/// Time limit for reading the remaining output of a dead server, and for flushing messages before a stop.
 const LEFTOVERS: Duration = Duration::from_millis(200);
 
-/// How long a process that closed its stdout gets to end, so that we can tell its exit code.
+/// How long to wait for the exit code of a process that closed a pipe.
 const EXIT_GRACE: Duration = Duration::from_millis(300);
 
 struct Pump {
@@ -35,14 +35,14 @@ struct Pump {
 enum Event {
     Queued(usize),
     Read(io::Result<usize>),
-    /// The session has room for what it had none for.
+    /// The session's channel has capacity again for a held message.
     Room,
     Wrote(io::Result<usize>),
     Talked(io::Result<usize>),
     Ended(Option<Exit>),
 }
 
-/// Why the pump stopped.
+/// Reason for the end of the connection.
 enum End {
     HungUp,
     Ended(Option<Exit>),
@@ -76,7 +76,7 @@ impl Pump {
                 read = self.reader.fill(stdout), if !held => Event::Read(read),
                 talked = stderr.read(&mut talk), if talking => Event::Talked(talked),
                 exit = leash.ended() => Event::Ended(exit),
-                // Also while the outbox is full and nothing more is taken from the session.
+                // Needed while the outbox is full, because the outbound channel is not polled then.
                 () = self.far_end.inbound.closed() => return End::HungUp,
             };
             match event {
@@ -97,7 +97,7 @@ impl Pump {
         }
     }
 
-    /// Tells the session at once what is known, then ends the process if it has not ended yet.
+    /// Reports the end to the session at once, then stops the process if it still runs.
     async fn say_goodbye(mut self, end: End) -> Goodbye {
         let mut goodbye = match end {
             End::HungUp => {
@@ -115,7 +115,7 @@ impl Pump {
         goodbye
     }
 
-    /// A server that closes a pipe is usually about to end; then its exit says more.
+    /// Waits briefly for the exit: a server that closes a pipe is usually about to exit, and the exit explains more.
     async fn close_to_the_end(&mut self, otherwise: &str) -> Goodbye {
         let ended = time::timeout(EXIT_GRACE, self.process.leash.ended()).await;
         let cause = if ended.is_ok() { "the server ended" } else { otherwise };
@@ -133,7 +133,7 @@ impl Pump {
         Goodbye { stderr, noise: self.reader.noise, ..Goodbye::because(cause) }
     }
 
-    /// Stops the process. What was queued before the session hung up is still written first.
+    /// Flushes messages that were queued before the link was closed, then stops the process.
     async fn stop(&mut self) -> Option<Exit> {
         while self.outbox.has_room()
             && let Ok(message) = self.far_end.outbound.try_recv()
@@ -152,10 +152,10 @@ impl Pump {
         self.process.stop().await
     }
 
-    /// An answer may still be in the pipe of a server that has ended.
+    /// Reads the remaining output: the pipe of a dead server may still contain a response.
     async fn read_leftovers(&mut self) {
         let rest = async {
-            // What was held when it ended comes first.
+            // Deliver the held message first.
             if self.reader.is_held() && self.reader.deliver_all(&self.far_end).await.is_err() {
                 return;
             }

@@ -1,22 +1,22 @@
-//! Runs a program that is no server to its end, such as an installer, with the containment that a server has.
+//! Runs a program that is not a server, such as an installer, to its end, contained like a server.
 
 use super::{Command, process::Process};
 use crate::{Exit, Failure};
 
-/// How a program ended.
+/// Result of running a program.
 #[derive(Debug)]
 pub struct Ended<T> {
-    /// Its exit, where that is known.
+    /// Exit status, if known.
     pub exit: Option<Exit>,
-    /// The last of what it wrote to stderr.
+    /// Last part of its stderr.
     pub stderr: String,
-    /// Why it was stopped, if it did not end by itself.
+    /// Value of the `stop` future, if it stopped the program.
     pub stopped: Option<T>,
 }
 
 impl Command {
-    /// Starts the program with an empty stdin and waits until it has ended and nothing that it started is left. When
-    /// `stop` completes first, the program is stopped: TERM to its processes, then KILL.
+    /// Runs the program with an empty stdin until it and all its descendants have ended. If `stop` completes first,
+    /// the program gets TERM, then KILL.
     pub async fn run<T>(&self, stop: impl Future<Output = T>) -> Result<Ended<T>, Failure> {
         let mut process = Process::start(self).await.map_err(|error| self.not_started(&error))?;
         process.stdin = None;

@@ -1,12 +1,13 @@
-//! The supervisor: a small process between a host and a server, which outlives both.
+//! Implements the supervisor: a small process between host and server that outlives both.
 //!
-//! It is out of the way of the data: the server has the host's pipes. Orphans of the server's tree come to it instead of
-//! to init, so it knows when nothing is left, and it sees to that when the server ends, when it is asked to, and when
-//! the host is gone, however that went: TERM to the tree, a grace, KILL to its own children until there are none. A child
-//! that dies leaves its own children to us, so they are next, and no number can have gone to a stranger meanwhile.
+//! It is not in the data path: the server uses the host's pipes directly. As a subreaper it adopts the orphans of the
+//! server's process tree, so it knows when no process is left. It ends the tree when the server exits, when it is
+//! asked to, and when the host disappears for any reason: TERM to the tree, a grace period, then KILL to its own
+//! children until none is left. A killed child's children become ours and are killed next. A child's pid stays
+//! reserved until we reap it, so no unrelated process can be hit.
 //!
-//! The host starts it as `program __supervise …` with its end of the lifeline as stdin, and the server's environment,
-//! working directory, stdout and stderr as its own.
+//! The host starts it as `program __supervise …`. Its stdin is one end of the lifeline; its environment, working
+//! directory, stdout and stderr are the server's.
 
 use super::{
     LAST_GRACE, REMOVE_UNFINISHED,
@@ -40,31 +41,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a tree has between TERM and KILL when nobody says otherwise.
+/// Default grace period between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long KILL is repeated. What is left then belongs to another user, or waits for a device.
+/// How long to repeat KILL. Processes left after that belong to another user or are blocked on a device.
 const PERSISTENCE: Duration = Duration::from_secs(5);
 
-/// How often the tree is looked at while it is being killed.
+/// Polling interval while killing the tree.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// What is to be run: the server, and something when nothing is left of it.
+/// Commands to run: the server, and one after its last process has ended.
 struct Task {
     server: Vec<OsString>,
     last: Vec<OsString>,
 }
 
 struct Supervisor {
-    /// Who we are.
+    /// Our own pid.
     own: Pid,
-    /// The server.
+    /// Pid of the server.
     server: Pid,
-    /// The host, until it is gone.
+    /// Lifeline to the host; `None` after the host is gone.
     host: Option<UnixStream>,
-    /// Wakes us when a child has died.
+    /// Readable after SIGCHLD.
     deaths: UnixStream,
-    /// Wakes us when we are asked to end.
+    /// Readable after a termination signal.
     requests: UnixStream,
     phase: Phase,
     exit: Option<Exit>,
@@ -77,15 +78,15 @@ enum Phase {
     Killing { until: Instant },
 }
 
-/// The words that tell a supervisor what to run.
+/// Encodes the commands as arguments for a supervisor.
 pub(super) fn words(server: Vec<OsString>, last: Vec<OsString>) -> Vec<OsString> {
     let count = OsString::from(last.len().to_string());
     [count].into_iter().chain(last).chain(server).collect()
 }
 
-/// Is the supervisor, to its end. `words` are what follows [`SUPERVISE`](super::SUPERVISE) on the command line.
+/// Runs the supervisor until no process is left. `words` are the arguments after [`SUPERVISE`](super::SUPERVISE).
 ///
-/// It has to be the only thing that this process does, and the first.
+/// The process must do nothing else, and call this first.
 pub fn supervise(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
     let Some(exit) = read_words(&words).and_then(|task| contain(&task).ok()) else {
@@ -104,12 +105,12 @@ fn read_words(words: &[OsString]) -> Option<Task> {
     (!server.is_empty()).then(|| Task { server: server.to_vec(), last: last.to_vec() })
 }
 
-/// Starts the server and comes back when nothing is left of it.
+/// Starts the server and returns when no process of its tree is left.
 fn contain(task: &Task) -> io::Result<Option<Exit>> {
-    // Ctrl-C is the host's business, and a server that asks a terminal for a password would wait for ever.
+    // The host handles Ctrl-C, and a server that prompts for a password on a terminal would hang.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
-    // Other servers run as the same user; the environment here, with this server's secrets, is none of their business.
+    // Other servers run as the same user and must not read this server's secrets from our environment.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let deaths = woken_by(&[SIGCHLD])?;
     let requests = woken_by(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
@@ -124,7 +125,7 @@ fn contain(task: &Task) -> io::Result<Option<Exit>> {
             return Ok(None);
         }
     };
-    // Whether this arrives is not our concern: a host that is gone is noticed below.
+    // A failed write is ignored: the loop below detects a host that is gone.
     let _ = host.write_all(&Word::Started(server).encode());
     let_go_of_output();
     let mut supervisor = Supervisor {
@@ -150,7 +151,7 @@ fn woken_by(signals: &[i32]) -> io::Result<UnixStream> {
     Ok(woken)
 }
 
-/// Sees to it that a child gets nothing but its own pipes, whatever we were given.
+/// Sets close-on-exec on every inherited descriptor, so that a child gets only its own pipes.
 fn keep_descriptors() -> io::Result<()> {
     let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
         .filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok())
@@ -170,14 +171,14 @@ fn keep_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// In a group of its own, so that a server which signals its group does not signal us.
+/// Starts the server in its own process group, so that a signal to its group does not reach us.
 fn start(server: &[OsString], stdin: OwnedFd) -> io::Result<Pid> {
     let (program, args) = server.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let child = Command::new(program).args(args).stdin(Stdio::from(stdin)).process_group(0).spawn()?;
     Ok(Pid::from_child(&child))
 }
 
-/// The host has to see the end of the output when the server closes it.
+/// Closes our copies of stdout and stderr, so that the host sees EOF when the server closes its output.
 fn let_go_of_output() {
     if let Ok(nowhere) = fs::File::options().write(true).open("/dev/null") {
         let _ = dup2_stdout(&nowhere);
@@ -186,7 +187,7 @@ fn let_go_of_output() {
 }
 
 impl Supervisor {
-    /// Waits for whatever comes, until no child is left.
+    /// Handles events until no child is left.
     fn watch(&mut self) {
         while self.collect() {
             match self.phase {
@@ -198,7 +199,7 @@ impl Supervisor {
         }
     }
 
-    /// Collects the dead. Whether anybody is left.
+    /// Reaps dead children; returns whether any child is left.
     fn collect(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -285,7 +286,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs what comes last. Nobody has a say in it any more.
+    /// Runs the final command, which the host can no longer influence.
     fn run_last(&mut self, last: &[OsString]) {
         let Some((program, args)) = last.split_first() else { return };
         if let (true, [folder, finished]) = (program == REMOVE_UNFINISHED, args) {
@@ -295,7 +296,7 @@ impl Supervisor {
             return;
         }
         let mut command = Command::new(program);
-        // The server's own working directory may have gone with the host.
+        // The server's working directory may no longer exist.
         command.args(args).current_dir("/").process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if command.spawn().is_ok() {
@@ -306,7 +307,7 @@ impl Supervisor {
     }
 }
 
-/// Whether there was anything.
+/// Empties the pipe; returns whether it contained anything.
 fn drain(mut woken: &UnixStream) -> bool {
     let mut bytes = [0; 64];
     let mut any = false;

@@ -1,7 +1,7 @@
-//! A server behind a supervisor: the host's side of it.
+//! Host's side of a server that runs under a supervisor.
 //!
-//! Dropping it hangs up the lifeline, and the supervisor ends the server's tree by itself, politely and to the last
-//! process, whether or not anybody waits for it.
+//! Dropping it closes the lifeline. The supervisor then ends the server's whole process tree on its own, TERM before
+//! KILL, even if nothing waits for it.
 
 use super::{
     Command,
@@ -32,17 +32,17 @@ use tokio::{
 #[derive(Debug)]
 pub(super) struct Supervised {
     supervisor: Child,
-    /// Until the supervisor is gone.
+    /// Socket to the supervisor; `None` after the supervisor is gone.
     lifeline: Option<UnixStream>,
-    /// The beginning of a word.
+    /// Bytes of an incomplete message.
     heard: Vec<u8>,
-    /// The server itself, for the case that somebody kills the supervisor.
+    /// Server process, needed if the supervisor is killed.
     server: Option<(Pid, OwnedFd)>,
     exit: Option<Exit>,
 }
 
 impl Supervised {
-    /// Starts a server. Comes back when it runs, or with the reason why it does not.
+    /// Starts a server and returns when it runs, or with the reason why it could not start.
     pub(super) async fn start(command: &Command, supervisor: &Path) -> io::Result<(Supervised, Pipes)> {
         let (lifeline, far_end) = Socket::pair()?;
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -74,7 +74,7 @@ impl Supervised {
         self.server.as_ref().and_then(|(pid, _)| pid.as_raw_nonzero().get().try_into().ok())
     }
 
-    /// Waits until the server itself has ended, and tells how, if that is known.
+    /// Waits until the server itself has exited; returns its exit if known.
     pub(super) async fn ended(&mut self) -> Option<Exit> {
         while self.exit.is_none() {
             match self.word().await {
@@ -90,7 +90,7 @@ impl Supervised {
         self.exit
     }
 
-    /// Waits until nothing of the server's tree is left.
+    /// Waits until no process of the server's tree is left.
     pub(super) async fn deserted(&mut self) {
         let _ = self.supervisor.wait().await;
         if self.exit.is_none() {
@@ -100,12 +100,12 @@ impl Supervised {
 
     pub(super) fn order(&self, order: Order) {
         if let Some(lifeline) = &self.lifeline {
-            // One byte always fits; if the supervisor is gone, there is nothing to order.
+            // One byte always fits; if the supervisor is gone, no process is left to signal.
             let _ = lifeline.try_write(&[order.encode()]);
         }
     }
 
-    /// The supervisor was killed: what is known of the server is ended from here.
+    /// Kills the server and its process group directly, because the supervisor was killed.
     fn end_unsupervised(&mut self) {
         if let Some((server, handle)) = self.server.take()
             && pidfd_send_signal(handle, Signal::KILL).is_ok()
@@ -114,7 +114,8 @@ impl Supervised {
         }
     }
 
-    /// The supervisor's next word, or nothing when it is gone. What was heard stays when this is cancelled.
+    /// Reads the supervisor's next message; `None` after the supervisor is gone. Cancel-safe: received bytes are
+    /// kept.
     async fn word(&mut self) -> Option<Word> {
         while self.heard.len() < Word::LENGTH {
             let heard = match &mut self.lifeline {
@@ -131,7 +132,7 @@ impl Supervised {
     }
 }
 
-/// The supervisor has what the server is to have, but for its stdin.
+/// Spawns the supervisor with the server's environment, directory and output pipes; its stdin is the lifeline.
 fn spawn(command: &Command, supervisor: &Path, lifeline: Socket) -> io::Result<Child> {
     let server = [command.program.clone().into_os_string()].into_iter().chain(command.args.iter().cloned());
     let words = supervise::words(server.collect(), command.last.clone());

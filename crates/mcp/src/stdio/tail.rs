@@ -1,20 +1,20 @@
-//! The last of what a server wrote to its stderr.
+//! Keeps the last part of a server's stderr and reports its lines to an observer.
 
 use super::Witness;
 use std::sync::Arc;
 
-/// The longest line that a witness is told whole.
+/// Maximum length of a line reported to the observer, in bytes.
 const LINE: usize = 4 << 10;
 
-/// How much is kept.
+/// Maximum size of the kept tail, in bytes.
 const KEPT: usize = 64 << 10;
 
-/// A bounded tail of a byte stream.
+/// Bounded tail of a byte stream.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
     witness: Option<Arc<dyn Witness>>,
-    /// The beginning of a line that the witness has not been told.
+    /// Incomplete line that was not reported yet.
     line: Vec<u8>,
 }
 
@@ -27,13 +27,13 @@ impl Tail {
         self.tell(chunk);
         let chunk = &chunk[chunk.len().saturating_sub(KEPT)..];
         self.bytes.extend_from_slice(chunk);
-        // Dropping in halves keeps the moving of bytes rare.
+        // Drop half at a time, so that bytes are rarely moved.
         if self.bytes.len() > 2 * KEPT {
             self.bytes.drain(..self.bytes.len() - KEPT);
         }
     }
 
-    /// Tells the witness every line that is whole.
+    /// Reports every complete line to the observer.
     fn tell(&mut self, chunk: &[u8]) {
         let Some(witness) = &self.witness else { return };
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
@@ -47,14 +47,14 @@ impl Tail {
         }
     }
 
-    /// The tail as text: no broken characters, no terminal escapes.
+    /// Returns the tail as text, without invalid characters and terminal escapes.
     pub(crate) fn text(&self) -> String {
         let from = self.bytes.len().saturating_sub(KEPT);
         plain(&String::from_utf8_lossy(&self.bytes[from..]))
     }
 }
 
-/// Removes terminal escapes and control characters other than tabs and line ends.
+/// Removes terminal escapes and all control characters except tabs and line ends.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();

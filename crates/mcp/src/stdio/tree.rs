@@ -1,12 +1,13 @@
-//! The processes below one, as the kernel tells them.
+//! Finds the descendants of a process in `/proc`.
 //!
-//! A number read from here may belong to another process a moment later. So a signal goes through a handle that was
-//! opened first and checked afterwards, except to our own children, whose numbers stay theirs until we collect them.
+//! A pid read there may be reused a moment later. Signals therefore go through a pidfd that is opened first and
+//! checked afterwards. Only our own children are safe to signal by pid, because a pid stays reserved until we reap
+//! it.
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::{fs, path::Path};
 
-/// Sends a signal to everything below `root`, whoever its parent is.
+/// Sends a signal to every descendant of `root`.
 pub(super) fn signal_below(root: Pid, signal: Signal) {
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
@@ -14,10 +15,10 @@ pub(super) fn signal_below(root: Pid, signal: Signal) {
             parents.push(child);
             let ours = |found: Option<Pid>| found == Some(parent) || found == Some(root);
             match pidfd_open(child, PidfdFlags::empty()) {
-                // An orphan has come to the root meanwhile.
+                // If its parent died meanwhile, the child was reparented to `root`.
                 Ok(handle) if ours(parent_of(child)) => _ = pidfd_send_signal(handle, signal),
                 Ok(_) => {}
-                // It has gone, or this kernel has no handles.
+                // The process is gone, or this kernel has no pidfds.
                 Err(_) if ours(parent_of(child)) => _ = kill_process(child, signal),
                 Err(_) => {}
             }
@@ -25,19 +26,19 @@ pub(super) fn signal_below(root: Pid, signal: Signal) {
     }
 }
 
-/// The children of a process.
+/// Returns the children of a process.
 pub(super) fn children(parent: Pid) -> Vec<Pid> {
     told_children(parent).unwrap_or_else(|| searched_children(parent))
 }
 
-/// As the kernel lists them, if it was built to.
+/// Reads the kernel's own list of children; `None` if the kernel was built without it.
 fn told_children(parent: Pid) -> Option<Vec<Pid>> {
     let mut children = Vec::new();
     let threads = fs::read_dir(format!("/proc/{parent}/task")).ok();
     for thread in threads.into_iter().flatten().flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => children.extend(list.split_whitespace().filter_map(pid)),
-            // The thread has ended, or there are no such lists.
+            // The thread has ended, or the kernel has no such lists.
             Err(_) if thread.path().exists() => return None,
             Err(_) => {}
         }
@@ -45,7 +46,7 @@ fn told_children(parent: Pid) -> Option<Vec<Pid>> {
     Some(children)
 }
 
-/// By asking every process for its parent.
+/// Finds the children by reading the parent of every process.
 fn searched_children(parent: Pid) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|it| pid(it.file_name().to_str()?));
@@ -54,7 +55,7 @@ fn searched_children(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(child: Pid) -> Option<Pid> {
     let stat = fs::read(Path::new("/proc").join(child.to_string()).join("stat")).ok()?;
-    // `pid (name) state parent …`, where the name may hold anything.
+    // `pid (name) state parent …`; the name may contain any character.
     let after_name = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[after_name + 1..]).ok()?;
     pid(rest.split_whitespace().nth(1)?)
