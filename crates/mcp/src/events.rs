@@ -1,7 +1,7 @@
-//! Server-sent events: cuts a byte stream into events of bounded size.
+//! Parses server-sent events of bounded size from a byte stream.
 //!
-//! Chunk-driven like [`crate::frame`]. A library would do, were it not for the bound: an event, a line and a comment
-//! without end must all cost no more than the limit.
+//! Chunk-driven like [`crate::frame`]. This is not a library because of the limit: an endless event, line or comment
+//! must never use more memory than the limit allows.
 
 use bytes::{Bytes, BytesMut};
 use std::time::Duration;
@@ -9,17 +9,17 @@ use std::time::Duration;
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its kind; `message` where none is given.
+    /// Event type; `message` if none is given.
     pub kind: String,
-    /// Its data, lines joined.
+    /// Data lines, joined.
     pub data: Bytes,
 }
 
-/// An event, or a line, is over the limit.
+/// Error: an event or a line exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// The events of a byte stream.
+/// Incremental parser of an event stream.
 #[derive(Debug)]
 pub struct Events {
     line: BytesMut,
@@ -29,16 +29,16 @@ pub struct Events {
     limit: usize,
     after_cr: bool,
     begun: bool,
-    /// An event was too long, and nothing that follows can be trusted.
+    /// Whether an event exceeded the limit, so that the rest of the stream is unusable.
     broken: bool,
-    /// The id to resume after, once an event had one.
+    /// Last event id, from which to resume.
     pub last_id: Option<String>,
-    /// How long the server wants us to wait before resuming.
+    /// Reconnection delay that the server asked for.
     pub retry: Option<Duration>,
 }
 
 impl Events {
-    /// Events of at most `limit` bytes.
+    /// Creates a parser with a limit of `limit` bytes per event.
     pub fn new(limit: usize) -> Events {
         Events {
             line: BytesMut::new(),
@@ -54,7 +54,7 @@ impl Events {
         }
     }
 
-    /// Takes in a chunk and returns the events that it completes. Whoever has dealt with those asks [`Events::is_broken`].
+    /// Parses a chunk and returns the events that it completes. After handling them, check [`Events::is_broken`].
     pub fn push(&mut self, mut chunk: &[u8]) -> Result<Vec<Event>, TooLong> {
         if self.broken {
             return Err(TooLong);
@@ -69,7 +69,7 @@ impl Events {
             let part = &chunk[..end.unwrap_or(chunk.len())];
             if self.line.len() + self.data.len() + part.len() > self.limit {
                 self.broken = true;
-                // What was complete before it is still good: it may be the answer that somebody waits for.
+                // Earlier complete events stay valid: one may be the response that a caller waits for.
                 return if events.is_empty() { Err(TooLong) } else { Ok(events) };
             }
             self.line.extend_from_slice(part);
@@ -81,7 +81,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Whether something was too long, so that nothing more will come.
+    /// Returns whether the limit was exceeded, so that no further events follow.
     pub fn is_broken(&self) -> bool {
         self.broken
     }

@@ -1,44 +1,44 @@
-//! Cuts a byte stream into lines of bounded length.
+//! Splits a byte stream into lines of bounded length.
 //!
 //! Chunk-driven: the caller reads into [`Lines::space`] and then takes every complete line. Nothing is awaited here,
-//! so a cancelled read loses nothing. A line over the limit is not kept: the frame is reported as [`Line::Lost`] as
-//! soon as its request id is known, and its remaining bytes are thrown away.
+//! so a cancelled read loses no data. A line over the limit is not buffered: it is reported as [`Line::Lost`] as soon
+//! as its request id is known, and its remaining bytes are discarded.
 
 use crate::salvage;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The default limit of one frame, on every transport.
+/// Default maximum size of one frame on every transport, in bytes.
 pub const FRAME_LIMIT: usize = 16 << 20;
 
-/// How much is asked of the source per read, at least.
+/// Minimum buffer space per read, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// How much of an oversized line is kept at either end, to look for its id.
+/// Bytes kept from either end of an oversized line, to search for its id.
 const KEPT: usize = 4 << 10;
 
-/// How many limits' worth of an oversized line are skipped before the stream is given up.
+/// How many times the limit an oversized line may reach before the stream is abandoned.
 const PATIENCE: usize = 4;
 
-/// The lines of a byte stream.
+/// Incremental line splitter.
 #[derive(Debug)]
 pub struct Lines {
     buffer: BytesMut,
-    /// How much of `buffer` is known to hold no newline.
+    /// Length of the prefix of `buffer` that contains no newline.
     searched: usize,
     limit: usize,
     skipping: Option<Skipping>,
 }
 
-/// One line, or the loss of one.
+/// Complete line, or the loss of one.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A line without its terminator.
+    /// Line without its terminator.
     Whole(Bytes),
-    /// A line over the limit was skipped.
+    /// Line over the limit, discarded.
     Lost {
-        /// The id of the request it answered, if it could be found.
+        /// Id of the request that it answered, if found.
         id: Option<u64>,
-        /// Whether the stream can be read on: there is a next line, or there may be.
+        /// Whether the stream is still usable after this line.
         resumes: bool,
     },
 }
@@ -51,18 +51,18 @@ struct Skipping {
 }
 
 impl Lines {
-    /// Lines of at most `limit` bytes.
+    /// Creates a splitter for lines of at most `limit` bytes.
     pub fn new(limit: usize) -> Lines {
         Lines { buffer: BytesMut::new(), searched: 0, limit, skipping: None }
     }
 
-    /// Where the caller puts the bytes it read; there is always room for a chunk.
+    /// Returns the buffer for newly read bytes, with capacity for at least one chunk.
     pub fn space(&mut self) -> &mut BytesMut {
         self.buffer.reserve(CHUNK);
         &mut self.buffer
     }
 
-    /// The next complete line, if the bytes so far hold one.
+    /// Returns the next complete line, if the buffer holds one.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             if self.skipping.is_some() {
@@ -86,7 +86,7 @@ impl Lines {
         }
     }
 
-    /// What is left when the stream has ended: a last line without a newline.
+    /// Returns the last line without a newline, after the stream has ended.
     pub fn finish(&mut self) -> Option<Bytes> {
         self.searched = 0;
         let rest = self.buffer.split().freeze();
@@ -103,8 +103,8 @@ impl Lines {
         }
     }
 
-    /// Throws away what belongs to the oversized line. `None`: more bytes are needed. `Some(None)`: it is over, and
-    /// was reported before.
+    /// Discards bytes of the oversized line. `None`: more bytes are needed. `Some(None)`: the line has ended and was
+    /// already reported.
     #[expect(clippy::option_option, reason = "two different kinds of nothing, both local to this file")]
     fn skip(&mut self) -> Option<Option<Line>> {
         let skipping = self.skipping.as_mut()?;

@@ -1,7 +1,7 @@
-//! Raw JSON: the text of one value, checked once and passed on without being decoded.
+//! Raw JSON: the text of one value, validated once and forwarded without decoding.
 //!
-//! A [`Raw`] is usually a slice of the frame it arrived in, so holding on to a small one keeps the whole frame in
-//! memory; [`Raw::detached`] copies it out for those who keep it long.
+//! A [`Raw`] is usually a slice of the frame it arrived in, so a small one keeps the whole frame in memory. Use
+//! [`Raw::detached`] to copy a value that is kept for long.
 
 pub(crate) mod surrogates;
 
@@ -15,34 +15,34 @@ use serde::{
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
-/// The members of an object in their order, each value left raw.
+/// Members of an object in order, with raw values.
 #[derive(Debug, Default)]
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// The text of one JSON value.
+/// Text of one JSON value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw(Bytes);
 
 impl Raw {
-    /// Checks that `text` is one JSON value.
+    /// Validates that `text` is one JSON value.
     pub fn parse(text: impl Into<Bytes>) -> Result<Raw, serde_json::Error> {
         let text = text.into();
         let value: &RawValue = serde_json::from_slice(&text)?;
         Ok(Raw::within(&text, value))
     }
 
-    /// Writes `value` as JSON.
+    /// Serializes `value` as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Raw, serde_json::Error> {
         serde_json::to_vec(value).map(|text| Raw(text.into()))
     }
 
-    /// An object of these members, in this order. Their values stay as they are written.
+    /// Builds an object from raw members, in this order.
     pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Raw)>) -> Raw {
         let members: Vec<(&str, Raw)> = members.into_iter().collect();
         crate::session::meta::object(members.iter().map(|(name, value)| (*name, value.as_bytes())))
     }
 
-    /// A list of these values, which stay as they are written.
+    /// Builds an array from raw values.
     pub fn list(items: impl IntoIterator<Item = Raw>) -> Raw {
         let mut out = BytesMut::new();
         out.put_u8(b'[');
@@ -56,34 +56,34 @@ impl Raw {
         Raw::spliced(out)
     }
 
-    /// `null`.
+    /// Returns `null`.
     pub fn null() -> Raw {
         Raw(Bytes::from_static(b"null"))
     }
 
-    /// The empty object.
+    /// Returns the empty object.
     pub fn empty_object() -> Raw {
         Raw(Bytes::from_static(b"{}"))
     }
 
-    /// The part of `frame` that `value` was borrowed from.
+    /// Returns the slice of `frame` that `value` was borrowed from.
     pub(crate) fn within(frame: &Bytes, value: &RawValue) -> Raw {
         Raw(frame.slice_ref(value.get().as_bytes()))
     }
 
-    /// Text this crate wrote itself, by splicing values that were checked before.
+    /// Wraps text that this crate assembled from validated values.
     pub(crate) fn spliced(text: impl Into<Bytes>) -> Raw {
         let text = text.into();
         debug_assert!(serde_json::from_slice::<&RawValue>(&text).is_ok(), "spliced text is not JSON");
         Raw(text)
     }
 
-    /// The text, as bytes; always UTF-8.
+    /// Returns the text as bytes, which are always UTF-8.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
@@ -93,37 +93,37 @@ impl Raw {
         serde_json::from_slice(&self.0)
     }
 
-    /// Decodes the value, or says `T`'s default when it is not of that shape.
+    /// Decodes the value; returns the default of `T` if the shape differs.
     pub fn decode_or_default<T: DeserializeOwned + Default>(&self) -> T {
         self.decode().unwrap_or_default()
     }
 
-    /// The members, if the value is an object.
+    /// Returns the members of an object; empty for other values.
     pub fn members(&self) -> Members<'_> {
         self.decode().unwrap_or_default()
     }
 
-    /// A member by name, if the value is an object that has it; `null` counts as absent.
+    /// Returns a member of an object; `null` counts as absent.
     pub fn member(&self, name: &str) -> Option<Raw> {
         let mut found = serde_json::Deserializer::from_slice(&self.0);
         let value = found.deserialize_map(Find(name)).ok().flatten().filter(|value| value.get() != "null")?;
         Some(Raw::within(&self.0, value))
     }
 
-    /// Several members by name, in one reading; `null` counts as absent.
+    /// Returns several members in one pass; `null` counts as absent.
     pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
         let mut reader = serde_json::Deserializer::from_slice(&self.0);
         let found = reader.deserialize_map(Pick(names)).unwrap_or([None; N]);
         found.map(|value| Some(Raw::within(&self.0, value.filter(|it| it.get() != "null")?)))
     }
 
-    /// The object with a member set, whether it was there or not.
+    /// Returns the object with a member set, replacing an existing one.
     #[must_use]
     pub fn with(&self, name: &str, value: &Raw) -> Raw {
         crate::session::meta::replace(self, name, value.as_bytes())
     }
 
-    /// The object without a member.
+    /// Returns the object without a member.
     #[must_use]
     pub fn without(&self, name: &str) -> Raw {
         let members = self.members();
@@ -131,27 +131,27 @@ impl Raw {
         crate::session::meta::object(others.map(|(key, value)| (&**key, value.get().as_bytes())))
     }
 
-    /// The same value in memory of its own.
+    /// Copies the value into its own memory.
     pub fn detached(&self) -> Raw {
         Raw(Bytes::copy_from_slice(&self.0))
     }
 
-    /// Whether half a surrogate pair is written in it, which no string can hold: it cannot be decoded.
+    /// Returns whether the text contains an escaped lone surrogate, which makes it impossible to decode.
     pub fn has_lone_surrogate(&self) -> bool {
         surrogates::are_in(&self.0)
     }
 
-    /// Whether it nests deeper than a message may: it cannot be decoded.
+    /// Returns whether it nests deeper than [`DEPTH_LIMIT`], which makes it impossible to decode.
     pub fn is_too_deep(&self) -> bool {
         salvage::deeper_than(&self.0, DEPTH_LIMIT)
     }
 
-    /// Whether the text is an object.
+    /// Returns whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// The text as shared bytes.
+    /// Returns the text as shared bytes.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -190,7 +190,7 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 impl<'a> Members<'a> {
-    /// The last member of this name, as JSON libraries count them.
+    /// Returns the last member of this name; like other JSON libraries, the last duplicate wins.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
@@ -220,7 +220,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Looks for one member without keeping the others. As JSON libraries count them, the last of a name counts.
+/// Visitor that finds one member without collecting the others. The last duplicate wins.
 struct Find<'n>(&'n str);
 
 impl<'de> Visitor<'de> for Find<'_> {
@@ -241,7 +241,7 @@ impl<'de> Visitor<'de> for Find<'_> {
     }
 }
 
-/// Looks for several members without keeping the others.
+/// Visitor that finds several members without collecting the others.
 struct Pick<'n, const N: usize>([&'n str; N]);
 
 impl<'de, const N: usize> Visitor<'de> for Pick<'_, N> {
@@ -262,7 +262,7 @@ impl<'de, const N: usize> Visitor<'de> for Pick<'_, N> {
     }
 }
 
-/// A member's name, borrowed unless it is written with escapes.
+/// Member name, borrowed unless it contains escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,7 +1,7 @@
-//! The typed edge: what servers list and answer, read leniently and one by one.
+//! Typed views of lists and results, read leniently and item by item.
 //!
-//! An item that cannot be read is [`Item::Odd`]: kept as it came, with the reason, beside its intact neighbours. Every
-//! item that can be read keeps its raw text too, so fields that this crate does not know survive.
+//! An item that cannot be read becomes [`Item::Odd`]: its raw text and the reason, beside its intact neighbours.
+//! Readable items keep their raw text too, so that fields unknown to this crate survive.
 
 mod content;
 mod header_params;
@@ -22,20 +22,20 @@ pub use tool::Tool;
 /// One item of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<T> {
-    /// As it should be.
+    /// Valid item.
     Good(T),
-    /// As it should not be: its text, and what is wrong with it.
+    /// Invalid item: its text and the reason.
     Odd(Raw, String),
 }
 
-/// What can be read from raw JSON.
+/// Type that can be read from raw JSON.
 pub trait Read: Sized {
-    /// Reads one item, or says what is wrong with it.
+    /// Reads one item, or returns what is wrong with it.
     fn read(raw: &Raw) -> Result<Self, String>;
 }
 
 impl<T> Item<T> {
-    /// The item, if it is good.
+    /// Returns the item if it is valid.
     pub fn good(self) -> Option<T> {
         match self {
             Item::Good(item) => Some(item),
@@ -61,7 +61,7 @@ impl Listing {
     }
 }
 
-/// A member of the wanted shape. Absent is `None`; of another shape is an error that names it.
+/// Reads an optional member. A wrong type is an error that names the member.
 fn optional<T: DeserializeOwned>(raw: &Raw, name: &str) -> Result<Option<T>, String> {
     match raw.member(name) {
         None => Ok(None),
@@ -76,12 +76,12 @@ fn required<T: DeserializeOwned>(raw: &Raw, name: &str) -> Result<T, String> {
     optional(raw, name)?.ok_or_else(|| format!("`{name}` is missing"))
 }
 
-/// A member that only decorates: of the wrong shape it counts as absent.
+/// Reads an optional, purely descriptive member; a wrong type counts as absent.
 fn lenient<T: DeserializeOwned>(raw: &Raw, name: &str) -> Option<T> {
     optional(raw, name).ok().flatten()
 }
 
-/// The elements of an array member; `None` if it is no array.
+/// Returns the elements of an array member; `None` if it is not an array.
 fn elements(raw: &Raw, name: &str) -> Option<Vec<Raw>> {
     let array = raw.member(name)?;
     let text = array.clone().into_bytes();

@@ -1,22 +1,22 @@
-//! What is waiting to be written to a byte stream.
+//! Buffers messages that wait to be written to a byte stream.
 //!
-//! Messages queued while a write was under way leave together in the next one. The outbox remembers where each ends,
-//! so that after a broken pipe it is known which requests certainly never left.
+//! Messages queued during a write leave together in the next one. The outbox records where each message ends, so that
+//! after a broken pipe the session knows which requests were certainly not sent.
 
 use crate::{Outbound, Written, stdio::Charset};
 use bytes::{Buf, BufMut, BytesMut};
 use std::collections::VecDeque;
 
-/// Above this many waiting bytes, no further messages are taken.
+/// Buffer size at which no further messages are accepted, in bytes.
 const HIGH_WATER: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
     buffer: BytesMut,
     scratch: BytesMut,
-    /// How many bytes from the end of the message before to the end of each message.
+    /// Length of each buffered message, in order.
     lengths: VecDeque<usize>,
-    /// How much of the first message has left.
+    /// Bytes of the first message that were already written.
     begun: usize,
     charset: Charset,
     written: Written,
@@ -34,17 +34,18 @@ impl Outbox {
         }
     }
 
-    /// Whether there is something to write.
+    /// Returns whether the buffer contains data.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.buffer.is_empty()
     }
 
-    /// Whether more may be put in.
+    /// Returns whether another message may be added.
     pub(crate) fn has_room(&self) -> bool {
         self.buffer.len() < HIGH_WATER
     }
 
-    /// Puts in a message as one line. Abandoning is silent on a byte stream: the session says it in a message.
+    /// Adds a message as one line. [`Outbound::Abandon`] writes nothing: on a byte stream the session sends a
+    /// cancellation message instead.
     pub(crate) fn push(&mut self, message: &Outbound) {
         let before = self.buffer.len();
         if !matches!(message, Outbound::Abandon { .. }) {
@@ -54,12 +55,12 @@ impl Outbox {
         self.settle();
     }
 
-    /// What to write next.
+    /// Returns the bytes to write next.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Notes that `count` bytes have left.
+    /// Removes `count` written bytes.
     pub(crate) fn advance(&mut self, count: usize) {
         self.buffer.advance(count);
         self.begun += count;

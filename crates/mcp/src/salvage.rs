@@ -1,15 +1,15 @@
-//! Finds the request id in a frame that could not be read.
+//! Finds the request id in a frame that could not be parsed.
 //!
-//! A frame that is too long, cut, or not quite JSON still usually says whose answer it was. Finding that id lets the
-//! one request fail at once, where dropping the frame would leave its caller waiting for the whole timeout. The scan
-//! is forgiving on purpose: it never fails, it only finds nothing.
+//! A frame that is too long, truncated or invalid usually still contains the id of its request. With the id, that one
+//! request fails at once instead of waiting for its timeout. The scan is lenient on purpose: it never fails, it only
+//! finds nothing.
 
-/// The id in a damaged frame: as a member of the outermost object, else as its very last member.
+/// Finds the id in a damaged frame: as a member of the outermost object, else as its very last member.
 pub(crate) fn request_id(frame: &[u8]) -> Option<u64> {
     leading_id(frame).or_else(|| trailing_id(frame))
 }
 
-/// Walks the outermost object from its start and reads its `id`.
+/// Scans the outermost object from its start for its `id`.
 pub(crate) fn leading_id(frame: &[u8]) -> Option<u64> {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -23,7 +23,7 @@ pub(crate) fn leading_id(frame: &[u8]) -> Option<u64> {
                     let after = skip_spaces(frame, end + 1);
                     if frame.get(after) == Some(&b':') {
                         let value = &frame[skip_spaces(frame, after + 1)..];
-                        // Digits that the frame ends in may be only the first ones.
+                        // Digits at the end of the frame may be truncated.
                         let whole = value.iter().any(|byte| matches!(byte, b',' | b'}'));
                         return whole.then(|| number(value))?;
                     }
@@ -37,8 +37,8 @@ pub(crate) fn leading_id(frame: &[u8]) -> Option<u64> {
     None
 }
 
-/// Reads `…,"id":5}` at the end of a frame. Several servers write the id last, and the last `}` of a whole frame can
-/// only close the outermost object, so nothing before it needs to be understood.
+/// Reads `…,"id":5}` at the end of a frame. Several servers write the id last, and the last `}` of a complete frame
+/// always closes the outermost object, so nothing before it needs to be parsed.
 pub(crate) fn trailing_id(frame: &[u8]) -> Option<u64> {
     let body = frame.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let colon = memchr::memrchr(b':', body)?;
@@ -46,7 +46,7 @@ pub(crate) fn trailing_id(frame: &[u8]) -> Option<u64> {
     matches!(key.last(), Some(b',' | b'{')).then(|| number(body[colon + 1..].trim_ascii_start()))?
 }
 
-/// The id a peer sent back: ours is an integer, but some servers return it as `"7"` or `7.0`.
+/// Parses an id that a peer echoed: ours are integers, but some servers return `"7"` or `7.0`.
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"\"").unwrap_or(text);
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -62,7 +62,7 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }
 
-/// The position of the quote that closes a string whose content starts at `from`.
+/// Returns the position of the quote that closes a string whose content starts at `from`.
 fn string_end(frame: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let at = from + memchr::memchr2(b'"', b'\\', frame.get(from..)?)?;
@@ -78,9 +78,10 @@ fn skip_spaces(frame: &[u8], from: usize) -> usize {
     from + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// Whether brackets nest deeper than `limit`, looking only outside strings.
+/// Returns whether brackets outside strings nest deeper than `limit`.
 pub(crate) fn deeper_than(text: &[u8], limit: usize) -> bool {
-    // A frame with few opening brackets cannot be deep, and looking for them is much cheaper than walking it.
+    // Fast path: a frame with few opening brackets cannot be deep, and counting them is much cheaper than a full
+    // scan.
     memchr::memchr2_iter(b'{', b'[', text).nth(limit).is_some() && deepest(text) > limit
 }
 

@@ -1,4 +1,4 @@
-//! A link over any two byte streams that carry one message per line.
+//! Link over any pair of byte streams that carry one message per line.
 
 use crate::{
     Goodbye, Inbound, Link,
@@ -16,22 +16,22 @@ use tokio::{
 
 const CLOSED: &str = "the server closed the connection";
 
-/// How long the last messages may take.
+/// Time limit for flushing the last messages on close.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How many queued messages are taken at once.
+/// Maximum number of queued messages taken at once.
 const TAKEN: usize = 64;
 
 enum Event {
-    /// So many messages; none when the session hung up.
+    /// Number of queued messages; 0 after the session closed the link.
     Queued(usize),
     Wrote(io::Result<usize>),
     Read(io::Result<usize>),
-    /// The session has room for what it had none for.
+    /// The session's channel has capacity again for a held message.
     Room,
 }
 
-/// Opens a link over streams that exist already: a socket, or a pair of pipes.
+/// Opens a link over existing streams, such as a socket or a pair of pipes.
 pub fn link_over<R, W>(source: R, sink: W) -> Link
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -52,7 +52,7 @@ where
         let held = reader.is_held();
         let event = tokio::select! {
             count = far_end.outbound.recv_many(&mut queued, TAKEN), if outbox.has_room() => Event::Queued(count),
-            // Also while the outbox is full and nothing more is taken from the session.
+            // Needed while the outbox is full, because the outbound channel is not polled then.
             () = far_end.inbound.closed() => Event::Queued(0),
             wrote = sink.write(outbox.bytes()), if outbox.is_waiting() => Event::Wrote(wrote),
             Ok(_) = far_end.inbound.reserve(), if held => Event::Room,
@@ -79,7 +79,7 @@ where
     goodbye
 }
 
-/// Writes what was queued before the session hung up.
+/// Writes the messages that were queued before the link was closed.
 async fn hang_up(mut sink: impl AsyncWrite + Unpin, mut far_end: FarEnd, mut outbox: Outbox) -> Goodbye {
     while outbox.has_room()
         && let Ok(message) = far_end.outbound.try_recv()

@@ -1,4 +1,4 @@
-//! What frames are read as, one line each.
+//! Tests how frames are classified, one line each.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,15 +1,15 @@
-//! Half a surrogate pair, written as an escape (`"\ud800"`).
+//! Finds and replaces lone surrogates written as JSON escapes (`"\ud800"`).
 //!
-//! JSON's grammar allows it and some libraries write it, but it stands for no character, and neither UTF-8 nor a Rust
-//! string can hold it. A text with one could not be decoded at all, and everything around it would be lost.
+//! The JSON grammar allows them and some libraries emit them, but they are not characters, and neither UTF-8 nor a
+//! Rust string can hold them. Without the replacement the whole text would be undecodable.
 
 use bytes::Bytes;
 use memchr::memmem;
 
-/// What stands for a character that is none: U+FFFD, as an escape without its `\u`.
+/// Hex digits of U+FFFD, the replacement character.
 const REPLACEMENT: &[u8; 4] = b"fffd";
 
-/// The same JSON with U+FFFD for every lone surrogate; `None` if there is none.
+/// Replaces every lone surrogate with U+FFFD; `None` if there are none.
 pub(crate) fn replaced(text: &[u8]) -> Option<Bytes> {
     let mut lone = Lone::of(text).peekable();
     lone.peek()?;
@@ -20,12 +20,12 @@ pub(crate) fn replaced(text: &[u8]) -> Option<Bytes> {
     Some(text.into())
 }
 
-/// Whether a lone surrogate is written in this JSON.
+/// Returns whether the JSON contains a lone surrogate.
 pub(super) fn are_in(text: &[u8]) -> bool {
     Lone::of(text).next().is_some()
 }
 
-/// Where the escapes of lone surrogates begin.
+/// Iterates over the positions of lone surrogate escapes.
 struct Lone<'a> {
     text: &'a [u8],
     from: usize,
@@ -60,7 +60,7 @@ impl Iterator for Lone<'_> {
     }
 }
 
-/// The UTF-16 code unit that is written as `\uXXXX` here.
+/// Decodes the UTF-16 code unit of the `\uXXXX` escape at this position.
 fn unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)? as u16))

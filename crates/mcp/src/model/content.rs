@@ -1,58 +1,58 @@
-//! The content of results: text, pictures, sound, resources.
+//! Content blocks of results: text, images, audio and resources.
 
 use super::{Contents, Item, Read, elements, lenient, required};
 use crate::Raw;
 
-/// One block of content.
+/// One content block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// Text.
     Text(String),
-    /// A picture, in base64.
+    /// Image, in base64.
     Image {
-        /// The data.
+        /// Base64 data.
         data: String,
-        /// Its type.
+        /// MIME type.
         mime_type: String,
     },
-    /// Sound, in base64.
+    /// Audio, in base64.
     Audio {
-        /// The data.
+        /// Base64 data.
         data: String,
-        /// Its type.
+        /// MIME type.
         mime_type: String,
     },
-    /// A resource, with its contents.
+    /// Resource with its contents.
     Resource(Contents),
-    /// A resource that can be read; never followed by this crate.
+    /// Link to a resource, which this crate never follows.
     Link {
-        /// Where it is.
+        /// URI of the resource.
         uri: String,
-        /// Its name.
+        /// Resource name.
         name: Option<String>,
-        /// Its type.
+        /// MIME type.
         mime_type: Option<String>,
     },
 }
 
-/// Blocks, each read on its own.
+/// Content blocks, each read separately.
 pub type Blocks = Vec<Item<Block>>;
 
-/// The result of a call.
+/// Result of `tools/call`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
-    /// What the tool says.
+    /// Content blocks.
     pub content: Blocks,
-    /// What it says to programs.
+    /// Structured content.
     pub structured: Option<Raw>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// Everything, as the server sent it.
+    /// Whole result, as the server sent it.
     pub raw: Raw,
 }
 
 impl CallResult {
-    /// Reads a result. Whatever it holds, this cannot fail.
+    /// Reads a result. It never fails, whatever the result contains.
     pub fn read(raw: &Raw) -> CallResult {
         let blocks = elements(raw, "content").map(|blocks| blocks.iter().map(Item::read).collect());
         let content = blocks.unwrap_or_else(|| match raw.member("content") {
@@ -95,7 +95,7 @@ fn media(raw: &Raw) -> Result<(String, String), String> {
     Ok((data, required(raw, "mimeType")?))
 }
 
-/// Checks the alphabet and the length, without decoding what may be megabytes.
+/// Checks alphabet and length without decoding, because the data may be megabytes.
 pub(super) fn base64(data: &str) -> Result<(), String> {
     let body = data.trim_end_matches('=');
     let plain =

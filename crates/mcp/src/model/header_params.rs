@@ -1,4 +1,4 @@
-//! Arguments that a tool wants repeated in HTTP headers: `x-mcp-header` in its schema.
+//! Arguments that a tool's schema wants repeated in HTTP headers (`x-mcp-header`).
 
 use crate::Raw;
 use serde_json::Value;
@@ -6,12 +6,12 @@ use std::collections::HashSet;
 
 const ANNOTATION: &str = "x-mcp-header";
 
-/// Which arguments go into which headers.
+/// Maps argument paths to header names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct HeaderParams(Vec<(Vec<String>, String)>);
 
 impl HeaderParams {
-    /// Reads the annotations of a schema, or says why they are invalid.
+    /// Reads the annotations of a schema, or returns why they are invalid.
     pub(super) fn of(schema: &Raw) -> Result<HeaderParams, String> {
         if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
             return Ok(HeaderParams::default());
@@ -26,7 +26,7 @@ impl HeaderParams {
         Ok(HeaderParams(found))
     }
 
-    /// The headers of a call.
+    /// Returns the headers for the arguments of a call.
     pub(super) fn values(&self, arguments: &Raw) -> Vec<(String, String)> {
         if self.0.is_empty() {
             return Vec::new();
@@ -36,7 +36,7 @@ impl HeaderParams {
             match argument.as_bytes().first()? {
                 b'"' => argument.decode().ok(),
                 b'{' | b'[' => None,
-                // As it is written: a number may have more digits than we could count.
+                // Copied verbatim: a number may have more digits than a Rust number type can hold.
                 _ => Some(argument.as_str().to_owned()),
             }
         };
@@ -44,7 +44,8 @@ impl HeaderParams {
     }
 }
 
-/// Walks a schema. `path` is where an argument of this schema would be, while only `properties` lead there.
+/// Walks a schema. `path` is the path of the argument that it describes; `None` once anything but `properties` was
+/// descended into.
 fn collect(
     schema: &Value,
     path: Option<&[String]>,

@@ -1,26 +1,26 @@
-//! How severe a log line is.
+//! Severity of log lines.
 
 use crate::Raw;
 
-/// How severe a log line is.
+/// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// For developers.
+    /// Debugging information for developers.
     Debug,
-    /// What happens.
+    /// Normal operation.
     Info,
-    /// What happens and is worth knowing.
+    /// Normal but significant event.
     Notice,
-    /// What may become a problem.
+    /// Possible problem.
     Warning,
-    /// What failed.
+    /// Error.
     Error,
-    /// What fails and matters.
+    /// Critical condition.
     Critical,
-    /// What has to be acted upon at once.
+    /// Condition that needs immediate action.
     Alert,
-    /// What makes everything unusable.
+    /// System is unusable.
     Emergency,
 }
 
@@ -36,17 +36,17 @@ impl LogLevel {
         (LogLevel::Emergency, "emergency"),
     ];
 
-    /// The level of this name.
+    /// Looks up a level by name.
     pub fn named(name: &str) -> Option<LogLevel> {
         LogLevel::ALL.iter().find(|(_, known)| *known == name).map(|(level, _)| *level)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         LogLevel::ALL[self as usize].1
     }
 
-    /// The level that a log line says it has: the parameters of `notifications/message`.
+    /// Reads the level of a log line, given the params of `notifications/message`.
     pub fn of(line: &Raw) -> Option<LogLevel> {
         LogLevel::named(&line.member("level")?.decode::<String>().ok()?)
     }

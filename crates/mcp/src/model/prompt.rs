@@ -1,51 +1,51 @@
-//! Prompts, and what they are filled in to.
+//! Prompts and their results.
 
 use super::{Block, Item, Read, elements, lenient, required};
 use crate::Raw;
 
-/// A prompt, as `prompts/list` shows it.
+/// Prompt as listed by `prompts/list`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// What can be filled in.
+    /// Arguments.
     pub arguments: Vec<PromptArgument>,
-    /// Everything, as the server sent it.
+    /// Whole prompt, as the server sent it.
     pub raw: Raw,
 }
 
-/// A blank in a prompt.
+/// Argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptArgument {
-    /// Its name.
+    /// Argument name.
     pub name: String,
-    /// What it means.
+    /// Description.
     pub description: Option<String>,
-    /// Whether it has to be filled in.
+    /// Whether the argument is required.
     pub required: bool,
 }
 
-/// A prompt, filled in.
+/// Result of `prompts/get`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptResult {
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// The messages, each read on its own.
+    /// Messages, each read separately.
     pub messages: Vec<Item<PromptMessage>>,
-    /// Everything, as the server sent it.
+    /// Whole result, as the server sent it.
     pub raw: Raw,
 }
 
-/// One message of a filled-in prompt.
+/// One message of a prompt result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptMessage {
-    /// Who says it: `user` or `assistant`.
+    /// Role: `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// Content block.
     pub content: Item<Block>,
 }
 
@@ -80,7 +80,7 @@ impl Read for PromptMessage {
 }
 
 impl PromptResult {
-    /// Reads a result. Whatever it holds, this cannot fail.
+    /// Reads a result. It never fails, whatever the result contains.
     pub fn read(raw: &Raw) -> PromptResult {
         let messages = elements(raw, "messages").unwrap_or_default();
         PromptResult {

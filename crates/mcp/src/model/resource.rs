@@ -1,63 +1,63 @@
-//! Resources, and what is in them.
+//! Resources, resource templates and their contents.
 
 use super::{Item, Read, content::base64, elements, lenient, required};
 use crate::Raw;
 
-/// A resource, as `resources/list` shows it.
+/// Resource as listed by `resources/list`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
-    /// Where it is.
+    /// URI of the resource.
     pub uri: String,
-    /// Its name; the URI where none is given.
+    /// Resource name; the URI if none is given.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is.
+    /// Description.
     pub description: Option<String>,
-    /// Its type.
+    /// MIME type.
     pub mime_type: Option<String>,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
-    /// Everything, as the server sent it.
+    /// Whole resource, as the server sent it.
     pub raw: Raw,
 }
 
-/// A family of resources, as `resources/templates/list` shows it.
+/// Resource template as listed by `resources/templates/list`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// Where they are: an RFC 6570 template.
+    /// RFC 6570 URI template.
     pub uri_template: String,
-    /// Its name; the template where none is given.
+    /// Template name; the URI template if none is given.
     pub name: String,
-    /// What they are.
+    /// Description.
     pub description: Option<String>,
-    /// Their type.
+    /// MIME type.
     pub mime_type: Option<String>,
-    /// Everything, as the server sent it.
+    /// Whole template, as the server sent it.
     pub raw: Raw,
 }
 
-/// The contents of one resource.
+/// Contents of one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
-    /// Where it is.
+    /// URI of the resource.
     pub uri: String,
-    /// Its type.
+    /// MIME type.
     pub mime_type: Option<String>,
-    /// Its text, if it is text.
+    /// Text contents, if any.
     pub text: Option<String>,
-    /// Its bytes in base64, if it is not.
+    /// Binary contents in base64, if any.
     pub blob: Option<String>,
-    /// Everything, as the server sent it.
+    /// Whole contents, as the server sent them.
     pub raw: Raw,
 }
 
-/// The result of reading a resource: possibly several, if it is a folder.
+/// Result of `resources/read`; it may hold several contents, for example for a folder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadResult {
-    /// The contents, each read on its own.
+    /// Contents, each read separately.
     pub contents: Vec<Item<Contents>>,
-    /// Everything, as the server sent it.
+    /// Whole result, as the server sent it.
     pub raw: Raw,
 }
 
@@ -99,7 +99,7 @@ impl Read for Contents {
 }
 
 impl ReadResult {
-    /// Reads a result. Whatever it holds, this cannot fail.
+    /// Reads a result. It never fails, whatever the result contains.
     pub fn read(raw: &Raw) -> ReadResult {
         let contents = elements(raw, "contents").unwrap_or_default();
         ReadResult { contents: contents.iter().map(Item::read).collect(), raw: raw.clone() }

@@ -1,4 +1,4 @@
-//! What odd items are read as, beside intact neighbours.
+//! Tests how invalid items are read beside valid neighbours.
 
 use super::*;
 

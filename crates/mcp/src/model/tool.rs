@@ -1,30 +1,30 @@
-//! A tool, as `tools/list` shows it.
+//! Tool as listed by `tools/list`.
 
 use super::{Read, header_params::HeaderParams, lenient, required};
 use crate::Raw;
 
-/// A tool.
+/// Tool as listed by `tools/list`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it does.
+    /// Description.
     pub description: Option<String>,
-    /// The schema of its arguments: an object.
+    /// JSON Schema of its arguments; always an object.
     pub input_schema: Raw,
-    /// The schema of its structured result.
+    /// JSON Schema of its structured result.
     pub output_schema: Option<Raw>,
-    /// Hints about its behaviour, which nobody has to believe.
+    /// Untrusted hints about its behaviour.
     pub annotations: Option<Raw>,
-    /// Everything, as the server sent it.
+    /// Whole tool, as the server sent it.
     pub raw: Raw,
     header_params: Result<HeaderParams, String>,
 }
 
 impl Tool {
-    /// The arguments that have to be repeated in `Mcp-Param-*` headers, as header suffix and value.
+    /// Returns the arguments to repeat in `Mcp-Param-*` headers, as header suffix and value.
     pub fn header_params(&self, arguments: Option<&Raw>) -> Vec<(String, String)> {
         match (&self.header_params, arguments) {
             (Ok(params), Some(arguments)) => params.values(arguments),
@@ -32,7 +32,7 @@ impl Tool {
         }
     }
 
-    /// Why the tool must not be used over HTTP in the 2026-07-28 era, if its header annotations are invalid.
+    /// Returns why the tool must not be used over HTTP in the 2026-07-28 era, if its header annotations are invalid.
     pub fn header_flaw(&self) -> Option<&str> {
         self.header_params.as_ref().err().map(String::as_str)
     }

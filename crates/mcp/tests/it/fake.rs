@@ -1,8 +1,8 @@
-//! A server at the far end of an in-memory pipe that follows a script. It knows no MCP library.
+//! Scripted server at the other end of an in-memory pipe. It uses no MCP library.
 //!
-//! A script is one rule per line, `METHOD: ACTION | ACTION`. `start` runs before anything is read. Actions:
-//! `result JSON`, `error CODE [DATA]`, `line TEXT` (with `$id`), `big BYTES`, `progress COUNT`, `ask COUNT`, `wait MS`,
-//! `exit`, and `alone`, which keeps the rule for the first connection only.
+//! A script has one rule per line, `METHOD: ACTION | ACTION`. `start` runs before anything is read. Actions: `result
+//! JSON`, `error CODE [DATA]`, `line TEXT` (with `$id`), `big BYTES`, `progress COUNT`, `ask COUNT`, `wait MS`,
+//! `exit`, and `alone`, which applies the rest of the rule to the first connection only.
 
 use std::sync::{Arc, Mutex};
 use std::{collections::HashMap, time::Duration};
@@ -29,12 +29,12 @@ impl Fake {
         Fake { rules: Arc::new(rules.collect()), ..Fake::default() }
     }
 
-    /// Everything it was sent, one line each.
+    /// Returns all received messages, one line each.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().clone()
     }
 
-    /// The methods it was sent.
+    /// Returns the methods of all received messages.
     pub(crate) fn methods(&self) -> String {
         let method = |line: &String| {
             let message: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -63,7 +63,7 @@ impl Fake {
         }
     }
 
-    /// Whether the server lives on.
+    /// Runs the actions for a method; returns whether the server keeps running.
     async fn follow(
         &self,
         method: &str,

@@ -1,8 +1,8 @@
-//! A scripted HTTP server on a bare socket. It knows no HTTP library.
+//! Scripted HTTP server on a plain socket. It uses no HTTP library.
 //!
-//! A script is one rule per line, `KEY: ANSWER`; the key is the HTTP method and, for a POST, the JSON-RPC method. A key
-//! that stands several times is answered in turn, the last answer for ever. Answers: `json BODY`, `sse TEXT` (with `\n`,
-//! then the stream ends), `sse+ TEXT` (the stream stays open), `push TEXT` (202, and the text goes to the open stream),
+//! A script has one rule per line, `KEY: ANSWER`; the key is the HTTP method and, for a POST, the JSON-RPC method. A
+//! repeated key returns its answers in order, the last one forever. Answers: `json BODY`, `sse TEXT` (with `\n`, then
+//! the stream ends), `sse+ TEXT` (the stream stays open), `push TEXT` (202, and the text goes to the open stream),
 //! `CODE BODY`, each optionally after `[Header: value]`.
 
 use std::{
@@ -82,7 +82,7 @@ impl FakeHttp {
         }
     }
 
-    /// Whether the connection can be used again.
+    /// Answers one request; returns whether the connection can be reused.
     async fn answer(&self, head: String, body: &[u8], stream: &mut BufReader<TcpStream>) -> bool {
         let message: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let verb = head.split(' ').next().unwrap();

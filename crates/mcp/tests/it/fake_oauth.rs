@@ -1,5 +1,5 @@
-//! A server that wants a token, and the authorization server that gives it, at one address. It writes down what it was
-//! asked, in a few words each.
+//! MCP server that requires a token, and its authorization server, at one address. It logs every request in a few
+//! words.
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -22,13 +22,13 @@ pub(crate) struct FakeOAuth {
 }
 
 pub(crate) struct State {
-    /// The tokens that let somebody in.
+    /// Accepted access tokens.
     pub(crate) good: HashSet<String>,
-    /// The refresh tokens that are taken.
+    /// Accepted refresh tokens.
     pub(crate) refreshable: HashSet<String>,
-    /// How long the tokens given from now on say that they hold.
+    /// Lifetime of newly issued tokens, in seconds.
     pub(crate) lifetime: u64,
-    /// What the server calls too little, and what it wants instead.
+    /// Scope to demand once, with an `insufficient_scope` error.
     pub(crate) wants: Option<&'static str>,
     log: Vec<String>,
     given: usize,
@@ -63,7 +63,7 @@ impl FakeOAuth {
         self.state.lock().unwrap()
     }
 
-    /// What was asked since the last look.
+    /// Returns and clears the log of requests.
     pub(crate) fn log(&self) -> String {
         std::mem::take(&mut self.state().log).join(", ")
     }

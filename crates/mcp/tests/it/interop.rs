@@ -1,7 +1,7 @@
-//! Our wire against the SDK's (rmcp), each as client and as server: over a real pipe to a child process and over
-//! streamable HTTP, in both eras.
+//! Tests our wire format against the SDK (rmcp), each as client and as server: over a pipe to a child process and
+//! over streamable HTTP, in both eras.
 //!
-//! Both servers tell the same [`facts`], both clients check them.
+//! Both servers serve the same [`facts`], and both clients check them.
 
 #![expect(deprecated, reason = "sampling is on its way out of the protocol, but servers still do it")]
 
@@ -18,7 +18,7 @@ use wharf_mcp::session::Era;
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// Every check ends, one way or the other.
+/// Fails a check that hangs.
 async fn in_time(what: &str, check: impl Future<Output = ()>) {
     let ended = tokio::time::timeout(Duration::from_secs(30), check).await;
     assert!(ended.is_ok(), "{what} hangs");

@@ -1,4 +1,4 @@
-//! The crate as its users meet it: sessions against scripted servers and real processes.
+//! Integration tests of the public API: sessions against scripted servers and real processes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should say so loudly")]
 

@@ -1,4 +1,4 @@
-//! What both servers have and say, as JSON, and what both have in common at run time.
+//! Expected lists and results of both servers, as JSON, and the state that they keep at run time.
 
 use serde_json::{Value, json};
 use std::sync::{
@@ -7,14 +7,13 @@ use std::sync::{
 };
 use tokio::sync::broadcast;
 
-/// How many steps of progress the tool `steps` tells.
+/// Number of progress notifications that the tool `steps` sends.
 pub(crate) const STEPS: u32 = 100;
 
-/// The tools whose results are always the same.
+/// Tools with constant results.
 const PLAIN: [&str; 4] = ["text", "structured", "failing", "big"];
 
-/// The tools that do something: tell progress, ask the user, never end, say how often they were cancelled, announce
-/// a change.
+/// Tools with behaviour: send progress, ask the user, never finish, count cancelled calls, announce a change.
 const BUSY: [&str; 5] = ["steps", "ask", "slow", "cancelled", "change"];
 
 pub(crate) fn capabilities() -> Value {
@@ -46,7 +45,7 @@ pub(crate) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// The result of a plain tool; `None` for the others.
+/// Returns the result of a plain tool; `None` for other tools.
 pub(crate) fn result(tool: &str) -> Option<Value> {
     Some(match tool {
         "text" => text("déjà vu\n\u{2028}\"quoted\""),
@@ -60,12 +59,12 @@ pub(crate) fn result(tool: &str) -> Option<Value> {
     })
 }
 
-/// Every plain tool with its result.
+/// Returns every plain tool with its result.
 pub(crate) fn results() -> impl Iterator<Item = (&'static str, Value)> {
     PLAIN.into_iter().filter_map(|tool| Some((tool, result(tool)?)))
 }
 
-/// What a server asks its user, as the parameters of `elicitation/create`.
+/// Returns the params of the `elicitation/create` request that the server sends.
 pub(crate) fn question() -> Value {
     json!({
         "mode": "form",
@@ -78,7 +77,7 @@ pub(crate) fn question() -> Value {
     })
 }
 
-/// What a server asks its client's model, as the parameters of `sampling/createMessage`.
+/// Returns the params of the `sampling/createMessage` request that the server sends.
 pub(crate) fn prompt_for_model() -> Value {
     json!({
         "messages": [{ "role": "user", "content": { "type": "text", "text": "the capital of France?" } }],
@@ -86,22 +85,22 @@ pub(crate) fn prompt_for_model() -> Value {
     })
 }
 
-/// The user's answer.
+/// Returns the user's answer to the elicitation.
 pub(crate) fn user_says() -> Value {
     json!({ "action": "accept", "content": { "name": "Ferris" } })
 }
 
-/// The model's answer.
+/// Returns the model's answer to the sampling request.
 pub(crate) fn model_says() -> Value {
     json!({ "model": "parrot", "role": "assistant", "content": { "type": "text", "text": "Paris" } })
 }
 
-/// What `ask` says once both were answered.
+/// Returns the result of `ask` after both answers.
 pub(crate) fn heard(user: &Value, model: &Value) -> Value {
     text(&format!("{} says {}", user["content"]["name"], model["content"]["text"]))
 }
 
-/// Panics unless `got` has everything that `expected` has; it may have more.
+/// Panics unless `got` contains everything in `expected`; it may contain more.
 pub(crate) fn assert_holds(got: &Value, expected: &Value, what: &str) {
     match (got, expected) {
         (Value::Object(got), Value::Object(expected)) => {
@@ -119,7 +118,7 @@ pub(crate) fn assert_holds(got: &Value, expected: &Value, what: &str) {
     }
 }
 
-/// What a server remembers from one request to the next, in whichever session.
+/// State that a server shares across requests and sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     cancelled: Arc<AtomicUsize>,
@@ -135,7 +134,7 @@ impl World {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Counts a cancelled call when dropped.
+    /// Returns a guard that counts a cancelled call when dropped.
     pub(crate) fn count_cancelled(&self) -> impl Drop + Send + use<> {
         struct Count(Arc<AtomicUsize>);
         impl Drop for Count {
@@ -147,7 +146,7 @@ impl World {
     }
 
     pub(crate) fn change(&self) {
-        // Nobody listening is fine.
+        // Having no listeners is fine.
         let _ = self.changes.send(());
     }
 }

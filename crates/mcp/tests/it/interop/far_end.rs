@@ -1,12 +1,12 @@
-//! The server at the far end of a pipe: this very program, started again to serve instead of to test.
+//! Server process for the pipe tests: this test binary, started again as a server.
 
 use super::{our_server, their_server};
 use wharf_mcp::stdio::Command;
 
-/// Set in the child, to whose server it is to be.
+/// Environment variable of the child that selects the server implementation.
 const VARIABLE: &str = "WHARF_TEST_FAR_END";
 
-/// Whose server is at the far end.
+/// Server implementation: ours or the SDK's.
 #[derive(Clone, Copy)]
 pub(crate) enum Whose {
     Ours,
@@ -26,8 +26,8 @@ pub(crate) fn command(whose: Whose) -> Command {
     command
 }
 
-/// No test but the child's `main`; among the tests it has nothing to do. What the test harness itself prints is noise
-/// that either client has to bear.
+/// Entry point of the server child; as a test it does nothing. The test harness's own output is noise on stdout that
+/// both clients must tolerate.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "this is the program that reads its environment")]
 async fn serves() {
