@@ -1,10 +1,10 @@
-//! What the wire costs, against the least that it could: an envelope against a bare `RawValue` one, and a call against a
-//! bare loop over the same kind of pipe.
+//! Measures the cost of our wire code relative to a minimal implementation: our envelope against a bare `RawValue`
+//! envelope, and a call against a bare loop over the same kind of pipe.
 //!
-//! Both take turns all the time, so that whatever else the machine does hits both; what counts is their ratio, which is
-//! printed at the end. Criterion sees only ours.
+//! Both run in alternation, so that other load on the machine affects both. Their ratio matters; it is printed at the
+//! end. Criterion reports only our time.
 //!
-//! Run as `wire serve`, this program is also the server at the far end of the pipe.
+//! Run as `wire serve`, this program is also the server at the other end of the pipe.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot set up its world should say so loudly")]
 
@@ -31,7 +31,7 @@ use wharf_mcp::{
     stdio::Command,
 };
 
-/// The least that a JSON-RPC peer has to read.
+/// Minimal set of members that a JSON-RPC peer has to read.
 #[derive(Deserialize)]
 struct Bare<'a> {
     id: Option<u64>,
@@ -41,10 +41,10 @@ struct Bare<'a> {
 
 const SIZES: [usize; 3] = [100, 64 << 10, 1 << 20];
 
-/// How much is done in one turn: enough for the clock to see it.
+/// Bytes processed per turn: enough for the clock's resolution.
 const TURN: usize = 32 << 10;
 
-/// One comparison: how long both took, turn by turn.
+/// One comparison: the time of both, turn by turn.
 #[derive(Default)]
 struct Contest {
     turns: Vec<(Duration, Duration)>,
@@ -69,7 +69,7 @@ fn main() {
     let _ = std::io::stdout().write_all(table.as_bytes());
 }
 
-/// Lets both take turns for as long as criterion wants, and notes who took how long.
+/// Runs both in alternation for as long as criterion wants, and records the times.
 fn contest(
     (what, size): (&str, usize),
     (criterion, table): (&mut Criterion, &mut String),
@@ -106,7 +106,7 @@ fn timed(count: u64, once: &mut impl FnMut()) -> Duration {
 }
 
 impl Contest {
-    /// The medians, and the median of the turns' ratios.
+    /// Formats the medians and the median of the ratios.
     fn row(&self, what: &str, size: usize, per_turn: u64) -> String {
         if self.turns.is_empty() {
             return String::new();
@@ -125,7 +125,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Reads an answer and writes the next request.
+/// Benchmarks reading a response and writing the next request.
 fn envelopes(size: usize, criterion: &mut Criterion, table: &mut String) {
     let frame = Bytes::from(answer(1, &"x".repeat(size)));
     let bare = || {
@@ -148,7 +148,7 @@ fn envelopes(size: usize, criterion: &mut Criterion, table: &mut String) {
     contest(("envelope", size), (criterion, table), bare, ours);
 }
 
-/// Calls a tool over a pipe.
+/// Benchmarks calling a tool over a pipe.
 fn calls(size: usize, runtime: &Runtime, program: &Path, criterion: &mut Criterion, table: &mut String) {
     let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(size) }));
     let mut bare = BarePipe::start(runtime, program);
@@ -166,7 +166,7 @@ fn calls(size: usize, runtime: &Runtime, program: &Path, criterion: &mut Criteri
     runtime.block_on(task.join());
 }
 
-/// The least that a caller has to do: one line out, one line in.
+/// Minimal client: writes one line, reads one line.
 struct BarePipe {
     _child: Child,
     stdin: ChildStdin,
@@ -218,7 +218,7 @@ fn answer(id: u64, text: &str) -> String {
     )
 }
 
-/// Answers a call with as much as it brought, without looking at it.
+/// Echoes the text of a call without parsing the request.
 fn serve() {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lines() {

@@ -1,4 +1,4 @@
-//! Which request something belongs to that a server says or asks over a stream that all requests share.
+//! Tests which pending request owns a log line or question that arrives on a shared stream.
 
 use crate::fake::{DISCOVERED, Fake, INITIALIZED, NO_DISCOVERY};
 use serde_json::json;
@@ -8,7 +8,7 @@ use wharf_mcp::model::LogLevel;
 use wharf_mcp::session::{Answering, ClientInfo, Connected, Input};
 use wharf_mcp::{Host, News, Options, Raw, Request, Session};
 
-/// Answers everything with its name.
+/// Host that answers every request with its name.
 struct Named(&'static str);
 
 impl Host for Named {
@@ -30,7 +30,7 @@ async fn connect(script: &[&str]) -> (Fake, Connected) {
     (fake, connected)
 }
 
-/// Who answered, one question after the other.
+/// Returns the names of the hosts that answered, in order.
 fn answered(fake: &Fake) -> Vec<String> {
     let name =
         |line: &String| Some(line.split_once(r#""result":{"name":""#)?.1.split('"').next()?.to_owned());
@@ -41,7 +41,7 @@ fn answered(fake: &Fake) -> Vec<String> {
 async fn a_question_is_the_only_calls_or_the_sessions() {
     let asks = r#"line {"jsonrpc":"2.0","id":"q","method":"elicitation/create"}"#;
     let call = format!("tools/call: {asks} | wait 100 | result {{}}");
-    // Asked while two are under way, the question may be either's; when the first is done, it is the other's.
+    // With two pending requests the owner is ambiguous; after the first completes, the other one is the owner.
     let twice = format!("prompts/get: wait 50 | {asks} | wait 100 | result {{}}");
     let unclear = vec!["the session", "the caller"];
     for (with, expected) in [(None, vec!["the caller"]), (Some("prompts/get"), unclear)] {
@@ -79,7 +79,8 @@ async fn a_log_line_is_told_to_its_caller_or_kept() {
     assert!(matches!(connected.news.next().await, Some(News::LogOfCall(_))));
     let (one, two) = tokio::join!(connected.session.request(hearing()), connected.session.request(hearing()));
     assert!(one.is_ok() && two.is_ok());
-    // The line may be either's while both are under way; when the first is done, the other's is certain.
+    // With two pending requests the owner is ambiguous; after the first completes, the other one is certainly the
+    // owner.
     assert!(*heard.lock().unwrap() <= 2, "{heard:?}");
     while let Some(news) = connected.news.try_next() {
         assert!(matches!(news, News::LogOfCall(_)), "{news:?}");
@@ -141,7 +142,7 @@ async fn what_is_watched_is_part_of_what_is_listened_for() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The next stands before the last is let go.
+    // The new subscription is acknowledged before the old one is cancelled.
     let listen = "subscriptions/listen";
     let cancel = "notifications/cancelled";
     assert_eq!(fake.methods(), ["server/discover", listen, listen, cancel, listen, cancel].join(" "));

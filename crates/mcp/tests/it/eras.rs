@@ -1,4 +1,4 @@
-//! Which era a session ends up in, and how: one row per kind of server.
+//! Tests era detection: one row per kind of server.
 
 use crate::fake::{DISCOVERED, Fake, INITIALIZED, NO_DISCOVERY};
 use tokio::time::Instant;
@@ -9,8 +9,7 @@ pub(crate) fn options() -> Options {
     Options::new(ClientInfo { name: "test".into(), version: "0".into() })
 }
 
-/// Connects and says: the version or the failure, after how many seconds, with how many connections, and what was
-/// sent to the server.
+/// Connects and compares a report: version or failure, seconds taken, number of connections, and methods sent.
 async fn check(hint: EraHint, script: &str, expected: &str) {
     let fake = Fake::new(script);
     let begun = Instant::now();
@@ -19,7 +18,7 @@ async fn check(hint: EraHint, script: &str, expected: &str) {
         Ok(connected) => connected.session.terms().version.to_string(),
         Err(failure) => format!("{:?} {:?}: {failure}", failure.class, failure.phase),
     };
-    // The last notification may still be on its way.
+    // The last notification may still be in flight.
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     let report = format!("{outcome}; {} s; {}x; {}", begun.elapsed().as_secs(), fake.opens(), fake.methods());
     assert_eq!(report, expected, "for\n{script}");
@@ -34,23 +33,23 @@ async fn every_kind_of_server_is_understood() {
             all(&[NO_DISCOVERY, INITIALIZED]),
             "2025-11-25; 0 s; 1x; server/discover initialize notifications/initialized",
         ),
-        // Exits on what it does not know: started again, and not probed again.
+        // Exits on an unknown method: restarted, and not probed again.
         (
             all(&["server/discover: exit", INITIALIZED]),
             "2025-11-25; 0 s; 2x; server/discover initialize notifications/initialized",
         ),
-        // Silent on the probe: initialized after a grace, without a second connection.
+        // Ignores the probe: initialized after a delay on the same connection.
         (all(&[INITIALIZED]), "2025-11-25; 2 s; 1x; server/discover initialize notifications/initialized"),
         (
             all(&["start: line booting", INITIALIZED]),
             "2025-11-25; 1 s; 1x; server/discover initialize notifications/initialized",
         ),
-        // Slow, of either era: both questions wait for it, and the first answer counts.
+        // Slow, of either era: both requests are pending, and the first answer decides.
         (
             all(&["start: wait 12000", DISCOVERED, "initialize: error -32022"]),
             "2026-07-28; 12 s; 1x; server/discover initialize",
         ),
-        // Answers out of order, and takes the handshake for a second one.
+        // Answers out of order, and rejects the handshake as a second one.
         (
             all(&[
                 "start: wait 12000",
@@ -58,7 +57,7 @@ async fn every_kind_of_server_is_understood() {
             ]),
             "2026-07-28; 12 s; 1x; server/discover initialize",
         ),
-        // Overlooks the probe, and refuses the handshake.
+        // Ignores the probe and rejects the handshake.
         (
             all(&["initialize: error -32603"]),
             "Rpc Handshake: the server answered with an error: no (-32603); 4 s; 1x; server/discover initialize",
@@ -67,7 +66,7 @@ async fn every_kind_of_server_is_understood() {
             all(&["start: wait 12000", NO_DISCOVERY, INITIALIZED]),
             "2025-11-25; 12 s; 1x; server/discover initialize notifications/initialized",
         ),
-        // Knows the question, but only old answers.
+        // Knows `server/discover`, but supports only handshake versions.
         (
             all(&[
                 r#"server/discover: result {"supportedVersions":["2025-06-18","2024-11-05"]}"#,
@@ -83,7 +82,7 @@ async fn every_kind_of_server_is_understood() {
             all(&[r#"server/discover: result {"supportedVersions":["2031-01-01"]}"#]),
             "Protocol Handshake: no protocol version in common: the server speaks 2031-01-01; 0 s; 1x; server/discover",
         ),
-        // Refuses the handshake by naming versions, hence knows the other era.
+        // Rejects the handshake with a version error, so it knows the other era.
         (
             all(&[
                 "server/discover: wait 3000 | result {\"supportedVersions\":[\"2026-07-28\"]}",
@@ -114,7 +113,7 @@ async fn hints_save_the_probe() {
         (EraHint::Cached(Era::Legacy), &legacy, "2025-11-25; 0 s; 1x; initialize notifications/initialized"),
         (EraHint::Only(Era::Legacy), &legacy, "2025-11-25; 0 s; 1x; initialize notifications/initialized"),
         (EraHint::Cached(Era::Modern), &modern, "2026-07-28; 0 s; 1x; server/discover"),
-        // The cache was wrong, both ways.
+        // The cached era was wrong, in both directions.
         (EraHint::Cached(Era::Legacy), &modern, "2026-07-28; 0 s; 1x; initialize server/discover"),
         (
             EraHint::Cached(Era::Modern),

@@ -1,4 +1,4 @@
-//! Streamable HTTP, against scripted servers.
+//! Tests the streamable HTTP client against scripted servers.
 
 use crate::{eras::options, fake_http::FakeHttp};
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ async fn every_answer_reaches_its_caller_at_once() {
             r#"POST tools/call: sse+ : hi\n\ndata: {"method":"x"}\n\ndata: {"id":$id,\ndata: "result":1}\n\n"#,
             "1",
         ),
-        // The stream ends; the answer comes after resumption.
+        // The stream ends; the response arrives after resumption.
         (
             "POST tools/call: sse retry: 10\\nid: e1\\ndata: {\"method\":\"x\"}\\n\\n
              GET: 405
@@ -238,7 +238,7 @@ async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
     }
 }
 
-/// A stream that says nothing is given up after its own time, long before the deadline.
+/// A silent stream is abandoned after its idle timeout, long before the deadline.
 #[tokio::test]
 async fn a_silent_stream_is_not_waited_for() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,4 +1,4 @@
-//! Signing in: what the server and its authorization server are asked, step by step.
+//! Tests the sign-in flow: the requests to the MCP server and its authorization server, step by step.
 
 use crate::{eras::options, fake_oauth::FakeOAuth};
 use std::{sync::Arc, time::Duration};
@@ -12,7 +12,7 @@ use wharf_mcp::{
     sse,
 };
 
-/// A person who agrees to everything, after a while.
+/// User who consents to everything, after a pause.
 struct Agreeing(Pause);
 
 enum Pause {
@@ -82,7 +82,7 @@ async fn a_refused_request_signs_in_and_is_sent_again() {
     assert_eq!(fake.log(), signed_in);
     connected.session.request(Request::new("x")).await.unwrap();
     assert_eq!(fake.log(), "x with t1");
-    // Another process finds what this one was given, and needs nobody.
+    // Another process finds the stored token and needs no user.
     connect(&fake, &oauth(&fake, None, store)).await;
     assert_eq!(fake.log(), "server/discover with t1");
 }

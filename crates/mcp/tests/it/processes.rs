@@ -1,4 +1,4 @@
-//! Servers that are real processes: shell scripts, which know nothing of us.
+//! Tests servers that are real processes: shell scripts that use no MCP library.
 
 use crate::eras::options;
 use std::{
@@ -10,7 +10,7 @@ use wharf_mcp::{
     stdio::Patience,
 };
 
-/// A legacy server in shell; `call` is what it does on a call.
+/// Returns a handshake-era server as a shell script; `call` is its reaction to `tools/call`.
 fn server(call: &str) -> String {
     format!(
         r#"while read -r line; do
@@ -45,7 +45,7 @@ async fn call(command: &Command) -> Result<String, Failure> {
     answer.map(|raw| raw.as_str().to_owned())
 }
 
-/// Whether a process of this command line is left, zombies aside.
+/// Returns whether a process with this command line is left, ignoring zombies.
 fn left_running(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
@@ -57,7 +57,7 @@ async fn what_runs_is_seen() {
     let mut command = tokio::process::Command::new("/bin/sleep");
     let mut child =
         command.arg("987.0").stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-    // A process has its command line a moment after it was started.
+    // The command line of a new process appears with a small delay.
     let seen = async {
         while !left_running("/bin/sleep 987.0") {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,4 +1,4 @@
-//! Our server under our client, over every transport, in both eras.
+//! Tests our server with our client, over every transport and in both eras.
 
 use crate::eras::options;
 use futures_util::SinkExt;
@@ -22,7 +22,7 @@ use wharf_mcp::{
     sse, ws,
 };
 
-/// A server with one tool per thing to be shown.
+/// Server with one tool per feature under test.
 pub(crate) struct Show;
 
 impl Handler for Show {
@@ -75,7 +75,7 @@ async fn call(params: &Raw, client: Client) -> Result<Raw, RpcError> {
     }
 }
 
-/// Answers every question with the method's name.
+/// Host that answers every request with the method's name.
 struct Parrot;
 
 impl Host for Parrot {
@@ -109,7 +109,7 @@ pub(crate) fn spawn(server: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(server));
 }
 
-/// Serves all HTTP transports on one port, and says which.
+/// Serves all HTTP transports on one port and returns the port.
 pub(crate) async fn serve_http<H: Handler>(service: Service<H>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -150,7 +150,7 @@ async fn serve_ws(service: Service<Show>) -> u16 {
     port
 }
 
-/// Everything a client can want of this server, over one transport in one era.
+/// Checks every feature of the server over one transport in one era.
 async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
     let options = Options { host: Arc::new(Parrot), era: EraHint::Only(era), ..options() };
     let mut connected = Session::connect(opener, &options).await.unwrap();
@@ -181,7 +181,7 @@ async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
     let slow = session.request(Request::call_tool("slow", None));
     assert!(tokio::time::timeout(Duration::from_millis(50), slow).await.is_err());
 
-    // Announced until heard: subscriptions begin at their own time.
+    // Announce until received, because a subscription starts asynchronously.
     let heard = async {
         loop {
             service.announce(News::ToolsChanged);
@@ -250,6 +250,6 @@ async fn a_socket_that_takes_nothing_is_left() {
     let serving = serve::over_websocket(Service::new(Show), None, theirs);
     let mut ours = WebSocketStream::from_raw_socket(ours, Role::Client, None).await;
     ours.send(Message::text(r#"{"id":1,"method":"ping"}"#)).await.unwrap();
-    // Ours stays open.
+    // `ours` stays open: the server must stop because its own writes fail.
     tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it does not wait for more");
 }

@@ -1,4 +1,4 @@
-//! Sessions of the handshake era that go on at another service with the same ledger.
+//! Tests handshake-era sessions that continue on another service with the same session store.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -18,7 +18,7 @@ use wharf_mcp::{
     },
 };
 
-/// A handler that has resources, and says from which level on its client wants log lines.
+/// Handler with resources whose `tools/list` result reports the client's log level.
 struct Quiet;
 
 impl Handler for Quiet {
@@ -40,7 +40,7 @@ impl Handler for Quiet {
     }
 }
 
-/// A ledger in memory, which can be out of reach, and counts how often it is asked.
+/// In-memory session store that can be made unreachable and counts accesses.
 #[derive(Debug, Default)]
 struct Shelf {
     sessions: Mutex<BTreeMap<String, KeptSession>>,
@@ -84,7 +84,7 @@ impl Ledger for Shelf {
     }
 }
 
-/// One of two, with the means to see what it watches.
+/// One of two services that share a session store.
 struct House {
     service: Service<Quiet>,
     http: HttpService<Quiet>,
@@ -100,7 +100,7 @@ impl House {
         })
     }
 
-    /// One request of `owner`'s: the status, and the body or what the session is called.
+    /// Sends a request as `owner`; returns the status, and the session id or else the body.
     async fn send(&self, owner: &str, method: &str, session: &str, body: &str) -> (u16, String) {
         let request = http::Request::builder().method(method).uri("/mcp").extension(Owner(owner.into()));
         let request = request.header("content-type", "application/json");
@@ -149,14 +149,14 @@ async fn a_session_goes_on_as_it_was() {
         assert_eq!(there.send(owner, "DELETE", id, "").await.0, 404, "{owner} {id}");
     }
 
-    // What changes there is known here once somebody says that it has changed.
+    // A change made by the other service is visible here after the cached session is invalidated.
     assert_eq!(there.send("me", "POST", &session, &subscription("unsubscribe", "a:b")).await.0, 200);
     assert_eq!(there.send("me", "POST", &session, &subscription("subscribe", "c:d")).await.0, 200);
     here.http.doubt(Some(&shelf.key(&session)));
     assert_eq!(here.send("me", "POST", &session, LIST).await.0, 200);
     assert_eq!((here.watched(), there.watched()), ("c:d".to_owned(), "c:d".to_owned()));
 
-    // As long as nobody says so, nobody asks.
+    // Without an invalidation of this session, the store is not accessed.
     let asked = shelf.asked.load(Ordering::Relaxed);
     for house in [&here, &there] {
         house.http.doubt(Some("another"));

@@ -1,4 +1,4 @@
-//! The statuses and headers of our HTTP server, request by request.
+//! Tests the statuses and headers of our HTTP server, request by request.
 
 use crate::serving::Show;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use wharf_mcp::serve::{
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// Sends one request, given as head lines and a body; says status and body.
+/// Sends one request, given as header lines and a body; returns the status, the body and the session id.
 async fn ask(service: &HttpService<Show>, request: &str) -> (u16, String, Option<String>) {
     let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
     let mut lines = head.lines().map(str::trim);
@@ -25,7 +25,7 @@ async fn ask(service: &HttpService<Show>, request: &str) -> (u16, String, Option
     let response = service.respond(builder.body(Full::new(Bytes::from(body))).unwrap()).await;
     let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
     let status = response.status().as_u16();
-    // A stream that stays open has no body to wait for.
+    // A stream that stays open never completes its body.
     let whole =
         tokio::time::timeout(std::time::Duration::from_millis(200), response.into_body().collect()).await;
     let body = whole.map_or_else(
@@ -92,7 +92,7 @@ async fn legacy_sessions_are_kept() {
         ("GET\nmcp-session-id: unknown".into(), 404),
         ("GET".into(), 405),
         (format!("POST\n{session}\n\n[{{\"id\":2,\"method\":\"tools/list\"}}]"), 400),
-        // There is room for one session only.
+        // Only one session is allowed.
         (initialize.to_owned(), 503),
         (format!("DELETE\n{session}"), 204),
         (format!("POST\n{session}\n\n{{\"id\":2,\"method\":\"tools/list\"}}"), 404),

@@ -1,4 +1,4 @@
-//! What one client may have of our server at a time, over stdio and WebSocket.
+//! Tests the limits per client of our server over stdio and WebSocket.
 
 use crate::serving::spawn;
 use futures_util::{SinkExt, StreamExt};
@@ -23,7 +23,7 @@ use wharf_mcp::{
 const SUBSCRIPTIONS: u64 = 64;
 const REQUESTS: usize = 256;
 
-/// Answers each request when it is let, and counts those that were begun.
+/// Handler that counts started requests and answers each when the semaphore has a permit.
 #[derive(Clone)]
 struct Gated {
     begun: Arc<AtomicUsize>,
@@ -52,7 +52,7 @@ impl Handler for Gated {
     }
 }
 
-/// A client that knows nothing of limits.
+/// Client that enforces no limits of its own.
 enum Plain {
     Stdio(BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>),
     WebSocket(Box<WebSocketStream<DuplexStream>>),
@@ -128,7 +128,7 @@ async fn subscriptions_of_one_connection_are_bounded() {
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(SUBSCRIPTIONS + 1), &json!(-32600)));
         let why = refused["error"]["message"].as_str().unwrap();
         assert!(why.contains("too many subscriptions") && why.contains("64"), "{why}");
-        // One that is cancelled makes room for another.
+        // A cancelled subscription frees capacity for another.
         let params = json!({ "requestId": 1 });
         client
             .send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
@@ -165,7 +165,7 @@ async fn a_batch_does_not_pass_the_limit_of_requests() {
         };
         client.send(&initialize()).await;
         assert!(client.next().await["result"].is_object());
-        // One that is too long is refused whole, before any of it is begun.
+        // An oversized batch is rejected as a whole, before any request starts.
         for count in [REQUESTS + 1, 1_000] {
             client.send(&batch(count)).await;
             let refused = client.next().await;
@@ -174,7 +174,7 @@ async fn a_batch_does_not_pass_the_limit_of_requests() {
             assert!(why.contains("at most 256 messages"), "{why}");
             assert_eq!(handler.begun.load(Ordering::Acquire), 0);
         }
-        // Two that are short enough are no more than the limit together; the rest waits.
+        // Two smaller batches together stay within the limit; the remaining requests wait.
         client.send(&batch(200)).await;
         client.send(&batch(200)).await;
         while handler.begun.load(Ordering::Acquire) < REQUESTS {

@@ -1,4 +1,4 @@
-//! Streams of our HTTP server that break, and clients that come back for what they have missed.
+//! Tests resumption of broken streams of our HTTP server.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -18,13 +18,13 @@ use wharf_mcp::{
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A server whose one tool reports a step whenever it is told to, and answers after the fourth.
+/// Server with one tool that sends a progress notification per permit and responds after the fourth.
 #[derive(Clone)]
 struct Steps {
     go: Arc<Semaphore>,
-    /// How many calls are out.
+    /// Number of running calls.
     out: watch::Sender<u32>,
-    /// How long each report is.
+    /// Length of each progress message, in bytes.
     length: usize,
 }
 
@@ -57,7 +57,7 @@ impl Handler for Steps {
     }
 }
 
-/// A server and one session with it.
+/// Server with one session.
 struct Place {
     steps: Steps,
     service: Service<Steps>,
@@ -65,7 +65,7 @@ struct Place {
     session: String,
 }
 
-/// A stream of events, read one at a time.
+/// Event stream, read one event at a time.
 struct Stream(Body);
 
 impl Place {
@@ -97,7 +97,7 @@ impl Place {
         self.steps.go.add_permits(steps);
     }
 
-    /// A call, whose first step is taken so that it becomes a stream.
+    /// Starts a call and lets it take its first step, so that the response becomes a stream.
     async fn call(&self) -> Stream {
         self.go(1);
         let call = r#"{"id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":7}}}"#;
@@ -119,7 +119,7 @@ impl Place {
 }
 
 impl Stream {
-    /// The next event's name and what is in it, in a word; `None` at the end.
+    /// Returns the id of the next event and a one-word summary; `None` at the end.
     async fn next(&mut self) -> Option<(String, String)> {
         let frame = time::timeout(LONG, self.0.frame()).await.expect("an event in time")?;
         let text = String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap();
@@ -131,7 +131,7 @@ impl Stream {
         Some((id.to_owned(), word))
     }
 
-    /// Everything up to the end, in words.
+    /// Returns summaries of all remaining events.
     async fn rest(mut self) -> Vec<String> {
         let mut words = Vec::new();
         while let Some((_, word)) = self.next().await {
@@ -159,16 +159,16 @@ async fn a_call_goes_on_while_nobody_listens() {
     let (second, word) = back.next().await.unwrap();
     assert_eq!(word, "2.0");
     assert_eq!(back.next().await.unwrap().1, "3.0");
-    // It breaks again, and the client has seen less than was sent.
+    // The stream breaks again, and the client has seen fewer events than were sent.
     drop(back);
     place.go(2);
     assert_eq!(place.listen(Some(&second)).await.rest().await, ["3.0", "4.0", "answer"]);
-    // The same again, for one whose answer got lost on the way.
+    // Resume again from the same event, as a client that lost the response would.
     assert_eq!(place.listen(Some(&second)).await.rest().await, ["3.0", "4.0", "answer"]);
     place.is_out(0).await;
 }
 
-/// The client knows that its connection is broken, and we do not.
+/// Tests a client that knows about its broken connection while the server does not.
 #[tokio::test]
 async fn a_stream_is_taken_from_whoever_holds_it() {
     let place = Place::open(1).await;
@@ -186,7 +186,7 @@ async fn a_stream_is_taken_from_whoever_holds_it() {
 async fn streams_are_not_mixed() {
     let place = Place::open(1).await;
     let mut one = place.call().await;
-    // The first call waits for its second step, and has it before the other gets any.
+    // The first call waits for its second permit, so it gets this one before the other call starts.
     place.go(1);
     let (mut two, mut standing) = (place.call().await, place.listen(None).await);
     place.service.announce(News::ToolsChanged);
@@ -199,13 +199,13 @@ async fn streams_are_not_mixed() {
     assert_eq!(place.listen(Some(&ids[1])).await.rest().await, ["2.0", "3.0", "4.0", "answer"]);
     let mut standing = place.listen(Some(&ids[2])).await;
     assert_eq!(standing.next().await.unwrap().1, "notifications/prompts/list_changed");
-    // It stands, and goes on.
+    // The stream stays open and delivers new notifications.
     assert!(standing.is_silent());
     place.service.announce(News::ToolsChanged);
     assert_eq!(standing.next().await.unwrap().1, "notifications/tools/list_changed");
 }
 
-/// Of several standing streams one says what there is to be said, and another when that one is gone.
+/// Only one of several GET streams gets a notification; another takes over when that one is gone.
 #[tokio::test]
 async fn nothing_is_said_twice() {
     let place = Place::open(1).await;
@@ -229,7 +229,7 @@ async fn what_is_not_known_is_gone_on_with_from_now() {
     }
 }
 
-/// What does not fit is lost, but never the answer.
+/// Events that exceed the replay buffer are dropped, but never the response.
 #[tokio::test]
 async fn the_answer_is_kept_when_there_is_no_room() {
     let place = Place::open(60 << 10).await;
@@ -273,7 +273,7 @@ async fn a_call_that_drifts_can_be_cancelled() {
     }
 }
 
-/// Whoever cancels wants no answer.
+/// A cancelled request gets no response.
 #[tokio::test]
 async fn a_cancelled_request_is_not_answered() {
     let place = Place::open(1).await;

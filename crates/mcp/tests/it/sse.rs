@@ -1,10 +1,10 @@
-//! Legacy SSE, against scripted servers.
+//! Tests the legacy SSE client against scripted servers.
 
 use crate::{eras::options, fake_http::FakeHttp};
 use std::time::Duration;
 use wharf_mcp::{Request, Session, http::Client, sse::Endpoint};
 
-/// Connects, calls, and says what came of it.
+/// Connects, calls a tool and compares the outcome.
 async fn check(script: &str, expected: &str) {
     let fake = FakeHttp::start(script).await;
     let endpoint = Endpoint::new(fake.url(), Client::new(Duration::from_secs(2)).unwrap());

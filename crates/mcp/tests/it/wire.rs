@@ -1,4 +1,4 @@
-//! What becomes of one request, for each way in which a server can answer it.
+//! Tests the outcome of one request for each way in which a server can answer it.
 
 use crate::{
     eras::options,
@@ -25,7 +25,7 @@ fn say(outcome: Result<Raw, Failure>) -> String {
     }
 }
 
-/// Calls a tool of a legacy server that follows `rule`, and once more after that.
+/// Calls a tool of a handshake-era server that follows `rule`, then makes a second request.
 async fn check(rule: &str, expected: &str) {
     let rule = format!("tools/call: {rule}");
     let (_fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, &rule, r#"again: result "again""#]).await;
@@ -43,7 +43,7 @@ async fn every_answer_reaches_its_caller_at_once() {
     let gone = "then Closed No: the server closed the connection; 0 s";
     for (rule, expected) in [
         (r#"result "fine""#, fine.to_owned()),
-        // Odd, but clear.
+        // Unusual, but unambiguous.
         (r#"line {"id":$id,"result":"fine"}"#, fine.to_owned()),
         (r#"line {"jsonrpc":"2.0","id":"$id","result":"fine"}"#, fine.to_owned()),
         (r#"line {"jsonrpc":"2.0","id":$id.0,"result":"fine"}"#, fine.to_owned()),
@@ -53,9 +53,9 @@ async fn every_answer_reaches_its_caller_at_once() {
         (r#"line {"jsonrpc":"2.0","id":999,"result":"stray"} | result "fine""#, fine.to_owned()),
         (r#"line {"jsonrpc":"2.0","id":"x","method":"ping"} | result "fine""#, fine.to_owned()),
         (r#"line {"jsonrpc":"2.0","id":"x","method":"sampling/createMessage"} | result "fine""#, fine.to_owned()),
-        // More questions than wait anywhere, all at once.
+        // More server requests than any queue holds, all at once.
         (r#"ask 5000 | result "fine""#, fine.to_owned()),
-        // Wrong, and clear whose answer it was.
+        // Invalid, but the request is identifiable.
         ("big 17000000", r#"Protocol Unknown: a message is longer than the limit; then "again"; 0 s"#.into()),
         (
             r#"line [{"jsonrpc":"2.0","id":$id,"result":"fine"}]"#,
@@ -74,7 +74,7 @@ async fn every_answer_reaches_its_caller_at_once() {
             r#"line {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#,
             r#"Rpc Yes: the server answered with an error: what? (-32700); then "again"; 0 s"#.into(),
         ),
-        // Wrong, and unclear: the connection cannot be trusted.
+        // Invalid and not attributable: the connection fails.
         (
             "line {\\n  \"jsonrpc\": \"2.0\",",
             "Protocol Unknown: a message is not valid JSON: key must be a string at line 1 column 2; then Protocol No: a message is not valid JSON: key must be a string at line 1 column 2; 0 s".into(),
@@ -84,7 +84,7 @@ async fn every_answer_reaches_its_caller_at_once() {
             "Protocol Unknown: a message is cut short, or contains newlines; then Protocol No: a message is cut short, or contains newlines; 0 s".into(),
         ),
         ("exit", format!("Closed Unknown: the server closed the connection; {gone}")),
-        // Nothing at all.
+        // No answer at all.
         ("wait 1", r#"Timeout Unknown: no answer in time; then "again"; 5 s"#.into()),
     ] {
         check(rule, &expected).await;
@@ -126,7 +126,7 @@ async fn progress_is_told_of_every_round() {
     assert_eq!(*told.lock().unwrap(), [1, 2, 1, 2]);
 }
 
-/// Answers some questions never, and fails at others.
+/// Host that never answers some requests and panics on others.
 struct Clumsy;
 
 impl Host for Clumsy {
@@ -162,7 +162,7 @@ async fn a_server_hears_of_a_host_that_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_was_given_up_in_our_queue_is_never_sent() {
-    // While it waits, the server reads nothing.
+    // The server reads nothing while it waits.
     let (fake, connected) = connect(&[NO_DISCOVERY, INITIALIZED, "tools/call: wait 60000"]).await;
     let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(64 << 10) }));
     let by = Instant::now() + Duration::from_secs(5);

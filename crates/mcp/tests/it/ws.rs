@@ -1,4 +1,4 @@
-//! WebSocket, against a scripted server.
+//! Tests the WebSocket client against a scripted server.
 
 use crate::{eras::options, fake::INITIALIZED};
 use futures_util::{SinkExt, StreamExt};
@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::{
 };
 use wharf_mcp::{Request, Session, ws::Endpoint};
 
-/// Serves until the client has gone; answers a call with `answer`.
+/// Serves until the client has disconnected; answers a call with `answer`.
 async fn serve(listener: TcpListener, echo: bool, answer: fn(u64) -> Message) {
     while let Ok((stream, _)) = listener.accept().await {
         #[expect(clippy::result_large_err, reason = "the callback's type is the library's")]

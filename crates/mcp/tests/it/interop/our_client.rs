@@ -1,4 +1,4 @@
-//! Our session, looking at what a server of theirs says.
+//! Checks a server with our client.
 
 use super::facts::{self, assert_holds};
 use crate::eras::options;
@@ -34,7 +34,7 @@ pub(crate) fn endpoint(url: &str) -> http::Endpoint {
     http::Endpoint::new(url.parse().unwrap(), client)
 }
 
-/// Everything that a client may want of a server.
+/// Checks every feature of a server.
 pub(crate) async fn check(opener: &dyn Opener, era: Era) {
     let options = Options { host: Arc::new(User), era: EraHint::Only(era), ..options() };
     let Connected { session, task, mut news } = Session::connect(opener, &options).await.unwrap();
@@ -102,7 +102,7 @@ async fn cancellation(session: &Session) {
     }
 }
 
-/// Asked for until heard: subscriptions begin at their own time.
+/// Repeats the call until the notification arrives, because a subscription starts asynchronously.
 async fn changes(session: &Session, news: &mut NewsFeed) {
     loop {
         call(session, "change").await;

@@ -1,4 +1,4 @@
-//! Our server, telling the facts.
+//! Our server, serving the facts.
 
 use super::facts::{self, World};
 use crate::serving::{serve_http, spawn};
@@ -16,7 +16,7 @@ pub(crate) async fn over_pipe() {
     served.unwrap();
 }
 
-/// Serves for as long as the test runs, and says where.
+/// Serves for as long as the test runs; returns the URL.
 pub(crate) async fn over_http() -> String {
     format!("http://127.0.0.1:{}/mcp", serve_http(service()).await)
 }

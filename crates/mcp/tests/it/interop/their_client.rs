@@ -1,4 +1,4 @@
-//! The SDK's client, looking at what our server says.
+//! Checks our server with the SDK's client.
 
 use super::facts::{self, assert_holds};
 use rmcp::{
@@ -82,7 +82,7 @@ impl ClientHandler for Theirs {
     }
 }
 
-/// Everything that a client may want of a server.
+/// Checks every feature of a server.
 async fn check(client: Running, era: Era) {
     lists(&client).await;
     for (tool, expected) in facts::results() {
@@ -123,7 +123,8 @@ async fn reads(client: &Running) {
     assert_holds(&value(contents), &facts::contents("mem://one"), "resource");
 }
 
-/// Their client hands every notification to a task of its own, so it may hear them late and in any order.
+/// Waits for all progress: the SDK's client handles each notification in its own task, so they may arrive late and in
+/// any order.
 async fn progress(client: &Running) {
     call(client, "steps").await;
     let told = || client.service().told.lock().unwrap().clone();
@@ -144,7 +145,7 @@ async fn cancellation(client: &Running) {
     }
 }
 
-/// Asked for until heard: the standing stream begins at its own time.
+/// Repeats the call until the notification arrives, because the GET stream starts asynchronously.
 async fn changes(client: &Running) {
     loop {
         call(client, "change").await;

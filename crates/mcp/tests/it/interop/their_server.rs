@@ -1,4 +1,4 @@
-//! The SDK's server, telling the facts.
+//! The SDK's server, serving the facts.
 
 use super::facts::{self, World};
 use crate::serving::spawn;
@@ -29,7 +29,7 @@ pub(crate) async fn over_pipe() {
     serving.waiting().await.unwrap();
 }
 
-/// Serves for as long as the test runs, and says where.
+/// Serves for as long as the test runs; returns the URL.
 pub(crate) async fn over_http() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -54,7 +54,7 @@ pub(crate) async fn over_http() -> String {
     url
 }
 
-/// Their type of one of our facts.
+/// Converts a fact into the SDK's type.
 fn typed<T: DeserializeOwned>(fact: Value) -> T {
     serde_json::from_value(fact).unwrap()
 }
