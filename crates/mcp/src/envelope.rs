@@ -79,6 +79,7 @@ pub enum Reading {
     },
 }
 
+/// Top-level members of a JSON-RPC message.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -93,6 +94,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
+/// Members of a JSON-RPC error.
 #[derive(Deserialize)]
 struct ErrorBody<'a> {
     code: i64,

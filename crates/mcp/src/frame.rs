@@ -43,6 +43,7 @@ pub enum Line {
     },
 }
 
+/// State while an oversized line is being discarded.
 #[derive(Debug, Default)]
 struct Skipping {
     seen: usize,

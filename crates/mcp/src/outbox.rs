@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 /// Buffer size at which no further messages are accepted, in bytes.
 const HIGH_WATER: usize = 1 << 20;
 
+/// Write buffer of a byte-stream link.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     buffer: BytesMut,
@@ -78,6 +79,7 @@ impl Outbox {
         }
     }
 
+    /// Counts messages whose last byte was written.
     fn settle(&mut self) {
         while let Some(length) = self.lengths.front()
             && *length <= self.begun

@@ -12,6 +12,7 @@ use tokio::{io::AsyncReadExt, sync::mpsc::error::TrySendError};
 
 const TOO_LONG: &str = "a message is longer than the limit";
 
+/// Reads inbound messages from a byte stream and delivers them to the session.
 pub(crate) struct Reader {
     lines: Lines,
     transcoder: Transcoder,
@@ -88,6 +89,7 @@ impl Reader {
         Ok(())
     }
 
+    /// Sends a message to the session, or holds it back if the channel is full.
     fn send(&mut self, heard: Inbound, far_end: &FarEnd) -> Result<(), Stop> {
         match far_end.inbound.try_send(heard) {
             Ok(()) => Ok(()),

@@ -22,6 +22,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Maximum number of queued messages taken at once.
 const TAKEN: usize = 64;
 
+/// Event in the loop of the I/O task.
 enum Event {
     /// Number of queued messages; 0 after the session closed the link.
     Queued(usize),

@@ -8,6 +8,7 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Maximum number of server requests answered concurrently.
 const AT_ONCE: usize = 32;
 
+/// Running answers to server requests.
 pub(super) struct Answers {
     host: Arc<dyn Host>,
     tasks: JoinSet<(Raw, Result<Raw, RpcError>)>,

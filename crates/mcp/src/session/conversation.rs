@@ -49,8 +49,10 @@ pub(crate) enum Ask {
     Tell(News),
 }
 
+/// Channel for the outcome of a request.
 type Reply = oneshot::Sender<Result<Raw, Failure>>;
 
+/// State of the session task.
 pub(crate) struct Conversation {
     link: Link,
     written: Written,
@@ -65,6 +67,7 @@ pub(crate) struct Conversation {
     goodbye: Option<Goodbye>,
 }
 
+/// Pending request.
 struct Waiting {
     reply: Reply,
     ears: Ears,
@@ -77,6 +80,7 @@ struct Waiting {
     given: Option<u64>,
 }
 
+/// Event in the loop of the session task.
 enum Event {
     Asked(Option<Ask>),
     Abandoned(u64),
@@ -108,6 +112,7 @@ impl Conversation {
         }
     }
 
+    /// Runs until the link ends or the last handle is dropped, then publishes the [`Goodbye`] in `farewell`.
     pub(crate) async fn run(
         mut self,
         mut asked: mpsc::Receiver<Ask>,
@@ -183,6 +188,7 @@ impl Conversation {
         }
     }
 
+    /// Fails all pending requests.
     fn disappoint(&mut self, goodbye: &Arc<Goodbye>) {
         let ordered = !self.link.stream_per_request;
         for (_, waiting) in self.unanswered.drain() {
@@ -251,6 +257,7 @@ impl Conversation {
         }
     }
 
+    /// Drops a request that its caller no longer waits for, and cancels it at the server if it was sent.
     fn abandon(&mut self, id: u64) {
         let Some(waiting) = self.unanswered.remove(&id) else { return };
         if waiting.given.is_none() {
@@ -284,6 +291,7 @@ fn is_work(method: &str) -> bool {
 }
 
 impl Waiting {
+    /// Fails the request. On an ordered link, the count of written messages tells whether it was sent.
     fn disappoint(self, written: &Written, ordered: bool, goodbye: &Arc<Goodbye>) {
         let sent = match self.given {
             None => Sent::No,

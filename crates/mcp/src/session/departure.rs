@@ -6,6 +6,7 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
+/// Shared flag: undecided, sent (`LEFT`) or cancelled before sending (`KEPT`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Departure(Arc<AtomicU8>);
 

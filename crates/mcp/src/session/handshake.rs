@@ -45,6 +45,7 @@ pub(super) struct Agreed {
     pub(super) terms: Terms,
 }
 
+/// One attempt at a handshake over one link.
 struct Attempt<'a> {
     options: &'a Options,
     deadline: Instant,
@@ -156,6 +157,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// Waits until the probe counts as ignored.
     async fn silence(&self) {
         let stirred = async {
             self.wire.shared().stirred.notified().await;
@@ -230,6 +232,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// Closes the session and waits for its tasks.
     async fn hang_up(self) -> Arc<Goodbye> {
         let Attempt { wire, ended, mut tasks, .. } = self;
         drop(wire);
@@ -254,6 +257,7 @@ fn judge_late(answer: Result<Raw, Failure>, refusal: Failure) -> Evidence {
     }
 }
 
+/// Interprets the outcome of `initialize`.
 fn settled(answer: Result<Terms, Failure>) -> Evidence {
     match answer {
         Ok(terms) => Evidence::Initialized(terms),

@@ -133,10 +133,12 @@ fn agreed(accepted: &Raw, uris: &BTreeSet<String>) -> Agreed {
     uris.iter().map(|uri| (uri.clone(), (!accepted.contains(uri)).then(unannounced))).collect()
 }
 
+/// Rejects all wanted URIs with this error.
 fn refuse(list: &WatchList, wanted: &Wanted, why: &RpcError) {
     list.agreed.send_replace(wanted.uris.iter().map(|uri| (uri.clone(), Some(why.clone()))).collect());
 }
 
+/// Rejects every wanted URI, now and later, until the session ends.
 async fn refuse_all(wire: &WeakWire, mut list: WatchList, why: &RpcError) {
     loop {
         let wanted = list.wanted.borrow_and_update().clone();

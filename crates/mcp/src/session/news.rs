@@ -45,12 +45,14 @@ pub struct NewsFeed(Arc<Board>);
 #[derive(Debug)]
 pub(crate) struct NewsDesk(Arc<Board>);
 
+/// State shared by sender and receiver.
 #[derive(Debug, Default)]
 struct Board {
     notes: Mutex<Notes>,
     changed: Notify,
 }
 
+/// Unread notifications.
 #[derive(Debug, Default)]
 struct Notes {
     renewed: bool,

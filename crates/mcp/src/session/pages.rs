@@ -103,6 +103,7 @@ pub(super) async fn read(session: &Session, list: List) -> Result<Listing, Failu
 }
 
 impl Listing {
+    /// Adds one page.
     fn take_in(&mut self, page: &Raw, list: List) -> Result<(), Failure> {
         let items = page.member(list.key()).ok_or_else(|| no_list(list))?;
         let text = items.clone().into_bytes();

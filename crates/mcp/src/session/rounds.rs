@@ -63,6 +63,7 @@ impl Rounds<'_> {
         self.session.exchange(self.round(params)).await
     }
 
+    /// Builds the request of one round.
     fn round(&self, params: Raw) -> Request {
         let Request { method, quiet, name, header_params, meta, logs, .. } = &self.request;
         Request {
@@ -135,6 +136,7 @@ fn resumed(params: &Raw, Input { responses, state }: &Input) -> Raw {
     })
 }
 
+/// Builds the params of the next round from those of the first.
 fn next_round(first: &Raw, answers: Option<&Raw>, result: &Raw) -> Raw {
     let mut params = first.clone();
     if let Some(answers) = answers {

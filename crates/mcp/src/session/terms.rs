@@ -65,6 +65,7 @@ impl Terms {
         self.version == BATCHING
     }
 
+    /// Returns the header values for a message of this session.
     pub(crate) fn routing(&self, name: Option<String>, params: Vec<(String, String)>) -> Routing {
         let modern = self.era == Era::Modern;
         Routing { version: Some(self.version.clone()), modern, name, params }

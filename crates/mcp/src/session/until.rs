@@ -76,6 +76,7 @@ impl Until {
         }
     }
 
+    /// Returns the extended deadline; `None` if the deadline is fixed.
     fn moved(&self) -> Option<Instant> {
         let stretch = self.stretch.as_ref()?;
         let asked = stretch.asked.load(Ordering::Acquire) > 0;

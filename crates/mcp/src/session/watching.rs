@@ -42,6 +42,7 @@ pub(super) struct Wanted {
 /// Server's decision for each URI: `None` if subscribed, else the error.
 pub(super) type Agreed = BTreeMap<String, Option<RpcError>>;
 
+/// Creates both halves.
 pub(super) fn list() -> (Watching, WatchList) {
     let (want, wanted) = watch::channel(Wanted::default());
     let (agree, agreed) = watch::channel(Agreed::new());
@@ -89,6 +90,7 @@ pub(super) async fn run(wire: WeakWire, mut list: WatchList, terms: Arc<Terms>) 
     }
 }
 
+/// Subscribes to new URIs and unsubscribes from those no longer wanted.
 async fn bring_up_to_date(wire: &WeakWire, list: &WatchList, wanted: &Wanted, terms: &Terms) {
     let agreed = list.agreed.borrow().clone();
     for uri in wanted.uris.iter().filter(|uri| !agreed.contains_key(*uri)) {
@@ -106,6 +108,7 @@ async fn bring_up_to_date(wire: &WeakWire, list: &WatchList, wanted: &Wanted, te
     }
 }
 
+/// Sends one subscribe or unsubscribe request.
 async fn ask(wire: &WeakWire, method: &'static str, uri: &str, terms: &Terms) -> Result<Raw, RpcError> {
     let (params, routing) = (Some(json!({ "uri": uri }).into()), terms.routing(None, Vec::new()));
     let make = |id| Outbound::Request { id, method: method.into(), params, routing };

@@ -47,6 +47,7 @@ pub(crate) struct WeakWire {
 #[derive(Clone, Debug)]
 pub(crate) struct Ended(watch::Receiver<Option<Arc<Goodbye>>>);
 
+/// Part of a handle that both strong and weak handles need.
 #[derive(Clone, Debug)]
 struct Reach {
     abandons: mpsc::UnboundedSender<u64>,
@@ -219,6 +220,7 @@ impl Ended {
     }
 }
 
+/// Guard that cancels a request when dropped while armed.
 struct AbandonOnDrop<'a> {
     id: u64,
     abandons: &'a mpsc::UnboundedSender<u64>,

@@ -11,6 +11,7 @@ use std::{
 };
 use tokio::process::Child;
 
+/// Server process that leads its own process group.
 #[derive(Debug)]
 pub(super) struct Group {
     leader: Child,

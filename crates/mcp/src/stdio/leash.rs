@@ -7,6 +7,7 @@ use crate::Exit;
 use rustix::process::Signal;
 use std::io;
 
+/// Means of controlling the server's processes.
 #[derive(Debug)]
 pub(super) enum Leash {
     Group(Group),

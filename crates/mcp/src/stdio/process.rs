@@ -19,6 +19,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// Time for the kernel to remove killed processes.
 pub(super) const AFTER_KILL: Duration = Duration::from_secs(1);
 
+/// Running server process.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) leash: Leash,

@@ -25,6 +25,7 @@ const LEFTOVERS: Duration = Duration::from_millis(200);
 /// How long to wait for the exit code of a process that closed a pipe.
 const EXIT_GRACE: Duration = Duration::from_millis(300);
 
+/// State of the I/O task.
 struct Pump {
     process: Process,
     far_end: FarEnd,
@@ -32,6 +33,7 @@ struct Pump {
     outbox: Outbox,
 }
 
+/// Event in the loop of the I/O task.
 enum Event {
     Queued(usize),
     Read(io::Result<usize>),
@@ -60,6 +62,7 @@ pub(super) async fn run(process: Process, charset: Charset, limit: usize, far_en
 }
 
 impl Pump {
+    /// Moves messages until the connection ends; returns the reason.
     async fn until_over(&mut self) -> End {
         let mut queued = Vec::with_capacity(TAKEN);
         let mut talk = vec![0; 16 << 10];
@@ -122,6 +125,7 @@ impl Pump {
         self.last_words(ended.ok().flatten(), cause).await
     }
 
+    /// Reads the remaining output and stderr, then describes the end.
     async fn last_words(&mut self, exit: Option<Exit>, cause: &str) -> Goodbye {
         self.read_leftovers().await;
         self.process.hear_last_words().await;

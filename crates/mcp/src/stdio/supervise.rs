@@ -56,6 +56,7 @@ struct Task {
     last: Vec<OsString>,
 }
 
+/// State of the supervisor.
 struct Supervisor {
     /// Our own pid.
     own: Pid,
@@ -71,6 +72,7 @@ struct Supervisor {
     exit: Option<Exit>,
 }
 
+/// Stage of the shutdown.
 #[derive(Clone, Copy)]
 enum Phase {
     Serving,
@@ -142,6 +144,7 @@ fn contain(task: &Task) -> io::Result<Option<Exit>> {
     Ok(supervisor.exit)
 }
 
+/// Returns a socket that becomes readable when one of the signals arrives.
 fn woken_by(signals: &[i32]) -> io::Result<UnixStream> {
     let (woken, waker) = UnixStream::pair()?;
     woken.set_nonblocking(true)?;
@@ -216,6 +219,7 @@ impl Supervisor {
         }
     }
 
+    /// Reports the server's exit to the host.
     fn tell_the_end(&mut self) {
         if let (Some(host), Some(exit)) = (&mut self.host, self.exit) {
             let _ = host.write_all(&Word::Ended(exit).encode());
@@ -254,6 +258,7 @@ impl Supervisor {
         }
     }
 
+    /// Executes commands from the host; a closed lifeline starts the shutdown.
     fn obey(&mut self) {
         let mut bytes = [0; 16];
         match self.host.as_mut().map(|host| host.read(&mut bytes)) {

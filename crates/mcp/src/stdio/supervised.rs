@@ -29,6 +29,7 @@ use tokio::{
     process::{Child, ChildStdin},
 };
 
+/// Server process under a supervisor.
 #[derive(Debug)]
 pub(super) struct Supervised {
     supervisor: Child,

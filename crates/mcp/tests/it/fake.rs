@@ -1,7 +1,7 @@
 //! Scripted server at the other end of an in-memory pipe. It uses no MCP library.
 //!
-//! A script has one rule per line, `METHOD: ACTION | ACTION`. `start` runs before anything is read. Actions: `result
-//! JSON`, `error CODE [DATA]`, `line TEXT` (with `$id`), `big BYTES`, `progress COUNT`, `ask COUNT`, `wait MS`,
+//! A script has one rule per line, `METHOD: ACTION | ACTION`. `start` runs before anything is read. Actions:
+//! `result JSON`, `error CODE [DATA]`, `line TEXT` (with `$id`), `big BYTES`, `progress COUNT`, `ask COUNT`, `wait MS`,
 //! `exit`, and `alone`, which applies the rest of the rule to the first connection only.
 
 use std::sync::{Arc, Mutex};

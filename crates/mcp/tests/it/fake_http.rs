@@ -24,6 +24,7 @@ pub(crate) struct FakeHttp {
     port: u16,
 }
 
+/// Received request: its script key and its head.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     pub(crate) key: String,

@@ -21,6 +21,7 @@ pub(crate) struct FakeOAuth {
     state: Arc<Mutex<State>>,
 }
 
+/// Behaviour of the fake, which tests change.
 pub(crate) struct State {
     /// Accepted access tokens.
     pub(crate) good: HashSet<String>,

@@ -50,6 +50,7 @@ impl Conversation {
         }
     }
 
+    /// Handles a batch. Where the protocol version has no batches, its responses fail and the rest is ignored.
     fn hear_batch(&mut self, items: Vec<Inbound>) {
         let allowed = self.shared.terms.get().is_none_or(Terms::allows_batches);
         for item in items {
@@ -77,6 +78,7 @@ impl Conversation {
         }
     }
 
+    /// Completes a pending request.
     fn settle(&mut self, id: u64, answer: Result<Raw, Failure>) {
         // An unknown id belongs to a late or unsolicited response.
         if let Some(waiting) = self.unanswered.remove(&id) {
@@ -84,6 +86,7 @@ impl Conversation {
         }
     }
 
+    /// Handles a request from the server.
     fn asked(&mut self, origin: Option<u64>, id: Raw, method: &str, params: Option<Raw>) {
         if method == "ping" {
             return self.say_answer(id, Ok(Raw::empty_object()));
@@ -102,6 +105,7 @@ impl Conversation {
         }
     }
 
+    /// Queues the response to a server request.
     pub(super) fn say_answer(&mut self, id: Raw, outcome: Result<Raw, RpcError>) {
         let routing =
             self.shared.terms.get().map(|terms| terms.routing(None, Vec::new())).unwrap_or_default();
@@ -109,6 +113,7 @@ impl Conversation {
         self.shared.answered.notify_one();
     }
 
+    /// Handles a notification from the server.
     fn noted(&mut self, origin: Option<u64>, method: &str, params: Option<Raw>) {
         match method {
             "notifications/progress" => self.progressed(params),
