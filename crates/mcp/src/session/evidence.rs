@@ -10,7 +10,7 @@ pub(super) enum Evidence {
     Modern(Terms),
     /// The server needs a handshake; offer this version.
     Legacy(&'static str),
-    /// The server answered `initialize` while the probe was still pending.
+    /// The server completed `initialize` with these terms.
     Initialized(Terms),
     /// The server disconnected: start it again and skip the probe.
     Gone(Failure),
