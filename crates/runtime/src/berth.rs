@@ -1,4 +1,7 @@
-//! Where a source lies while the runtime runs: its keeper, its gate, its board.
+//! Runs one source: owns its session keeper (`Keeper`), its circuit breaker (`Gate`) and its status (`Board`).
+//!
+//! Sends requests under the timeout, retry and breaker rules of the source. Does not know how tools are resolved or
+//! how calls are recorded.
 
 use crate::{
     Fault, FaultKind, Redactor, Trace,
@@ -31,10 +34,10 @@ use tokio::{
 };
 use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, session::Progress};
 
-/// Who rules over the gate besides the calls that pass it.
+/// Coordinates breaker probes with other replicas, if configured.
 struct Rulings(Option<Arc<dyn Arbiter>>);
 
-/// One source, alive.
+/// One source at run time.
 #[derive(Debug)]
 pub(crate) struct Berth {
     upstream: Upstream,
@@ -47,23 +50,23 @@ pub(crate) struct Berth {
     stop: watch::Sender<bool>,
 }
 
-/// How a source is doing, as a whole.
+/// Complete state of one source.
 #[derive(Clone, Debug)]
 pub struct SourceState {
-    /// What it is.
+    /// The configuration of the source.
     pub source: Arc<Source>,
-    /// Its session and health.
+    /// Session and health.
     pub standing: Standing,
-    /// Its connection.
+    /// State of the connection.
     pub connection: ConnectionState,
-    /// Its breaker.
+    /// State of the circuit breaker.
     pub gate: GateState,
-    /// How many requests its present session has not had an answer to.
+    /// Number of requests the current session has not answered yet.
     pub unanswered: usize,
 }
 
 impl Berth {
-    /// A berth and the task that keeps it.
+    /// Creates the active source and the task that maintains its session.
     pub(crate) fn new(
         source: Arc<Source>,
         ground: &Ground,
@@ -79,7 +82,7 @@ impl Berth {
             if let Some(arbiter) = &arbiter {
                 arbiter.turned(&name, breaker);
             }
-            // What was not read while it rested may be read again.
+            // Lists that were not read while the breaker was open may now be due.
             nudged.notify_one();
         });
         let stale = Arc::new(Stale::new(curator));
@@ -110,7 +113,7 @@ impl Berth {
         self.upstream.redactor()
     }
 
-    /// A failure of this source, in the user's words.
+    /// Converts a failure of this source into a fault in the user's words.
     pub(crate) fn fault(&self, failure: &Failure) -> Arc<Fault> {
         Arc::new(self.upstream.fault(failure))
     }
@@ -133,18 +136,18 @@ impl Berth {
         SourceState { source, standing, connection, gate, unanswered: self.keeper.unanswered() }
     }
 
-    /// Ends its server, and refuses to start another.
+    /// Stops the server permanently.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Lets the present server go and forgets its failures; the next call starts another.
+    /// Retires the current session and resets the circuit breaker. The next call starts a new server.
     pub(crate) fn restart(&self) {
         self.keeper.retire(None);
         self.gate.reset();
     }
 
-    /// Leave to ask this source something.
+    /// Returns a permit for one request. Fails if the circuit breaker is open, or if another replica holds the probe.
     pub(crate) async fn admit(&self) -> Result<Permit, Arc<Fault>> {
         let permit = self.gate.admit().map_err(|wait| Arc::new(self.resting(wait)))?;
         match &self.arbiter.0 {
@@ -153,7 +156,8 @@ impl Berth {
         }
     }
 
-    /// The same for a caller who waits no longer than that. To agree with other gateways about a probe takes a while.
+    /// Returns a permit, or a timeout fault at the deadline. Agreeing on a probe with other replicas can take a
+    /// while.
     pub(crate) async fn admit_by(&self, by: Deadline) -> Result<Permit, Arc<Fault>> {
         by.wait(pin!(self.admit())).await.unwrap_or_else(|| Err(self.too_late()))
     }
@@ -162,7 +166,7 @@ impl Berth {
         Arc::new(Fault::before(self.source(), Fault::too_late()))
     }
 
-    /// A probe, if others who call this source let us have it.
+    /// Applies the arbiter's decision about a probe.
     fn ruled(&self, permit: Permit, ruling: Ruling) -> Result<Permit, Arc<Fault>> {
         let resting = |wait| Arc::new(self.resting(wait));
         match ruling {
@@ -178,16 +182,16 @@ impl Berth {
         }
     }
 
-    /// Takes what others who call this source have found out about it.
+    /// Adopts the breaker state that another replica has determined for this source.
     pub(crate) fn follow(&self, breaker: Breaker) {
         if let Some(breaker) = self.gate.follow(breaker) {
             self.board.broke(breaker);
-            // What was not read while it rested may be read again.
+            // Lists that were not read while the breaker was open may now be due.
             self.stale.stir();
         }
     }
 
-    /// Returns an open session, or why there is none; `reached` notes which of the two.
+    /// Returns an open session or the connect failure, and records which one in `reached`.
     pub(crate) async fn session(&self, reached: &mut Reached) -> Result<Arc<SharedSession>, Arc<Fault>> {
         *reached = Reached::Nothing;
         match self.keeper.session().await {
@@ -202,8 +206,7 @@ impl Berth {
         }
     }
 
-    /// Returns a session for work that nobody asked for: to be used for it does not keep a server from being stopped as
-    /// idle.
+    /// Returns a session for background work. Using an open session this way does not postpone the idle stop.
     pub(crate) async fn session_of_ours(
         &self,
         reached: &mut Reached,
@@ -217,17 +220,17 @@ impl Berth {
         }
     }
 
-    /// Whether its server was stopped because nobody used it, and has not been started since.
+    /// Returns whether the server was stopped as idle and has not been started since.
     pub(crate) fn is_stopped_as_idle(&self) -> bool {
         self.keeper.is_stopped_as_idle()
     }
 
-    /// From now on, hears of changes of these resources and of no others.
+    /// Replaces the set of resources whose updates this source reports.
     pub(crate) fn watch(&self, uris: BTreeSet<String>) {
         self.keeper.watch(uris);
     }
 
-    /// Waits until changes of a resource are heard of. Its server is started if need be.
+    /// Waits until the subscription to a resource is active. Starts the server if necessary.
     pub(crate) async fn is_watching(&self, uri: &str) -> Result<(), Arc<Fault>> {
         let refused = |error| self.fault(&Failure::rpc(error));
         if self.source().lifecycle == Lifecycle::Transient {
@@ -237,7 +240,8 @@ impl Berth {
         self.session(&mut Reached::default()).await?.is_watching(uri).await.map_err(refused)
     }
 
-    /// Asks, under the rules of this source: its breaker, its timeouts, one more try where nothing was sent.
+    /// Sends a request under the timeouts of this source and settles the permit. Retries once if the connection was
+    /// lost and nothing was sent, or if the tool may be repeated.
     pub(crate) async fn ask(&self, permit: Permit, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {
         let mut reached = Reached::default();
         let mut answer = self.ask_once(&ask, &mut reached).await;
@@ -250,15 +254,16 @@ impl Berth {
         answer
     }
 
-    /// Records what an answer, or its absence, has shown about the source. A failure that others see too counts once.
+    /// Records what the outcome of a request shows about the health of the source. A failure that several requests
+    /// share counts once.
     pub(crate) fn settle(&self, permit: Permit, fault: Option<&Arc<Fault>>, reached: Reached) {
         let verdict = verdict(fault);
         self.note_health(verdict, fault, &reached);
         let incident = fault.and_then(|it| reached.incident(it));
-        // A probe always decides: nobody else can while it is out.
+        // A probe always counts: no other call can close or open the breaker while the probe is in flight.
         let counts = permit.is_probe() || incident.is_none_or(|it| it.claim_for_breaker());
         permit.settle(if counts { verdict } else { Verdict::Unknown });
-        // A server that fails every call is not asked again: the probe starts another.
+        // Once the breaker is open, the failing session is retired so that the probe starts a new server.
         let is_open = !matches!(self.gate.state().breaker, Breaker::Closed { .. });
         if verdict == Verdict::Failed
             && is_open
@@ -268,8 +273,8 @@ impl Berth {
         }
     }
 
-    /// Records the same of lists that were read. Without a permit nobody waited for them, and the breaker does not move.
-    /// That a server lists its tools does not show that they work: it ends no run of failed calls.
+    /// Records the outcome of a listing. Without a permit no caller waited for it, and the breaker does not change. A
+    /// successful listing does not show that the tools work, so it does not reset the failure count.
     pub(crate) fn settle_listing(
         &self,
         permit: Option<Permit>,
@@ -291,7 +296,7 @@ impl Berth {
         }
     }
 
-    /// Asks, and notes in `reached` how far that got.
+    /// Sends the request once and records in `reached` whether it got a session.
     async fn ask_once(&self, ask: &Ask<'_>, reached: &mut Reached) -> Result<Raw, Arc<Fault>> {
         let session = ask.by.wait(pin!(self.session(reached))).await;
         let session = session.unwrap_or_else(|| Err(self.too_late()))?;
@@ -301,14 +306,14 @@ impl Berth {
             None => request,
         };
         let request = match ask.trace {
-            // The caller's own span is that of another request: ours is part of it.
+            // Our request is a child span of the caller's request.
             Some(trace) => request.traced(&trace.traceparent(), trace.state.as_deref()),
             None => request,
         };
         session.request(request).await.and_then(object).map_err(|failure| self.fault(&failure))
     }
 
-    /// What the caller allows is a limit; what the source allows is moved by progress.
+    /// Sets the deadline of a request. A caller's timeout is a hard limit; the source's timeouts allow for progress.
     fn timed(&self, request: Request, by: Deadline) -> Request {
         let timeouts = self.source().timeouts;
         match by.instant() {
@@ -355,31 +360,31 @@ impl std::fmt::Debug for Rulings {
     }
 }
 
-/// Something to be asked, more than once if need be.
+/// A request to a source, which may be sent more than once.
 pub(crate) struct Ask<'a> {
-    /// What is asked.
+    /// Method and parameters.
     pub(crate) method: Method<'a>,
-    /// When it is too late, where the caller says so.
+    /// The caller's deadline, if any.
     pub(crate) by: Deadline,
-    /// The tool, if it is one.
+    /// The tool, for a tool call.
     pub(crate) tool: Option<&'a ToolEntry>,
-    /// Told how far it has got.
+    /// Callback for progress.
     pub(crate) on_progress: Option<Arc<Mutex<OnProgress>>>,
-    /// Who it is asked for.
+    /// The client on whose behalf the request is made.
     pub(crate) caller: Option<&'a Caller>,
-    /// The span that it is.
+    /// The trace span of the request.
     pub(crate) trace: Option<&'a Trace>,
 }
 
-/// What can be asked.
+/// Method and parameters of a request.
 pub(crate) enum Method<'a> {
-    /// A tool by its name on the wire.
+    /// Tool, by its name on the wire, and arguments.
     Tool(&'a str, Option<&'a Raw>),
-    /// A prompt by its name on the wire.
+    /// Prompt, by its name on the wire, and arguments.
     Prompt(&'a str, Option<&'a Raw>),
-    /// A resource.
+    /// URI of a resource.
     Resource(&'a str),
-    /// Anything else, passed on as it is.
+    /// Any other method and parameters, forwarded unchanged.
     Other(&'a str, Option<&'a Raw>),
 }
 
@@ -388,7 +393,7 @@ impl<'a> Ask<'a> {
         Ask { method, by: Deadline::default(), tool: None, on_progress: None, caller: None, trace: None }
     }
 
-    /// A call of this tool.
+    /// Creates a request that calls `tool`.
     pub(crate) fn tool(tool: &'a ToolEntry, call: &'a mut Call, by: Deadline) -> Ask<'a> {
         let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
         let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
@@ -396,7 +401,7 @@ impl<'a> Ask<'a> {
         Ask { method, by, tool: Some(tool), on_progress, caller, trace }
     }
 
-    /// The same, for somebody.
+    /// Sets the client on whose behalf the request is made.
     pub(crate) fn on_behalf(self, caller: Option<&'a Caller>) -> Ask<'a> {
         Ask { caller, ..self }
     }
@@ -421,18 +426,19 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Every result of this protocol is an object, whatever else is in it.
+/// Checks that the result is an object, as MCP requires for every result.
 fn object(result: Raw) -> Result<Raw, Failure> {
     if result.is_object() { Ok(result) } else { Err(Failure::protocol("the result is not an object")) }
 }
 
-/// The teller of one try among others, of which only one is under way at a time.
+/// Shares one progress callback between the attempts of a request. Only one attempt runs at a time.
 fn shared(told: &Arc<Mutex<OnProgress>>) -> impl FnMut(Progress) + Send + 'static {
     let told = told.clone();
     move |at| told.lock().unwrap_or_else(PoisonError::into_inner)(&at)
 }
 
-/// Only the source's own failures count against it. One that answers with an error is there, and speaks.
+/// Derives the breaker verdict from a fault. Only the source's own failures count. A server that answers with a
+/// JSON-RPC error is reachable, so that counts as healthy, except for an internal error.
 fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
     let Some(fault) = fault else { return Verdict::Healthy };
     match fault.kind {
@@ -441,7 +447,7 @@ fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
             Verdict::Healthy
         }
         FaultKind::Protocol if fault.rpc.is_some() => Verdict::Unknown,
-        // A caller who had no time for it has learnt nothing about it.
+        // The caller's deadline expired before the request was sent, which shows nothing about the source.
         FaultKind::Timeout if fault.phase == Stage::Admit => Verdict::Unknown,
         FaultKind::Connection | FaultKind::Timeout | FaultKind::Protocol => Verdict::Failed,
         FaultKind::ToolNotFound => Verdict::Healthy,

@@ -1,8 +1,7 @@
-//! Decides whether a source may be called.
+//! Implements the circuit breaker of a source.
 //!
-//! [`Breaker`] is a value: time and verdicts come in as arguments, and every transition is a line of a table. A [`Gate`] is
-//! a breaker that callers share; a [`Permit`] is leave to make one call, and reports what became of it even when its
-//! caller goes away.
+//! [`Breaker`] is a pure state machine: time and verdicts are arguments. A [`Gate`] is a breaker that callers share.
+//! A [`Permit`] allows one call and reports the verdict when dropped, even if the caller disconnects.
 
 use std::{
     fmt,
@@ -11,52 +10,52 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// When a source rests, and for how long.
+/// Thresholds of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerPolicy {
-    /// How many failures in a row it takes.
+    /// Number of consecutive failures that opens the breaker.
     pub failure_threshold: u32,
-    /// How long it rests before somebody tries again.
+    /// Time that the breaker stays open before it allows a probe.
     pub recovery_timeout: Duration,
 }
 
-/// The numbers for an MCP source.
+/// Defaults for an MCP source.
 impl Default for BreakerPolicy {
     fn default() -> BreakerPolicy {
         BreakerPolicy { failure_threshold: 5, recovery_timeout: Duration::from_secs(30) }
     }
 }
 
-/// Whether calls pass.
+/// State of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaker {
-    /// They do. `failures` is the unbroken run of failed ones.
+    /// Calls are allowed.
     Closed {
-        /// How many in a row have failed.
+        /// Number of consecutive failures.
         failures: u32,
     },
-    /// They fail at once until then.
+    /// Calls are rejected until `until`.
     Open {
-        /// When somebody may try.
+        /// Time from which a probe is allowed.
         until: Instant,
     },
-    /// One call is out to see whether the source is back; others fail at once.
+    /// One call, the probe, tests whether the source has recovered. Other calls are rejected.
     HalfOpen,
 }
 
-/// What a call has shown about its source.
+/// Evidence that a call provides about the health of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It works.
+    /// The source works.
     Healthy,
-    /// It does not.
+    /// The source failed.
     Failed,
-    /// Nothing: the caller left before there was an answer, or the call never got that far.
+    /// No evidence: the caller disconnected early, or the request did not reach the source.
     Unknown,
 }
 
 impl Breaker {
-    /// The state after letting one call pass, or how long to wait.
+    /// Returns the state after admitting one call, or the time to wait.
     pub fn admit(self, now: Instant) -> Result<Breaker, Duration> {
         match self {
             Breaker::Closed { .. } => Ok(self),
@@ -66,7 +65,7 @@ impl Breaker {
         }
     }
 
-    /// The state after a call that passed.
+    /// Returns the state after an admitted call has ended.
     #[must_use]
     pub fn record(self, verdict: Verdict, now: Instant, policy: BreakerPolicy) -> Breaker {
         let open = Breaker::Open { until: now + policy.recovery_timeout };
@@ -78,12 +77,12 @@ impl Breaker {
                 Breaker::Closed { failures: failures + 1 }
             }
             (Breaker::Closed { .. } | Breaker::HalfOpen, Verdict::Failed) => open,
-            // The probe is given back: whoever comes next may try.
+            // The probe was inconclusive, so the next call may probe.
             (Breaker::HalfOpen, Verdict::Unknown) => Breaker::Open { until: now },
         }
     }
 
-    /// Its name.
+    /// Returns the name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Breaker::Closed { .. } => "CLOSED",
@@ -93,40 +92,40 @@ impl Breaker {
     }
 }
 
-/// A breaker several callers share.
+/// A circuit breaker shared by several callers.
 pub struct Gate {
     policy: BreakerPolicy,
     chart: Mutex<Chart>,
     told: Box<dyn Fn(Breaker) + Send + Sync>,
 }
 
-/// The breaker, and when what happened to it.
+/// The state of the breaker and the times of its last changes.
 #[derive(Clone, Copy, Debug)]
 struct Chart {
     breaker: Breaker,
-    /// How often the breaker has changed its name. A call that was let in before says nothing about now.
+    /// Number of state changes. A permit from an earlier epoch is ignored when it settles.
     epoch: u64,
     failures: u32,
     last_failure: Option<SystemTime>,
     last_change: SystemTime,
 }
 
-/// How a gate stands.
+/// Snapshot of a circuit breaker.
 #[derive(Clone, Copy, Debug)]
 pub struct GateState {
-    /// Whether calls pass.
+    /// The state.
     pub breaker: Breaker,
-    /// How many in a row have failed.
+    /// Number of consecutive failures.
     pub failures: u32,
-    /// The numbers it goes by.
+    /// The thresholds.
     pub policy: BreakerPolicy,
-    /// When a call last failed.
+    /// Time of the last failed call.
     pub last_failure: Option<SystemTime>,
-    /// When the state last changed.
+    /// Time of the last state change.
     pub last_change: SystemTime,
 }
 
-/// Leave to make one call. Dropped unsettled, it has shown nothing.
+/// Allows one call. Dropping it unsettled reports [`Verdict::Unknown`].
 #[derive(Debug)]
 pub struct Permit {
     gate: Arc<Gate>,
@@ -136,7 +135,8 @@ pub struct Permit {
 }
 
 impl Gate {
-    /// A closed gate. `told` hears every change of state, from whichever task caused it: it must not block.
+    /// Creates a closed breaker. `told` is called on every state change, in the task that caused it, so it must not
+    /// block.
     pub fn new(policy: BreakerPolicy, told: impl Fn(Breaker) + Send + Sync + 'static) -> Arc<Gate> {
         let chart = Chart {
             breaker: Breaker::Closed { failures: 0 },
@@ -148,7 +148,7 @@ impl Gate {
         Arc::new(Gate { policy, chart: Mutex::new(chart), told: Box::new(told) })
     }
 
-    /// Lets one call pass, or says how long to wait.
+    /// Returns a permit for one call, or the time to wait.
     pub fn admit(self: &Arc<Gate>) -> Result<Permit, Duration> {
         let mut chart = self.chart();
         let next = chart.breaker.admit(Instant::now())?;
@@ -159,7 +159,7 @@ impl Gate {
         Ok(Permit { gate: self.clone(), epoch, is_probe, verdict: Verdict::Unknown })
     }
 
-    /// Lets one call pass if the gate is closed. The probe of an open one is left to others.
+    /// Returns a permit if the breaker is closed. Never takes the probe of an open breaker.
     pub fn admit_if_closed(self: &Arc<Gate>) -> Option<Permit> {
         let chart = self.chart();
         let epoch = chart.epoch;
@@ -171,25 +171,25 @@ impl Gate {
         })
     }
 
-    /// How it stands.
+    /// Returns a snapshot of the state.
     pub fn state(&self) -> GateState {
         let Chart { breaker, failures, last_failure, last_change, .. } = *self.chart();
         GateState { breaker, failures, policy: self.policy, last_failure, last_change }
     }
 
-    /// Closes it, whatever was.
+    /// Closes the breaker.
     pub fn reset(&self) {
         let mut chart = self.chart();
         chart.failures = 0;
         let changed = chart.turn(Breaker::Closed { failures: 0 });
-        // Calls that are out were let in by a gate that is no more.
+        // Ignore the verdicts of calls admitted before the reset.
         chart.epoch += 1;
         drop(chart);
         self.tell(changed);
     }
 
-    /// Takes a state that was decided elsewhere, and says so if it has another name; `told` does not hear of it. Calls that
-    /// are out were let in by a gate that is no more.
+    /// Adopts a state that was decided elsewhere. Returns it if the state name changed. Does not call `told`.
+    /// Verdicts of calls admitted earlier are ignored.
     pub fn follow(&self, breaker: Breaker) -> Option<Breaker> {
         let mut chart = self.chart();
         if let (Breaker::Closed { .. }, Breaker::Closed { .. }) = (chart.breaker, breaker) {
@@ -229,13 +229,13 @@ impl Gate {
     }
 
     fn chart(&self) -> MutexGuard<'_, Chart> {
-        // Every change is a few plain assignments: a panic elsewhere cannot leave it half-made.
+        // Every update is a few plain assignments, so a panic cannot leave the data inconsistent.
         self.chart.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Chart {
-    /// Takes the next state; says so if it has another name.
+    /// Sets the state. Returns it if the state name changed.
     fn turn(&mut self, next: Breaker) -> Option<Breaker> {
         let renamed = self.breaker.as_str() != next.as_str();
         self.breaker = next;
@@ -248,12 +248,12 @@ impl Chart {
 }
 
 impl Permit {
-    /// Whether the call is the one that shows whether a source is back.
+    /// Returns whether this call is the probe of an open breaker.
     pub fn is_probe(&self) -> bool {
         self.is_probe
     }
 
-    /// Says what the call has shown.
+    /// Sets the verdict and reports it to the breaker.
     pub fn settle(mut self, verdict: Verdict) {
         self.verdict = verdict;
     }

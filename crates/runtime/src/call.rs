@@ -1,4 +1,5 @@
-//! One call and what came of it: the vocabulary that every door shares.
+//! Defines a tool call, its outcome and its record. The CLI, the REST API, the MCP gateway and the agent share these
+//! types.
 
 mod caller;
 mod deadline;
@@ -17,99 +18,99 @@ use wharf_mcp::{
     session::Progress,
 };
 
-/// Told how far a call has got; it must not block.
+/// Callback for the progress of a call. It must not block.
 pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;
 
-/// A call to be made.
+/// A tool call to be made.
 #[derive(Default)]
 pub struct Call {
-    /// The tool: its shown name, `source:tool`, or a bare name that is unique.
+    /// The tool: its shown name, `source:tool`, or a bare name if that is unique.
     pub tool: String,
-    /// The arguments: an object.
+    /// The arguments, a JSON object.
     pub arguments: Option<Raw>,
-    /// How long the caller waits, for the server to start included; if not, as long as the source allows.
+    /// Time limit for the whole call, including starting the server. Without it the timeouts of the source apply.
     pub timeout: Option<Duration>,
-    /// What the caller calls this call; made up where it says nothing.
+    /// The caller's request id. Generated if absent.
     pub request_id: Option<String>,
-    /// The conversation it is part of.
+    /// Id of the conversation that the call belongs to.
     pub thread_id: Option<String>,
-    /// Who makes it, as the door knows them that they came in by.
+    /// The authenticated principal, if any.
     pub principal: Option<Arc<str>>,
-    /// Told how far it has got.
+    /// Callback for progress.
     pub on_progress: Option<OnProgress>,
-    /// Who it is made for, if that is somebody who has a say in it.
+    /// The client on whose behalf the call is made, if its metadata and consent apply to the call.
     pub caller: Option<Caller>,
-    /// The span that it is, which the server is told of.
+    /// The trace span of this call, propagated to the server.
     pub trace: Option<Trace>,
 }
 
-/// What came of a call. A tool that answers "no" has worked; it is not a failure.
+/// Result of a call. A tool that returns an error has answered; that is not a failure of the source.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The tool's result.
     Answered(Raw),
-    /// The tool's own error, in its own words.
+    /// The tool's own error result (`isError`).
     Refused(Raw),
-    /// There is no answer.
+    /// No result: the call failed.
     Failed(Arc<Fault>),
 }
 
-/// A call that is over.
+/// A completed call.
 #[derive(Clone)]
 pub struct CallRecord {
-    /// Which call.
+    /// The request id.
     pub request_id: Arc<str>,
-    /// The conversation it was part of.
+    /// Id of the conversation that the call belonged to.
     pub thread_id: Option<String>,
-    /// Who made it, as far as that is known.
+    /// The authenticated principal, if any.
     pub principal: Option<Arc<str>>,
-    /// The tool, under its shown name, or as it was asked for if there is none.
+    /// The tool's shown name, or the requested name if no such tool exists.
     pub tool: String,
-    /// The tool's name on the wire, if there is such a tool.
+    /// The tool's name on the wire, if the tool exists.
     pub wire_name: Option<String>,
-    /// The source, if it came to one.
+    /// The source, if the tool was resolved.
     pub source: Option<Arc<str>>,
-    /// The arguments, as they were given.
+    /// The arguments as the caller sent them.
     pub arguments: Option<Raw>,
-    /// When it began.
+    /// Start time.
     pub started: SystemTime,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// What came of it, whole.
+    /// The complete outcome, neither truncated nor redacted.
     pub outcome: Outcome,
-    /// Why the arguments were not checked against the tool's schema, if they were not.
+    /// Reason why the arguments were not checked against the tool's schema, if they were not.
     pub unchecked: Option<&'static str>,
-    /// The span that it was.
+    /// The trace span of this call.
     pub trace: Option<Trace>,
     pub(crate) limit: Option<usize>,
     pub(crate) redactor: Arc<Redactor>,
 }
 
-/// How a call ended, in one word.
+/// Status of a completed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The tool did what it was asked.
+    /// The tool returned a result.
     Success,
-    /// It did not.
+    /// The tool returned an error, or the call failed.
     Failure,
-    /// There was no answer in time.
+    /// The call timed out.
     Timeout,
 }
 
 impl Call {
-    /// A call of `tool` without arguments.
+    /// Creates a call of `tool` without arguments.
     pub fn new(tool: impl Into<String>) -> Call {
         Call { tool: tool.into(), ..Call::default() }
     }
 
-    /// With these arguments.
+    /// Sets the arguments.
     #[must_use]
     pub fn arguments(mut self, arguments: impl Into<Raw>) -> Call {
         self.arguments = Some(arguments.into());
         self
     }
 
-    /// To be answered within this time.
+    /// Sets the time limit.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> Call {
         self.timeout = Some(timeout);
@@ -118,7 +119,7 @@ impl Call {
 }
 
 impl Outcome {
-    /// What a result says about itself. Looking for the bytes first spares large results a second reading.
+    /// Classifies a result by its `isError` member. A byte search first avoids parsing large results a second time.
     pub(crate) fn of(result: Raw) -> Outcome {
         let refused = memchr::memmem::find(result.as_bytes(), b"isError").is_some()
             && result.member("isError").is_some_and(|it| it.as_bytes() == b"true");
@@ -127,7 +128,7 @@ impl Outcome {
 }
 
 impl CallRecord {
-    /// How it ended, in one word.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         match &self.outcome {
             Outcome::Answered(_) => Status::Success,
@@ -136,14 +137,14 @@ impl CallRecord {
         }
     }
 
-    /// The result as it is passed on: cut to the source's limit, which the record itself is not.
+    /// Returns the result for the caller, truncated to the source's size limit. The record itself keeps all of it.
     pub fn result(&self) -> Option<Raw> {
         let (Outcome::Answered(result) | Outcome::Refused(result)) = &self.outcome else { return None };
         let cut = self.limit.and_then(|limit| cut::result(result, limit));
         Some(cut.unwrap_or_else(|| result.clone()))
     }
 
-    /// Why there is no result.
+    /// Returns the fault of a failed call.
     pub fn fault(&self) -> Option<&Arc<Fault>> {
         match &self.outcome {
             Outcome::Failed(fault) => Some(fault),
@@ -151,12 +152,12 @@ impl CallRecord {
         }
     }
 
-    /// Whether its caller left before there was an answer.
+    /// Returns whether the caller disconnected before the result.
     pub fn is_abandoned(&self) -> bool {
         self.fault().is_some_and(|it| it.kind == FaultKind::Abandoned)
     }
 
-    /// What went wrong, in one line and without secrets: the tool's own words, or the fault's.
+    /// Returns the error as redacted text: the tool's own message, or the fault's.
     pub fn error_text(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Answered(_) => None,
@@ -165,18 +166,18 @@ impl CallRecord {
         }
     }
 
-    /// The arguments without secrets.
+    /// Returns the redacted arguments.
     pub fn parameters(&self) -> Option<Raw> {
         self.arguments.as_ref().map(|it| self.redacted(it))
     }
 
-    /// The beginning of some JSON, about so many bytes of it, without secrets.
+    /// Returns about the first `length` bytes of some JSON, redacted.
     pub fn beginning(&self, raw: &Raw, length: usize) -> String {
         self.redactor.beginning(raw.as_bytes(), length)
     }
 
-    /// JSON without secrets. Striking out happens inside strings, so what comes out is JSON again; should it not be,
-    /// nothing of it is shown.
+    /// Redacts JSON. Only the contents of strings are replaced, so the result is valid JSON; if it is not, the whole
+    /// value is hidden.
     pub fn redacted(&self, raw: &Raw) -> Raw {
         match self.redactor.struck_bytes(raw.as_bytes()) {
             None => raw.clone(),
@@ -185,7 +186,7 @@ impl CallRecord {
     }
 }
 
-/// What a result says in words.
+/// Joins the text blocks of a result.
 pub(crate) fn text_of(result: &Raw) -> String {
     let blocks = CallResult::read(result).content;
     let words = blocks.iter().filter_map(|it| match it {
@@ -196,7 +197,7 @@ pub(crate) fn text_of(result: &Raw) -> String {
 }
 
 impl Status {
-    /// Its name.
+    /// Returns the lower-case name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Success => "success",
@@ -216,7 +217,7 @@ impl fmt::Debug for Call {
     }
 }
 
-// Arguments and results may hold anything, so they are not printed in passing.
+// Arguments and results may contain anything, including secrets, so `Debug` omits them.
 impl fmt::Debug for CallRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallRecord")

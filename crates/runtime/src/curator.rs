@@ -1,8 +1,8 @@
-//! The only writer of the catalog: reads what sources offer, at the start and whenever it has changed.
+//! Writes the catalog, as its only writer: lists what the sources offer, at startup and after every change.
 //!
-//! Reading happens beside the sessions' own work, for all sources at once and for each at most twice a second however
-//! often it says that something has changed. What cannot be read stays as it was; a host that runs on has it read again
-//! later, in the background.
+//! Lists all sources in parallel, in its own tasks, and each source at most twice a second regardless of how often it
+//! reports changes. A failed listing leaves the previous entries in place. With background retries enabled, the
+//! listing is retried later.
 
 mod desk;
 mod retry;
@@ -23,33 +23,33 @@ use tokio::{
 };
 use wharf_mcp::session::List;
 
-/// The sources that there are.
+/// The current sources.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fleet {
-    /// How often they have changed.
+    /// Number of changes to the set of sources.
     pub(crate) edition: u64,
     pub(crate) berths: Vec<Arc<Berth>>,
 }
 
-/// The curator's task, and what it knows.
+/// The task that writes the catalog, and its state.
 pub(crate) struct Curator {
     pub(crate) catalog: watch::Sender<Arc<Catalog>>,
-    /// The sources, whenever they change.
+    /// The current sources and their changes.
     pub(crate) fleet: watch::Receiver<Fleet>,
-    /// Woken when some list is stale.
+    /// Notified when a list needs a refresh.
     pub(crate) stirred: Arc<Notify>,
-    /// What operators have switched off, whenever that changes.
+    /// Tools that operators have disabled, and changes to them.
     pub(crate) switched: watch::Receiver<Arc<SwitchedOff>>,
-    /// The lists that are read at all.
+    /// The kinds of lists to read.
     pub(crate) lists: Vec<List>,
-    /// Whether failed readings are repeated without being asked for.
+    /// Whether failed listings are retried in the background.
     retries: bool,
     edition: u64,
     desks: Vec<Desk>,
     reading: JoinSet<Reading>,
 }
 
-/// What came of reading.
+/// Result of listing one source.
 struct Reading {
     berth: Arc<Berth>,
     lists: Vec<List>,
@@ -69,7 +69,7 @@ impl Curator {
         Curator { catalog, fleet, stirred, switched, lists, retries, edition: 0, desks, reading }
     }
 
-    /// Works until nobody can change the sources any more.
+    /// Runs until the runtime drops the sender of the sources.
     pub(crate) async fn run(mut self) {
         let stirred = self.stirred.clone();
         loop {
@@ -89,7 +89,7 @@ impl Curator {
         self.reading.shutdown().await;
     }
 
-    /// Other sources than before; what is known of those that stay is kept.
+    /// Takes over a new set of sources. Keeps the entries of sources that stay.
     fn take(&mut self) {
         let Fleet { edition, berths } = self.fleet.borrow_and_update().clone();
         self.edition = edition;
@@ -104,7 +104,8 @@ impl Curator {
         self.publish();
     }
 
-    /// Begins to read whatever is stale and has been left alone long enough, or is to be tried again.
+    /// Starts every listing that is due: a list needs a refresh and the minimum interval has passed, or a retry is
+    /// due.
     fn begin(&mut self) {
         let (now, mut changed) = (Instant::now(), false);
         for desk in &mut self.desks {
@@ -134,13 +135,13 @@ impl Curator {
                 let is_open = fault.kind == FaultKind::Resting;
                 desk.failed(fault, lists);
                 if is_open {
-                    // It was not even asked, and will be when the breaker is closed.
+                    // The breaker was open, so nothing was read. Read the lists once the breaker is closed.
                     berth.stale().mark_all();
                 }
             }
         }
         self.publish();
-        // Whoever hears of it finds it in the catalog.
+        // Published after the catalog, so that listeners find the tools in it.
         if let Some(tools) = listed {
             berth.tell(Happening::Listed { tools });
         }
@@ -153,14 +154,14 @@ impl Curator {
         self.catalog.send_replace(Arc::new(Catalog::assemble(revision, self.edition, &sheets, &off)));
     }
 
-    /// When some source may be read that may not yet.
+    /// Returns the earliest time at which a listing becomes due.
     fn next_due(&self) -> Option<Instant> {
         self.desks.iter().filter_map(Desk::next_due).min()
     }
 }
 
-/// Reads some lists of a source. A failure counts in the breaker if a caller asked for them or waited for them: what we
-/// read on our own account shows callers nothing.
+/// Reads some lists of a source. A failure counts in the breaker only if a caller requested the listing or waited for
+/// it; background listings do not affect callers.
 async fn read(berth: &Arc<Berth>, offer: &mut Offer, lists: &[List], asked: bool) -> Result<(), Arc<Fault>> {
     let permit = match asked {
         true => Some(berth.admit().await?),
@@ -177,7 +178,7 @@ async fn read(berth: &Arc<Berth>, offer: &mut Offer, lists: &[List], asked: bool
         Ok(())
     };
     let read = read.await;
-    // A caller may have come while it was read.
+    // A caller may have started to wait during the listing.
     let waiting = berth.stale().take_waiting_caller() || read.is_err() && berth.stale().take_asked();
     let counts = asked || waiting;
     berth.settle_listing(permit.filter(|_| counts), read.as_ref().err(), reached);

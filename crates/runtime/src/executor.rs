@@ -1,4 +1,5 @@
-//! Runs one call: resolve, check, admit, ask, settle, record.
+//! Runs one call: resolve the tool, check the arguments, get a permit, send the request, settle the permit, write the
+//! record.
 
 mod draft;
 mod ids;
@@ -26,35 +27,35 @@ use std::{
 use tokio::sync::{Notify, watch};
 use wharf_mcp::{Raw, RpcError};
 
-/// How far closing has got.
+/// Stages of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// Not begun.
+    /// Not shutting down.
     Open,
-    /// No new calls.
+    /// New calls are rejected; calls in flight may finish.
     Draining,
-    /// Calls that are still out are given up.
+    /// Calls still in flight are aborted.
     Over,
-    /// There is nothing left that could happen.
+    /// All tasks have ended; no further events will follow.
     Gone,
 }
 
-/// What calls are run with.
+/// Runs calls and holds the state that they share.
 #[derive(Debug)]
 pub(crate) struct Executor {
     pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
-    /// The sources, which the catalog may not know of yet.
+    /// The current sources. May be newer than the catalog.
     pub(crate) fleet: watch::Receiver<Fleet>,
-    /// What operators have switched off; the curator notes it in the catalog.
+    /// Tools that operators have disabled. The catalog writer marks them in the catalog.
     pub(crate) switched: watch::Sender<Arc<SwitchedOff>>,
-    /// What is told to callers of sources that cannot be used.
+    /// Faults to return for calls to sources that cannot be used.
     pub(crate) absent: watch::Sender<Arc<Absent>>,
     pub(crate) closing: watch::Receiver<Closing>,
     pub(crate) bus: Bus,
     pub(crate) in_flight: InFlight,
 }
 
-/// How many calls are out.
+/// Counts the calls in flight.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     count: AtomicUsize,
@@ -62,15 +63,15 @@ pub(crate) struct InFlight {
 }
 
 impl Executor {
-    /// Runs a call. Whatever happens, there is a record of it, even if the caller does not wait for it.
+    /// Runs a call. Always produces a record, even if the caller drops the future.
     pub(crate) async fn execute(&self, mut call: Call) -> Arc<CallRecord> {
         let mut draft = Draft::new(self.bus.clone(), &call);
-        // Pinned here, so that what is handed over is a pointer: a future itself would be kept twice.
+        // Pinned here to pass a pointer: a future moved by value would be stored twice.
         let result = self.until_over(pin!(self.attempt(&mut call, &mut draft))).await;
         draft.finish(result.map_or_else(Outcome::Failed, Outcome::of))
     }
 
-    /// Does something for a caller, unless it is too late for that, or gets too late for it to be finished.
+    /// Runs `work` unless the runtime is shutting down; aborts it when the grace period ends.
     pub(crate) async fn until_over<T>(
         &self,
         work: impl Future<Output = Result<T, Arc<Fault>>>,
@@ -114,7 +115,8 @@ impl Executor {
         tool.berth().ask(permit, ask).await
     }
 
-    /// A server that does not know a tool that it listed: either the list is old, or the server is odd.
+    /// Handles a server that does not know a tool it has listed. Lists the tools again: if the tool is still listed,
+    /// the original fault applies, otherwise the tool was removed.
     async fn refreshed(&self, tool: &ToolEntry, fault: Arc<Fault>, by: Deadline) -> Arc<Fault> {
         let _ = by.wait(pin!(self.refresh(tool.berth()))).await;
         let catalog = self.catalog.borrow().clone();
@@ -128,36 +130,36 @@ impl Executor {
         }
     }
 
-    /// Has a source's lists read, and waits until they are.
+    /// Reads the lists of a source again and waits until that is done.
     pub(crate) async fn refresh(&self, berth: &Arc<Berth>) {
         let mut catalog = self.catalog.clone();
         let page = |it: &Catalog| it.pages.iter().find(|it| Arc::ptr_eq(&it.berth, berth)).map(|it| it.reads);
         let reads = |it: &Arc<Catalog>| page(it);
         let before = reads(&catalog.borrow_and_update());
         berth.stale().ask();
-        // A curator that is gone reads nothing any more.
+        // Fails if the catalog writer has ended; nothing will be read any more.
         let _ = catalog.wait_for(|it| reads(it) > before || reads(it).is_none()).await;
     }
 
-    /// The catalog, as soon as it knows of every source that there is and is as it is wanted.
+    /// Waits for a catalog that includes all current sources and satisfies `wanted`.
     pub(crate) async fn catalog_when(&self, wanted: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
         let edition = self.fleet.borrow().edition;
         let mut catalog = self.catalog.clone();
         match catalog.wait_for(|it| it.edition >= edition && wanted(it)).await {
             Ok(catalog) => catalog.clone(),
-            // The curator is gone: what it knew last is all there is.
+            // The catalog writer has ended, so the last catalog is final.
             Err(_) => self.catalog.borrow().clone(),
         }
     }
 
     async fn over(&self) {
         let mut closing = self.closing.clone();
-        // The runtime that is gone has closed too.
+        // An error means that the runtime was dropped, which ends calls as well.
         let _ = closing.wait_for(|it| matches!(it, Closing::Over | Closing::Gone)).await;
     }
 }
 
-/// Whether nobody has switched the tool off.
+/// Returns an error if an operator has disabled the tool.
 fn is_on(tool: &ToolEntry) -> Result<(), Arc<Fault>> {
     let Some(reason) = &tool.disabled else { return Ok(()) };
     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
@@ -167,7 +169,7 @@ fn is_on(tool: &ToolEntry) -> Result<(), Arc<Fault>> {
     Err(Arc::new(Fault::before(tool.berth().source(), fault)))
 }
 
-/// Why the arguments were not checked, if they were not; or what is wrong with them.
+/// Checks the arguments against the tool's schema. Returns the reason if the check was skipped.
 fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static str>, Arc<Fault>> {
     let Some(schema) = &tool.schema else { return Err(Arc::new(quarantined(tool))) };
     let empty = Raw::empty_object();
@@ -214,7 +216,7 @@ impl InFlight {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Waits until no call is out.
+    /// Waits until no call is in flight.
     pub(crate) async fn none(&self) {
         loop {
             let none = self.none.notified();
@@ -226,7 +228,7 @@ impl InFlight {
     }
 }
 
-/// One call that is out.
+/// Counts one call in flight until it is dropped.
 struct Out<'a>(&'a InFlight);
 
 impl Drop for Out<'_> {

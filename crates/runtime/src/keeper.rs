@@ -1,8 +1,8 @@
-//! Keeps one session per source, or opens one per call.
+//! Keeps one session per source, or opens one per call for a transient source.
 //!
-//! A connect attempt outlives the call that asked for it (`npx` may spend a minute downloading), so it belongs to this
-//! task and not to any caller; and however many ask, there is one. A session that stands is handed out without asking
-//! the task at all.
+//! A connect attempt may outlive the call that triggered it (`npx` may download for a minute). It therefore belongs
+//! to this task and not to a caller, and concurrent callers share one attempt. Callers get an open session directly,
+//! without a round trip to the task.
 
 mod attempt;
 mod news;
@@ -36,15 +36,15 @@ use used::Used;
 pub(crate) use watched::Watched;
 use wharf_mcp::{News, session::NewsFeed};
 
-/// A session that held for so long was a good one.
+/// Minimum lifetime after which a lost session is replaced without a request.
 const LASTING: Duration = Duration::from_secs(10);
 
 type Waiter = oneshot::Sender<Result<Arc<SharedSession>, ConnectFailure>>;
 
-/// The callers' end.
+/// Handle through which callers get sessions from the task.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// Unbounded, but nobody has more than one wish in it at a time; and a wish is small.
+    /// Unbounded, but each caller has at most one small message queued.
     wants: mpsc::UnboundedSender<Want>,
     current: Arc<watch::Sender<Option<Arc<SharedSession>>>>,
     used: Used,
@@ -52,25 +52,25 @@ pub(crate) struct Keeper {
     idled: Arc<AtomicBool>,
 }
 
-/// What the task works with.
+/// Configuration and shared state of the task.
 pub(crate) struct Keep {
     pub(crate) upstream: Upstream,
     pub(crate) board: Arc<Board>,
     pub(crate) stale: Arc<Stale>,
     pub(crate) consent: Arc<dyn Consent>,
-    /// After how long without a call the server is stopped, if ever.
+    /// Idle time after which the server is stopped, if set.
     pub(crate) idle_stop: Option<Duration>,
-    /// Whether all this is to end.
+    /// Becomes true when the task must end.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
 enum Want {
     Session(Waiter),
-    /// Let the present session go: what comes next is served by another.
+    /// Retires the given session, or the current one. Later calls get a new session.
     Retire(Option<Arc<SharedSession>>),
 }
 
-/// What the source is doing.
+/// State of the connection.
 enum State {
     Idle,
     Connecting { attempt: Attempt, waiting: Vec<Waiter> },
@@ -97,16 +97,17 @@ struct Task {
     current: Arc<watch::Sender<Option<Arc<SharedSession>>>>,
     used: Used,
     watched: Watched,
-    /// Whether the last session ended because nobody used it.
+    /// Whether the last session was stopped as idle.
     idled: Arc<AtomicBool>,
-    /// Sessions on their way out, and transient ones.
+    /// Tasks that close sessions, and tasks that run transient sessions.
     leaving: JoinSet<()>,
-    /// Whether there was a session before.
+    /// Whether a session was opened before.
     moored: bool,
 }
 
 impl Keeper {
-    /// A keeper, and its task: it ends when the keeper is dropped or `stop` says so, and takes the server with it.
+    /// Creates a keeper and its task. The task ends, and stops the server, when the keeper is dropped or `stop` is
+    /// set.
     pub(crate) fn new(keep: Keep) -> (Keeper, impl Future<Output = ()> + Send + 'static) {
         let (wants, wanted) = mpsc::unbounded_channel();
         let current = Arc::new(watch::Sender::new(None));
@@ -123,12 +124,12 @@ impl Keeper {
         (Keeper { wants, current, used, watched, idled }, task.run(wanted))
     }
 
-    /// From now on, hears of changes of these resources and of no others, whichever session it is.
+    /// Replaces the set of watched resources, for the current session and for later ones.
     pub(crate) fn watch(&self, uris: BTreeSet<String>) {
         self.watched.set(uris, || self.current.borrow().clone());
     }
 
-    /// A session that stands: the kept one, or one of the caller's own.
+    /// Returns an open session: the kept one, or a session of the caller's own for a transient source.
     pub(crate) async fn session(&self) -> Result<Arc<SharedSession>, ConnectFailure> {
         if let Some(session) = self.open_session() {
             self.used.touch();
@@ -139,30 +140,31 @@ impl Keeper {
         session.await.map_err(|_| closing())?
     }
 
-    /// The kept session, if it is open. To look at it is not to use it.
+    /// Returns the kept session if it is open. Does not count as use.
     pub(crate) fn open_session(&self) -> Option<Arc<SharedSession>> {
         self.current.borrow().as_ref().filter(|it| !it.is_over()).cloned()
     }
 
-    /// Whether the last session ended because nobody used it.
+    /// Returns whether the last session was stopped as idle.
     pub(crate) fn is_stopped_as_idle(&self) -> bool {
         self.idled.load(Ordering::Acquire)
     }
 
-    /// How many requests the kept session has not had an answer to.
+    /// Returns the number of requests the kept session has not answered yet.
     pub(crate) fn unanswered(&self) -> usize {
         self.current.borrow().as_ref().map_or(0, |it| it.unanswered())
     }
 
-    /// Lets a session go, or whichever there is. Calls that use it end on it; the next one gets another.
+    /// Retires `session`, or the current session if `None`. Calls in flight finish on it; the next call gets a new
+    /// one.
     pub(crate) fn retire(&self, session: Option<Arc<SharedSession>>) {
-        // Whoever comes after this has to ask the task, which by then has been told.
+        // Cleared first: later callers then have to ask the task, which processes the `Retire` message before theirs.
         self.current.send_if_modified(|it| {
             let meant =
                 it.as_ref().is_some_and(|kept| session.as_ref().is_none_or(|it| Arc::ptr_eq(it, kept)));
             meant && it.take().is_some()
         });
-        // A task that is gone keeps no session.
+        // Fails if the task has ended, which leaves no session to retire.
         let _ = self.wants.send(Want::Retire(session));
     }
 }
@@ -184,7 +186,8 @@ impl Task {
             };
             state = self.step(state, event);
         }
-        // Not only dropped: what is being put in at this very moment would lie there, and its asker would wait for ever.
+        // Dropping the receiver is not enough: a message sent at this very moment would stay queued and its sender
+        // would wait forever.
         wanted.close();
         while wanted.recv().await.is_some() {}
         match state {
@@ -195,7 +198,7 @@ impl Task {
         while self.leaving.join_next().await.is_some() {}
     }
 
-    /// The whole life of a connection, one line per transition.
+    /// State machine of the connection, one arm per transition.
     fn step(&mut self, state: State, event: Event) -> State {
         match (state, event) {
             (State::Idle, Event::Wanted(Want::Session(waiter))) if self.is_transient() => {
@@ -251,10 +254,10 @@ impl Task {
         self.keep.upstream.source().lifecycle == Lifecycle::Transient
     }
 
-    /// Whether nobody uses the session, and nobody has for long enough.
+    /// Returns whether the session is unused and has been for the whole idle timeout.
     fn is_idle(&self, ready: &Ready) -> bool {
         if !ready.is_unused() || !self.watched.is_empty() {
-            // A call that takes long is use, too, and so is waiting for news.
+            // A call in flight counts as use, and so does a subscription to resource updates.
             self.used.touch();
         }
         self.keep.idle_stop.is_some_and(|it| self.used.and(it) <= Instant::now())
@@ -269,14 +272,14 @@ impl Task {
         self.current.send_replace(Some(session.clone()));
         let watched = self.watched.apply(&session);
         if std::mem::replace(&mut self.moored, true) {
-            // Nobody can tell what has happened to them meanwhile.
+            // Updates that happened between the sessions are unknown, so report every watched resource as updated.
             watched.into_iter().for_each(|uri| self.keep.board.tell(Happening::ResourceUpdated(uri)));
         }
         State::Ready(Ready { session, news, wake, since: Instant::now() })
     }
 
-    /// Lets a session go; where somebody waits for news, another is begun without being asked for. One that did not last
-    /// is not worth that: the next call is.
+    /// Retires a session. Connects again without a request if resources are watched, unless the session ended too
+    /// early: then the next call connects.
     fn replace(&mut self, ready: Ready) -> State {
         let lasted = ready.since.elapsed() >= LASTING;
         self.let_go(ready);
@@ -286,7 +289,7 @@ impl Task {
         }
     }
 
-    /// A session is over, or is to be once its last caller is done.
+    /// Retires a session. It closes when the last call that uses it has finished.
     fn let_go(&mut self, ready: Ready) {
         self.current.send_replace(None);
         self.keep.board.ended();
@@ -296,7 +299,8 @@ impl Task {
         self.leaving.spawn(async move { board.gone(&*wake.gone().await) });
     }
 
-    /// An attempt that nobody waits for any more, which knows that, and ends what it has started.
+    /// Gives up a connect attempt at shutdown. The attempt observes `stop` itself; a session that opens anyway is
+    /// closed.
     fn give_up(&mut self, attempt: Attempt, waiting: Vec<Waiter>) {
         drop(waiting);
         self.leaving.spawn(async move {
@@ -306,7 +310,7 @@ impl Task {
         });
     }
 
-    /// One session for one caller, which ends when the caller lets go of it.
+    /// Opens a session for one caller. It ends when the caller drops it.
     fn lend(&mut self, waiter: Waiter) {
         let (attempt, board, stale) = (self.keep.attempt(), self.keep.board.clone(), self.keep.stale.clone());
         self.leaving.spawn(async move {
@@ -318,7 +322,7 @@ impl Task {
                 }
             };
             let (session, mut news, wake) = live.split();
-            // A caller who left meanwhile gets the session back dropped, which ends it.
+            // If the caller is gone, the send fails and drops the session, which ends it.
             let _ = waiter.send(Ok(Arc::new(SharedSession::new(session))));
             while let Some(news) = news.next().await {
                 news::hear(&board, &stale, news);
@@ -330,7 +334,7 @@ impl Task {
 }
 
 impl State {
-    /// The next thing this state is waiting for. Cancel-safe: it only polls.
+    /// Waits for the next event in this state. Cancel-safe: it only polls.
     async fn next(&mut self, idle: Option<Instant>) -> Event {
         match self {
             State::Idle => std::future::pending().await,
@@ -352,7 +356,7 @@ impl Ready {
         which.is_none_or(|it| Arc::ptr_eq(it, &self.session))
     }
 
-    /// Whether nobody but us and the board by the door holds it.
+    /// Returns whether only this task and the `current` channel hold the session.
     fn is_unused(&self) -> bool {
         Arc::strong_count(&self.session) <= 2
     }

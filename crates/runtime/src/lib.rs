@@ -15,11 +15,16 @@
 //! # }
 //! ```
 //!
-//! [`Runtime::from_file`] takes the environment of this process. Everything else in this crate is told what it may know:
-//! [`load`] reads an agent file with an [`Env`] and either explains everything that is wrong with it ([`Diagnostics`]) or
-//! hands out a [`Plan`] that cannot be wrong; [`Runtime::start`] runs a plan; a [`Handle`] calls tools ([`Call`]), fills
-//! in prompts and reads resources, and can be cloned; [`Events`] and an [`Observer`] hear what happens; a [`Fault`] says
-//! in the user's words why something failed, and what to do. Arguments and results are [`Raw`] JSON.
+//! [`Runtime::from_file`] reads the environment of this process. The rest of the crate gets its inputs as arguments:
+//!
+//! - [`load`] reads an agent file with an [`Env`]. It returns a valid [`Plan`], or [`Diagnostics`] with every error
+//!   in the file.
+//! - [`Runtime::start`] runs a plan.
+//! - A [`Handle`] calls tools ([`Call`]), gets prompts and reads resources. It is cheap to clone.
+//! - [`Events`] and an [`Observer`] receive events.
+//! - A [`Fault`] describes a failure in the user's words and suggests a fix.
+//!
+//! Arguments and results are [`Raw`] JSON.
 
 mod arbiter;
 mod berth;

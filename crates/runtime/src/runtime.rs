@@ -1,7 +1,8 @@
-//! Owns everything that runs: one berth per source, the curator, the observers.
+//! Owns everything that runs: one active source (`Berth`) per configured source, the catalog writer (`Curator`) and
+//! the observers.
 //!
-//! [`Runtime::start`] starts it, [`Runtime::shutdown`] ends it and waits until nothing is left. Everybody else holds a
-//! [`Handle`], which outlives the runtime harmlessly: its calls are then refused.
+//! [`Runtime::start`] starts them. [`Runtime::shutdown`] stops them and waits until every task has ended. Other code
+//! holds a [`Handle`], which may outlive the runtime: its calls are then rejected.
 
 use crate::{
     Fault, FaultKind,
@@ -30,44 +31,44 @@ use tokio::{
 };
 use wharf_mcp::{Raw, session::List};
 
-/// How long calls may take to notice that they are given up.
+/// Time that calls in flight get to end after the runtime has aborted them.
 const CUT_OFF: Duration = Duration::from_secs(1);
 
-/// How long a prompt waits for servers that are starting, one of which may have it.
+/// Maximum time that a prompt request waits for starting servers, one of which may offer the prompt.
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Everything that runs.
+/// Owns the running sources and their tasks.
 #[derive(Debug)]
 pub struct Runtime {
     handle: Handle,
     tuning: Tuning,
     closing: watch::Sender<Closing>,
     stirred: Arc<Notify>,
-    /// The curator takes the sources from here; dropping it ends the curator.
+    /// The current sources. The catalog writer reads them from here and ends when this sender is dropped.
     fleet: watch::Sender<Fleet>,
     tasks: Mutex<JoinSet<()>>,
     observers: JoinSet<()>,
 }
 
-/// What others get: a way to call tools and to see what there is.
+/// Calls tools and reads the state of the runtime. Clones share one runtime.
 #[derive(Clone, Debug)]
 pub struct Handle {
     executor: Arc<Executor>,
 }
 
-/// What became of the sources when a plan was applied.
+/// Lists which sources started, stopped or stayed when a plan was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// New, or changed.
+    /// Sources that are new or changed.
     pub started: Vec<String>,
-    /// Gone, or changed.
+    /// Sources that were removed or changed.
     pub stopped: Vec<String>,
-    /// As before; their calls have not noticed.
+    /// Unchanged sources. Their calls in flight continue.
     pub kept: Vec<String>,
 }
 
 impl Runtime {
-    /// Starts the sources of a plan. Comes back at once: they connect by themselves, all at the same time.
+    /// Starts the sources of a plan. Returns immediately; all sources connect in the background, in parallel.
     pub fn start(plan: &Plan, ground: &Ground, tuning: Tuning) -> Runtime {
         let (catalog_writer, catalog) = watch::channel(Arc::new(Catalog::default()));
         let (closing, closed) = watch::channel(Closing::Open);
@@ -90,12 +91,12 @@ impl Runtime {
         runtime
     }
 
-    /// What others get.
+    /// Returns a handle to this runtime.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Goes over to another plan: what has not changed goes on undisturbed.
+    /// Switches to another plan. Unchanged sources keep running without interruption.
     pub fn apply(&self, plan: &Plan, ground: &Ground) -> Applied {
         let mut applied = Applied::default();
         self.fleet.send_modify(|fleet| self.change(fleet, plan, ground, &mut applied));
@@ -136,20 +137,21 @@ impl Runtime {
         berth
     }
 
-    /// Takes no new calls from now on, and waits until none is out, but no longer than `grace`.
+    /// Rejects new calls and waits until no call is in flight, at most for `grace`.
     pub async fn drain(&self, grace: Duration) {
         self.closing.send_replace(Closing::Draining);
         let _ = time::timeout(grace, self.handle.executor.in_flight.none()).await;
     }
 
-    /// Ends everything: no new calls, those that are out have `grace` to be answered, then every server is stopped.
+    /// Shuts down: rejects new calls, gives calls in flight `grace` to finish, aborts the rest, then stops every
+    /// server.
     pub async fn shutdown(self, grace: Duration) {
         let Runtime { handle, closing, fleet, tasks, mut observers, .. } = self;
         closing.send_replace(Closing::Draining);
         let in_flight = &handle.executor.in_flight;
         if time::timeout(grace, in_flight.none()).await.is_err() {
             closing.send_replace(Closing::Over);
-            // A call that somebody has begun and waits for no longer does not hear of it.
+            // A caller that no longer polls its call does not notice the abort, so this wait needs a timeout too.
             let _ = time::timeout(CUT_OFF, in_flight.none()).await;
         }
         fleet.borrow().berths.iter().for_each(|it| it.stop());
@@ -162,37 +164,37 @@ impl Runtime {
 }
 
 impl Handle {
-    /// Calls a tool. There is a record of every call, and it holds what came of it.
+    /// Calls a tool. Every call produces a record that contains its outcome.
     pub async fn call(&self, call: Call) -> Arc<CallRecord> {
         self.executor.execute(call).await
     }
 
-    /// What all sources offer at this moment.
+    /// Returns the current snapshot of everything the sources offer.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.executor.catalog.borrow().clone()
     }
 
-    /// The tools of all sources.
+    /// Returns the tools of all sources.
     pub fn tools(&self) -> Vec<Arc<ToolEntry>> {
         self.catalog().tools.clone()
     }
 
-    /// The catalog, and every later one.
+    /// Returns a receiver for the current catalog and every later one.
     pub fn catalogs(&self) -> watch::Receiver<Arc<Catalog>> {
         self.executor.catalog.clone()
     }
 
-    /// Waits until every source that is listed at the start has been heard or has failed.
+    /// Waits until every source that is listed at startup has been listed or has failed.
     pub async fn settled(&self) -> Arc<Catalog> {
         self.executor.catalog_when(Catalog::is_settled).await
     }
 
-    /// Fills in a prompt: the `GetPromptResult`, as the server gave it.
+    /// Gets a prompt. Returns the server's `GetPromptResult` unchanged.
     pub async fn prompt(&self, name: &str, arguments: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
         self.executor.until_over(pin!(self.fill_in(name, arguments, None))).await
     }
 
-    /// The same, for somebody who has a say in it.
+    /// Gets a prompt on behalf of `caller`, whose metadata and consent apply to the request.
     pub async fn prompt_for(
         &self,
         caller: &Caller,
@@ -221,17 +223,17 @@ impl Handle {
         prompt.berth.ask(permit, ask).await
     }
 
-    /// Asks one source something that is neither a tool nor a prompt: `resources/read`, `completion/complete`.
+    /// Sends any other MCP request to one source, for example `completion/complete`.
     pub async fn ask(&self, source: &str, method: &str, params: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
         self.put(source, Ask::new(Method::Other(method, params))).await
     }
 
-    /// Reads a resource of one source: the `ReadResourceResult`, as the server gave it.
+    /// Reads a resource of one source. Returns the server's `ReadResourceResult` unchanged.
     pub async fn read(&self, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
         self.put(source, Ask::new(Method::Resource(uri))).await
     }
 
-    /// [`Handle::ask`], for somebody who has a say in it.
+    /// Sends any other MCP request to one source on behalf of `caller`. See [`Handle::ask`].
     pub async fn ask_for(
         &self,
         caller: &Caller,
@@ -242,18 +244,18 @@ impl Handle {
         self.put(source, Ask::new(Method::Other(method, params)).on_behalf(Some(caller))).await
     }
 
-    /// The same, for somebody who has a say in it.
+    /// Reads a resource on behalf of `caller`, whose metadata and consent apply to the request.
     pub async fn read_for(&self, caller: &Caller, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
         self.put(source, Ask::new(Method::Resource(uri)).on_behalf(Some(caller))).await
     }
 
-    /// From now on, hears of changes of these resources of a source and of no others, also from servers that are started
-    /// later. What is heard is told as [`Happening::ResourceUpdated`](crate::Happening::ResourceUpdated).
+    /// Replaces the set of resources whose updates this source reports. Also applies to sessions opened later.
+    /// Updates arrive as [`Happening::ResourceUpdated`](crate::Happening::ResourceUpdated).
     pub fn watch(&self, source: &str, uris: BTreeSet<String>) -> Result<(), Arc<Fault>> {
         self.berth(source).map(|it| it.watch(uris))
     }
 
-    /// Waits until changes of a resource that is wanted are heard of; its server is started if need be.
+    /// Waits until the subscription to a watched resource is active. Starts the server if necessary.
     pub async fn is_watching(&self, source: &str, uri: &str) -> Result<(), Arc<Fault>> {
         let berth = self.berth(source)?;
         self.executor.until_over(pin!(berth.is_watching(uri))).await
@@ -268,57 +270,59 @@ impl Handle {
         self.executor.until_over(pin!(asking)).await
     }
 
-    /// How every source is doing, in their order.
+    /// Returns the state of every source, in the order of the plan.
     pub fn sources(&self) -> Vec<SourceState> {
         self.executor.fleet.borrow().berths.iter().map(|it| it.state()).collect()
     }
 
-    /// Has a source's lists read again, and waits until they are.
+    /// Reads the lists of a source again and waits until that is done.
     pub async fn refresh(&self, source: &str) -> Result<Arc<Catalog>, Arc<Fault>> {
         self.executor.refresh(&self.berth(source)?).await;
         Ok(self.catalog())
     }
 
-    /// Has a list read again, some time soon, of those sources that have said that theirs is good for so long and no
-    /// longer.
+    /// Schedules a refresh of `list` for every source whose cached list has exceeded the lifetime the server
+    /// declared.
     pub fn renew(&self, list: List) {
         let catalog = self.catalog();
         let over = catalog.pages.iter().filter(|it| it.fresh.get(list).is_some_and(|it| it.is_over()));
         over.for_each(|it| it.berth.stale().mark(list));
     }
 
-    /// Lets a source's server go and forgets its failures; the next call starts another.
+    /// Retires the session of a source and resets its circuit breaker. The next call starts a new server.
     pub fn restart(&self, source: &str) -> Result<(), Arc<Fault>> {
         self.berth(source).map(|it| it.restart())
     }
 
-    /// Closes a source's breaker.
+    /// Closes the circuit breaker of a source.
     pub fn reset(&self, source: &str) -> Result<(), Arc<Fault>> {
         self.berth(source).map(|it| it.gate().reset())
     }
 
-    /// Waits until this source has been heard or has failed, if there is one.
+    /// Waits until this source has been listed or has failed. Returns immediately for an unknown source.
     pub async fn heard(&self, source: &str) -> Arc<Catalog> {
         let heard = |it: &Catalog| !matches!(it.discovery(source), Some(Discovery::Pending));
         self.executor.catalog_when(heard).await
     }
 
-    /// From now on, callers of exactly these sources are told why they cannot be used. None of them is in the plan.
+    /// Replaces the set of unusable sources. Calls to them fail with the given fault. None of them is in the plan.
     pub fn leave_out(&self, absent: Absent) {
         self.executor.absent.send_replace(Arc::new(absent));
     }
 
-    /// Takes what others who call the same source have found out: whether it rests. The arbiter does not hear of it.
+    /// Adopts the breaker state that another replica has determined for this source. Does not notify the arbiter,
+    /// which coordinates breakers between replicas.
     pub fn follow(&self, source: &str, breaker: Breaker) -> Result<(), Arc<Fault>> {
         self.berth(source).map(|it| it.follow(breaker))
     }
 
-    /// Switches exactly these tools off, also those that nobody has listed yet.
+    /// Replaces the set of disabled tools. The set may contain tools that have not been listed yet.
     pub fn switch_off(&self, tools: SwitchedOff) {
         self.executor.switched.send_replace(Arc::new(tools));
     }
 
-    /// Switches one tool, `source:tool`, off for a reason, or on again; comes back when the catalog says so.
+    /// Disables one tool (`source:tool`) with a reason, or enables it again. Returns when the catalog shows the
+    /// change.
     pub async fn switch(&self, tool_id: &str, off: Option<String>) {
         self.executor.switched.send_modify(|it| {
             let tools = Arc::make_mut(it);
@@ -331,24 +335,24 @@ impl Handle {
         self.executor.catalog_when(says_so).await;
     }
 
-    /// What happens from now on.
+    /// Subscribes to all events from now on.
     pub fn events(&self) -> Events {
         self.executor.bus.listen(self.executor.closing.clone())
     }
 
-    /// The same without the daily business: no progress, and no calls but those whose callers left before the answer.
-    /// Who needs no more should listen to this, because it costs nothing while calls go well.
+    /// Subscribes to events from now on, without progress and without calls, except calls abandoned by their callers.
+    /// Prefer this over [`Handle::events`] where it is enough: it costs nothing while calls succeed.
     pub fn changes(&self) -> Events {
         self.executor.bus.listen_to_changes(self.executor.closing.clone())
     }
 
-    /// The calls whose callers leave before there is an answer, from now on: every one of them, unlike [`Handle::changes`],
-    /// where a slow listener misses some. Only the first who asks gets them.
+    /// Subscribes to abandoned calls: calls whose callers disconnect before the result. Unlike [`Handle::changes`],
+    /// it never drops a record when the listener is slow. Only the first subscriber receives them.
     pub fn abandoned_calls(&self) -> AbandonedCalls {
         self.executor.bus.take_abandoned(self.executor.closing.clone())
     }
 
-    /// How many calls are out.
+    /// Returns the number of calls in flight.
     pub fn in_flight(&self) -> usize {
         self.executor.in_flight.count()
     }
@@ -361,7 +365,8 @@ impl Handle {
     }
 }
 
-/// One task per observer, each at its own pace, until everything that happened has been told.
+/// Spawns one task per observer, so that a slow observer does not delay the others. Each task ends after it has
+/// delivered the last event.
 fn observe(tuning: &Tuning, bus: &Bus, closed: &watch::Receiver<Closing>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for observer in tuning.observers.clone() {

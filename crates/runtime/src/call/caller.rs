@@ -1,4 +1,4 @@
-//! Who a request is made for, where that is somebody with a say in it: a client of the gateway's, for example.
+//! Describes the client on whose behalf a request is made, for example a client of the gateway.
 
 use crate::upstream::{Consent, Declines};
 use serde_json::json;
@@ -9,34 +9,36 @@ use wharf_mcp::{
     session::{Input, MetaKey, OnLog},
 };
 
-/// Who a request is made for.
+/// The client on whose behalf a request is made.
 #[derive(Clone, Default)]
 pub struct Caller {
-    /// What it says about itself and the request: `_meta`, which goes to the server as far as that understands it.
+    /// The client's `_meta`, forwarded to the server as far as the server supports it.
     pub meta: Option<Raw>,
-    /// Whether it answers a server's demands for input itself, by coming back: then such a demand is a result.
+    /// Whether the client handles input requests itself by sending the request again with the input. If so, an input
+    /// request from the server is returned as a result.
     pub comes_back: bool,
-    /// What it comes back with.
+    /// The input that the client sends with the repeated request.
     pub input: Option<Input>,
-    /// Who answers what the server asks meanwhile, in place of the runtime's own consent.
+    /// Answers the server's own requests during this call, in place of the runtime's consent.
     pub consent: Option<Arc<dyn Consent>>,
-    /// Which log lines of the server it wants to hear.
+    /// Selects the server's log messages that the client receives.
     pub logs: Option<WantedLogs>,
 }
 
-/// Which log lines somebody wants to hear.
+/// Selects the log messages that a client receives.
 #[derive(Clone)]
 pub struct WantedLogs {
-    /// From this level on; lesser ones may be told too.
+    /// Minimum level. Messages below it may be delivered too.
     pub level: LogLevel,
-    /// Whether it asked for this level, rather than for none in particular.
+    /// Whether the client asked for this level, as opposed to a default.
     pub explicit: bool,
-    /// Told each line: the parameters of `notifications/message`. It must not block.
+    /// Callback that receives the parameters of each `notifications/message`. It must not block.
     pub told: OnLog,
 }
 
 impl Caller {
-    /// Somebody who cannot be asked anything: a server that needs to ask says so, where it can.
+    /// Creates a client that declines every question. It declares no capabilities, so a server that needs input can
+    /// report that instead of asking.
     pub fn nobody() -> Caller {
         let meta = json!({ MetaKey::CAPABILITIES: {} });
         Caller { meta: Some(meta.into()), consent: Some(Arc::new(Declines)), ..Caller::default() }

@@ -1,24 +1,24 @@
-//! By when a caller wants its answer. What is waited for before anything is sent counts too.
+//! Defines the deadline of a call. It includes all waiting before the request is sent.
 
 use std::{future::Future, time::Duration};
 use tokio::time::{self, Instant};
 
-/// The end of a caller's patience, if it has one.
+/// The point in time by which the caller needs the result, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// So long from now.
+    /// Creates a deadline `timeout` from now.
     pub(crate) fn after(timeout: Option<Duration>) -> Deadline {
         Deadline(timeout.map(|it| Instant::now() + it))
     }
 
-    /// The moment.
+    /// Returns the point in time, if there is a deadline.
     pub(crate) fn instant(self) -> Option<Instant> {
         self.0
     }
 
-    /// What comes in time.
+    /// Awaits a future until the deadline. Returns `None` on timeout.
     pub(crate) async fn wait<T>(self, coming: impl Future<Output = T>) -> Option<T> {
         match self.0 {
             Some(by) => time::timeout_at(by, coming).await.ok(),

@@ -1,4 +1,4 @@
-//! One source, as the curator sees it: what it offers, and when that is read the next time.
+//! Tracks the listing of one source: its current entries and when to read them again.
 
 use super::retry::Retry;
 use crate::{
@@ -11,25 +11,25 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use wharf_mcp::session::List;
 
-/// How long a source's lists are left alone after they were read.
+/// Minimum interval between two listings of a source.
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct Desk {
     pub(super) sheet: Sheet,
     reading: bool,
     read_at: Option<Instant>,
-    /// Whether its lists could be read at least once.
+    /// Whether a listing has succeeded at least once.
     was_listed: bool,
-    /// Set if failed readings are repeated without being asked for.
+    /// Retry state, if failed listings are retried in the background.
     retry: Option<Retry>,
 }
 
-/// A reading that is about to begin.
+/// A listing that is about to start.
 pub(super) struct Begun {
     pub(super) wanted: Vec<List>,
-    /// Whether a caller asked for it.
+    /// Whether a caller requested it.
     pub(super) asked: bool,
-    /// Whether the catalog has to say that it is under way.
+    /// Whether the catalog has to be published because the source is now pending.
     pub(super) woken: bool,
 }
 
@@ -50,7 +50,7 @@ impl Desk {
         let discovery = if awake { Discovery::Pending } else { Discovery::Asleep };
         let page = Page { berth, discovery, reads: 0, fresh: Default::default(), unread: Vec::new() };
         let sheet = Sheet { page, offer: Offer::default() };
-        // A source that starts with its first call is not started by us.
+        // A source that starts with its first call is not started in the background.
         let retry = (retries && awake).then(Retry::default);
         Desk { sheet, reading: false, read_at: None, was_listed: false, retry }
     }
@@ -63,7 +63,7 @@ impl Desk {
         &self.sheet.page.berth
     }
 
-    /// Begins a reading, if one is due.
+    /// Starts a listing if one is due.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Begun> {
         let is_retry = !self.is_due(now);
         if is_retry && self.retry_at().is_none_or(|it| it > now) {
@@ -73,12 +73,12 @@ impl Desk {
         let stale = self.berth().stale();
         let (asked, mut wanted) = (stale.take_asked(), stale.take());
         wanted.extend(self.retry.iter_mut().flat_map(Retry::take_lists));
-        // Clients do not wait for a source that is tried again without being asked for.
+        // A background retry does not make the source pending, so clients do not wait for it.
         let woken = !is_retry && self.wake();
         Some(Begun { wanted, asked, woken })
     }
 
-    /// Takes what a reading has found.
+    /// Stores the result of a successful listing.
     pub(super) fn succeeded(&mut self, offer: Offer) {
         self.ended();
         let failures = self.retry.as_mut().map_or(0, Retry::succeeded);
@@ -94,11 +94,11 @@ impl Desk {
         (self.sheet.offer, self.sheet.page.discovery) = (offer, Discovery::Done);
     }
 
-    /// Notes why a reading failed; what was known before stays.
+    /// Records a failed listing. Keeps the previous entries.
     pub(super) fn failed(&mut self, fault: Arc<Fault>, mut lists: Vec<List>) {
         self.ended();
         if let Some(retry) = &mut self.retry {
-            // Whoever asked for them meanwhile has seen this reading fail.
+            // Requests that arrived during this listing have failed with it, so their lists join the retry.
             lists.extend(self.sheet.page.berth.stale().take());
             if retry.failed(&fault, lists) {
                 let (source, hint) = (&**self.sheet.page.berth.name(), fault.hint.as_deref());
@@ -114,13 +114,14 @@ impl Desk {
         self.sheet.page.reads += 1;
     }
 
-    /// The next moment at which a reading may begin that may not yet.
+    /// Returns the earliest time at which the next listing becomes due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let wanted = self.is_wanted().then_some(self.read_at).flatten().map(|it| it + PAUSE);
         [wanted, self.retry_at()].into_iter().flatten().min()
     }
 
-    /// Whether there is something to read. A source that sleeps is not woken by its own news, nor one that rests.
+    /// Returns whether a list needs a refresh. Unless a caller asks, a source that was never listed is not started,
+    /// and a source with an open breaker is not read.
     fn is_wanted(&self) -> bool {
         let Page { berth, discovery, .. } = &self.sheet.page;
         let asleep = matches!(discovery, Discovery::Asleep);
@@ -133,8 +134,8 @@ impl Desk {
         self.is_wanted() && (rested || self.berth().stale().is_asked())
     }
 
-    /// When a failed reading is repeated. Not before an open breaker lets a call pass, and not beside its probe. A server
-    /// that was stopped because nobody used it stays stopped if its lists are known.
+    /// Returns the time of the next background retry. It waits until an open breaker allows a call, and does not run
+    /// beside a probe. A server that was stopped as idle stays stopped if its lists are known.
     fn retry_at(&self) -> Option<Instant> {
         let at = self.retry.as_ref().filter(|_| !self.reading)?.at()?;
         if self.was_listed && self.berth().is_stopped_as_idle() {
@@ -147,7 +148,8 @@ impl Desk {
         }
     }
 
-    /// Whoever comes while a source is being read that had nothing to show waits for that, and asks for no more.
+    /// Marks a source without a current listing as pending, so that new callers wait for this listing instead of
+    /// requesting another.
     fn wake(&mut self) -> bool {
         let discovery = &mut self.sheet.page.discovery;
         let woken = matches!(discovery, Discovery::Asleep | Discovery::Failed(_));

@@ -1,22 +1,22 @@
-//! When a source whose lists could not be read is tried again without being asked.
+//! Schedules background retries for a source whose listing failed.
 //!
-//! Nobody waits for these attempts: they move no breaker, and while one is open they wait.
+//! No caller waits for these retries: they do not change the breaker, and they wait while it is open.
 
 use crate::{Fault, FaultKind};
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_mcp::session::List;
 
-/// The pause after the first failure. Each further failure doubles it.
+/// Pause after the first failure. Each further failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause.
+/// Maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// After so many failures the pause is as long as it gets.
+/// Maximum number of doublings, after which the pause has its maximum length.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// The failures of one source in a row, and when it is tried again.
+/// Consecutive failures of one source and the time of the next retry.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
     failures: u32,
@@ -26,22 +26,22 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// The next attempt, if the last one failed.
+    /// Returns the time of the next retry, if the last listing failed.
     pub(super) fn at(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Takes the lists that the next attempt has to read.
+    /// Takes the lists that the next retry has to read.
     pub(super) fn take_lists(&mut self) -> Vec<List> {
         std::mem::take(&mut self.lists)
     }
 
-    /// Plans the next attempt after a failed one. Returns true for the first failure in a row.
+    /// Schedules the next retry after a failure. Returns true for the first failure in a row.
     pub(super) fn failed(&mut self, fault: &Fault, lists: Vec<List>) -> bool {
         let now = Instant::now();
         self.lists = lists;
         if fault.kind == FaultKind::Resting {
-            // The source was not even asked. The breaker says when it may be.
+            // The breaker was open and nothing was sent. The breaker determines when a retry may run.
             self.at.get_or_insert(now);
             return false;
         }
@@ -51,13 +51,14 @@ impl Retry {
         self.failures == 1
     }
 
-    /// Forgets the failures after a success. Returns how many there were.
+    /// Clears the failures after a success. Returns how many there were.
     pub(super) fn succeeded(&mut self) -> u32 {
         std::mem::take(self).failures
     }
 }
 
-/// A little shorter than its nominal length, so that sources which went away together do not come back together.
+/// Returns the pause after the given number of failures, shortened by up to 20 % so that sources which failed
+/// together do not retry together.
 fn pause(failures: u32) -> Duration {
     let nominal = FIRST_PAUSE * 2u32.pow(failures.saturating_sub(1).min(MOST_DOUBLINGS));
     nominal.min(LONGEST_PAUSE).mul_f64(0.8 + 0.2 * fastrand::f64())

@@ -1,4 +1,4 @@
-//! The record of a call that is not over yet. Dropped unfinished, it says that the caller went away.
+//! Builds the record of a call in progress. Dropping it unfinished records the call as abandoned by its caller.
 
 use super::ids;
 use crate::{
@@ -17,7 +17,7 @@ use wharf_mcp::{Sent, session::Progress};
 pub(super) struct Draft {
     bus: Bus,
     begun: Instant,
-    /// Until it is finished.
+    /// The record, until it is finished.
     record: Option<CallRecord>,
 }
 
@@ -47,7 +47,7 @@ impl Draft {
         Draft { bus, begun: Instant::now(), record: Some(record) }
     }
 
-    /// The tool is known.
+    /// Adds the resolved tool and its source to the record.
     pub(super) fn is_of(&mut self, tool: &ToolEntry) {
         if let Some(record) = &mut self.record {
             record.tool.clone_from(&tool.name);
@@ -64,7 +64,7 @@ impl Draft {
         }
     }
 
-    /// Has the call's progress told to listeners too, if there are any.
+    /// Publishes the call's progress as events too, if there are listeners.
     pub(super) fn watch_progress(&self, call: &mut Call) {
         let Some(record) = self.record.as_ref().filter(|_| self.bus.hears_all()) else { return };
         let (bus, request_id) = (self.bus.clone(), record.request_id.clone());
@@ -85,7 +85,7 @@ impl Draft {
         self.file(record)
     }
 
-    /// Logs and tells what came of the call. Nobody waits for whoever listens.
+    /// Logs the completed call and publishes it. Does not wait for listeners.
     fn file(&self, mut record: CallRecord) -> Arc<CallRecord> {
         record.took = self.begun.elapsed();
         let status = record.status();
@@ -115,12 +115,12 @@ impl Drop for Draft {
     }
 }
 
-/// What every call comes to until something else does.
+/// Default outcome of every call: abandoned.
 static ABANDONED: LazyLock<Arc<Fault>> = LazyLock::new(|| {
     let cause = "the caller went away before there was an answer";
     let fault = Fault::ours(FaultKind::Abandoned, Stage::Call, cause, None);
     Arc::new(Fault { sent: Sent::Unknown, ..fault })
 });
 
-/// What is struck out as long as it is not known whose call it is.
+/// Redactor without secrets, used until the source of the call is known.
 static NOTHING: LazyLock<Arc<Redactor>> = LazyLock::new(Arc::default);

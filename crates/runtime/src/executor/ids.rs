@@ -1,7 +1,7 @@
-//! The names of calls that have none: UUIDs of version 7, so that they sort by time.
+//! Generates ids for calls without a request id: version 7 UUIDs, which sort by time.
 //!
-//! Chance is asked for once in a process and counted on from there: to ask the system for it takes longer than much of
-//! what a call does.
+//! Reads random bytes once per process and counts up from there, because a random read per call would cost more than
+//! much of the call itself.
 
 use std::{
     sync::{
@@ -12,15 +12,15 @@ use std::{
 };
 use uuid::{Builder, Uuid};
 
-/// Where counting begins, and what every name of this process has in common.
+/// The counter, with a random start, and two random bytes shared by all ids of this process.
 static CHANCE: LazyLock<(AtomicU64, [u8; 2])> = LazyLock::new(|| {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     let [.., one, two] = high.to_be_bytes();
-    // Counting goes on for a while before it comes round.
+    // Halves the start value to leave room before the counter wraps around.
     (AtomicU64::new(low >> 1), [one, two])
 });
 
-/// A name that no other call has.
+/// Returns a unique id.
 pub(super) fn next(now: SystemTime) -> Arc<str> {
     let (count, common) = &*CHANCE;
     let [a, b, c, d, e, f, g, h] = count.fetch_add(1, Ordering::Relaxed).to_be_bytes();

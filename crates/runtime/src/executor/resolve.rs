@@ -1,7 +1,7 @@
-//! From the name that a caller uses to a tool.
+//! Resolves the name in a call to a tool.
 //!
-//! The catalog answers at once. Only a name that it does not know is worth waiting for: its source may still be starting,
-//! or may start with this call.
+//! A known name is found in the catalog without waiting. For an unknown name the executor waits for sources that may
+//! offer it: one may still be starting, or this call may start it.
 
 use super::Executor;
 use crate::{
@@ -29,7 +29,7 @@ impl Executor {
         }
     }
 
-    /// What callers of a source are told that cannot be used, if the name speaks of one.
+    /// Returns the fault of an unusable source if `name` refers to one.
     fn left_out(&self, name: &str) -> Option<Arc<Fault>> {
         let absent = self.absent.borrow();
         let spoken_of =
@@ -37,7 +37,8 @@ impl Executor {
         absent.iter().find(|(source, _)| spoken_of(source)).map(|(_, fault)| fault.clone())
     }
 
-    /// The catalog once every source that may have the tool has been heard.
+    /// Waits until every source that may offer the tool has been listed. Lists a source that has not been listed yet,
+    /// or whose listing failed, if the name refers to exactly one.
     async fn look_closer(&self, name: &str, catalog: &Catalog) -> Arc<Catalog> {
         let pointed = pointed_at(name, catalog);
         if let [page] = pointed[..]
@@ -45,13 +46,13 @@ impl Executor {
         {
             self.refresh(&page.berth).await;
         }
-        // A reading that fails while a caller waits for it is a failed call.
+        // A listing that fails while a call waits for it counts as a failed call.
         pending(name, catalog).for_each(|it| it.berth.stale().note_waiting_caller());
         self.catalog_when(|it| it.tool(name).is_some() || pending(name, it).next().is_none()).await
     }
 }
 
-/// The sources that the name speaks of: by `source:`, or else by their prefix.
+/// Returns the sources that `name` refers to, by `source:` or else by their prefix.
 fn pointed_at<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a Page> {
     let source = |it: &Page| -> Arc<Source> { it.berth.source().clone() };
     let named: Vec<&Page> =
@@ -67,7 +68,7 @@ fn pointed_at<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a Page> {
     catalog.pages.iter().filter(prefixed).collect()
 }
 
-/// The sources that may have the tool and are being read.
+/// Returns the sources that may offer the tool and are still being listed.
 fn pending<'a>(name: &str, catalog: &'a Catalog) -> impl Iterator<Item = &'a Page> {
     let mut pages = pointed_at(name, catalog);
     if pages.is_empty() {
@@ -80,7 +81,7 @@ fn follows(name: &str, start: &str, separator: &str) -> bool {
     name.strip_prefix(start).is_some_and(|rest| rest.starts_with(separator))
 }
 
-/// There is no such tool; or a source that did not answer may have it.
+/// Builds the fault for an unknown name: ambiguous, possibly offered by a source whose listing failed, or not found.
 fn unknown(name: &str, catalog: &Catalog) -> Arc<Fault> {
     let pointed = pointed_at(name, catalog);
     let silent = |pages: &[&Page]| {

@@ -1,4 +1,4 @@
-//! One attempt to connect: a process is started once; a remote server that is out for a moment gets another chance.
+//! Makes one connect attempt. Starts a process once, but retries a remote server after a transient failure.
 
 use super::Keep;
 use crate::{
@@ -9,16 +9,16 @@ use crate::{
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time;
 
-/// How often a remote server is tried.
+/// Maximum number of tries for a remote server.
 const TRIES: u32 = 3;
 
-/// The pause after the first try; each later one is four times as long.
+/// Pause after the first try. Each later pause is four times as long.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) type Attempt = Pin<Box<dyn Future<Output = Result<Live, Arc<Fault>>> + Send>>;
 
 impl Keep {
-    /// Begins to connect.
+    /// Starts a connect attempt.
     pub(super) fn attempt(&self) -> Attempt {
         let (upstream, board, consent) = (self.upstream.clone(), self.board.clone(), self.consent.clone());
         let (stale, stop) = (self.stale.clone(), self.stop.clone());
@@ -31,7 +31,7 @@ impl Keep {
                 let fault = match upstream.visit(consent.clone(), visit).await {
                     Ok(live) => {
                         let sessions = board.opened(live.session.terms(), live.took);
-                        // A server that was started again may offer something else than before.
+                        // A restarted server may offer different tools, prompts and resources.
                         if sessions > 1 && upstream.source().lifecycle == Lifecycle::Singleton {
                             stale.mark_all();
                         }
@@ -52,14 +52,15 @@ impl Keep {
     }
 }
 
-/// Whether the same try may work a moment later.
+/// Returns whether a retry may succeed: a remote server, a connection failure, and no status or 502 to 504.
 fn may_pass(upstream: &Upstream, fault: &Fault) -> bool {
     upstream.source().endpoint.is_remote()
         && fault.kind == FaultKind::Connection
         && matches!(fault.status, None | Some(502..=504))
 }
 
-/// Longer each time, and never the same for two who were cut off together.
+/// Returns the pause before the next try. Grows exponentially, with jitter so that clients disconnected together do
+/// not retry together.
 fn pause(tried: u32) -> Duration {
     let pause = PAUSE * 4u32.pow(tried - 1);
     pause.mul_f64(0.5 + fastrand::f64())

@@ -1,4 +1,4 @@
-//! What a server says unasked, passed on to whom it concerns.
+//! Dispatches server notifications: marks lists for a refresh, publishes resource updates and log messages.
 
 use crate::{board::Board, events::Happening, stale::Stale};
 use wharf_mcp::{News, Raw, session::List};
@@ -18,7 +18,7 @@ pub(super) fn hear(board: &Board, stale: &Stale, news: News) {
     }
 }
 
-/// A server's log line, in ours.
+/// Writes a server's log message to our log and publishes it as an event.
 fn log(board: &Board, params: &Raw, of_call: bool) {
     let text = |key: &str| params.member(key).and_then(|it| it.decode::<String>().ok());
     let level = text("level").unwrap_or_else(|| "info".to_owned());

@@ -1,4 +1,4 @@
-//! When a session was last handed out, which is what idling is measured from.
+//! Records when a session was last used. The idle timeout is measured from there.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -6,7 +6,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Shared by those who hand sessions out and the one who lets them go.
+/// Time of last use, shared by the keeper handle and its task.
 #[derive(Clone, Debug)]
 pub(super) struct Used(Arc<Mutex<Instant>>);
 
@@ -19,7 +19,7 @@ impl Used {
         *self.at() = Instant::now();
     }
 
-    /// The moment at which it will have been unused for so long.
+    /// Returns the time at which the session will have been unused for `idle`.
     pub(super) fn and(&self, idle: Duration) -> Instant {
         *self.at() + idle
     }

@@ -1,4 +1,4 @@
-//! The resources of a source whose changes somebody wants to hear of, whichever session it has.
+//! Holds the watched resources of a source, independent of its current session.
 
 use crate::incident::SharedSession;
 use std::{
@@ -7,13 +7,13 @@ use std::{
 };
 use wharf_mcp::Session;
 
-/// Shared by those who say what is wanted and the one who begins sessions. A session is told while the lock is held, so
-/// that the latest word is the last one it hears.
+/// URIs of the watched resources, shared by the keeper handle and its task. A session is updated while the lock is
+/// held, so that concurrent changes reach it in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched(Arc<Mutex<BTreeSet<String>>>);
 
 impl Watched {
-    /// Wants these and no others, of the present session too.
+    /// Replaces the set, for the current session too.
     pub(super) fn set(&self, uris: BTreeSet<String>, current: impl FnOnce() -> Option<Arc<SharedSession>>) {
         let mut wanted = self.wanted();
         if *wanted != uris {
@@ -22,7 +22,7 @@ impl Watched {
         }
     }
 
-    /// Has a new session hear of what is wanted, and says what that is.
+    /// Subscribes a new session to the watched resources and returns their URIs.
     pub(super) fn apply(&self, session: &Session) -> BTreeSet<String> {
         let wanted = self.wanted();
         if !wanted.is_empty() {
