@@ -1,27 +1,27 @@
-//! What several runtimes that call the same sources agree on: when one of them rests, and who tries it first.
+//! Defines how several replicas that call the same sources coordinate their circuit breakers.
 //!
-//! A runtime decides by itself unless it is given an [`Arbiter`]. It is told of turns and asked about probes, so a call to a
-//! source that is well never meets it.
+//! A runtime without an [`Arbiter`] decides on its own. The arbiter receives state changes and decides about probes
+//! only, so calls to a healthy source do not involve it.
 
 use crate::breaker::Breaker;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-/// Whether a source that has rested may be tried.
+/// Decision about a probe of a source whose breaker is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// It may, by whoever asks.
+    /// The caller may probe.
     Go,
-    /// It need not be: others know that it is well.
+    /// No probe needed: another replica has found the source healthy.
     Closed,
-    /// Not yet: it rests for longer, or another is trying.
+    /// Not yet: the breaker stays open for this time, or another replica is probing.
     Wait(Duration),
 }
 
-/// Speaks for all who call the same sources.
+/// Coordinates the breakers of all replicas that call the same sources.
 pub trait Arbiter: Send + Sync {
-    /// A breaker has turned here. Comes from whichever task caused it, so it must not block.
+    /// Reports a state change of a local breaker. Called in the task that caused it, so it must not block.
     fn turned(&self, source: &Arc<str>, breaker: Breaker);
 
-    /// Whether this one may try a source that has rested. Comes back soon, whatever became of the others.
+    /// Decides whether this replica may probe a source. Must return quickly, even if other replicas do not respond.
     fn may_probe(&self, source: &Arc<str>) -> Pin<Box<dyn Future<Output = Ruling> + Send>>;
 }

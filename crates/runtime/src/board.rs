@@ -1,4 +1,4 @@
-//! Where it is written up how a source stands; every change is told.
+//! Tracks the status of one source and publishes every change.
 
 use crate::{
     Fault, Redactor,
@@ -12,7 +12,7 @@ use std::{
 };
 use wharf_mcp::{Exit, Goodbye, Raw, session::Terms, stdio::Witness};
 
-/// One source's board.
+/// Status of one source.
 #[derive(Debug)]
 pub(crate) struct Board {
     name: Arc<str>,
@@ -21,7 +21,7 @@ pub(crate) struct Board {
     notes: Mutex<Notes>,
 }
 
-/// A download that is shown on the board, until it is dropped.
+/// Shows a download in the status until it is dropped.
 pub(crate) struct Downloading(Arc<Board>);
 
 impl Drop for Downloading {
@@ -55,12 +55,12 @@ impl Board {
         (notes.standing.clone(), notes.connection())
     }
 
-    /// Somebody wants a session.
+    /// Records that a session is being opened.
     pub(crate) fn wanted(&self) {
         self.change(|standing| standing.session = standing.session.after(Turn::Wanted));
     }
 
-    /// Shows that a package or image is being downloaded for the source.
+    /// Records that a package or image is being downloaded for the source.
     pub(crate) fn downloading(self: &Arc<Board>, what: &str) -> Downloading {
         self.show_download(Some(what.to_owned()));
         Downloading(self.clone())
@@ -71,7 +71,7 @@ impl Board {
         self.tell(Happening::Downloading(what));
     }
 
-    /// A session stands. Says how many there have been by now.
+    /// Records that a session is open. Returns the number of sessions so far.
     pub(crate) fn opened(&self, terms: &Terms, took: Duration) -> u64 {
         self.change(|standing| {
             standing.session = standing.session.after(Turn::Opened);
@@ -97,7 +97,7 @@ impl Board {
         });
     }
 
-    /// The session is over; how it ended is known a moment later.
+    /// Records the end of the session. The exit status follows a moment later.
     pub(crate) fn ended(&self) {
         self.change(|standing| {
             standing.session = standing.session.after(Turn::Ended);
@@ -105,7 +105,8 @@ impl Board {
         });
     }
 
-    /// Nothing is left of a session. Another may be under way by now, of which this says nothing.
+    /// Records how a session ended, after its cleanup. Does not change the state if another session has been started
+    /// in the meantime.
     pub(crate) fn gone(&self, goodbye: &Goodbye) {
         let peaceful = !goodbye.protocol && matches!(goodbye.exit, None | Some(Exit::Code(0)));
         if self.notes().standing.session == SessionState::Disconnected {
@@ -121,7 +122,7 @@ impl Board {
         }
     }
 
-    /// A call has shown something about the source.
+    /// Updates the health with the verdict of a call.
     pub(crate) fn called(&self, verdict: Verdict) {
         match verdict {
             Verdict::Unknown => {}
@@ -141,7 +142,7 @@ impl Board {
         }
     }
 
-    /// It has proved to be there, whether or not its tools work.
+    /// Records that the server responded, whether or not its tools work.
     pub(crate) fn seen(&self) {
         self.change(|standing| {
             standing.last_seen = Some(SystemTime::now());
@@ -151,7 +152,7 @@ impl Board {
         });
     }
 
-    /// The breaker is in another state.
+    /// Records a state change of the circuit breaker.
     pub(crate) fn broke(&self, breaker: Breaker) {
         let mut notes = self.notes();
         let before = notes.connection();
@@ -198,7 +199,7 @@ impl Board {
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
-        // Every change is a few plain assignments: a panic elsewhere cannot leave it half-made.
+        // Every update is a few plain assignments, so a panic cannot leave the data inconsistent.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! What servers offer, under the names that people and models use.
+//! Defines the catalog: everything that the servers offer, under the names shown to people and models.
 //!
-//! A [`Catalog`] is a snapshot: the curator makes a new one when something has changed, and whoever holds an old one
-//! keeps it.
+//! A [`Catalog`] is an immutable snapshot. The catalog writer (`Curator`) publishes a new one after every change;
+//! holders of an older snapshot keep it unchanged.
 
 mod freshness;
 mod lookup;
@@ -19,18 +19,18 @@ use wharf_mcp::{
     session::List,
 };
 
-/// The tools that an operator has switched off, by `source:tool`, each with the reason.
+/// Tools that an operator has disabled, by `source:tool`, with the reason.
 pub type SwitchedOff = HashMap<String, String>;
 
-/// Sources that are registered and cannot be used, by name, each with what its callers are told.
+/// Registered sources that cannot be used, by name, with the fault that calls to them receive.
 pub type Absent = HashMap<String, Arc<Fault>>;
 
-/// What all sources offer, at one moment.
+/// Snapshot of everything that all sources offer.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    /// How often it has changed.
+    /// Number of published changes.
     pub revision: u64,
-    /// The tools, sources in their order, tools as their servers list them.
+    /// The tools, in the order of the sources and then of each server's list.
     pub tools: Vec<Arc<ToolEntry>>,
     /// The prompts.
     pub prompts: Vec<PromptEntry>,
@@ -38,24 +38,24 @@ pub struct Catalog {
     pub resources: Vec<Sourced<Resource>>,
     /// The resource templates.
     pub templates: Vec<Sourced<Template>>,
-    /// What was listed beside those and cannot be read.
+    /// Listed prompts, resources and templates that could not be parsed.
     pub odd: Vec<Odd>,
     pub(crate) pages: Vec<Page>,
-    /// Which edition of the sources it knows.
+    /// Edition of the set of sources that this catalog is based on.
     pub(crate) edition: u64,
     lookup: Lookup,
 }
 
-/// One tool of one source. Reads as what the source offers.
+/// One tool of one source. Dereferences to the tool as the server lists it.
 #[derive(Clone, Debug)]
 pub struct ToolEntry {
-    /// The shown name, unique in its catalog.
+    /// The shown name, unique in the catalog.
     pub name: String,
-    /// The source, as its entry names it.
+    /// The name of the source.
     pub source: String,
-    /// Whether a model may be offered it: what `allow` and `deny` say.
+    /// Whether models may use the tool, according to `allow` and `deny`.
     pub for_models: bool,
-    /// Why an operator has switched it off, if one has.
+    /// Reason why an operator has disabled the tool, if disabled.
     pub disabled: Option<String>,
     offered: Arc<OfferedTool>,
     berth: Arc<Berth>,
@@ -64,52 +64,52 @@ pub struct ToolEntry {
 /// One prompt of one source.
 #[derive(Clone, Debug)]
 pub struct PromptEntry {
-    /// The shown name, unique in its catalog.
+    /// The shown name, unique in the catalog.
     pub name: String,
-    /// The source, as its entry names it.
+    /// The name of the source.
     pub source: String,
     /// The prompt.
     pub prompt: Prompt,
     pub(crate) berth: Arc<Berth>,
 }
 
-/// Something that is named by where it is.
+/// An item together with its source.
 #[derive(Clone, Debug)]
 pub struct Sourced<T> {
-    /// The source, as its entry names it.
+    /// The name of the source.
     pub source: String,
-    /// The thing.
+    /// The item.
     pub item: T,
 }
 
-/// Something that a source lists and that cannot be read.
+/// A listed item that could not be parsed.
 #[derive(Clone, Debug)]
 pub struct Odd {
-    /// The source, as its entry names it.
+    /// The name of the source.
     pub source: String,
-    /// In which list it stands.
+    /// The list that contains it.
     pub list: List,
-    /// Its text.
+    /// Its JSON.
     pub raw: Raw,
-    /// What is wrong with it.
+    /// The parse error.
     pub why: String,
 }
 
-/// How far reading a source's lists has got.
+/// Progress of listing a source.
 #[derive(Clone, Debug, Default)]
 pub enum Discovery {
-    /// Not wanted yet: the source starts with its first call.
+    /// Not started: the source starts with its first call.
     #[default]
     Asleep,
-    /// On the way.
+    /// In progress.
     Pending,
-    /// The lists are as the source last gave them.
+    /// The last listing succeeded.
     Done,
-    /// It did not work; what was known before stays.
+    /// The last listing failed. Entries from an earlier listing remain.
     Failed(Arc<Fault>),
 }
 
-/// What the curator knows of one source.
+/// The catalog writer's data about one source.
 #[derive(Clone, Debug)]
 pub(crate) struct Sheet {
     pub(crate) page: Page,
@@ -121,16 +121,16 @@ pub(crate) struct Sheet {
 pub(crate) struct Page {
     pub(crate) berth: Arc<Berth>,
     pub(crate) discovery: Discovery,
-    /// How often reading its lists has come to an end, good or bad.
+    /// Number of completed listings, successful or not.
     pub(crate) reads: u64,
-    /// How long its lists may be kept.
+    /// Cache lifetimes of its lists.
     pub(crate) fresh: Freshnesses,
-    /// The lists that it offers and that could not be read.
+    /// Lists that the server offers but that could not be read.
     pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
 impl Catalog {
-    /// What these sheets make together.
+    /// Builds a catalog from the data of all sources.
     pub(crate) fn assemble(revision: u64, edition: u64, sheets: &[Sheet], off: &SwitchedOff) -> Catalog {
         let tools = tools(sheets, off);
         let lookup = Lookup::new(&tools);
@@ -147,17 +147,17 @@ impl Catalog {
         }
     }
 
-    /// The tool of this name: the shown one, `source:tool`, or a bare name that only one source has.
+    /// Finds a tool by its shown name, by `source:tool`, or by a bare name that only one source has.
     pub fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.lookup.find(name).map(|at| &self.tools[at])
     }
 
-    /// The tools that are called so on the wire.
+    /// Returns the tools with this name on the wire.
     pub fn tools_called<'a>(&'a self, wire_name: &'a str) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
         self.tools.iter().filter(move |it| it.wire_name == wire_name)
     }
 
-    /// The prompt of this name, by the same rules.
+    /// Finds a prompt by its shown name, by `source:prompt`, or by a bare name that only one source has.
     pub fn prompt(&self, name: &str) -> Option<&PromptEntry> {
         let id = |it: &&PromptEntry| {
             name.strip_prefix(it.source.as_str()).and_then(|it| it.strip_prefix(':')) == Some(&it.prompt.name)
@@ -169,17 +169,18 @@ impl Catalog {
         })
     }
 
-    /// How far reading each source's lists has got.
+    /// Returns the listing progress of a source.
     pub fn discovery(&self, source: &str) -> Option<&Discovery> {
         self.page(source).map(|it| &it.discovery)
     }
 
-    /// The lists that a source offers and that could not be read, although its tools could; each with the reason.
+    /// Returns the lists that a source offers but that could not be read, although its tools could, with the faults.
     pub fn unread(&self, source: &str) -> &[(List, Arc<Fault>)] {
         self.page(source).map(|it| &it.unread[..]).unwrap_or_default()
     }
 
-    /// The tool that was probably meant by a name that none has, in the form of that name: `source:tool`, or the shown name.
+    /// Suggests the tool that an unknown name probably means, in the form of that name: `source:tool`, or the shown
+    /// name.
     pub fn nearest(&self, name: &str) -> Option<String> {
         let near = |it: &Arc<ToolEntry>| {
             let (likeness, meant) = match name.contains(':') {
@@ -194,19 +195,20 @@ impl Catalog {
         self.tools.iter().filter_map(near).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
     }
 
-    /// Whether a name is `source:tool` with a source that is only misspelt: then no source that did not answer has it.
+    /// Returns whether `name` is `source:tool` with an unknown source and a close match. If so, sources whose listing
+    /// failed cannot have the tool.
     pub fn is_misspelt(&self, name: &str) -> bool {
         let names_source =
             |it: &Page| name.strip_prefix(&**it.berth.name()).is_some_and(|it| it.starts_with(':'));
         name.contains(':') && !self.pages.iter().any(names_source) && self.nearest(name).is_some()
     }
 
-    /// Whether every source has been heard, or has failed.
+    /// Returns whether every source has been listed or has failed.
     pub fn is_settled(&self) -> bool {
         self.pages.iter().all(|it| !matches!(it.discovery, Discovery::Pending))
     }
 
-    /// How long this list may be kept, all sources together. One that somebody is missing from is not kept.
+    /// Returns how long clients may cache this list of all sources combined. An incomplete list must not be cached.
     pub fn freshness(&self, list: List) -> Freshness {
         let is_missing = |it: &Page| matches!(it.discovery, Discovery::Pending | Discovery::Failed(_));
         if self.pages.iter().any(is_missing) {
@@ -225,7 +227,7 @@ fn page(sheet: &Sheet) -> Page {
 }
 
 impl ToolEntry {
-    /// `source:tool`, which never changes.
+    /// Returns `source:tool`, the stable id of the tool.
     pub fn id(&self) -> String {
         tool_id(&self.source, &self.wire_name)
     }
@@ -234,7 +236,7 @@ impl ToolEntry {
         &self.berth
     }
 
-    /// The arguments that have to be repeated in headers.
+    /// Returns the arguments that the request has to repeat as HTTP headers.
     pub(crate) fn header_params(&self, arguments: Option<&Raw>) -> Vec<(String, String)> {
         self.tool.as_ref().map(|it| it.header_params(arguments)).unwrap_or_default()
     }
@@ -248,7 +250,7 @@ impl Deref for ToolEntry {
     }
 }
 
-/// `source:tool`, by which a tool is known for ever.
+/// Builds `source:tool`, the stable id of a tool.
 pub fn tool_id(source: &str, wire_name: &str) -> String {
     format!("{source}:{wire_name}")
 }
@@ -276,7 +278,7 @@ fn tools(sheets: &[Sheet], off: &SwitchedOff) -> Vec<Arc<ToolEntry>> {
     entries.collect()
 }
 
-/// Whether the entry's globs leave this tool to a model. They may speak of either name.
+/// Returns whether `allow` and `deny` let models use this tool. The globs may match the wire name or the shown name.
 fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
     let fits = |globs: &[crate::Glob]| globs.iter().any(|it| it.matches(wire_name) || it.matches(name));
     (source.allow.is_empty() || fits(&source.allow)) && !fits(&source.deny)

@@ -1,8 +1,7 @@
-//! Cuts a result that is too long for whoever reads it: the beginning and the end of its texts stay, and where something
-//! is missing it says how much.
+//! Truncates a result that exceeds a size limit. Keeps the beginning and the end of its texts and states how much is
+//! missing.
 //!
-//! What comes out is a result like any other, with the same `isError`. The whole is not kept here; that is the call
-//! record's business.
+//! The output is a valid result with the same `isError`. The complete result is kept in the call record, not here.
 
 mod block;
 #[cfg(test)]
@@ -14,21 +13,21 @@ use std::borrow::Cow;
 use text::{bytes, note, short};
 use wharf_mcp::Raw;
 
-/// A member of an object, its value left raw.
+/// A member of an object with its raw value.
 type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
-/// Below this, a cut result is nothing but a marker.
+/// Minimum limit in bytes. Below it, a truncated result consists of a marker only.
 pub const SMALLEST: usize = 512;
 
-/// What content needs to say anything at all, in bytes.
+/// Minimum space for useful content, in bytes.
 const SCRAP: usize = 200;
-/// Members that are needed to read a result at all, and are kept even when nothing else is.
+/// Members needed to interpret a result, kept even if everything else is dropped.
 const VITAL: [&str; 2] = ["isError", "resultType"];
 const CONTENT: &str = "content";
 const STRUCTURED: &str = "structuredContent";
 
-/// The same result in at most `limit` bytes of JSON; `None` if it fits as it is. For less than [`SMALLEST`] bytes it is a
-/// bare marker, which may be longer than a very small limit.
+/// Truncates a result to at most `limit` bytes of JSON. Returns `None` if it already fits. Below [`SMALLEST`] bytes
+/// the output is only a marker, which may exceed a very small limit.
 pub fn result(raw: &Raw, limit: usize) -> Option<Raw> {
     let length = raw.as_bytes().len();
     if length <= limit {
@@ -40,7 +39,7 @@ pub fn result(raw: &Raw, limit: usize) -> Option<Raw> {
     Raw::parse(text).ok()
 }
 
-/// A result that says nothing but that it is not shown.
+/// Builds a result that contains only the marker and the essential members.
 fn bare(members: &[Member<'_>], length: usize) -> String {
     let content = format!("[{}]", note(&bytes(length)));
     let is_small = |name: &str, value: &RawValue| VITAL.contains(&name) && value.get().len() <= 20;
@@ -48,7 +47,7 @@ fn bare(members: &[Member<'_>], length: usize) -> String {
     assembled(&content, kept.map(|(name, value)| member(name, value)))
 }
 
-/// With as much of everything as there is room for, if there is room for something.
+/// Keeps as much of every part as fits. Returns `None` if there is no room for any content.
 fn shortened(members: &[Member<'_>], limit: usize) -> Option<String> {
     let mut room = Room { left: limit - r#"{"content":[]}"#.len(), kept: Vec::new(), dropped: Vec::new() };
     let (structured, others): (Vec<_>, Vec<_>) =
@@ -64,7 +63,7 @@ fn shortened(members: &[Member<'_>], limit: usize) -> Option<String> {
     (text.len() <= limit).then_some(text)
 }
 
-/// What is left of the limit, and what became of the members beside the content.
+/// The remaining space, and the kept and dropped members other than the content.
 struct Room<'a> {
     left: usize,
     kept: Vec<String>,
@@ -72,10 +71,10 @@ struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// Keeps a member that takes no more than its share and leaves enough for the others.
+    /// Keeps a member if it is within its share and leaves `enough` for the rest.
     fn take(&mut self, (name, value): &'a Member<'_>, share: usize, enough: usize) {
         let length = value.get().len();
-        // The written name may be longer than the name, and nobody writes out what is far too long anyway.
+        // The escaped name may be longer than the name. Values that are far too long are not formatted at all.
         let text = (name.len() + length < share).then(|| member(name, value));
         match text.filter(|it| it.len() < share && self.left > it.len() + enough) {
             Some(text) => {
@@ -101,16 +100,16 @@ fn assembled(content: &str, others: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// The blocks of the content; one that is no list is a block that nobody knows.
+/// Returns the blocks of the content. Content that is not a list becomes one unknown block.
 fn blocks<'a>(members: &[Member<'a>]) -> Vec<&'a RawValue> {
-    // As JSON libraries have it, the last of several counts.
+    // If a member is repeated, the last one counts, as in JSON libraries.
     let Some((_, content)) = members.iter().rev().find(|(name, _)| name == CONTENT) else {
         return Vec::new();
     };
     serde_json::from_str(content.get()).unwrap_or_else(|_| vec![*content])
 }
 
-/// `structuredContent` and `_meta`, 1,234 bytes.
+/// Formats the dropped members: `structuredContent` and `_meta`, 1,234 bytes.
 fn listed(dropped: &[(&str, usize)]) -> String {
     let total: usize = dropped.iter().map(|(_, length)| length).sum();
     let names: Vec<Cow<'_, str>> = dropped.iter().rev().take(3).map(|(name, _)| short(name)).collect();

@@ -1,4 +1,4 @@
-//! What happens, told to whoever listens. Nobody waits for a listener: a slow one misses the oldest.
+//! Publishes events to listeners. Publishing never waits: a slow listener loses the oldest events.
 
 use crate::{
     breaker::Breaker,
@@ -16,95 +16,95 @@ use tokio::sync::{
 };
 use wharf_mcp::{Raw, session::Progress};
 
-/// How many events wait for a slow listener.
+/// Number of events buffered for a slow listener.
 const KEPT: usize = 1_024;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub at: SystemTime,
-    /// To which source; empty where it concerns none.
+    /// The source, or empty if the event concerns none.
     pub source: Arc<str>,
-    /// What.
+    /// Kind and data of the event.
     pub what: Happening,
 }
 
-/// What can happen.
+/// Kind and data of an event.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Happening {
-    /// The session is in another state.
+    /// The state of the session changed.
     Session(SessionState),
-    /// The connection is in another state.
+    /// The state of the connection changed.
     Connection(ConnectionState),
-    /// A package or image is being downloaded for the source; `None` when that is over.
+    /// A package or image is being downloaded for the source; `None` when the download has ended.
     Downloading(Option<String>),
-    /// Calls have shown something new about the source.
+    /// The health of the source changed.
     Health(Health),
-    /// The breaker is in another state.
+    /// The state of the circuit breaker changed.
     Breaker(Breaker),
-    /// What the source offers has been read anew.
+    /// The lists of the source were read.
     Listed {
-        /// How many tools it has now.
+        /// Number of tools it has now.
         tools: usize,
     },
-    /// A resource has changed.
+    /// A resource changed.
     ResourceUpdated(String),
-    /// The server logs.
+    /// The server sent a log message.
     Log {
-        /// As the server calls it: debug to emergency.
+        /// The server's log level, debug to emergency.
         level: String,
-        /// Which part of the server.
+        /// The logger's name.
         logger: Option<String>,
-        /// What it says, of any shape.
+        /// The message, any JSON value.
         data: Raw,
-        /// Whether it said it in the course of a call, whose caller has heard it if it wanted to.
+        /// Whether the message belongs to a call. If so, the caller has received it if it subscribed.
         of_call: bool,
     },
     /// The server wrote a line to stderr.
     Stderr(String),
-    /// A call gets on.
+    /// A call reported progress.
     Progress {
-        /// Which call.
+        /// The request id of the call.
         request_id: Arc<str>,
-        /// How far.
+        /// The progress.
         progress: Progress,
     },
-    /// The server broke the protocol, or ended badly: how.
+    /// The server violated the protocol or exited abnormally; the text describes how.
     Exception(String),
-    /// A call is over.
+    /// A call completed.
     Called(Arc<CallRecord>),
-    /// This listener was too slow for so many events.
+    /// This listener was too slow and lost this many events.
     Missed(u64),
 }
 
-/// Hears what happens. Called from a task of its own, one event after the other.
+/// Receives events one at a time, in a task of its own.
 pub trait Observer: Send + Sync {
-    /// Something has happened.
+    /// Handles an event.
     fn heard(&self, event: &Event);
 }
 
-/// The listener's end of the stream of events.
+/// Receiver of events.
 #[derive(Debug)]
 pub struct Events {
     told: broadcast::Receiver<Event>,
     closing: watch::Receiver<Closing>,
 }
 
-/// The calls whose callers left before there was an answer. None is missed, so whoever takes this has to go on reading it.
+/// Receiver of abandoned calls. Loses none, so the owner has to keep reading; the queue is unbounded.
 #[derive(Debug)]
 pub struct AbandonedCalls {
     records: mpsc::UnboundedReceiver<Arc<CallRecord>>,
     closing: watch::Receiver<Closing>,
 }
 
-/// Everybody who listens. Most only want to hear of changes: they are not woken for every call.
+/// Publishes events to all listeners. Most listeners need changes only and are not woken for every call.
 #[derive(Clone, Debug)]
 pub(crate) struct Bus {
     all: broadcast::Sender<Event>,
     changes: broadcast::Sender<Event>,
-    /// Whoever writes down the calls whose callers left.
+    /// The receiver of abandoned calls, if any.
     abandoned: Arc<OnceLock<mpsc::UnboundedSender<Arc<CallRecord>>>>,
 }
 
@@ -122,7 +122,7 @@ impl Bus {
             return;
         }
         let event = Event { at: SystemTime::now(), source: source.clone(), what };
-        // The last listener may leave in between.
+        // Fails if the last listener has just left.
         if changes {
             let _ = self.changes.send(event.clone());
         }
@@ -131,7 +131,7 @@ impl Bus {
         }
     }
 
-    /// Tells of a call that is over.
+    /// Publishes a completed call.
     pub(crate) fn tell_call(&self, record: &Arc<CallRecord>) {
         if record.is_abandoned()
             && let Some(taker) = self.abandoned.get()
@@ -142,19 +142,19 @@ impl Bus {
         self.tell(&source, Happening::Called(record.clone()));
     }
 
-    /// The calls whose callers leave from now on. Only the first who asks gets them.
+    /// Subscribes to abandoned calls. Only the first subscriber receives them.
     pub(crate) fn take_abandoned(&self, closing: watch::Receiver<Closing>) -> AbandonedCalls {
         let (taker, records) = mpsc::unbounded_channel();
         let _ = self.abandoned.set(taker);
         AbandonedCalls { records, closing }
     }
 
-    /// Whether somebody wants to hear of something that is a change.
+    /// Returns whether any listener receives changes.
     pub(crate) fn has_listeners(&self) -> bool {
         self.hears_all() || self.changes.receiver_count() > 0
     }
 
-    /// Whether somebody wants to hear of everything.
+    /// Returns whether any listener receives all events.
     pub(crate) fn hears_all(&self) -> bool {
         self.all.receiver_count() > 0
     }
@@ -169,7 +169,7 @@ impl Bus {
 }
 
 impl Events {
-    /// The next event; `None` when the runtime is gone.
+    /// Returns the next event, or `None` after the runtime has shut down.
     pub async fn next(&mut self) -> Option<Event> {
         let told = tokio::select! {
             biased;
@@ -187,7 +187,7 @@ impl Events {
 }
 
 impl AbandonedCalls {
-    /// The next call; `None` when the runtime is gone and all of them have been read.
+    /// Returns the next call, or `None` after the runtime has shut down and all calls have been read.
     pub async fn next(&mut self) -> Option<Arc<CallRecord>> {
         tokio::select! {
             biased;
@@ -198,7 +198,7 @@ impl AbandonedCalls {
 }
 
 impl Happening {
-    /// Whether it is more than the daily business: neither progress nor a call that its caller has heard the end of.
+    /// Returns whether the event is neither progress nor a call that returned to its caller.
     fn is_change(&self) -> bool {
         match self {
             Happening::Progress { .. } => false,
@@ -207,7 +207,7 @@ impl Happening {
         }
     }
 
-    /// Its name in streams and logs.
+    /// Returns the name of the kind in streams and logs.
     pub fn as_str(&self) -> &'static str {
         match self {
             Happening::Session(_) => "session",

@@ -1,4 +1,4 @@
-//! The short way for library users: an agent file by its path, a tool by its name, a result or an error.
+//! Provides a short API for library users: start an agent file by its path, call a tool by its name.
 
 use crate::{
     Fault, Redactor, Runtime, Tuning,
@@ -20,7 +20,7 @@ use std::{
 };
 use wharf_mcp::{Failure, Raw};
 
-/// An agent file that is about to be started. Await it, or set options first.
+/// An agent file to be started. Await it, or set options first.
 #[derive(Debug)]
 #[must_use = "nothing is started before this is awaited"]
 pub struct FromFile {
@@ -30,23 +30,23 @@ pub struct FromFile {
     tuning: Tuning,
 }
 
-/// Why an agent file could not be started.
+/// Reason why an agent file could not be started.
 #[derive(Debug)]
 pub enum LoadError {
-    /// Everything that is wrong with the file, or why it cannot be read.
+    /// All errors in the file, or the reason why it cannot be read.
     File(Box<Diagnostics>),
-    /// The current folder cannot be used.
+    /// The current directory cannot be used.
     Folder(io::Error),
-    /// The HTTP client could not be set up.
+    /// The HTTP client could not be created.
     Client(Failure),
 }
 
-/// Why a call has no result.
+/// Reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
-    /// The tool answered with an error, in its own words.
+    /// The tool returned an error; this is its text.
     Refused(String),
-    /// There is no answer: the tool is unknown, the arguments do not fit, the server is down or too slow.
+    /// No result: the tool is unknown, the arguments are invalid, the server is down or too slow.
     Failed(Arc<Fault>),
 }
 
@@ -58,19 +58,19 @@ pub struct ToolOutput {
 }
 
 impl Runtime {
-    /// Starts the servers of the agent file at this path, with the environment, the current folder and the home of this
-    /// process. Await it; they connect by themselves, all at the same time.
+    /// Starts the servers of an agent file with the environment, current directory and home directory of this
+    /// process. Await the returned value. The servers connect in the background, in parallel.
     ///
-    /// Nothing is granted beyond the rules, no credentials are kept, and `builtin:todo` is `wharf todo`, if `wharf` is on
-    /// PATH: see the options of [`FromFile`]. For anything else use [`config::load`](crate::config::load) and
-    /// [`Runtime::start`].
+    /// By default there are no grants and no stored credentials, and `builtin:todo` runs `wharf todo` if `wharf` is
+    /// on PATH. The options of [`FromFile`] change that. For anything else use [`config::load`](crate::config::load)
+    /// and [`Runtime::start`].
     pub fn from_file(path: impl Into<PathBuf>) -> FromFile {
         let (grants, tuning) = (Grants::default(), Tuning::default());
         FromFile { file: path.into(), grants, builtins: None, tuning }
     }
 
-    /// Calls a tool by its shown name, by `source:tool`, or by a bare name that is unique. A server that is still starting
-    /// is waited for.
+    /// Calls a tool by its shown name, by `source:tool`, or by a bare name that is unique. Waits for a server that is
+    /// still starting.
     pub async fn call(&self, tool: &str, arguments: impl Into<Raw>) -> Result<ToolOutput, CallError> {
         let record = self.handle().call(Call::new(tool).arguments(arguments)).await;
         match (&record.outcome, record.result()) {
@@ -85,19 +85,19 @@ impl Runtime {
 }
 
 impl FromFile {
-    /// Allows what the rules do not: the `[grants]` of a wharf.toml.
+    /// Sets the grants, like `[grants]` in a wharf.toml.
     pub fn grants(mut self, grants: Grants) -> FromFile {
         self.grants = grants;
         self
     }
 
-    /// Opens the built-in servers in this way instead of by the program `wharf`.
+    /// Sets how the built-in servers are opened. The default starts the program `wharf`.
     pub fn builtins(mut self, builtins: impl Builtins + 'static) -> FromFile {
         self.builtins = Some(Arc::new(builtins));
         self
     }
 
-    /// Runs with these options.
+    /// Sets the options of the runtime.
     pub fn tuning(mut self, tuning: Tuning) -> FromFile {
         self.tuning = tuning;
         self
@@ -138,22 +138,22 @@ fn unreadable(file: &str, trouble: &FileTrouble) -> LoadError {
 }
 
 impl ToolOutput {
-    /// The text of all text blocks, together.
+    /// Returns the text of all text blocks, joined.
     pub fn text(&self) -> String {
         text_of(&self.result)
     }
 
-    /// What the result means to a program: its structured content, else its text as JSON or as a string.
+    /// Returns the result for a program: its structured content, otherwise its text as JSON or as a string.
     pub fn json(&self) -> Value {
         project::meaning(&self.result).decode_or_default()
     }
 
-    /// The whole result, as the server sent it.
+    /// Returns the complete result as JSON.
     pub fn raw(&self) -> &Raw {
         &self.result
     }
 
-    /// Everything that is known about the call.
+    /// Returns the record of the call.
     pub fn record(&self) -> &CallRecord {
         &self.record
     }

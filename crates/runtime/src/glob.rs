@@ -1,38 +1,38 @@
-//! A pattern in which `*` stands for any run of characters and `?` for one.
+//! Matches names against patterns in which `*` matches any run of characters and `?` matches one.
 
 use crate::text::Text;
 use std::str::Chars;
 
-/// A glob over names: of tools that a model is offered, of environment variables that an operator grants.
+/// A pattern over names, for example of tools or environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob(Text);
 
 impl Glob {
-    /// Every string is a glob.
+    /// Creates a glob. Every string is valid.
     pub fn new(pattern: impl Into<String>) -> Glob {
         Glob(Text::plain(pattern))
     }
 
-    /// A glob that may have come from a variable, and then is not shown.
+    /// Creates a glob that may contain a secret from a variable. Only its shown form is printed.
     pub(crate) fn of(pattern: Text) -> Glob {
         Glob(pattern)
     }
 
-    /// The pattern.
+    /// Returns the pattern.
     pub fn as_str(&self) -> &str {
         self.0.expose()
     }
 
-    /// Whether the whole of `name` fits the pattern.
+    /// Returns whether the pattern matches all of `name`.
     pub fn matches(&self, name: &str) -> bool {
         matches(self.0.expose(), name)
     }
 }
 
-/// Whether the whole of `name` fits `pattern`: at most the product of their lengths, whatever the pattern.
+/// Returns whether `pattern` matches all of `name`. The time is at most the product of their lengths for any pattern.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // What followed the last `*`, and what is left of the name if it swallows one character more.
+    // Backtracking point: the pattern after the last `*`, and the start of the name it was tried on.
     let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
     loop {
         let (before, wanted) = (name.clone(), pattern.next());

@@ -1,7 +1,7 @@
 //! Reads the environment of the process for [`Runtime::from_file`](crate::Runtime::from_file).
 //!
-//! This is the only module below the program that looks at the process environment, the current folder or the user's
-//! home, and only `from_file` calls it: a caller who wants something else builds an [`Env`] and starts the plan itself.
+//! This is the only module of this crate that reads the process environment, the current directory or the home
+//! directory, and only `from_file` calls it. Callers with other needs build an [`Env`] and start the plan themselves.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-/// What an agent file at this path may know of this process. Variables that are not text are left out.
+/// Builds the environment for an agent file at this path. Omits variables that are not valid Unicode.
 pub(crate) fn env_for(file: &Path, grants: Grants) -> io::Result<Env> {
     let absolute = env::current_dir()?.join(file);
     let folder = absolute.parent().map_or_else(|| absolute.clone(), Path::to_owned);
@@ -35,8 +35,8 @@ pub(crate) fn env_for(file: &Path, grants: Grants) -> io::Result<Env> {
     })
 }
 
-/// Where private working directories are made: below the user's own cache, because package managers look upwards for
-/// packages and must not find what a stranger put into a folder for everybody.
+/// Returns the parent of the private working directories. It is in the user's own cache, because package managers
+/// search parent directories for packages and must not find files of other users in a shared directory.
 pub(crate) fn scratch() -> PathBuf {
     let variables = variables();
     let named = |name: &str| variables.get(name).map(PathBuf::from).filter(|it| it.is_absolute());
@@ -45,12 +45,12 @@ pub(crate) fn scratch() -> PathBuf {
     cache.unwrap_or_else(env::temp_dir).join("wharf-runtime")
 }
 
-/// The program `wharf` on PATH, if it is there.
+/// Finds the program `wharf` on PATH.
 pub(crate) fn wharf_program() -> Option<PathBuf> {
     find_program("wharf", variables().get("PATH")?)
 }
 
-/// The variables of this process.
+/// Returns the variables of this process.
 pub(crate) fn variables() -> BTreeMap<String, String> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -1,7 +1,6 @@
-//! One failure that several callers see: a connect attempt that failed, a session that was lost.
+//! Identifies a failure that several callers see: a failed connect attempt or a lost session.
 //!
-//! Everybody who waited gets the same error, but it is one failure: the breaker and the health of the source count it
-//! once.
+//! Every waiting caller gets the error, but the breaker and the health of the source count it once.
 
 use crate::{Fault, FaultKind};
 use std::{
@@ -13,7 +12,7 @@ use std::{
 };
 use wharf_mcp::Session;
 
-/// One failure, shared by all who see it.
+/// One failure, shared by all calls that it affects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Incident(Arc<Claims>);
 
@@ -24,18 +23,18 @@ struct Claims {
 }
 
 impl Incident {
-    /// Returns true for the first who counts it in the breaker.
+    /// Returns true for the first caller, which counts the failure in the breaker.
     pub(crate) fn claim_for_breaker(&self) -> bool {
         !self.0.breaker.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns true for the first who counts it in the health of the source.
+    /// Returns true for the first caller, which counts the failure in the health of the source.
     pub(crate) fn claim_for_health(&self) -> bool {
         !self.0.health.swap(true, Ordering::AcqRel)
     }
 }
 
-/// A connect attempt that failed.
+/// A failed connect attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectFailure {
     pub(crate) fault: Arc<Fault>,
@@ -48,7 +47,7 @@ impl ConnectFailure {
     }
 }
 
-/// A session that callers share. Losing it is one failure, however many requests it had.
+/// A session shared by callers. Its loss is one failure regardless of the number of pending requests.
 #[derive(Debug)]
 pub(crate) struct SharedSession {
     session: Session,
@@ -69,20 +68,20 @@ impl Deref for SharedSession {
     }
 }
 
-/// How far a request got.
+/// Furthest point that a request reached.
 #[derive(Debug, Default)]
 pub(crate) enum Reached {
-    /// Nobody has tried to connect for it yet.
+    /// No connect attempt has ended yet.
     #[default]
     Nothing,
-    /// The connect attempt that it waited for failed.
+    /// The connect attempt failed.
     ConnectFailure(Incident),
-    /// It was sent over this session.
+    /// The request had this session.
     Session(Arc<SharedSession>),
 }
 
 impl Reached {
-    /// The failure that this request has in common with others, if it does. A timeout is its own.
+    /// Returns the failure that this request shares with others, if any. A timeout is never shared.
     pub(crate) fn incident(&self, fault: &Fault) -> Option<&Incident> {
         match self {
             Reached::Nothing => None,

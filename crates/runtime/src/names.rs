@@ -1,17 +1,17 @@
-//! Tool names as models may see them. The name on the wire is never changed.
+//! Generates the tool names that models see. The names on the wire never change.
 
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 
-/// The longest name that every model takes.
+/// Maximum length of a name, accepted by every model.
 const LONGEST: usize = 64;
-/// Enough of a hash to tell apart what one agent has.
+/// Length of the hash suffix, in hexadecimal digits.
 const SUFFIX: usize = 8;
 
-/// The shown names of tools, given as source, prefix and wire name, in their order.
+/// Returns the shown names of tools given as (source, prefix, wire name), in the same order.
 ///
-/// What would collide or be cut gets a suffix that depends on the tool alone, whatever else there is and in whatever
-/// order. Of several that collide, the only one whose name needs no change keeps it.
+/// A name that collides or is too long gets a suffix that depends on the tool alone, independent of the other tools
+/// and their order. If exactly one of the colliding names is used without a replaced character, it keeps the name.
 pub fn shown_names(tools: &[(&str, &str, &str)]) -> Vec<String> {
     let plain: Vec<(String, bool)> = tools.iter().map(|(_, prefix, wire)| plain(prefix, wire)).collect();
     let mut claims: HashMap<&str, Claims> = HashMap::new();
@@ -26,7 +26,7 @@ pub fn shown_names(tools: &[(&str, &str, &str)]) -> Vec<String> {
     let suffixed: Vec<String> =
         tools.iter().zip(&plain).map(|((source, _, wire), (name, _))| suffixed(name, source, wire)).collect();
     let given = plain.iter().zip(&suffixed).filter(|((name, exact), _)| !keeps(name, *exact));
-    // A server may call its tool just what another one is called with its suffix.
+    // A wire name may equal the suffixed name of another tool.
     let taken: HashSet<&str> = given.map(|(_, suffixed)| suffixed.as_str()).collect();
     plain
         .iter()
@@ -38,14 +38,14 @@ pub fn shown_names(tools: &[(&str, &str, &str)]) -> Vec<String> {
         .collect()
 }
 
-/// How many tools would be called so, and how many of them are.
+/// Number of tools that produce a name, and how many of them without a replaced character.
 #[derive(Default)]
 struct Claims {
     all: usize,
     exact: usize,
 }
 
-/// The name without a suffix, and whether nothing had to be replaced in it.
+/// Returns the name without a suffix, and whether no character was replaced.
 fn plain(prefix: &str, wire: &str) -> (String, bool) {
     let name = match prefix {
         "" => normal(wire),
@@ -54,7 +54,7 @@ fn plain(prefix: &str, wire: &str) -> (String, bool) {
     (name, wire.bytes().chain(prefix.bytes()).all(is_normal))
 }
 
-/// Every character that a model may not see becomes `-`.
+/// Replaces every character that is not allowed in a shown name by `-`.
 pub(crate) fn normal(name: &str) -> String {
     name.chars().map(|c| if u8::try_from(c).is_ok_and(is_normal) { c } else { '-' }).collect()
 }
@@ -66,7 +66,7 @@ fn is_normal(byte: u8) -> bool {
 fn suffixed(name: &str, source: &str, wire: &str) -> String {
     let digest = Sha256::new().chain_update(source).chain_update([0]).chain_update(wire).finalize();
     let hash: String = digest.iter().take(SUFFIX / 2).map(|byte| format!("{byte:02x}")).collect();
-    // Normal names are ASCII, so any cut is between characters.
+    // The name is ASCII here, so every index is a character boundary.
     format!("{}-{hash}", &name[..name.len().min(LONGEST - SUFFIX - 1)])
 }
 

@@ -1,7 +1,7 @@
-//! What came of a call, and how sources stand, in the words of those who read it: JSON, made at the edge.
+//! Converts call records and source states into the JSON shapes of the public APIs.
 //!
-//! A record is one thing; these are its projections. None of them has a type of its own inside. What a tool was given and
-//! what it answered is passed on as it is written, because decoding would change numbers beyond double precision.
+//! These shapes have no types inside the runtime. Arguments and results are copied as raw JSON, because decoding
+//! would change numbers beyond double precision.
 
 mod blocks;
 #[cfg(test)]
@@ -20,7 +20,7 @@ pub use blocks::{content_blocks, contents_block, unknown_block};
 use serde_json::{Value, json};
 use wharf_mcp::{Exit, Raw, model::CallResult};
 
-/// `MCPToolResult`: `success`, `content`, `error`, `metadata`.
+/// Builds an `MCPToolResult`: `success`, `content`, `error`, `metadata`.
 pub fn tool_result(record: &CallRecord) -> Raw {
     let result = record.result().map(|it| CallResult::read(&it));
     let success = matches!(record.outcome, Outcome::Answered(_));
@@ -46,7 +46,7 @@ pub fn tool_result(record: &CallRecord) -> Raw {
     ])
 }
 
-/// `ToolCallContext`: what a log of calls keeps. Without secrets.
+/// Builds a redacted `ToolCallContext`, the entry in the call log.
 pub fn context(record: &CallRecord) -> Raw {
     let mut context: Vec<(&str, Raw)> = vec![("request_id", json!(&*record.request_id).into())];
     context.extend(record.thread_id.as_ref().map(|it| ("thread_id", json!(it).into())));
@@ -63,7 +63,7 @@ pub fn context(record: &CallRecord) -> Raw {
     Raw::object(context)
 }
 
-/// `McpExecutionResult`.
+/// Builds an `McpExecutionResult`.
 pub fn execution(record: &CallRecord) -> Raw {
     let content = record.result().and_then(|it| it.member("content"));
     let success = matches!(record.outcome, Outcome::Answered(_));
@@ -82,12 +82,12 @@ pub fn execution(record: &CallRecord) -> Raw {
     ])
 }
 
-/// The text of all text blocks, together.
+/// Returns the text of all text blocks, joined.
 pub fn get_text(record: &CallRecord) -> String {
     record.result().map(|it| text_of(&it)).unwrap_or_default()
 }
 
-/// A fault, as programs read it.
+/// Converts a fault to JSON.
 pub fn error(fault: &Fault) -> Value {
     let (exit_code, signal) = match fault.exit {
         Some(Exit::Code(code)) => (Some(code), None),
@@ -106,13 +106,13 @@ pub fn error(fault: &Fault) -> Value {
     })
 }
 
-/// A tool's own error, in its own words.
+/// Converts a tool's own error result to JSON.
 pub fn tool_error(result: &Raw) -> Value {
     let message = text_of(result);
     json!({ "type": "ToolError", "message": message.trim_end(), "hint": null, "phase": "call", "sent": "yes" })
 }
 
-/// A breaker.
+/// Converts the state of a circuit breaker to JSON.
 pub fn breaker(service_name: &str, gate: &GateState) -> Value {
     json!({
         "service_name": service_name,
@@ -125,12 +125,12 @@ pub fn breaker(service_name: &str, gate: &GateState) -> Value {
     })
 }
 
-/// A connection, with the tools of its source.
+/// Converts the state of a connection to JSON, with the tools of its source.
 pub fn connection<'a>(state: &SourceState, tools: impl Iterator<Item = &'a ToolEntry>) -> Value {
     let SourceState { source, standing, connection, .. } = state;
     let returncode = standing.exit.map(|it| match it {
         Exit::Code(code) => code,
-        // As a shell counts them, and Python.
+        // Negative for signals, like Python's `subprocess`.
         Exit::Signal(signal) => -signal,
     });
     let process = (standing.pid.is_some() || returncode.is_some())
@@ -152,7 +152,7 @@ pub fn connection<'a>(state: &SourceState, tools: impl Iterator<Item = &'a ToolE
     shown
 }
 
-/// A tool of the catalog, with all that is known of it.
+/// Converts a catalog entry to JSON with all its properties.
 pub fn tool(entry: &ToolEntry) -> Value {
     let value = |raw: &Raw| raw.decode_or_default::<Value>();
     let tool = entry.tool.as_ref();
@@ -169,7 +169,7 @@ pub fn tool(entry: &ToolEntry) -> Value {
     })
 }
 
-/// A tool of the registry.
+/// Converts a tool to its registry definition.
 pub fn definition(tool: &ToolEntry) -> Value {
     let meta = tool.raw.member("_meta");
     let tags = meta.as_ref().and_then(|it| it.member("tags")).map(|it| it.decode_or_default::<Vec<String>>());
@@ -182,7 +182,8 @@ pub fn definition(tool: &ToolEntry) -> Value {
     })
 }
 
-/// What a result means to a program: its structure, else its text as JSON or as text.
+/// Returns the result for a program: its structured content, otherwise its text as JSON or as a string, otherwise its
+/// content blocks.
 pub fn meaning(result: &Raw) -> Raw {
     let result = CallResult::read(result);
     if let Some(structured) = result.structured {

@@ -1,4 +1,4 @@
-//! Strikes secrets out of text that we did not write: what servers print, and the errors they answer with.
+//! Redacts secrets in text from outside: the output of servers and their error messages.
 
 use crate::{
     Text,
@@ -16,35 +16,35 @@ use std::{
     sync::{OnceLock, PoisonError, RwLock},
 };
 
-/// Values shorter than this would be struck out of half of all words.
+/// Minimum length of a redacted value. Shorter ones would match inside ordinary words.
 const SHORTEST: usize = 6;
 
-/// How many of what plans held before are remembered: what was a secret may still be one.
+/// Number of secrets remembered from earlier plans, because they may still be valid.
 const REMEMBERED: usize = 1_024;
 
-/// Knows the secrets of a plan, and learns those of the next: whoever has one knows them all.
+/// Redacts the secrets of the current plan and of earlier ones. Shared by all users, so that each learns new secrets.
 #[derive(Default)]
 pub struct Redactor(RwLock<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// Those of the present plan.
+    /// Secrets of the current plan.
     present: HashSet<String>,
-    /// Those of plans before, the oldest first.
+    /// Secrets of earlier plans, oldest first.
     former: Vec<String>,
-    /// Finds all of them in one reading, however many there are. Made when there is something to read.
+    /// Finds all secrets in one pass. Built on first use.
     finder: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Redactor {
-    /// Everything in the plan that came from a variable, an env file or a header.
+    /// Creates a redactor for every value in the plan that is from a variable, an env file or a header.
     pub fn of(plan: &Plan) -> Redactor {
         let redactor = Redactor::default();
         redactor.learn(plan);
         redactor
     }
 
-    /// From now on, the secrets of this plan. Those of the plan before are not forgotten: they may be in use yet.
+    /// Replaces the current secrets by those of this plan. Keeps the previous ones, which may still be in use.
     pub fn learn(&self, plan: &Plan) {
         let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
         let secrets: HashSet<String> = model
@@ -56,24 +56,25 @@ impl Redactor {
         self.0.write().unwrap_or_else(PoisonError::into_inner).renew(secrets);
     }
 
-    /// The text without the secrets.
+    /// Redacts a text.
     pub fn redact(&self, text: &str) -> String {
         self.struck(text).unwrap_or_else(|| text.to_owned())
     }
 
-    /// The text without the secrets, if there are any in it.
+    /// Redacts a text. Returns `None` if it contains no secrets.
     pub fn struck(&self, text: &str) -> Option<String> {
         self.struck_bytes(text.as_bytes())
     }
 
-    /// The same of text that is known to be one.
+    /// Redacts UTF-8 text given as bytes. Returns `None` if it contains no secrets.
     pub(crate) fn struck_bytes(&self, text: &[u8]) -> Option<String> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let finder = known.finder().filter(|it| it.is_match(text))?;
         Some(strike(text, whole(finder, text), text.len()))
     }
 
-    /// The first so many bytes of a text, without the secrets that begin in them. No more of it is read than it takes.
+    /// Returns the first `length` bytes of a text, without the secrets that start in them. Reads no further than
+    /// necessary.
     pub fn beginning(&self, text: &[u8], length: usize) -> String {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let length = length.min(text.len());
@@ -99,14 +100,14 @@ impl Known {
     fn finder(&self) -> Option<&AhoCorasick> {
         let finder = self.finder.get_or_init(|| {
             let all: Vec<&String> = self.present.iter().chain(&self.former).collect();
-            // It can be made of anything below two billion bytes.
+            // Building fails only beyond two billion bytes of patterns.
             if all.is_empty() { None } else { AhoCorasick::new(all).ok() }
         });
         finder.as_ref()
     }
 }
 
-/// The first so many bytes of a text, but for these places.
+/// Returns the first `length` bytes of a text with the given ranges replaced by `***`.
 fn strike(text: &[u8], places: Vec<Range<usize>>, length: usize) -> String {
     let mut struck = Vec::with_capacity(length);
     let mut end = 0;
@@ -119,7 +120,7 @@ fn strike(text: &[u8], places: Vec<Range<usize>>, length: usize) -> String {
     String::from_utf8_lossy(&struck).into_owned()
 }
 
-/// Where secrets are. Those that contain or overlap others make one place, so that nothing of either is left.
+/// Finds the ranges of all secrets. Merges overlapping ranges, so that no part of a secret remains.
 fn whole(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
     let mut places: Vec<Range<usize>> = finder.find_overlapping_iter(text).map(|it| it.range()).collect();
     places.sort_by_key(|it| it.start);
@@ -132,7 +133,7 @@ fn whole(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
     })
 }
 
-/// A secret, and how it looks inside JSON, inside JSON inside JSON, in an address, in base64 and in hexadecimal.
+/// Returns a secret in all its encodings: plain, JSON, JSON inside JSON, URL, base64 and hexadecimal.
 fn guises(secret: &str) -> Vec<String> {
     let escaped = |text: &str| {
         let quoted = serde_json::Value::from(text).to_string();

@@ -1,4 +1,5 @@
-//! Which lists of a source have to be read again: marked by its keeper, taken by the curator.
+//! Tracks which lists of a source have to be read again. The session keeper marks them; the catalog writer takes
+//! them.
 
 use std::sync::{
     Arc,
@@ -7,16 +8,16 @@ use std::sync::{
 use tokio::sync::Notify;
 use wharf_mcp::session::List;
 
-/// Every list, in the order of their bits.
+/// All kinds of lists, in the order of their bits.
 pub(crate) const LISTS: [List; 4] = [List::Tools, List::Prompts, List::Resources, List::Templates];
 
-/// The marks of one source. A storm of changes is one mark.
+/// Lists of one source that need a refresh. Repeated changes set the same mark.
 #[derive(Debug)]
 pub(crate) struct Stale {
     marks: AtomicU8,
-    /// How often somebody asked for the lists himself.
+    /// Number of requests by callers since the last listing started.
     asked: AtomicU64,
-    /// Whether a caller waits for a reading that it did not ask for.
+    /// Whether a caller waits for a listing that it did not request.
     awaited: AtomicBool,
     curator: Arc<Notify>,
 }
@@ -36,12 +37,12 @@ impl Stale {
         self.curator.notify_one();
     }
 
-    /// What keeps the lists from being read may be over.
+    /// Wakes the catalog writer because a reason not to read the lists may have ended.
     pub(crate) fn stir(&self) {
         self.curator.notify_one();
     }
 
-    /// Somebody waits for the lists: they are read now, however lately they were.
+    /// Requests a listing for a waiting caller. It ignores the minimum interval between listings.
     pub(crate) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::AcqRel);
         self.mark_all();
@@ -55,12 +56,12 @@ impl Stale {
         self.asked.load(Ordering::Acquire) > 0
     }
 
-    /// A caller waits for the reading that is under way.
+    /// Records that a caller waits for the current listing.
     pub(crate) fn note_waiting_caller(&self) {
         self.awaited.store(true, Ordering::Release);
     }
 
-    /// Returns whether a caller waited for the reading that has just ended, and forgets it.
+    /// Returns whether a caller waited for the listing that has just ended, and resets the flag.
     pub(crate) fn take_waiting_caller(&self) -> bool {
         self.awaited.swap(false, Ordering::AcqRel)
     }
@@ -69,7 +70,7 @@ impl Stale {
         self.marks.load(Ordering::Acquire) != 0
     }
 
-    /// Takes the marks off, and says what they were on.
+    /// Returns the marked lists and clears the marks.
     pub(crate) fn take(&self) -> Vec<List> {
         let marks = self.marks.swap(0, Ordering::AcqRel);
         LISTS.into_iter().filter(|it| marks & bit(*it) != 0).collect()

@@ -1,8 +1,8 @@
-//! Times as other programs read them: RFC 3339 in UTC, and ISO 8601 durations.
+//! Formats times as RFC 3339 in UTC and durations as ISO 8601.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `2025-12-31T10:30:15Z`; milliseconds only where there are any.
+/// Formats a time as `2025-12-31T10:30:15Z`, with milliseconds unless they are zero.
 pub fn rfc3339(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -15,13 +15,14 @@ pub fn rfc3339(at: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{millis}Z")
 }
 
-/// `PT30S`.
+/// Formats a duration as `PT30S`.
 pub fn iso_duration(duration: Duration) -> String {
     let text = format!("{:.3}", duration.as_secs_f64());
     format!("PT{}S", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The date of a day, counted from 1970. Years begin in March here, so that the odd day comes last.
+/// Converts days since 1970-01-01 to a date. Years start in March internally, so that the leap day is the last day of
+/// a year.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

@@ -1,7 +1,7 @@
-//! How a source stands, in three layers: its session, its connection, its health.
+//! Defines the status of a source in three layers: session, connection and health.
 //!
-//! A session lives once. The connection goes on from session to session and knows the breaker. Health is what the last
-//! few calls have shown. Each layer is a small state machine; what is not in its table does not happen.
+//! A session is used once. The connection spans consecutive sessions and includes the breaker. Health summarises the
+//! most recent calls. Each layer is a small state machine; other transitions are ignored.
 
 use crate::{Fault, breaker::Breaker};
 use std::{
@@ -10,69 +10,69 @@ use std::{
 };
 use wharf_mcp::{Exit, Raw, session::Era};
 
-/// A session, from its making to its end.
+/// State of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionState {
-    /// Not asked for yet.
+    /// Not requested yet.
     #[default]
     Created,
     /// Being opened.
     Connecting,
-    /// In use. Refreshes stay here.
+    /// Open. Refreshing lists does not change the state.
     Connected,
     /// Ended.
     Disconnected,
-    /// Could not be opened, or ended badly.
+    /// Could not be opened, or ended abnormally.
     Error,
 }
 
-/// The connection to a source.
+/// State of the connection to a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// Nobody has wanted it yet.
+    /// No session has been requested yet.
     #[default]
     Startup,
-    /// Being made.
+    /// A session is being opened.
     Connecting,
-    /// In use.
+    /// A session is open.
     Connected,
-    /// Resting after too many failures.
+    /// The circuit breaker is open or half-open.
     Degraded,
-    /// Not there; the next call makes it anew, unless we are shutting down.
+    /// No session. The next call opens one unless the runtime is shutting down.
     Disconnected,
 }
 
-/// What the last few calls have shown.
+/// Health of a source, based on its most recent calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// Nothing yet.
+    /// No calls yet.
     #[default]
     Unknown,
-    /// The last one worked.
+    /// The last call succeeded.
     Healthy,
-    /// One or two in a row have failed.
+    /// The last one or two calls failed.
     Degraded,
-    /// Three or more in a row have failed.
+    /// The last three or more calls failed.
     Unhealthy,
 }
 
-/// What happens to a source.
+/// Event in the life of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Somebody wants a session.
+    /// A session is requested.
     Wanted,
-    /// The session stands.
+    /// The session is open.
     Opened,
-    /// It could not be opened.
+    /// The session could not be opened.
     NotOpened,
-    /// It ended.
+    /// The session ended.
     Ended,
-    /// It turns out to have ended badly.
+    /// The session is found to have ended abnormally.
     Broke,
 }
 
 impl SessionState {
-    /// The state after a turn; a session that is over is followed by another, which begins as wanted.
+    /// Returns the state after an event. A request after the end of a session starts the next session.
     #[must_use]
     pub fn after(self, turn: Turn) -> SessionState {
         use SessionState::{Connected, Connecting, Created, Disconnected, Error};
@@ -81,13 +81,13 @@ impl SessionState {
             (Connecting, Turn::Opened) => Connected,
             (Connecting, Turn::NotOpened) => Error,
             (Connected, Turn::Ended) => Disconnected,
-            // That it ended badly is known only when it has ended.
+            // Whether a session ended abnormally is known only after its end.
             (Disconnected, Turn::Broke) => Error,
             (state, _) => state,
         }
     }
 
-    /// Its name.
+    /// Returns the name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             SessionState::Created => "created",
@@ -100,7 +100,7 @@ impl SessionState {
 }
 
 impl ConnectionState {
-    /// What the session and the breaker make of the connection.
+    /// Derives the connection state from the session and the breaker.
     pub fn of(session: SessionState, breaker: Breaker) -> ConnectionState {
         match (session, breaker) {
             (_, Breaker::Open { .. } | Breaker::HalfOpen) => ConnectionState::Degraded,
@@ -111,7 +111,7 @@ impl ConnectionState {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             ConnectionState::Startup => "startup",
@@ -124,7 +124,7 @@ impl ConnectionState {
 }
 
 impl Health {
-    /// What so many failures in a row make of it.
+    /// Derives the health from the number of consecutive failures.
     pub fn of(failures: u32) -> Health {
         match failures {
             0 => Health::Healthy,
@@ -133,7 +133,7 @@ impl Health {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the health.
     pub fn as_str(self) -> &'static str {
         match self {
             Health::Unknown => "unknown",
@@ -144,36 +144,36 @@ impl Health {
     }
 }
 
-/// How a source stands.
+/// Status of a source.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// Its present or last session.
+    /// State of the current or last session.
     pub session: SessionState,
-    /// What its last calls have shown.
+    /// Health.
     pub health: Health,
-    /// How many of them in a row have failed.
+    /// Number of consecutive failed calls.
     pub failures: u32,
-    /// The server's process, while there is one.
+    /// Process id of the server, while it runs.
     pub pid: Option<u32>,
-    /// How the last process ended.
+    /// Exit status of the last process.
     pub exit: Option<Exit>,
-    /// When it last proved to be there.
+    /// Time of the last response.
     pub last_seen: Option<SystemTime>,
-    /// How long the present session took to stand.
+    /// Time that opening the current session took.
     pub took: Option<Duration>,
-    /// The era it speaks.
+    /// Protocol era of the server.
     pub era: Option<Era>,
-    /// The protocol version it speaks.
+    /// Protocol version of the server.
     pub version: Option<String>,
-    /// Who it says it is.
+    /// The server's description of itself.
     pub server: Option<Raw>,
-    /// How it wants to be used.
+    /// The server's instructions for its use.
     pub instructions: Option<String>,
-    /// Why it was last out of reach.
+    /// Fault of the last failed connect attempt.
     pub fault: Option<Arc<Fault>>,
-    /// The package or image that is being downloaded for it, if one is.
+    /// The package or image being downloaded for the source, if any.
     pub downloading: Option<String>,
-    /// How many sessions there have been.
+    /// Number of sessions so far.
     pub sessions: u64,
 }
 
@@ -181,7 +181,7 @@ pub struct Standing {
 mod tests {
     use super::*;
 
-    /// Every state and turn, and where it leads if anywhere.
+    /// Covers every pair of state and event, and lists those that change the state.
     #[test]
     fn a_session_lives_once() {
         use SessionState::{Connected, Connecting, Created, Disconnected, Error};

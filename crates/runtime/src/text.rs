@@ -1,51 +1,51 @@
-//! A string of the configuration that knows which form of it may be shown.
+//! Defines a configuration string with a form that is safe to print.
 //!
-//! What came from a variable or an env file is a secret. Such a text keeps two forms: the value, which only
-//! [`Text::expose`] gives out, and the form as written (`Bearer ${TOKEN}`), which everything that prints uses.
-//! There is no `Display` and no `Serialize`, so a value cannot reach a sink by accident.
+//! A value from a variable or an env file is a secret. Such a text has two forms: the value, which only
+//! [`Text::expose`] returns, and the form as written in the file (`Bearer ${TOKEN}`), which is used for printing.
+//! There is no `Display` and no `Serialize`, so a secret cannot be printed by accident.
 
 use std::fmt;
 
-/// A configured string: plain, or secret with a form that may be shown.
+/// A configured string: plain, or secret with a printable form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text {
     value: String,
-    /// `None`: the value itself may be shown.
+    /// The printable form; `None` if the value itself may be printed.
     shown: Option<String>,
 }
 
 impl Text {
-    /// A text that was written in the file and may be shown as it is.
+    /// Creates a text that may be printed as it is.
     pub fn plain(value: impl Into<String>) -> Text {
         Text { value: value.into(), shown: None }
     }
 
-    /// A text whose value must not be shown; `shown` stands for it.
+    /// Creates a secret text. `shown` is printed in its place.
     pub fn secret(value: impl Into<String>, shown: impl Into<String>) -> Text {
         Text { value: value.into(), shown: Some(shown.into()) }
     }
 
-    /// The value. Only for what uses it, never for what prints it.
+    /// Returns the value. For use only, never for printing.
     pub fn expose(&self) -> &str {
         &self.value
     }
 
-    /// The form that may be printed.
+    /// Returns the printable form.
     pub fn shown(&self) -> &str {
         self.shown.as_deref().unwrap_or(&self.value)
     }
 
-    /// Whether the value came, in whole or in part, from a variable or an env file.
+    /// Returns whether any part of the value is from a variable or an env file.
     pub fn is_secret(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// Whether there is nothing in it but white space.
+    /// Returns whether the value is empty or white space.
     pub fn is_blank(&self) -> bool {
         self.value.trim().is_empty()
     }
 
-    /// The same text with both forms changed in the same way.
+    /// Applies the same change to both forms.
     pub fn map(&self, change: impl Fn(&str) -> String) -> Text {
         Text { value: change(&self.value), shown: self.shown.as_deref().map(change) }
     }

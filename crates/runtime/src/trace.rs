@@ -1,42 +1,42 @@
-//! Where a call stands in a trace that others write down: W3C Trace Context, and no more of it than is passed on.
+//! Parses and formats the W3C Trace Context of a call, as far as it has to be propagated.
 
 use std::{fmt::Write, sync::Arc};
 
-/// The place of one span in a trace.
+/// One span in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Which trace.
+    /// Trace id.
     pub id: [u8; 16],
-    /// Which span of it.
+    /// Span id.
     pub span: [u8; 8],
-    /// The span that it is part of, if it is part of one.
+    /// Id of the parent span, if any.
     pub parent: Option<[u8; 8]>,
-    /// Whether it is written down.
+    /// Whether the trace is sampled.
     pub sampled: bool,
-    /// What the systems of the trace say to each other.
+    /// The `tracestate` of the trace.
     pub state: Option<Arc<str>>,
 }
 
 impl Trace {
-    /// The span that a `traceparent` names. What is malformed names none.
+    /// Parses a `traceparent`. Returns `None` if it is malformed.
     pub fn parse(traceparent: &str) -> Option<Trace> {
         let mut parts = traceparent.trim().split('-');
         let version: [u8; 1] = hex(parts.next()?)?;
         let (id, span, flags): ([u8; 16], [u8; 8], [u8; 1]) =
             (hex(parts.next()?)?, hex(parts.next()?)?, hex(parts.next()?)?);
-        // Later versions may say more; the first does not.
+        // Later versions may have more fields; version 00 may not.
         let fits = version != [0xff] && (version != [0] || parts.next().is_none());
         let names = id != [0; 16] && span != [0; 8];
         (fits && names).then_some(Trace { id, span, parent: None, sampled: flags[0] & 1 == 1, state: None })
     }
 
-    /// The span, as others are told of it.
+    /// Formats the span as a `traceparent`.
     pub fn traceparent(&self) -> String {
         format!("00-{}-{}-0{}", text(&self.id), text(&self.span), u8::from(self.sampled))
     }
 }
 
-/// Lower-case hexadecimal, as everywhere in traces.
+/// Formats bytes as lower-case hexadecimal.
 pub fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

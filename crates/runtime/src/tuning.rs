@@ -1,4 +1,4 @@
-//! How a runtime is to behave, beyond what its plan says.
+//! Defines the options of a runtime that are not part of its plan.
 
 use crate::{
     arbiter::Arbiter,
@@ -10,24 +10,24 @@ use crate::{
 use std::{fmt, sync::Arc, time::Duration};
 use wharf_mcp::session::List;
 
-/// The operator's choices.
+/// Options of a runtime.
 #[derive(Clone)]
 pub struct Tuning {
-    /// When a source rests.
+    /// Thresholds of the circuit breakers.
     pub breaker: BreakerPolicy,
-    /// Who speaks for others that call the same sources, if there are any.
+    /// Coordinates breakers with other replicas, if there are any.
     pub arbiter: Option<Arc<dyn Arbiter>>,
-    /// Who answers what servers ask.
+    /// Answers the requests that servers send to the client.
     pub consent: Arc<dyn Consent>,
-    /// After how long without a call a server is stopped, if ever.
+    /// Idle time after which a server is stopped, if set.
     pub idle_stop: Option<Duration>,
-    /// The tools that may be run twice, as globs over `source:tool`.
+    /// Tools that may be retried after the request was sent, as globs over `source:tool`.
     pub repeatable: Vec<Glob>,
-    /// The lists that are read at the start and kept up to date.
+    /// Kinds of lists to read at startup and keep up to date.
     pub lists: Vec<List>,
-    /// Whether a source whose lists could not be read is tried again without being asked: for hosts that run on.
+    /// Whether failed listings are retried in the background. Intended for long-running hosts.
     pub background_retries: bool,
-    /// Who hears what happens.
+    /// Observers that receive all events.
     pub observers: Vec<Arc<dyn Observer>>,
 }
 

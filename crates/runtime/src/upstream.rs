@@ -1,4 +1,4 @@
-//! A source that can be reached: opens sessions to it, and says in the user's words why it could not.
+//! Opens sessions to a source and describes failures in the user's words.
 
 mod container;
 mod credentials;
@@ -38,35 +38,35 @@ use wharf_mcp::{
 use workplace::Workplace;
 pub use workplace::sweep;
 
-/// What every upstream of a process shares.
+/// Context shared by all upstreams of a process.
 #[derive(Clone, Debug)]
 pub struct Ground {
-    /// Where private working directories are made.
+    /// Parent of the private working directories.
     pub scratch: PathBuf,
-    /// The pool of HTTP connections.
+    /// The HTTP connection pool.
     pub http: Client,
-    /// Where grants of remote servers are kept, if anywhere.
+    /// Directory of the stored OAuth grants for remote servers, if any.
     pub credentials: Option<PathBuf>,
-    /// Strikes secrets out of what servers say.
+    /// Redacts secrets in the output of servers.
     pub redactor: Arc<Redactor>,
-    /// The program that holds servers' processes together, if there is one: see [`stdio::Command::supervisor`].
+    /// The program that supervises server processes, if any: see [`stdio::Command::supervisor`].
     ///
     /// [`stdio::Command::supervisor`]: wharf_mcp::stdio::Command::supervisor
     pub supervisor: Option<PathBuf>,
-    /// The servers that are part of the program, if it has any.
+    /// The servers built into the program, if any.
     pub builtins: Option<Arc<dyn Builtins>>,
-    /// How many servers may run as processes.
+    /// Limits the number of server processes.
     pub processes: Processes,
-    /// The packages and images that are being downloaded, or known to be there.
+    /// Packages and images that are being downloaded or known to be present.
     pub installs: Installs,
 }
 
-/// How long a connection to a remote server may take to stand, where its entry does not say.
+/// Default timeout for connecting to a remote server.
 const CONNECT: Duration = Duration::from_secs(30);
 
 impl Ground {
-    /// What a library user begins with: working directories are made in `scratch`, which need not exist; there are no
-    /// credentials, no builtin servers and no supervisor, and nothing is struck out of what servers say.
+    /// Creates a context for library users: working directories in `scratch`, which is created if necessary; no
+    /// credentials, built-in servers or supervisor; no redaction.
     pub fn plain(scratch: impl Into<PathBuf>) -> Result<Ground, Failure> {
         Ok(Ground {
             scratch: scratch.into(),
@@ -81,43 +81,43 @@ impl Ground {
     }
 }
 
-/// Opens the servers that are part of the program, which this crate does not know.
+/// Opens the servers built into the program, which this crate does not know.
 pub trait Builtins: std::fmt::Debug + Send + Sync {
-    /// What opens this one.
+    /// Returns the opener of a built-in server.
     fn opener(&self, builtin: Builtin) -> Box<dyn Opener>;
 }
 
-/// A source, and what it takes to reach it.
+/// A source with the context needed to connect to it.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     source: Arc<Source>,
     ground: Ground,
 }
 
-/// A session with an upstream. It ends when it is closed, or with the last clone of `session`.
+/// An open session with an upstream. It ends when it is closed or when the last clone of `session` is dropped.
 #[derive(Debug)]
 pub struct Live {
-    /// Asks the server.
+    /// Sends requests to the server.
     pub session: Session,
-    /// What the server says unasked.
+    /// Notifications from the server.
     pub news: NewsFeed,
-    /// How long it took to be ready.
+    /// Time that connecting took.
     pub took: Duration,
     task: SessionTask,
-    /// The server's working directory, which goes with it.
+    /// The server's working directory, removed with it.
     workplace: Option<Workplace>,
-    /// That it may run, if it is a process.
+    /// The process slot, for a server that runs as a process.
     slot: Option<Slot>,
 }
 
-/// What is known about a connection that is about to be made.
+/// Context of one connect attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
-    /// Where it is written up what the server's process does, and what is downloaded for it.
+    /// Status that the process and its downloads are reported to.
     pub(crate) board: Option<Arc<Board>>,
-    /// The era that the server spoke the last time.
+    /// Protocol era of the previous session.
     pub(crate) era: Option<Era>,
-    /// Says when nobody wants the connection any more.
+    /// Becomes true when the connection is no longer needed.
     pub(crate) quit: Option<watch::Receiver<bool>>,
 }
 
@@ -126,12 +126,12 @@ impl Visit {
         self.board.clone().map(|it| it as Arc<dyn Witness>)
     }
 
-    /// Whether nobody wants the connection any more.
+    /// Returns whether the connection is no longer needed.
     fn is_over(&self) -> bool {
         self.quit.as_ref().is_some_and(|it| *it.borrow())
     }
 
-    /// Completes when nobody wants the connection any more.
+    /// Completes when the connection is no longer needed.
     async fn over(&self) {
         match self.quit.clone() {
             Some(mut quit) => drop(quit.wait_for(|quit| *quit).await),
@@ -140,7 +140,7 @@ impl Visit {
     }
 }
 
-/// What a session leaves to be waited for.
+/// Parts of a session that have to be cleaned up after its end.
 #[derive(Debug)]
 pub(crate) struct Wake {
     task: SessionTask,
@@ -149,12 +149,12 @@ pub(crate) struct Wake {
 }
 
 impl Upstream {
-    /// A source on this ground.
+    /// Creates an upstream for a source.
     pub fn new(source: Arc<Source>, ground: Ground) -> Upstream {
         Upstream { source, ground }
     }
 
-    /// What it is.
+    /// Returns the configuration of the source.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -167,12 +167,12 @@ impl Upstream {
         &self.ground.redactor
     }
 
-    /// Starts or reaches the server and agrees with it on a protocol.
+    /// Starts or contacts the server and negotiates the protocol.
     pub async fn connect(&self, consent: Arc<dyn Consent>) -> Result<Live, Fault> {
         self.visit(consent, Visit::default()).await
     }
 
-    /// The same, with some knowledge of how it went before and of who is interested.
+    /// Connects with knowledge of the previous session and a status to report to.
     pub(crate) async fn visit(&self, consent: Arc<dyn Consent>, visit: Visit) -> Result<Live, Fault> {
         let opened = opener::open(&self.source, &self.ground, visit.witness());
         let (opener, workplace) = opened.map_err(|it| self.fault(&it))?;
@@ -180,7 +180,7 @@ impl Upstream {
             true => Some(self.ground.processes.take().ok_or_else(|| self.crowded())?),
             false => None,
         };
-        // A download is not part of connecting: the time for that begins when the server is started.
+        // A download does not count towards the connect timeout, which starts when the server is started.
         install::ensure(&self.source, &self.ground, &visit).await.map_err(|it| self.fault(&it))?;
         let started = Instant::now();
         let mut options = Options { quit: visit.quit.clone(), ..self.options(consent) };
@@ -198,20 +198,21 @@ impl Upstream {
         Ok(Live { session, news, took: started.elapsed(), task, workplace, slot })
     }
 
-    /// There is no room for another process.
+    /// Builds the fault for reaching the process limit.
     fn crowded(&self) -> Fault {
         Fault::before(&self.source, Fault::crowded(self.ground.processes.most()))
     }
 
-    /// A failure of this upstream, in the user's words.
+    /// Converts a failure of this upstream into a fault in the user's words.
     pub fn fault(&self, failure: &Failure) -> Fault {
         Fault::of(&self.source, failure, &self.ground.redactor)
     }
 
-    /// A request that is made for somebody, as this source is to see it.
+    /// Applies the caller's metadata, consent, log level and input to a request, as far as this source allows.
     pub(crate) fn on_behalf(&self, mut request: Request, caller: &Caller) -> Request {
         let Caller { meta, comes_back, input, consent, logs } = caller;
-        // Where the entry names roots we answer for them, and so have to answer the rest too.
+        // If the entry configures roots, the runtime answers for them and therefore has to handle the other input
+        // requests too.
         let has_roots = !self.source.roots.is_empty();
         request = request.once(*comes_back && !has_roots);
         if let Some(meta) = meta {
@@ -229,7 +230,7 @@ impl Upstream {
         }
     }
 
-    /// Tells log lines without secrets.
+    /// Wraps a log callback so that it receives redacted messages.
     fn telling(&self, told: &OnLog) -> OnLog {
         let (told, redactor) = (told.clone(), self.ground.redactor.clone());
         Arc::new(move |line: &Raw| {
@@ -237,7 +238,7 @@ impl Upstream {
             if shown == line.as_str() {
                 return told(line);
             }
-            // Striking out happens inside strings; should it leave no JSON, nothing is told.
+            // Redaction only changes strings. If the output is not valid JSON, the message is dropped.
             if let Ok(line) = Raw::parse(shown) {
                 told(&line);
             }
@@ -263,13 +264,13 @@ impl Upstream {
 }
 
 impl Live {
-    /// The handle to ask with, and what is left to its owner.
+    /// Splits into the session, its notifications, and the cleanup left to the owner.
     pub(crate) fn split(self) -> (Session, NewsFeed, Wake) {
         let Live { session, news, task, workplace, slot, .. } = self;
         (session, news, Wake { task, workplace, slot })
     }
 
-    /// Hangs up and waits until the server is gone.
+    /// Closes the session and waits until the server has ended.
     pub async fn close(self) -> Arc<Goodbye> {
         let (session, _, wake) = self.split();
         drop(session);
@@ -278,7 +279,7 @@ impl Live {
 }
 
 impl Wake {
-    /// Waits until the session is over and nothing is left of its server.
+    /// Waits until the session has ended and its server has been cleaned up.
     pub(crate) async fn gone(self) -> Arc<Goodbye> {
         let goodbye = self.task.join().await;
         drop((self.workplace, self.slot));

@@ -1,7 +1,7 @@
 //! Opens the built-in servers as processes of the program `wharf`.
 //!
-//! The Todo server needs a database, which this crate does not know. A library user who has the program installed gets
-//! it that way; one who has not passes [`Builtins`] of their own.
+//! The Todo server needs a database, which this crate does not have. Library users without the program pass their own
+//! [`Builtins`].
 
 use crate::{config::Builtin, upstream::Builtins};
 use std::{
@@ -12,7 +12,7 @@ use std::{
 };
 use wharf_mcp::{Failure, Opener, Opening, stdio::Command};
 
-/// The variables of this process that tell `wharf` where its state is.
+/// Variables of this process that `wharf` needs to find its state.
 const PASSED_ON: [&str; 7] =
     ["HOME", "PATH", "TMPDIR", "APPDATA", "XDG_DATA_HOME", "WHARF_HOME", "WHARF_DATABASE"];
 
@@ -25,12 +25,12 @@ pub struct WharfProgram {
 }
 
 impl WharfProgram {
-    /// The program at this path, run in `folder`, which is made if need be.
+    /// Uses the program at this path, run in `folder`, which is created if necessary.
     pub fn at(program: impl Into<PathBuf>, folder: impl Into<PathBuf>) -> WharfProgram {
         WharfProgram::new(Some(program.into()), folder.into(), &BTreeMap::new())
     }
 
-    /// The program, if there is one, with those variables that it needs.
+    /// Uses the program, if there is one, with the variables it needs.
     pub(crate) fn new(
         program: Option<PathBuf>,
         folder: PathBuf,
@@ -40,7 +40,7 @@ impl WharfProgram {
         WharfProgram { program, folder, variables: PASSED_ON.into_iter().filter_map(needed).collect() }
     }
 
-    /// With this variable in its environment: `WHARF_HOME`, for example.
+    /// Sets a variable of its environment, for example `WHARF_HOME`.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> WharfProgram {
         self.variables.insert(name.into(), value.into());

@@ -1,52 +1,52 @@
-//! How long a list may be kept by whoever is given it, and whether it may be shown to others: what servers say about
-//! theirs, and what that makes for all of them together.
+//! Computes how long clients may cache a list and whether the cache may be shared, from the values that the servers
+//! declare.
 
 use crate::stale::LISTS;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_mcp::session::{List, Listing};
 
-/// How long a list may be kept, and by whom.
+/// Cache lifetime and scope of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
-    /// Until when, if at all.
+    /// End of the cache lifetime, if the list may be cached.
     until: Option<Instant>,
-    /// Whether others may see it than whom it was read for.
+    /// Whether the cached list may be shared between clients.
     pub shared: bool,
 }
 
-/// The same for each list that there is.
+/// Cache lifetime and scope of every kind of list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freshnesses([Option<Freshness>; LISTS.len()]);
 
 impl Freshness {
-    /// What the server says about a list that was just read; nothing if it has no such list.
+    /// Reads the server's declaration for a list just received. Returns `None` if the server has no such list.
     fn of(listing: &Listing) -> Option<Freshness> {
         let has_list = !listing.items.is_empty() || listing.ttl.is_some();
-        // Nothing is fresh for no time at all.
+        // A lifetime of zero means that the list must not be cached.
         let until = listing.ttl.filter(|it| !it.is_zero()).map(|it| Instant::now() + it);
         has_list.then_some(Freshness { until, shared: !listing.private })
     }
 
-    /// Both together: the shorter time, the narrower circle.
+    /// Combines two lists: the shorter lifetime, and shared only if both are.
     fn and(self, other: Freshness) -> Freshness {
         let until = self.until.zip(other.until).map(|(one, two)| one.min(two));
         Freshness { until, shared: self.shared && other.shared }
     }
 
-    /// How long from now it may be kept.
+    /// Returns the remaining cache lifetime.
     pub fn left(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |it| it.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether it could be kept, and no longer can.
+    /// Returns whether the list had a cache lifetime that has expired.
     pub fn is_over(&self) -> bool {
         self.until.is_some_and(|it| it <= Instant::now())
     }
 }
 
 impl Freshnesses {
-    /// A list was read.
+    /// Records the declaration of a list just read.
     pub(crate) fn note(&mut self, list: List, listing: &Listing) {
         if let Some(at) = place(list) {
             self.0[at] = Freshness::of(listing);
@@ -57,7 +57,7 @@ impl Freshnesses {
         place(list).and_then(|at| self.0[at])
     }
 
-    /// What one list of all these sources is: as fresh as the least fresh of them.
+    /// Combines one list of all sources: the shortest lifetime and the narrowest scope.
     pub(crate) fn together(all: impl Iterator<Item = Freshnesses>, list: List) -> Freshness {
         all.filter_map(|it| it.get(list)).reduce(Freshness::and).unwrap_or_default()
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use wharf_mcp::Raw;
 
-    /// The sources' lists as `milliseconds scope`, and what they make together.
+    /// Each case: the lists of the sources as `milliseconds scope`, and the combined result.
     #[tokio::test(start_paused = true)]
     async fn a_list_is_as_fresh_as_the_least_fresh_of_its_sources() {
         let cases: &[(&[&str], &str)] = &[

@@ -3,10 +3,10 @@
 use super::ToolEntry;
 use std::{collections::HashMap, sync::Arc};
 
-/// Every name of every tool, and where the tool is.
+/// Maps every name of every tool to the tool's index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookup {
-    /// `None` for a bare name that several sources have.
+    /// The index, or `None` for a bare name that several sources have.
     names: HashMap<String, Option<usize>>,
 }
 
@@ -16,7 +16,7 @@ impl Lookup {
         for (at, tool) in tools.iter().enumerate() {
             names.entry(tool.wire_name.clone()).and_modify(|it| *it = None).or_insert(Some(at));
         }
-        // What is unique by its making goes before what happens to be.
+        // Ids and shown names are unique by construction, so they override bare names.
         names.extend(tools.iter().enumerate().map(|(at, tool)| (tool.id(), Some(at))));
         names.extend(tools.iter().enumerate().map(|(at, tool)| (tool.name.clone(), Some(at))));
         Lookup { names }

@@ -1,4 +1,4 @@
-//! What one server offers, as it lists it.
+//! Reads the lists of one server: tools, prompts, resources and templates.
 
 use super::freshness::Freshnesses;
 use crate::{Fault, schema::Schema, stale::LISTS};
@@ -14,13 +14,13 @@ use wharf_mcp::{
     session::{List, Listing},
 };
 
-/// The longest description that is shown.
+/// Maximum length of a shown description, in bytes.
 const LONGEST_DESCRIPTION: usize = 16 * 1024;
 
-/// The `_meta` key under which a tool names aliases of its arguments: `{"alias": "name"}`.
+/// The `_meta` key under which a tool declares aliases of its arguments: `{"alias": "name"}`.
 const ALIASES: &str = "wharf/aliases";
 
-/// What one server offers.
+/// Everything that one server offers.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     /// Its tools.
@@ -31,42 +31,43 @@ pub struct Offer {
     pub resources: Vec<Item<Resource>>,
     /// Its resource templates.
     pub templates: Vec<Item<Template>>,
-    /// How long each list may be kept.
+    /// Cache lifetimes of the lists.
     pub(crate) fresh: Freshnesses,
-    /// The lists that the server offers and could not be read, each with the reason; what was known of them stays.
+    /// Lists that the server offers but that could not be read, with the faults. Their previous entries remain.
     pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
-/// A tool, before it has a name of ours.
+/// A tool as its server lists it, without a shown name.
 #[derive(Debug)]
 pub struct OfferedTool {
     /// The name on the wire.
     pub wire_name: String,
-    /// What it does.
+    /// The description, truncated if it is too long.
     pub description: Option<String>,
-    /// The tool, unless it is quarantined.
+    /// The parsed tool, unless quarantined.
     pub tool: Option<Tool>,
-    /// Its whole definition, as the server sent it.
+    /// The complete definition as the server sent it.
     pub raw: Raw,
-    /// SHA-256 over the canonical JSON of its definition.
+    /// SHA-256 of the definition's canonical JSON.
     pub definition_hash: String,
-    /// Why it cannot be called.
+    /// Reason why the tool cannot be called, if quarantined.
     pub quarantined: Option<String>,
     pub(crate) schema: Option<Schema>,
-    /// Other names under which it takes arguments, each with the true one.
+    /// Aliases of arguments, each with the real name.
     aliases: BTreeMap<String, String>,
 }
 
 impl Offer {
-    /// Reads some lists of a server, all at once.
+    /// Reads the given lists of a server, in parallel.
     pub async fn read(session: &Session, lists: &[List]) -> Result<Offer, Failure> {
         let mut offer = Offer::default();
         offer.renew(session, lists).await?;
         Ok(offer)
     }
 
-    /// Reads some lists again, and returns those that could not be read although the server is there. Without its tools a
-    /// server is of no use: if those cannot be read, or the server is gone, everything stays as it was.
+    /// Reads the given lists again. Returns the lists that could not be read although the server is reachable. Fails,
+    /// and changes nothing, if the tools could not be read or the session is lost, because a server is useless
+    /// without its tools.
     pub(crate) async fn renew(
         &mut self,
         session: &Session,
@@ -91,7 +92,7 @@ impl Offer {
         let mut unread = Vec::new();
         let mut readable = |list: List, listing: Result<Option<Listing>, Failure>| match listing {
             Ok(listing) => listing,
-            // Many servers have resources and no templates, and do not know the list.
+            // Many servers have resources but no templates and do not implement this method.
             Err(failure) if list == List::Templates && is_unknown_method(&failure) => {
                 Some(Listing::default())
             }
@@ -116,13 +117,13 @@ impl Offer {
         Ok(unread)
     }
 
-    /// Notes which of these lists could not be read.
+    /// Replaces the faults recorded for these lists.
     pub(crate) fn note_unread(&mut self, lists: &[List], unread: Vec<(List, Arc<Fault>)>) {
         self.unread.retain(|(list, _)| !lists.contains(list));
         self.unread.extend(unread);
     }
 
-    /// The tools of a listing. What has not changed is not worked out again.
+    /// Parses the tools of a listing. Reuses the parsed tools whose definition has not changed.
     fn read_tools(&self, listing: &Listing) -> Vec<Arc<OfferedTool>> {
         let known: HashMap<&[u8], &Arc<OfferedTool>> =
             self.tools.iter().filter(|it| !it.is_double()).map(|it| (it.raw.as_bytes(), it)).collect();
@@ -134,11 +135,11 @@ impl Offer {
     }
 }
 
-/// Whether a failure says something about one list, and not about the server as a whole.
+/// Returns whether a failure concerns one list only and not the whole server.
 fn is_of_one_list(failure: &Failure, reads_tools: bool) -> bool {
     match failure.class {
         Class::Rpc | Class::Protocol => true,
-        // Tools that were read in the meantime show that the server is there.
+        // If the tools were read in parallel, the server is reachable.
         Class::Timeout => reads_tools,
         Class::Connect | Class::Closed => false,
     }
@@ -181,7 +182,7 @@ impl OfferedTool {
         self.quarantined.as_deref() == Some(DOUBLE)
     }
 
-    /// The same tool, which nobody can call because it has a double.
+    /// Returns a quarantined copy of a tool whose name is ambiguous.
     fn doubled(&self) -> OfferedTool {
         OfferedTool {
             wire_name: self.wire_name.clone(),
@@ -195,12 +196,12 @@ impl OfferedTool {
         }
     }
 
-    /// Other names under which it takes arguments, each with the name that its schema has.
+    /// Returns the aliases of arguments, each with the name in the schema.
     pub fn aliases(&self) -> &BTreeMap<String, String> {
         &self.aliases
     }
 
-    /// The arguments under the names that the schema has for them.
+    /// Returns the arguments with every alias replaced by the name in the schema.
     pub(crate) fn truly_named(&self, arguments: &Raw) -> Option<Raw> {
         if self.aliases.is_empty() || !arguments.is_object() {
             return None;
@@ -215,13 +216,14 @@ impl OfferedTool {
     }
 }
 
-/// What a tool says in its `_meta` about other names of its arguments.
+/// Reads the aliases of arguments from a tool's `_meta`.
 fn aliases(raw: &Raw) -> BTreeMap<String, String> {
     let declared = raw.member("_meta").and_then(|it| it.member(ALIASES));
     declared.map(|it| it.decode_or_default()).unwrap_or_default()
 }
 
-/// A tool that is listed twice is one tool; two tools of one name cannot be told apart on the wire, so neither is called.
+/// Removes identical duplicates. Quarantines different tools with the same name, because a call could not select one
+/// of them.
 fn told_apart(tools: Vec<Arc<OfferedTool>>) -> Vec<Arc<OfferedTool>> {
     let mut hashes: HashMap<String, Vec<String>> = HashMap::new();
     let mut kept = Vec::with_capacity(tools.len());
@@ -244,10 +246,10 @@ fn cut(mut description: String) -> String {
     description
 }
 
-/// The same for the same definition, however its JSON is written.
+/// Hashes a definition independently of its JSON formatting.
 fn definition_hash(raw: &Raw) -> String {
     let canonical = raw.decode::<Value>().ok().and_then(|it| serde_json_canonicalizer::to_vec(&it).ok());
-    // What canonical JSON cannot say (a number beyond double) is hashed as it came.
+    // JSON that has no canonical form, such as a number beyond double precision, is hashed as received.
     let canonical = canonical.unwrap_or_else(|| raw.as_bytes().to_vec());
     Sha256::digest(canonical).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,5 @@
-//! The blocks of a result, made to fit. Small ones stay as they are; texts are cut; of what cannot be cut, a picture or a
-//! sound, there is a note; and of very many blocks those in the middle are missing.
+//! Fits content blocks into a size limit. Keeps small blocks, truncates texts, replaces images and audio by a note,
+//! and drops the middle of a very long list of blocks.
 
 use super::{
     SCRAP,
@@ -7,16 +7,16 @@ use super::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// Where texts may stand in a block.
+/// Locations of text in a block.
 const TEXTS: [&str; 2] = ["/text", "/resource/text"];
 
-/// The blocks as JSON in at most `limit` bytes, commas counted; `None` if there is no room for any.
+/// Returns the blocks as JSON in at most `limit` bytes including commas, or `None` if there is no room for any.
 pub(super) fn fitted(blocks: &[&RawValue], limit: usize) -> Option<Vec<String>> {
     let total: usize = blocks.iter().map(|it| it.get().len() + 1).sum();
     if total <= limit {
         return Some(blocks.iter().map(|it| it.get().to_owned()).collect());
     }
-    // One place is for the note about those in the middle.
+    // Reserves one place for the note about the dropped blocks.
     let places = limit / SCRAP;
     let room = if blocks.len() <= places { blocks.len() } else { places.checked_sub(1)? };
     let head = (room * 2).div_ceil(3);
@@ -29,7 +29,7 @@ pub(super) fn fitted(blocks: &[&RawValue], limit: usize) -> Option<Vec<String>> 
     Some(cut(first).into_iter().chain(gone).chain(cut(last)).collect())
 }
 
-/// The longest that each may be for all to fit: what the short ones do not need goes to the long ones.
+/// Returns the maximum length per block so that all fit. Long blocks get the space that short blocks do not need.
 fn share(mut lengths: Vec<usize>, limit: usize) -> usize {
     lengths.sort_unstable();
     let (mut left, count) = (limit, lengths.len());
@@ -43,7 +43,7 @@ fn share(mut lengths: Vec<usize>, limit: usize) -> usize {
     limit
 }
 
-/// A block in less than `share` bytes, its comma included.
+/// Shortens a block to less than `share` bytes, including its comma.
 fn shortened(block: &RawValue, share: usize) -> String {
     if block.get().len() < share {
         return block.get().to_owned();
@@ -52,7 +52,7 @@ fn shortened(block: &RawValue, share: usize) -> String {
     with_ends(&value, share - 1).unwrap_or_else(|| note(&named(&value, block.get().len())))
 }
 
-/// The same block with less text, unless what stands beside the text is too long already.
+/// Truncates the text of a block. Returns `None` if the rest of the block is already too long.
 fn with_ends(block: &Value, limit: usize) -> Option<String> {
     let place = TEXTS.into_iter().find(|place| block.pointer(place).is_some_and(Value::is_string))?;
     let text = block.pointer(place)?.as_str()?;
@@ -60,7 +60,7 @@ fn with_ends(block: &Value, limit: usize) -> Option<String> {
     let before = frame.to_string().len();
     let mut length = before;
     if before > limit / 3 {
-        // Remarks on a text are worth less than the text.
+        // The text is more important than annotations.
         frame = essential(&frame);
         length = frame.to_string().len();
     }
@@ -69,7 +69,7 @@ fn with_ends(block: &Value, limit: usize) -> Option<String> {
     Some(frame.to_string())
 }
 
-/// The block with an empty text; the long one is not copied for it.
+/// Returns the block with an empty text, without copying the long one.
 fn without_text(block: &Value, place: &str) -> Value {
     match (block, place.strip_prefix('/').and_then(|it| it.split_once('/'))) {
         (Value::Object(members), None) => replaced(members, &place[1..], "".into()),
@@ -90,7 +90,7 @@ fn replaced(members: &serde_json::Map<String, Value>, name: &str, by: Value) -> 
     Value::Object(members.iter().map(one).collect())
 }
 
-/// A text block, or a resource, with nothing that is not needed.
+/// Returns a text block or a resource with required members only.
 fn essential(frame: &Value) -> Value {
     match frame.get("resource") {
         Some(resource) => {
@@ -101,7 +101,7 @@ fn essential(frame: &Value) -> Value {
     }
 }
 
-/// `an image (image/png, 1,234 bytes)`
+/// Describes a block: `an image (image/png, 1,234 bytes)`.
 fn named(block: &Value, length: usize) -> String {
     let word = |place: &str| block.pointer(place).and_then(Value::as_str);
     let kind = match word("/type") {

@@ -1,4 +1,4 @@
-//! Results and what is left of them.
+//! Tests the truncation of results.
 
 use super::*;
 use proptest::{collection::vec, prelude::*, sample::select};

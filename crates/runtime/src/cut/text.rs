@@ -1,25 +1,25 @@
-//! The beginning and the end of a text, and the words for what is missing.
+//! Truncates a text to its beginning and end, and formats the markers for the missing part.
 
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// As much of a name or a type as is shown, in characters.
+/// Maximum length of a name or type in a marker, in characters.
 const SHOWN: usize = 24;
 
-/// What a cut text has in its middle, in bytes of JSON, at most.
+/// Maximum length of the marker in a truncated text, in bytes of JSON.
 pub(super) const MARKER: usize = 110;
 
-/// A block that says what is missing, as JSON.
+/// Formats a text block, as JSON, that states what is missing.
 pub(super) fn note(what: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, Value::from(marker(what)))
 }
 
-/// `[… 1,234 bytes left out; the whole result is in the call record …]`
+/// Formats the marker: `[… 1,234 bytes left out; the whole result is in the call record …]`.
 fn marker(what: &str) -> String {
     format!("[… {what} left out; the whole result is in the call record …]")
 }
 
-/// `1,234 bytes`
+/// Formats a size: `1,234 bytes`.
 pub(super) fn bytes(count: usize) -> String {
     let digits = count.to_string();
     let mut grouped = String::new();
@@ -32,7 +32,7 @@ pub(super) fn bytes(count: usize) -> String {
     format!("{grouped} {}", if count == 1 { "byte" } else { "bytes" })
 }
 
-/// A name, cut, and without what would end the quotes around it or take more room than it looks.
+/// Shortens a name and replaces characters that would end its quotes or need escaping.
 pub(super) fn short(name: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c == '`' || c == '"' || c == '\\' || !(' '..='~').contains(&c);
     if name.chars().nth(SHOWN).is_none() && !name.contains(is_odd) {
@@ -42,8 +42,8 @@ pub(super) fn short(name: &str) -> Cow<'_, str> {
     plain.take(SHOWN).chain(['…']).collect::<String>().into()
 }
 
-/// As much of a text as takes `limit` bytes in JSON, quotes apart: two thirds of it from the beginning, one third from
-/// the end, and a line between them that says how much is missing, with what was `lost` beside the text.
+/// Truncates a text to `limit` bytes of JSON without quotes: two thirds from the beginning, one third from the end,
+/// and a marker between them. The marker's count includes the `lost` bytes dropped beside the text.
 pub(super) fn ends(text: &str, limit: usize, lost: usize) -> String {
     if lost == 0 && text.chars().map(written).sum::<usize>() <= limit {
         return text.to_owned();
@@ -69,7 +69,7 @@ pub(super) fn ends(text: &str, limit: usize, lost: usize) -> String {
     format!("{}\n{}\n{}", &text[..head], marker(&bytes(tail - head + lost)), &text[tail..])
 }
 
-/// How many bytes a character takes in JSON.
+/// Returns the length of a character in JSON, in bytes.
 fn written(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

@@ -1,4 +1,4 @@
-//! Blocks of content, as programs read them.
+//! Converts content blocks into their public JSON shapes.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use wharf_mcp::{
     model::{Block, Contents, Item},
 };
 
-/// Content in the shapes that programs know: text, image, audio, binary, and what is none of them as it came.
+/// Converts content blocks to JSON of type text, image, audio or binary. A block that cannot be parsed becomes
+/// `unknown`.
 pub fn content_blocks(blocks: &[Item<Block>]) -> Raw {
     Raw::list(blocks.iter().map(|block| match block {
         Item::Good(Block::Text(text)) => json!({ "type": "text", "text": text }).into(),
@@ -25,12 +26,12 @@ pub fn content_blocks(blocks: &[Item<Block>]) -> Raw {
     }))
 }
 
-/// Content that is none that is known: as it came, and what is wrong with it.
+/// Wraps a block that cannot be parsed, unchanged, with the reason.
 pub fn unknown_block(raw: &Raw, why: &str) -> Raw {
     Raw::object([("type", json!("unknown").into()), ("reason", json!(why).into()), ("raw", raw.clone())])
 }
 
-/// The contents of a resource: base64, and its text too where it has one.
+/// Converts the contents of a resource to JSON: base64 data, and also the text if it has one.
 pub fn contents_block(contents: &Contents) -> Value {
     let Contents { uri, mime_type, text, blob, .. } = contents;
     let data =

@@ -1,4 +1,4 @@
-//! The shapes that the outside knows, field by field.
+//! Tests the public JSON shapes, field by field.
 
 use super::*;
 use crate::{
@@ -14,7 +14,7 @@ use std::{
 };
 use wharf_mcp::Sent;
 
-/// 2025-12-31T10:30:15Z
+/// Returns 2025-12-31T10:30:15Z.
 fn then() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_767_177_015)
 }
@@ -77,7 +77,7 @@ fn the_context_of_a_call() {
     assert_eq!(context(&answered()).as_str(), expected.to_string());
 }
 
-/// `result` and `error` exclude each other, and the status says which it is.
+/// A context has either `result` or `error`, as its status indicates.
 #[test]
 fn a_context_has_a_result_or_an_error() {
     for (record, status, error) in [
@@ -228,7 +228,7 @@ fn a_connection() {
     assert_eq!(format!("{:#}", connection(&state, std::iter::empty())), format!("{expected:#}"));
 }
 
-/// No number loses a digit, and content that nobody knows stays as it came.
+/// Numbers keep all their digits, and unknown content stays unchanged.
 #[test]
 fn numbers_are_passed_on_as_they_are_written() {
     let huge = r#"{"n":12345678901234567890123,"f":1e99999,"z":0.10}"#;
@@ -248,7 +248,7 @@ fn numbers_are_passed_on_as_they_are_written() {
     assert!(execution(&record).as_str().contains(odd));
 }
 
-/// Whoever reads the context could not decode it otherwise.
+/// Readers of the context could not decode deeply nested JSON.
 #[test]
 fn a_text_that_nests_too_deep_stays_text() {
     let text = format!("{}{}", "[".repeat(200), "]".repeat(200));

@@ -1,8 +1,9 @@
-//! A server in a container, which ends only when somebody ends it: the `docker` that was started merely watches it.
+//! Runs a server in a container. The `docker run` process only attaches to the container, so ending it does not end
+//! the container.
 //!
-//! So every container has a name of its own, by which it is removed when nothing is left of that `docker`. And the server
-//! is not the first process in there, because the first one hears no signal that it does not ask for, and has to collect
-//! the dead of all others: an init is. Where the operator grants `--init=false`, that comes later, and so it counts.
+//! Every container therefore gets a unique name, by which it is removed after the `docker` process has ended. It also
+//! gets an init (`--init`), because process 1 ignores signals without a handler and has to reap orphans.
+//! `--init=false` granted by the operator follows later on the command line and wins.
 
 use crate::config::{Launch, Launcher, Program};
 use std::{
@@ -16,7 +17,7 @@ struct Container {
     started: AtomicU64,
 }
 
-/// What opens a launch by this command.
+/// Returns the opener for a launch with this command.
 pub(super) fn opener(launch: &Launch, command: Command) -> Box<dyn Opener> {
     match launch.program {
         Program::Launcher(Launcher::Docker) => Box::new(Container { command, started: AtomicU64::new(0) }),
@@ -25,13 +26,14 @@ pub(super) fn opener(launch: &Launch, command: Command) -> Box<dyn Opener> {
 }
 
 impl Container {
-    /// The command for one container, which is not the last one: that may still be on its way out.
+    /// Returns the command for the next container. Each has a new name, because the previous one may still be
+    /// shutting down.
     fn next(&self) -> Command {
         let place = self.command.cwd.file_name().unwrap_or_default().to_string_lossy();
         let name: OsString = format!("{place}-{}", self.started.fetch_add(1, Ordering::Relaxed)).into();
         let mut command = self.command.clone();
         command.last = vec![command.program.clone().into(), "rm".into(), "--force".into(), name.clone()];
-        // Behind `run`, before the flags that were written.
+        // After `run`, before the configured flags.
         command.args.splice(1..1, ["--name".into(), name, "--init".into()]);
         command
     }

@@ -1,4 +1,4 @@
-//! Signing in to remote servers: which of them can be signed in to, and where their grants are kept.
+//! Signs in to remote servers with OAuth, and decides which servers support it and where their grants are stored.
 
 use super::{Ground, Upstream, opener};
 use crate::{
@@ -13,17 +13,17 @@ use wharf_mcp::{
     oauth::{Access, Authorizer, Browser, Config, FileStore, Identity, OAuth},
 };
 
-/// What came of signing in.
+/// Result of signing in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// The grant is kept, and connections use it from now on.
+    /// The grant is stored. New connections use it.
     Granted,
-    /// The server let us in without.
+    /// The server accepts connections without a grant.
     NotNeeded,
 }
 
 impl Upstream {
-    /// Signs in to the server, with a person at the browser.
+    /// Signs in to the server. The user approves in a browser.
     pub async fn login(&self, browser: Arc<dyn Browser>) -> Result<Login, Fault> {
         let source = &self.source;
         let oauth = remote(source).and_then(|it| oauth(source, it, &self.ground, Some(browser)));
@@ -37,7 +37,7 @@ impl Upstream {
         Ok(Login::Granted)
     }
 
-    /// Forgets what was granted.
+    /// Deletes the stored grant.
     pub async fn logout(&self) -> Result<(), Fault> {
         let source = &self.source;
         let oauth = remote(source).and_then(|it| oauth(source, it, &self.ground, None));
@@ -45,7 +45,7 @@ impl Upstream {
         oauth.logout().await.map_err(|it| self.fault(&it))
     }
 
-    /// Knocks without credentials, to hear what the server wants.
+    /// Connects without credentials to get the server's authentication challenge.
     async fn challenge(&self) -> Result<(), Failure> {
         let ground = Ground { credentials: None, ..self.ground.clone() };
         let (opener, _workplace) = opener::open(&self.source, &ground, None)?;
@@ -56,7 +56,7 @@ impl Upstream {
     }
 }
 
-/// What a connection to this server is authorized with: a kept grant, unless the entry has credentials of its own.
+/// Returns the authorizer for connections to this server: a stored grant, unless the entry has its own credentials.
 pub(super) fn authorizer(source: &Source, remote: &Remote, ground: &Ground) -> Option<Arc<dyn Authorizer>> {
     let oauth = oauth(source, remote, ground, None)?;
     Some(Arc::new(oauth))
@@ -89,7 +89,7 @@ fn remote(source: &Source) -> Option<&Remote> {
     }
 }
 
-/// One file per address; its name tells a person the host, and a hash tells addresses apart.
+/// Returns the name of the grant file of a URL: the host for readability, and a hash for uniqueness.
 fn file_name(remote: &Remote) -> impl AsRef<Path> {
     let host = remote
         .url

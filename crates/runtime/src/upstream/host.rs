@@ -1,4 +1,4 @@
-//! What a server may ask of us: its roots, a form to fill in, a word from a model.
+//! Answers requests from servers: roots, elicitation and sampling.
 
 use crate::config::{ServerConfig, Source};
 use serde_json::json;
@@ -9,45 +9,45 @@ use wharf_mcp::{
     session::{Answering, Host, MetaKey},
 };
 
-/// The `_meta` key under which an entry's `config` reaches its server.
+/// The `_meta` key that carries an entry's `config` to its server.
 const CONFIG_META: &str = "wharf/config";
 
-/// A question of a server that only a person, or a policy, can answer.
+/// A request from a server that needs a person or a policy to answer.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Who asks.
+    /// The source that asks.
     pub source: String,
-    /// `elicitation/create`, `sampling/createMessage`, `roots/list`.
+    /// The method: `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
-    /// What it wants to know.
+    /// The parameters.
     pub params: Raw,
 }
 
-/// Decides what a server's questions are answered with.
+/// Decides how to answer requests from servers.
 pub trait Consent: Send + Sync {
-    /// Whether there is somebody to fill in forms.
+    /// Returns whether a user can fill in forms (form elicitation).
     fn answers_forms(&self) -> bool;
 
-    /// Whether there is somebody to be sent to an address, where what is asked is not for us to see.
+    /// Returns whether a user can open URLs (URL elicitation). The runtime does not see the answer.
     fn answers_links(&self) -> bool {
         false
     }
 
-    /// Whether there is a model that servers may ask, with somebody's leave.
+    /// Returns whether servers may use a model (sampling), subject to approval.
     fn answers_samples(&self) -> bool {
         false
     }
 
-    /// Whether there is somebody who has roots of their own, for sources whose entry names none.
+    /// Returns whether the client provides roots for sources whose entry configures none.
     fn answers_roots(&self) -> bool {
         false
     }
 
-    /// Answers one question.
+    /// Answers one request.
     fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 }
 
-/// Nobody is there: forms are not offered, and nothing is agreed to.
+/// Declines every request and offers no capabilities.
 #[derive(Clone, Copy, Debug)]
 pub struct Declines;
 
@@ -61,7 +61,7 @@ impl Consent for Declines {
     }
 }
 
-/// Answers for one source.
+/// Answers requests from one source.
 pub(super) struct SourceHost {
     source: Arc<Source>,
     consent: Arc<dyn Consent>,
@@ -72,7 +72,7 @@ impl SourceHost {
         SourceHost { source, consent }
     }
 
-    /// The roots that the source's own entry names.
+    /// Returns the roots configured in the source's entry.
     fn roots(&self) -> Vec<Raw> {
         self.source.roots.iter().filter_map(|it| root(it.expose())).collect()
     }
@@ -107,20 +107,20 @@ impl Host for SourceHost {
     }
 }
 
-/// What somebody says about itself, with the roots that the source's entry adds to what it can do.
+/// Adds the roots capability, which the entry provides, to the client's `_meta`.
 pub(super) fn with_roots(meta: &Raw) -> Raw {
     let capabilities = meta.member(MetaKey::CAPABILITIES).unwrap_or_else(Raw::empty_object);
     meta.with(MetaKey::CAPABILITIES, &capabilities.with("roots", &Raw::empty_object()))
 }
 
-/// A folder as MCP names it.
+/// Converts a path into an MCP root.
 fn root(path: &str) -> Option<Raw> {
     let uri = Url::from_file_path(path).ok()?;
     let name = Path::new(path).file_name().map(|it| it.to_string_lossy().into_owned());
     Some(json!({ "uri": uri.as_str(), "name": name }).into())
 }
 
-/// An entry's settings as they travel in the handshake.
+/// Builds the `_meta` that carries an entry's `config` in the handshake.
 pub(super) fn config_meta(config: &ServerConfig) -> Raw {
     json!({ CONFIG_META: config.expose() }).into()
 }

@@ -1,9 +1,9 @@
-//! Downloads the package or image of a server before the server is started, as a step with a time limit of its own.
+//! Downloads the package or image of a server before the server is started, with a timeout of its own.
 //!
-//! A launcher that is stopped while it unpacks can leave a cache in which the package never works again, for any
-//! program. So a download is not part of connecting: it happens first, once for each package however many sources
-//! need it, and what a stopped download leaves half-written is removed. A package that is there already costs a look at
-//! the launcher's cache and no process.
+//! A launcher that is stopped while unpacking can leave a cache in which the package never works again, for any
+//! program. A download therefore precedes connecting. It runs once per package, shared by all sources that need it,
+//! and the remains of a stopped download are removed. A package that is already present costs a look at the
+//! launcher's cache and no process.
 
 mod docker;
 mod npx;
@@ -30,23 +30,24 @@ use wharf_mcp::{
     stdio::{Ended, Patience},
 };
 
-/// How long a launcher that is told to end may roll back what it has begun.
+/// Time for a launcher to roll back after it was told to stop.
 const PATIENCE: Patience = Patience { after_eof: Duration::ZERO, after_term: Duration::from_secs(3) };
 
-/// The most downloads at once. More of them finish no sooner, and keep the servers that are there from starting.
+/// Maximum number of concurrent downloads. More would not finish sooner, and would delay servers that are ready to
+/// start.
 const MAX_DOWNLOADS: usize = 4;
 
-/// How long a server that could not be connected to may take to be gone: it is not waited for.
+/// Time for a server to exit after a failed connect. Its exit is not awaited.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
-/// The downloads of this process: those under way, and those that are known to be done. Clones share them.
+/// Downloads of this process, running and completed. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Installs {
     cells: Arc<Mutex<HashMap<String, Arc<OnceCell<()>>>>>,
     permits: Arc<Semaphore>,
 }
 
-/// One package or image, and what it takes to download it.
+/// One package or image with the context of its download.
 struct Install<'a> {
     source: &'a Source,
     launch: &'a Launch,
@@ -55,22 +56,22 @@ struct Install<'a> {
     visit: &'a Visit,
 }
 
-/// Why a download was stopped.
+/// Reason why a download was stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     Late,
     Unwanted,
 }
 
-/// Has the launcher download what the source needs, unless it is there already.
+/// Downloads the package or image of the source unless it is already present.
 pub(super) async fn ensure(source: &Source, ground: &Ground, visit: &Visit) -> Result<(), Failure> {
     let Some(install) = Install::of(source, ground, visit) else { return Ok(()) };
     let cell = ground.installs.cell(&install.key());
     cell.get_or_try_init(|| install.run()).await.map(|_| ())
 }
 
-/// A server could not be connected to: its package is looked for again at the next start, and an update that was stopped
-/// half-way is removed.
+/// Cleans up after a failed connect: the next start checks for the package again, and an interrupted update is
+/// removed.
 pub(super) async fn after_failure(source: &Source, ground: &Ground, visit: &Visit, failure: &Failure) {
     let Some(install) = Install::of(source, ground, visit) else { return };
     ground.installs.forget(&install.key());
@@ -81,7 +82,7 @@ pub(super) async fn after_failure(source: &Source, ground: &Ground, visit: &Visi
         Download::Npm { .. } => {
             let torn = npx_folder(install.launch).filter(|it| npx::is_torn(it));
             let Some(folder) = torn else { return };
-            // npm may still be on its way out, and until then it writes.
+            // npm may still be shutting down, and it writes until then.
             time::sleep(STOP_TIME).await;
             if npx::remove_if_torn(&folder) {
                 let folder = folder.display();
@@ -105,14 +106,14 @@ impl Installs {
 
     fn forget(&self, key: &str) {
         let mut cells = self.lock();
-        // One that is under way stays: others wait for it.
+        // A running download stays, because others wait for it.
         if cells.get(key).is_some_and(|it| it.initialized()) {
             cells.remove(key);
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<OnceCell<()>>>> {
-        // A map of handles is whole after every statement.
+        // A map of handles is consistent after every statement.
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -124,7 +125,7 @@ impl<'a> Install<'a> {
         Some(Install { source, launch, download, ground, visit })
     }
 
-    /// The same for the same download: the launcher, its settings, and the packages.
+    /// Returns the identity of the download: the launcher, its settings and the packages.
     fn key(&self) -> String {
         let settings = self.launch.env.0.iter().filter(|(name, _)| is_setting(name));
         let settings = settings.map(|(name, it)| format!("{name}={}\n", it.value.expose()));
@@ -145,7 +146,7 @@ impl<'a> Install<'a> {
         let _told = self.visit.board.as_ref().map(|it| it.downloading(&shown));
         let _permit = self.permit().await?;
         let started = Instant::now();
-        // The time until there is a permit is not the download's own.
+        // Waiting for a permit does not count towards the download timeout.
         let deadline = started + self.launch.install_timeout;
         tracing::info!(source, "downloading `{shown}` with {}", self.launcher());
         let installed = match self.download {
@@ -166,7 +167,7 @@ impl<'a> Install<'a> {
         installed
     }
 
-    /// Waits until this download may begin.
+    /// Waits for a download permit.
     async fn permit(&self) -> Result<Option<SemaphorePermit<'_>>, Failure> {
         tokio::select! {
             // They are never closed.
@@ -175,8 +176,8 @@ impl<'a> Install<'a> {
         }
     }
 
-    /// Whether the download is there, as far as can be told without running the launcher. A container image is a matter
-    /// between docker and its daemon: docker is asked, and what it says is remembered.
+    /// Returns whether the download is present, if possible without running the launcher. For a container image
+    /// `docker` has to be asked once; a marker file remembers the answer.
     async fn is_there(&self, deadline: Instant) -> Result<bool, Failure> {
         let env = &self.launch.env;
         Ok(match self.download {
@@ -207,7 +208,7 @@ impl<'a> Install<'a> {
         let claim = loop {
             match npx::claim(&folder) {
                 npx::Claim::Held(claim) => break Some(claim),
-                // npm itself says best why it cannot write there.
+                // npm reports best why it cannot write there.
                 npx::Claim::Impossible => break None,
                 npx::Claim::Whole => return Ok(()),
                 npx::Claim::Taken => tokio::select! {
@@ -226,7 +227,7 @@ impl<'a> Install<'a> {
         installed
     }
 
-    /// Runs the launcher and expects it to succeed.
+    /// Runs the launcher and fails unless it succeeds.
     async fn run_launcher(&self, args: &[OsString], deadline: Instant) -> Result<(), Failure> {
         let Ended { exit, stderr, stopped } = self.end_of(args, deadline).await?;
         match (stopped, exit) {
@@ -242,8 +243,8 @@ impl<'a> Install<'a> {
         }
     }
 
-    /// Runs the launcher to its end: under the same supervision and in the same environment as the server, in an empty
-    /// folder of its own.
+    /// Runs the launcher until it exits, with the supervision and environment of the server, in an empty directory of
+    /// its own.
     async fn end_of(&self, args: &[OsString], deadline: Instant) -> Result<Ended<Stopped>, Failure> {
         let workplace = Workplace::new(self.ground)?;
         let mut command = opener::command(self.launch, &workplace)?;
@@ -252,13 +253,13 @@ impl<'a> Install<'a> {
         command.witness = self.visit.witness();
         command.patience = PATIENCE;
         if let Some(folder) = npx_folder(self.launch) {
-            // Also when we are killed, or have no time to wait: the supervisor does it.
+            // The supervisor removes the folder even if this process is killed or cannot wait.
             command.remove_unfinished(folder, npx::FINISHED);
         }
         command.run(self.stopped(deadline)).await
     }
 
-    /// Completes when the download has to end.
+    /// Completes when the download has to stop.
     async fn stopped(&self, deadline: Instant) -> Stopped {
         tokio::select! {
             () = time::sleep_until(deadline) => Stopped::Late,
@@ -287,7 +288,7 @@ impl<'a> Install<'a> {
     }
 }
 
-/// Variables that decide where a launcher keeps its downloads.
+/// Returns whether a variable affects where a launcher stores its downloads.
 fn is_setting(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     matches!(name.as_str(), "HOME" | "PATH")

@@ -1,4 +1,4 @@
-//! The one place that looks at an endpoint: how each kind of server is opened.
+//! Creates the opener for each kind of endpoint. No other module matches on an endpoint to open it.
 
 use super::{Ground, container, credentials, program, workplace::Workplace};
 use crate::{
@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
 use wharf_mcp::{Failure, Opener, http as streamable, sse, stdio, ws};
 
-/// What opens the source's server, and its working directory if it has one.
+/// Returns the opener of the source's server, and its working directory if it runs as a process.
 pub(super) fn open(
     source: &Source,
     ground: &Ground,
@@ -55,7 +55,7 @@ pub(super) fn open(
     }
 }
 
-/// The command of a launch: its program, arguments and environment.
+/// Builds the command of a launch: program, arguments and environment.
 pub(super) fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Failure> {
     let os = |text: &Text| OsString::from(text.expose());
     let mut command = stdio::Command::new(program::find(launch)?, workplace.path());
@@ -66,7 +66,7 @@ pub(super) fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::C
     Ok(command)
 }
 
-/// The shared pool, or one of its own where the entry has its own idea of patience or may not go everywhere.
+/// Returns the shared HTTP client, or a separate one if the entry has its own connect timeout or address policy.
 fn client(source: &Source, remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
     let shared = &ground.http;
     let timeout = remote.timeout.unwrap_or(shared.connect_timeout());

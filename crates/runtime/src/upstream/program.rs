@@ -7,7 +7,8 @@ use std::{
 };
 use wharf_mcp::Failure;
 
-/// The program as an absolute path. It is looked up where the child would look, which is the operator's PATH.
+/// Returns the absolute path of the program, searched on the PATH of the child's environment, which is the
+/// operator's.
 pub(super) fn find(launch: &Launch) -> Result<PathBuf, Failure> {
     let names = match &launch.program {
         Program::Granted(path) => return Ok(path.clone()),
@@ -22,7 +23,8 @@ pub(super) fn find(launch: &Launch) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The first executable by this name. Relative folders of PATH do not count: they mean something else in every place.
+/// Finds the first executable with this name. Ignores relative directories on PATH, whose meaning depends on the
+/// current directory.
 pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
     let names = if cfg!(windows) {
         vec![format!("{name}.exe"), format!("{name}.cmd")]

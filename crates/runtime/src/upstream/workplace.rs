@@ -1,8 +1,8 @@
-//! A server's working directory: private, empty, and gone with the server.
+//! Manages a server's working directory: private, initially empty, and removed with the server.
 //!
-//! A host that was killed leaves its directories behind, so the next one sweeps them away. Whose host still lives is told
-//! by a lock on the directory itself, which the kernel takes back however a host ends; nothing lies in the directory
-//! that a server could find.
+//! A killed host leaves its directories behind; the next one removes them. A lock on the directory itself shows
+//! whether its host is alive, because the kernel releases the lock however the host ends. The directory contains no
+//! lock file that a server could find.
 
 use super::Ground;
 use std::{
@@ -16,23 +16,23 @@ use wharf_mcp::Failure;
 
 const PREFIX: &str = "wharf-";
 
-/// How many directories are looked at in one sweep, and how long it may take. What is left waits for the next one.
+/// Maximum number of directories checked in one sweep, and its time limit. The rest waits for the next sweep.
 const SWEEP: usize = 256;
 const SWEEP_TIME: Duration = Duration::from_secs(1);
 
-/// How often a directory is made anew because somebody swept it away before it was locked.
+/// Maximum number of attempts to create a directory, in case a concurrent sweep removes it before it is locked.
 const TRIES: usize = 8;
 
-/// One directory, while a server works there.
+/// A working directory in use.
 #[derive(Debug)]
 pub(crate) struct Workplace {
     folder: TempDir,
-    /// Let go of after the folder is gone.
+    /// The lock, released after the directory is removed.
     _held: Option<File>,
 }
 
 impl Workplace {
-    /// Makes one. Nothing a launcher would read by itself lies in it.
+    /// Creates a working directory. It contains nothing that a launcher would read on its own.
     pub(super) fn new(ground: &Ground) -> Result<Workplace, Failure> {
         let made = make_scratch(&ground.scratch).and_then(|()| Workplace::in_folder(&ground.scratch));
         made.map_err(|error| {
@@ -54,7 +54,7 @@ impl Workplace {
                 builder.permissions(fs::Permissions::from_mode(0o700));
             }
             let folder = builder.prefix(PREFIX).tempdir_in(scratch)?;
-            // Where directories cannot be locked, nobody sweeps them either.
+            // On platforms without directory locks nothing is swept, so an unlocked directory is safe.
             let held = lock::open(folder.path()).and_then(|it| it.lock_shared().map(|()| it)).ok();
             if folder.path().is_dir() {
                 return Ok(Workplace { folder, _held: held });
@@ -69,7 +69,7 @@ fn make_scratch(scratch: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
     folders.recursive(true).create(scratch)?;
-    // A folder with a manifest is a project: npm looks for settings and packages of none above it.
+    // A directory with a manifest is a project root, so npm does not look for settings and packages above it.
     match File::create_new(scratch.join("package.json")) {
         Ok(mut manifest) => manifest.write_all(b"{ \"private\": true }\n"),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -77,8 +77,8 @@ fn make_scratch(scratch: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what hosts left in `scratch` that were killed. Never what a living host uses, never through a link, and only
-/// in a folder that nobody else may write to. How many went.
+/// Removes directories that killed hosts left in `scratch`, and returns how many. Skips directories in use, does not
+/// follow links, and works only if no other user can write to `scratch`.
 pub fn sweep(scratch: &Path) -> usize {
     if !lock::is_private(scratch) {
         return 0;
@@ -91,13 +91,13 @@ pub fn sweep(scratch: &Path) -> usize {
     ours.take(SWEEP).take_while(|_| Instant::now() < until).filter(|it| remove_if_left(&it.path())).count()
 }
 
-/// Holds the lock until the folder is gone, so that whoever has just made it notices.
+/// Holds the lock until the directory is removed, so that a host which has just created it notices.
 fn remove_if_left(folder: &Path) -> bool {
     let held = lock::open(folder).ok().filter(|it| it.try_lock().is_ok());
     held.is_some() && fs::remove_dir_all(folder).is_ok()
 }
 
-/// Folders as files that can be locked.
+/// Opens directories as files that can be locked.
 #[cfg(unix)]
 mod lock {
     use rustix::{

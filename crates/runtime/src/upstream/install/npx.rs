@@ -1,9 +1,10 @@
-//! npm's cache, as far as npx uses it: `_npx/HASH` holds one set of packages, and the hash is that of their names.
+//! Inspects and repairs npm's cache as npx uses it: `_npx/HASH` contains one set of packages, where the hash is of
+//! their names.
 //!
-//! npm writes `package.json` there when everything is unpacked. A folder with packages and without that file is the rest
-//! of an install that was stopped; npm takes it for a finished one, and the package fails from then on. So a folder is
-//! claimed by a locked file while we install into it. Where that file is found and nobody holds it, a host was killed, and
-//! the folder is emptied first.
+//! npm writes `package.json` there after it has unpacked everything. A folder with packages but without that file is
+//! left over from an interrupted install. npm takes it for a complete one, and the package fails from then on. A
+//! locked claim file therefore marks a folder during our install. A claim file without a lock means that the host was
+//! killed, and the folder is emptied first.
 
 use crate::{
     config::{ChildEnv, Download, Launch},
@@ -17,38 +18,38 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How long to wait before looking again whether another host has installed.
+/// Interval for checking whether another host has finished its install.
 pub(super) const POLL: Duration = Duration::from_millis(200);
 
-/// The file that claims a folder.
+/// Name of the claim file.
 const CLAIM: &str = "wharf-install.lock";
 
-/// npm's own lock, which it renews every second and takes for abandoned after a minute.
+/// npm's own lock, which npm renews every second and considers abandoned after a minute.
 const NPM_LOCK: &str = "concurrency.lock";
 const RENEWED: Duration = Duration::from_secs(2);
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// The longest `.npmrc` that is read.
+/// Maximum size of an `.npmrc`, in bytes.
 const MAX_NPMRC_BYTES: u64 = 1 << 16;
 
-/// Whether a folder may be installed into.
+/// Result of claiming a folder.
 pub(super) enum Claim {
     Held(Claimed),
-    /// Another host installs into it.
+    /// Another host is installing into it.
     Taken,
-    /// There is nothing to do: another host has installed.
+    /// Another host has completed the install.
     Whole,
-    /// The folder cannot be made or locked.
+    /// The folder cannot be created or locked.
     Impossible,
 }
 
-/// A folder that nobody else installs into. Dropped without being released, it counts as left behind.
+/// A claimed folder. If it is dropped without release, the install counts as interrupted.
 pub(super) struct Claimed {
     folder: PathBuf,
     _lock: File,
 }
 
-/// The folder of npm's cache that a launch runs its package from.
+/// Returns the folder of npm's cache from which a launch runs its package.
 pub(crate) fn folder(launch: &Launch) -> Option<PathBuf> {
     let Some(Download::Npm { packages, .. }) = &launch.download else { return None };
     let mut packages: Vec<&str> = packages.iter().map(|it| it.expose()).collect();
@@ -58,15 +59,15 @@ pub(crate) fn folder(launch: &Launch) -> Option<PathBuf> {
     Some(cache(&launch.env)?.join("_npx").join(name))
 }
 
-/// The file that npm writes when everything is unpacked.
+/// The file that npm writes after it has unpacked everything.
 pub(super) const FINISHED: &str = "package.json";
 
-/// Whether everything is unpacked there.
+/// Returns whether the install in this folder is complete.
 pub(super) fn is_whole(folder: &Path) -> bool {
     folder.join(FINISHED).is_file() && folder.join("node_modules").is_dir() && !folder.join(CLAIM).exists()
 }
 
-/// Whether the package is installed globally, from where npx runs it without a download.
+/// Returns whether the package is installed globally, from where npx runs it without a download.
 pub(super) fn is_global(package: &str, env: &ChildEnv) -> bool {
     let name = match package.char_indices().skip(1).find(|(_, c)| *c == '@') {
         Some((at, _)) => &package[..at],
@@ -80,20 +81,20 @@ pub(super) fn is_global(package: &str, env: &ChildEnv) -> bool {
     prefix.is_some_and(|it| it.join("lib/node_modules").join(name).join("package.json").is_file())
 }
 
-/// Claims a folder, and empties it if an install into it was stopped.
+/// Claims a folder, and empties it if it contains an interrupted install.
 pub(super) fn claim(folder: &Path) -> Claim {
     let path = folder.join(CLAIM);
     let opened = fs::create_dir_all(folder)
         .and_then(|()| File::options().create(true).truncate(false).read(true).write(true).open(&path));
     let Ok(mut lock) = opened else { return Claim::Impossible };
     match lock.try_lock() {
-        // It may have been given up between opening and locking.
+        // The file may have been released and deleted between opening and locking.
         Ok(()) if !is_same(&lock, &path) => return Claim::Taken,
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Claim::Taken,
         Err(TryLockError::Error(_)) => return Claim::Impossible,
     }
-    // Written by whoever installs, and gone when they are done.
+    // The installing host writes to the file and deletes it at the end.
     let was_begun = lock.metadata().is_ok_and(|it| it.len() > 0);
     let finished = !was_begun && folder.join(FINISHED).is_file();
     if !finished && (was_begun || is_abandoned(folder)) {
@@ -111,7 +112,7 @@ pub(super) fn claim(folder: &Path) -> Claim {
     }
 }
 
-/// Whether the file is still the one at this path.
+/// Returns whether `path` still refers to this open file.
 fn is_same(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -126,21 +127,21 @@ fn is_same(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes the folder if an install into it has not come to its end. Only the claim's holder may ask for it.
+/// Removes the folder if its install is incomplete. Requires the claim.
 pub(super) fn remove_unless_whole(folder: &Path) {
     if !folder.join(FINISHED).is_file() {
         let _ = fs::remove_dir_all(folder);
     }
 }
 
-/// Whether npm has begun to install or to replace packages here, and has not finished.
+/// Returns whether npm has started to install or replace packages here and has not finished.
 pub(super) fn is_torn(folder: &Path) -> bool {
     let packages = folder.join("node_modules");
     let unfinished = packages.is_dir() && !folder.join(FINISHED).is_file();
     !folder.join(CLAIM).exists() && (unfinished || has_retired(&packages))
 }
 
-/// Removes the folder if it is torn and no npm is at work in it; says whether it did.
+/// Removes the folder if its install was interrupted and no npm is using it. Returns whether it did.
 pub(super) fn remove_if_torn(folder: &Path) -> bool {
     let lock = folder.join(NPM_LOCK);
     let in_use = lock.exists() && !is_older(&lock, RENEWED);
@@ -153,7 +154,8 @@ fn is_older(path: &Path, than: Duration) -> bool {
     age.is_some_and(|it| it > than)
 }
 
-/// npm moves a package that it replaces to `.NAME-XXXXXXXX` beside it, and removes that at the end.
+/// Returns whether npm has an unfinished update: it moves a package it replaces to `.NAME-XXXXXXXX` and removes that
+/// at the end.
 fn has_retired(packages: &Path) -> bool {
     let is_retired = |name: &str| {
         let hash = name.strip_prefix('.').and_then(|it| it.rsplit_once('-')).map(|(_, hash)| hash);
@@ -168,14 +170,14 @@ fn has_retired(packages: &Path) -> bool {
     top.iter().cloned().chain(scopes).any(|it| is_retired(&it))
 }
 
-/// Whether packages were unpacked here by an npm that is gone, and that did not finish.
+/// Returns whether an npm that no longer runs left an incomplete install here.
 fn is_abandoned(folder: &Path) -> bool {
     let is_old = |name: &str| is_older(&folder.join(name), ABANDONED);
     let locked = folder.join(NPM_LOCK).exists() && !is_old(NPM_LOCK);
     !folder.join(FINISHED).is_file() && is_old("node_modules") && !locked
 }
 
-/// Removes what an install writes; not the claim.
+/// Removes the files of an install, but not the claim.
 fn empty(folder: &Path) {
     for name in ["node_modules", NPM_LOCK] {
         let _ = fs::remove_dir_all(folder.join(name));
@@ -186,10 +188,10 @@ fn empty(folder: &Path) {
 }
 
 impl Claimed {
-    /// Nothing is left to be done there.
+    /// Releases the claim after the install is done.
     pub(super) fn release(self) {
         let _ = fs::remove_file(self.folder.join(CLAIM));
-        // Only an empty one goes.
+        // Removes the folder only if it is empty.
         let _ = fs::remove_dir(&self.folder);
     }
 }
@@ -198,7 +200,7 @@ fn cache(env: &ChildEnv) -> Option<PathBuf> {
     setting(env, "cache").or_else(|| Some(Path::new(variable(env, "HOME")?).join(".npm")))
 }
 
-/// A path among npm's settings: from the environment, else from the user's `.npmrc`.
+/// Reads a path from npm's settings: from the environment, otherwise from the user's `.npmrc`.
 fn setting(env: &ChildEnv, name: &str) -> Option<PathBuf> {
     let named = from_environment(env, name).map(str::to_owned).or_else(|| {
         let home = || Some(Path::new(variable(env, "HOME")?).join(".npmrc"));
@@ -216,14 +218,14 @@ fn from_environment<'a>(env: &'a ChildEnv, name: &str) -> Option<&'a str> {
     found.map(|(_, it)| it.value.expose()).filter(|it| !it.is_empty())
 }
 
-/// The last line that sets a key.
+/// Returns the value of the last line that sets a key.
 fn in_npmrc(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once('='));
     let mut values = lines.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
     values.next_back().map(|it| it.trim_matches(['"', '\'']).to_owned())
 }
 
-/// `~/x` and `${HOME}/x`.
+/// Expands `~/x` and `${HOME}/x`.
 fn expanded(path: &str, env: &ChildEnv) -> Option<PathBuf> {
     let home = || variable(env, "HOME");
     if let Some(rest) = path.strip_prefix("~/").or_else(|| path.strip_prefix("${HOME}/")) {

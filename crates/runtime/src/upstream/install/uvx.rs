@@ -1,5 +1,5 @@
-//! uv's cache, as far as it shows which packages have been installed: `environments-v2/INTERPRETER/HASH` is a finished
-//! environment, which uv moves into place as a whole.
+//! Inspects uv's cache for installed packages: `environments-v2/INTERPRETER/HASH` is a complete environment, because
+//! uv moves it into place as a whole.
 
 use crate::config::ChildEnv;
 use std::{
@@ -7,17 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many environments are looked at.
+/// Maximum number of environments to check.
 const MAX_ENVIRONMENTS: usize = 512;
 
-/// Whether some environment of the cache has this package; `None` where its name cannot be told.
+/// Returns whether an environment in the cache contains this package, or `None` if its name cannot be determined.
 pub(super) fn is_cached(package: &str, env: &ChildEnv) -> Option<bool> {
     let (name, version) = name_and_version(package)?;
     let environments = environments(&folder(env)?);
     Some(environments.take(MAX_ENVIRONMENTS).any(|it| has_package(&it, &name, version.as_deref())))
 }
 
-/// `UV_CACHE_DIR`, or the usual place. uv gets no `XDG_CACHE_HOME` from us.
+/// Returns `UV_CACHE_DIR` or the default location. The child's environment does not contain `XDG_CACHE_HOME`.
 fn folder(env: &ChildEnv) -> Option<PathBuf> {
     let variable = |name: &str| env.0.get(name).map(|it| it.value.expose()).filter(|it| !it.is_empty());
     let named = variable("UV_CACHE_DIR").map(PathBuf::from).filter(|it| it.is_absolute());
@@ -45,7 +45,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path())
 }
 
-/// The name as all its spellings have it in common, and the version where exactly one is meant.
+/// Returns the normalized name, and the version if the package is pinned to exactly one.
 fn name_and_version(package: &str) -> Option<(String, Option<String>)> {
     if package.contains([':', '/', '\\']) {
         return None;
@@ -59,7 +59,7 @@ fn name_and_version(package: &str) -> Option<(String, Option<String>)> {
     (!name.is_empty()).then(|| (normalized(name), exact.map(str::to_owned)))
 }
 
-/// Small letters, and one `-` for any run of separators.
+/// Normalizes a name: lower case, and one `-` for any run of separators.
 fn normalized(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|it| !it.is_empty());
     parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")

@@ -1,4 +1,4 @@
-//! The states that an install can leave a folder of npm's cache in.
+//! Tests the states in which an install can leave a folder of npm's cache.
 
 use super::*;
 use crate::{
