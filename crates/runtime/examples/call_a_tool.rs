@@ -1,4 +1,5 @@
-//! Starts the servers of an agent file, calls one tool and prints what it says:
+//! Starts the servers of an agent file, calls one tool and prints its text:
+//!
 //! `cargo run -p wharf-runtime --example call_a_tool -- agent.yaml SOURCE__TOOL '{"key": "value"}'`
 
 #![expect(

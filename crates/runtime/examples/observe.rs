@@ -1,4 +1,5 @@
-//! Starts the servers of an agent file and prints what happens to them for some seconds:
+//! Starts the servers of an agent file and prints their events for some seconds:
+//!
 //! `cargo run -p wharf-runtime --example observe -- agent.yaml 10`
 
 #![expect(
@@ -10,8 +11,8 @@
 use std::{env, error::Error, sync::Arc, time::Duration};
 use wharf_runtime::{Event, Happening, Observer, Runtime, Tuning};
 
-/// Prints one line for each event. It is called from a task of its own and may take its time; should it fall behind, it
-/// is told how many events it has missed.
+/// Prints one line per event. It runs in a task of its own and may block; if it falls behind, it receives an event
+/// with the number of lost events.
 struct Printer;
 
 impl Observer for Printer {

@@ -148,7 +148,7 @@ impl ToolOutput {
         project::meaning(&self.result).decode_or_default()
     }
 
-    /// Returns the complete result as JSON.
+    /// Returns the result as JSON, truncated to the source's size limit.
     pub fn raw(&self) -> &Raw {
         &self.result
     }

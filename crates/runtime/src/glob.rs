@@ -32,7 +32,7 @@ impl Glob {
 /// Returns whether `pattern` matches all of `name`. The time is at most the product of their lengths for any pattern.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // Backtracking point: the pattern after the last `*`, and the start of the name it was tried on.
+    // Backtracking point: the pattern after the last `*`, and the rest of the name to match it against.
     let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
     loop {
         let (before, wanted) = (name.clone(), pattern.next());

@@ -1,7 +1,8 @@
 //! Reads the environment of the process for [`Runtime::from_file`](crate::Runtime::from_file).
 //!
-//! This is the only module of this crate that reads the process environment, the current directory or the home
-//! directory, and only `from_file` calls it. Callers with other needs build an [`Env`] and start the plan themselves.
+//! Outside the program itself, this is the only module that reads the process environment, the current directory or
+//! the home directory, and only `from_file` calls it. Callers with other needs build an [`Env`] and start the plan
+//! themselves.
 
 #![expect(
     clippy::disallowed_methods,

@@ -76,7 +76,7 @@ pub(crate) enum Reached {
     Nothing,
     /// The connect attempt failed.
     ConnectFailure(Incident),
-    /// The request had this session.
+    /// The request uses this session.
     Session(Arc<SharedSession>),
 }
 

@@ -1,6 +1,7 @@
 //! Schedules background retries for a source whose listing failed.
 //!
-//! No caller waits for these retries: they do not change the breaker, and they wait while it is open.
+//! A retry counts in the breaker only if a caller starts to wait for it. While the breaker is open, retries wait
+//! until it would allow a probe.
 
 use crate::{Fault, FaultKind};
 use std::time::Duration;

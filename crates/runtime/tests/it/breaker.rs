@@ -1,4 +1,4 @@
-//! The breaker: against a naive model of what it is meant to do, among many callers at once, and as JSON.
+//! Tests the circuit breaker against a simple model, with many concurrent callers, and as JSON.
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use serde_json::json;
@@ -13,12 +13,12 @@ const POLICY: BreakerPolicy =
     BreakerPolicy { failure_threshold: 3, recovery_timeout: Duration::from_secs(30) };
 const CALLERS: usize = 10_000;
 
-/// What may happen to a gate.
+/// An operation on the breaker.
 #[derive(Clone, Debug)]
 enum Step {
     Admit,
     Settle(Index, Verdict),
-    /// The caller goes away with its permit.
+    /// The caller drops its permit.
     Leave(Index),
     Wait(u64),
     Reset,
@@ -36,14 +36,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a gate is meant to do, told by its history: the seconds that passed, and the days between changes of state. A
-/// call says something about the day it was let in on, and nothing about any other.
+/// A simple model of the breaker: the seconds that have passed, and the number of state changes as `day`. The verdict
+/// of a call counts only if the call was admitted on the current day.
 #[derive(Debug, Default)]
 struct Model {
     now: u64,
     day: usize,
     failures: u32,
-    /// Until when it rests, if it rests; `probing` if somebody is out to try.
+    /// End of the open state, if open. `probing` is set while a probe is in flight.
     rests_until: Option<u64>,
     probing: bool,
     changes: Vec<&'static str>,
@@ -67,7 +67,7 @@ impl Model {
         }
     }
 
-    /// The day a call is let in on, or the seconds to wait.
+    /// Returns the day on which the call is admitted, or the seconds to wait.
     fn admit(&mut self) -> Result<usize, u64> {
         match self.rests_until {
             _ if self.probing => Err(0),
@@ -106,7 +106,7 @@ impl Model {
     }
 }
 
-/// A gate and its model, side by side.
+/// A breaker and its model, driven side by side.
 struct Pair {
     gate: Arc<Gate>,
     told: Arc<Mutex<Vec<&'static str>>>,
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// A gate whose rest is over.
+/// Returns an open breaker that allows a probe.
 fn rested() -> Arc<Gate> {
     let gate = Gate::new(BreakerPolicy { recovery_timeout: Duration::ZERO, ..POLICY }, |_| {});
     for _ in 0..POLICY.failure_threshold {
@@ -196,7 +196,7 @@ fn rested() -> Arc<Gate> {
     gate
 }
 
-/// All callers at the same moment; nobody gives a permit back before all have asked.
+/// Requests permits from all callers at the same time. No permit is returned before all callers have asked.
 fn crowd(gate: &Arc<Gate>) -> Vec<Permit> {
     let threads = 8;
     let (start, end) = (Barrier::new(threads), Barrier::new(threads));
@@ -219,7 +219,7 @@ fn of_ten_thousand_callers_one_is_the_probe() {
         let permits = crowd(&gate);
         assert_eq!(permits.len(), 1, "round {round}");
         assert_eq!(gate.state().breaker, Breaker::HalfOpen);
-        // Dropped, not settled: the next crowd finds the probe again.
+        // Dropped without a verdict, so the next round gets the probe again.
     }
     let probe = crowd(&gate).pop().expect("one probe");
     probe.settle(Verdict::Healthy);
@@ -248,7 +248,7 @@ fn a_crowd_that_gives_its_permits_back_never_has_two_probes() {
     assert!(gate.admit().is_ok(), "the last probe was given back");
 }
 
-/// What others have found out counts, and what was asked before that says nothing about it.
+/// A state decided elsewhere applies, and the verdicts of calls admitted earlier are ignored.
 #[tokio::test(start_paused = true)]
 async fn a_gate_follows_others() {
     let told = Arc::new(Mutex::new(Vec::new()));

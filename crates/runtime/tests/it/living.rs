@@ -1,6 +1,7 @@
-//! The runtime as a whole, on servers that are puppets: who is started when, what is said of failures, who is told what.
+//! Tests the runtime as a whole with in-memory servers (`Puppet`): when servers start, how failures are reported, and
+//! which events observers receive.
 //!
-//! The clock is paused wherever it matters, so that half a minute of rest takes no time and nothing depends on luck.
+//! The clock is paused where time matters, so that the tests are fast and deterministic.
 
 mod breaking;
 mod first_calls;

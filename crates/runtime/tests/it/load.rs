@@ -1,10 +1,10 @@
-//! What must hold of the loader for every input, not only for those that somebody thought of.
+//! Tests properties of the loader that must hold for every input.
 
 use proptest::prelude::*;
 use serde_json::Value;
 use wharf_runtime::config::{Endpoint, Env, Plan, load};
 
-/// A file in which `${V}` stands wherever a string may stand and any text is allowed.
+/// A file with `${V}` in every place where any string is allowed.
 const TEMPLATE: &str = r#"
 name: "${V}"
 description: before ${V} after
@@ -32,7 +32,7 @@ fn env_with(value: &str) -> Env {
     env
 }
 
-/// Every string that `${V}` reached, in a fixed order.
+/// Returns the strings of the plan that `${V}` may reach, in a fixed order.
 fn texts(plan: &Plan) -> Vec<String> {
     let one = &plan.sources[0];
     let Endpoint::Stdio(launch) = &one.endpoint else { panic!("the first source is a process") };
@@ -48,7 +48,7 @@ fn texts(plan: &Plan) -> Vec<String> {
     texts
 }
 
-/// The same JSON with every string replaced, so that only the shape is left.
+/// Replaces every string in the JSON, so that only its structure remains.
 fn shape(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::String(String::new()),

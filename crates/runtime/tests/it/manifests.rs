@@ -1,8 +1,8 @@
-//! Real-shaped manifests: what each is run as, or why it is not.
+//! Tests realistic manifests: the command line that each produces, or the error.
 //!
-//! Each file in `tests/manifests` holds a manifest, what is given with it, and what comes of it. `vscode` is the command
-//! line that VS Code makes of the same manifest once its questions are answered; ours is the same but for npx's `-y`,
-//! unless `differs` says why not, and then `argv` says how.
+//! Each file in `tests/manifests` contains a manifest, its inputs and the expected result. `vscode` is the command
+//! line that VS Code produces for the same manifest after its prompts are answered. Ours is the same except for npx's
+//! `-y`, unless `differs` gives a reason; then `argv` has our command line.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use wharf_runtime::config::{
     Endpoint, Env, Folder, Grants, Launch, Lifecycle, Program, Restored, register, restore, suggest_entry,
 };
 
-/// An operator with one root for plugins, and a plugin in it.
+/// A root directory for plugins, as an operator would configure it.
 pub(crate) struct Plugins {
     root: tempfile::TempDir,
 }
@@ -43,7 +43,7 @@ impl Plugins {
         }
     }
 
-    /// Writes a file of a plugin that nobody else may write to. The plugin's folder.
+    /// Writes a file of a plugin that no other user can write to. Returns the plugin's folder.
     pub(crate) fn write(&self, plugin: &str, file: &str, text: &str) -> PathBuf {
         let folder = self.root().join(plugin);
         fs::create_dir_all(&folder).expect("a folder");

@@ -1,4 +1,4 @@
-//! Plugins: which folders they may lie in, which scripts they may run, and where their variables come from.
+//! Tests plugins: which folders they may be in, which scripts they may run, and the sources of their variables.
 
 use crate::manifests::{Plugins, argv, private};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn body(folder: &Path, more: Value) -> String {
     body.to_string()
 }
 
-/// The process that a registration becomes, or the first complaint.
+/// Returns the launch that a registration produces, or the first error.
 fn launch(body: &str, env: &Env) -> Result<Launch, String> {
     let (registration, diagnostics) = register(body, env);
     let Some(registration) = registration else {

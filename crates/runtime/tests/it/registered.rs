@@ -1,4 +1,5 @@
-//! Registered sources at work: a plugin's process is gone after each call, and no name leads into our own network.
+//! Tests registered sources at run time: a plugin's process ends after each call, and no host name may resolve to an
+//! internal address.
 
 use crate::{living::rig::told, manifests::Plugins};
 use serde_json::json;
@@ -11,7 +12,7 @@ use wharf_runtime::{
     upstream::{Declines, Processes},
 };
 
-/// A server with one tool, which says who it is: its process, and what it was given.
+/// A server with one tool that reports its process id and its inputs.
 const SERVER: &str = r#"
 import json, os, sys
 for line in sys.stdin:
@@ -81,7 +82,8 @@ async fn a_plugin_is_started_for_each_call_and_gone_after_it() {
     assert_eq!(left.count(), 0);
 }
 
-/// As many processes as may run and no more, whoever wants them; that is no failure of those who may not.
+/// The number of processes stays within the limit for all sources together, and a rejected start is not a failure of
+/// its source.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_more_processes_run_than_may() {
@@ -126,7 +128,7 @@ async fn no_more_processes_run_than_may() {
     runtime.shutdown(Duration::from_secs(5)).await;
 }
 
-/// A call is answered before its server has left, but not much.
+/// Waits until the process has ended, which may be shortly after its call has returned.
 async fn gone(process: &str) {
     for _ in 0..600 {
         if !Path::new("/proc").join(process).exists() {
@@ -137,7 +139,7 @@ async fn gone(process: &str) {
     panic!("process {process} stays");
 }
 
-/// The same server on a port that it is told, by server-sent events.
+/// A similar server that uses server-sent events on a given port.
 const STREAM: &str = r#"
 import http.server, json, os, queue, sys
 said = queue.Queue()
@@ -209,7 +211,7 @@ async fn a_name_that_leads_inside_is_not_dialled() {
         let body = json!({ "name": "it", "type": "mcp", "server": "s", "transport": transport, "url": url });
         let mut source = source(&body, &Env::bare());
         assert!(source.reach.is_some(), "{transport}");
-        // As if the name had been another one when it was registered: what it leads to now is this machine.
+        // Simulates a host name that resolved to a public address at registration and resolves to this machine now.
         source.reach = Some(Reach::public(&"https://mcp.example/".parse().expect("an address")));
         let said = refused(source).await;
         assert!(said.contains("is an address inside our network, and may not be dialled"), "{said}");
@@ -217,7 +219,7 @@ async fn a_name_that_leads_inside_is_not_dialled() {
     }
 }
 
-/// Not even the operator's own file leads to a cloud's metadata service, unless the operator names the host.
+/// Even the operator's own file cannot reach a cloud metadata service, unless the operator grants the host.
 #[tokio::test]
 async fn nobody_is_led_to_a_metadata_service() {
     let entry = |transport: &str, url: &str| {
@@ -231,7 +233,7 @@ async fn nobody_is_led_to_a_metadata_service() {
         let (plan, diagnostics) = load(&text, &Env::bare());
         let mut source = plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false))).sources.remove(0);
         assert_eq!(source.reach, Some(Reach::wide()), "{transport}");
-        // As if that were what the name leads to.
+        // Simulates a host name that resolves to the metadata address.
         let there: Url = format!("{scheme}://169.254.169.254/mcp").parse().expect("an address");
         match &mut source.endpoint {
             Endpoint::Http { remote, .. } | Endpoint::Sse(remote) => remote.url = there,
@@ -253,7 +255,7 @@ async fn nobody_is_led_to_a_metadata_service() {
     }
 }
 
-/// What is said of a source that cannot be dialled, with what to do.
+/// Returns the error of a call to a source whose address is denied. Checks the hint as well.
 async fn refused(source: Source) -> String {
     let ground = Ground::plain("unused").expect("an HTTP client");
     let runtime = Runtime::start(&plan(source), &ground, Tuning::default());

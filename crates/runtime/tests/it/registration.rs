@@ -1,4 +1,4 @@
-//! What may be registered while the program runs: a body, what the operator allows, and what comes of it.
+//! Tests the registration of sources at run time: the request body, the operator's grants, and the resulting source.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn open() -> Env {
     Env { grants, ..env() }
 }
 
-/// The codes of the errors, in the order of the body.
+/// Returns the codes of the errors, in the order of the body.
 fn errors(body: &str, env: &Env) -> Vec<&'static str> {
     let (registration, diagnostics) = register(body, env);
     let errors = diagnostics.items().iter().filter(|it| it.severity == Severity::Error);
@@ -36,7 +36,7 @@ fn errors(body: &str, env: &Env) -> Vec<&'static str> {
     codes
 }
 
-/// Registers, restores, and says what the source became.
+/// Registers and restores a source.
 fn source(body: &str, env: &Env) -> Source {
     let (registration, diagnostics) = register(body, env);
     let registration = registration.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
@@ -50,7 +50,7 @@ fn source(body: &str, env: &Env) -> Source {
     source
 }
 
-/// `URL Header=value …`
+/// Formats a remote endpoint as `URL Header=value …`.
 fn remote(source: &Source) -> String {
     let (Endpoint::Http { remote, .. } | Endpoint::Sse(remote)) = &source.endpoint else {
         panic!("{source:?} is not remote")
@@ -82,7 +82,7 @@ fn remote_sources() {
             "https://mcp.example/sse Authorization=Bearer canary-9f31",
         ),
     ] {
-        // A name in the definition that has no value is not known to be optional.
+        // A name without a value in the definition is not known to be optional, so the test removes it.
         let body = body.replace(", \"GONE\": null", "");
         assert_eq!(remote(&source(&body, &open())), expected);
     }

@@ -1,12 +1,12 @@
-//! The schema check beside a validator of others. Whatever that accepts is never refused here; and where nothing was
-//! skipped, what it refuses is refused.
+//! Compares the schema check with an independent validator. It never rejects a value that the other accepts; if no
+//! keyword was skipped, it also rejects every value that the other rejects.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use wharf_mcp::Raw;
 use wharf_runtime::schema::{Check, Schema};
 
-/// Few names, few strings and small numbers: schemas and values that have nothing to do with each other test little.
+/// Few names, few strings and small numbers, because unrelated schemas and values would test little.
 fn name() -> impl Strategy<Value = &'static str> {
     select(vec!["a", "b", "ab", "x-a"])
 }
@@ -53,7 +53,7 @@ fn pattern() -> impl Strategy<Value = Value> {
     select(known).prop_map(Value::from)
 }
 
-/// One keyword that holds no schema.
+/// Generates one keyword that contains no schema.
 fn plain() -> impl Strategy<Value = (&'static str, Value)> {
     let count = || (0u64..4).prop_map(Value::from);
     let number = || (-3i64..8).prop_map(Value::from);
@@ -115,7 +115,8 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema with two definitions that others refer to, but that do not refer to others: an oracle may run in circles.
+/// Generates a schema with two definitions. The definitions contain no references, because the other validator may
+/// loop on cycles.
 fn whole() -> impl Strategy<Value = Value> {
     let definition = || vec(plain(), 0..2).prop_map(object).prop_map(without_references);
     (schema(), definition(), definition()).prop_map(|(schema, a, mut b)| {

@@ -127,7 +127,7 @@ fn is_same(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes the folder if its install is incomplete. Requires the claim.
+/// Removes the folder if its install is incomplete. Must not run while another host holds the claim.
 pub(super) fn remove_unless_whole(folder: &Path) {
     if !folder.join(FINISHED).is_file() {
         let _ = fs::remove_dir_all(folder);

@@ -1,4 +1,4 @@
-//! The breaker around a source: when it rests, what it costs, how it comes back.
+//! Tests the circuit breaker of a source: when it opens, which failures count, and how it closes again.
 
 use super::{
     first_calls::at_once,
@@ -13,7 +13,7 @@ use wharf_runtime::{Breaker, Call, ConnectionState, FaultKind, Tuning};
 
 const RECOVERY: Duration = Duration::from_secs(30);
 
-/// Five calls on which the server hangs up.
+/// Opens the breaker with five calls on which the server disconnects.
 async fn exhausted() -> Rig {
     let rig = Rig::one("", Tuning::default());
     rig.handle.settled().await;
@@ -42,7 +42,7 @@ async fn after_its_rest_one_call_of_ten_thousand_tries() {
     let rig = exhausted().await;
     let before = rig.puppet.heard("tools/call").len();
     time::sleep(RECOVERY).await;
-    // The one who tries takes a second; the others are told so at once.
+    // The probe takes a second; all other calls are rejected immediately.
     let trying = {
         let handle = rig.handle.clone();
         async move { handle.call(Call::new("it__slow").arguments(json!({ "ms": 1_000, "nonce": "back" }))).await }
@@ -111,7 +111,7 @@ async fn a_crash_counts_once_however_many_requests_it_fails() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Each of four sessions is lost while its lists are being read again.
+/// Loses each of four sessions while its lists are being read again.
 #[tokio::test(start_paused = true)]
 async fn reading_the_lists_again_adds_nothing_to_a_failed_call() {
     let rig = Rig::one("", Tuning::default());
@@ -124,7 +124,7 @@ async fn reading_the_lists_again_adds_nothing_to_a_failed_call() {
         let crash = async {
             rig.puppet.hears("tools/call", calls + 1).await;
             if round == 0 {
-                // A server that was started again is read again without being told.
+                // In later rounds the restarted server is listed without a notification.
                 rig.puppet.say(CHANGED, json!({}));
             }
             rig.puppet.hears("tools/list", lists + 1).await;
@@ -141,7 +141,7 @@ async fn reading_the_lists_again_adds_nothing_to_a_failed_call() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Callers of a tool that is known wait for the session itself.
+/// The tool is already listed, so callers wait for the session itself.
 #[tokio::test(start_paused = true)]
 async fn starting_a_server_again_counts_once_however_many_callers_wait_for_it() {
     let rig = Rig::one("connect_timeout: 10", Tuning::default());
@@ -178,7 +178,7 @@ async fn a_failed_listing_that_nobody_waits_for_moves_no_breaker() {
     let rig = Rig::start(&plan(&[("it", "")]), puppet, Tuning::default());
     rig.handle.settled().await;
     assert_eq!((rig.puppet.opens(), rig.state().gate.failures), (1, 0));
-    // The source is not well all the same.
+    // The health of the source records the failure all the same.
     assert_eq!(rig.state().standing.failures, 1);
     for failures in 1..=5 {
         assert_eq!(rig.call("it__echo", json!({})).await, "MCPConnectionError open no");

@@ -1,4 +1,4 @@
-//! The first call of a source that is not there yet.
+//! Tests the first calls to a source that is not connected yet.
 
 use super::{
     puppet::Puppet,
@@ -13,7 +13,7 @@ use wharf_runtime::{Call, SessionState, Tuning};
 /// Keys of a source that is not listed before its first call.
 pub(crate) const LAZY: &str = "load_tools: false, load_prompts: false";
 
-/// Many calls of one tool at once: how often each thing was told.
+/// Makes many concurrent calls of one tool and counts each outcome.
 pub(crate) async fn at_once(rig: &Rig, tool: &str, count: usize) -> BTreeMap<String, usize> {
     let mut calls = JoinSet::new();
     for number in 0..count {
@@ -55,7 +55,7 @@ async fn a_failed_start_fails_all_who_wait_and_is_not_repeated_for_each() {
     let tally = at_once(&rig, "it__echo", 1_000).await;
     assert_eq!(tally, BTreeMap::from([("MCPConnectionError open no".to_owned(), 1_000)]));
     assert_eq!(rig.puppet.opens(), 1);
-    // It is tried again by whoever comes next, and then it is there.
+    // The next call tries again and succeeds.
     rig.puppet.refuse(false);
     assert_eq!(rig.call("it__echo", json!({ "nonce": "back" })).await, "ok back");
     assert_eq!(rig.puppet.opens(), 2);

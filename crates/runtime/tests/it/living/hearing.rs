@@ -1,4 +1,4 @@
-//! What observers are told, and in which order.
+//! Tests which events observers receive, and their order.
 
 use super::rig::Rig;
 use serde_json::json;

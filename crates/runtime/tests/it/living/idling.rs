@@ -1,4 +1,4 @@
-//! Servers that nobody needs for a while.
+//! Tests that idle servers are stopped.
 
 use super::rig::Rig;
 use serde_json::json;

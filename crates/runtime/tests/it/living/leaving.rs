@@ -1,4 +1,4 @@
-//! Callers who go away, and a runtime that does.
+//! Tests callers that disconnect, and the shutdown of the runtime.
 
 use super::rig::{Rig, plan, tasks, told};
 use super::{first_calls::LAZY, puppet::Puppet};
@@ -11,13 +11,13 @@ use tokio::{task::JoinSet, time};
 use wharf_mcp::Raw;
 use wharf_runtime::{BreakerPolicy, Call, Tuning};
 
-/// Never rests: what is tried here fails often.
+/// Returns options with a breaker that never opens, because these tests cause many failures.
 fn tireless() -> Tuning {
     let breaker = BreakerPolicy { failure_threshold: u32::MAX, ..BreakerPolicy::default() };
     Tuning { breaker, ..Tuning::default() }
 }
 
-/// The clock runs: this is about a hundred real milliseconds.
+/// Uses the real clock, because the limit is 100 real milliseconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_hears_at_once_that_a_caller_has_left() {
     let rig = Rig::one("", Tuning::default());
@@ -39,7 +39,8 @@ async fn the_server_hears_at_once_that_a_caller_has_left() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// More calls than events wait for a slow listener, and nobody reads before all callers have left.
+/// There are more calls than a slow listener's buffer holds, and nothing is read before all callers have
+/// disconnected.
 #[tokio::test(start_paused = true)]
 async fn every_call_whose_caller_left_is_reported() {
     let rig = Rig::one("", tireless());
@@ -81,7 +82,7 @@ async fn nothing_is_left_of_ten_thousand_timeouts() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// What is asked at the very moment at which a conversation ends is not lost. The clock runs, because that is a race.
+/// A request sent at the very moment the session ends is not lost. Uses the real clock, because this is a race.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_forgotten_when_a_server_hangs_up() {
     let rig = Rig::one("request_timeout: 20", tireless());
@@ -103,7 +104,7 @@ async fn nobody_is_forgotten_when_a_server_hangs_up() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// What is told of a thousand calls that are out when the runtime is shut down, and how long that takes.
+/// Shuts the runtime down with a thousand calls in flight. Returns the count of each outcome and the duration.
 async fn shut_down(tool: &str, ms: u64, grace: Duration) -> (BTreeMap<String, usize>, Duration) {
     let before = tasks();
     let rig = Rig::one("", Tuning::default());

@@ -1,4 +1,4 @@
-//! Lists that change, vanish, fail, and storm.
+//! Tests lists that change, shrink, fail, or change very often.
 
 use super::{puppet::TOOLS, rig::Rig};
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn tools_come_and_go_as_the_server_says() {
 async fn a_storm_of_changes_is_read_a_few_times() {
     let rig = Rig::one("", Tuning::default());
     rig.handle.settled().await;
-    // Ten seconds, a thousand times a second.
+    // A thousand notifications per second for ten seconds.
     for _ in 0..10_000 {
         rig.puppet.say(CHANGED, json!({}));
         time::sleep(Duration::from_millis(1)).await;
@@ -87,7 +87,7 @@ async fn a_server_that_was_started_again_is_read_again() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// While a source rests its lists are not read, and once it is back they are.
+/// The lists are not read while the breaker is open, and are read once it has closed.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_rested_is_read_when_it_is_back() {
     let rig = Rig::one("request_timeout: 1", Tuning::default());

@@ -1,4 +1,4 @@
-//! Going over to another plan.
+//! Tests the switch to another plan.
 
 use super::{
     puppet::Puppet,
@@ -36,7 +36,7 @@ async fn what_has_not_changed_goes_on_and_so_do_calls_of_what_is_gone() {
         kept: names(&["kept"]),
     };
     assert_eq!(applied, expected);
-    // At once, without waiting for anything.
+    // Immediately after the switch.
     for (tool, expected) in [
         ("new__echo", "ok x"),
         ("changed__echo", "ok x"),
@@ -65,7 +65,7 @@ async fn many_plans_at_once_leave_the_last() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Somebody waits for lists that nobody will read any more, because the source was replaced.
+/// A caller waits for lists that will never be read, because the source was replaced.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_the_lists_of_a_replaced_source_is_let_go() {
     let rig = Rig::start(&plan(&[("it", "")]), Puppet::default(), Tuning::default());

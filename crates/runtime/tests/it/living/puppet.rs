@@ -1,6 +1,6 @@
-//! A server at the far end of an in-memory pipe, which does what it is asked for: the name of a tool says how it behaves.
+//! Implements an in-memory MCP server for tests. The name of a tool determines how a call of it behaves.
 //!
-//! It knows no MCP library, counts its connections, and keeps what it was sent with the moment at which it came.
+//! It uses no MCP library, counts its connections, and records every message with its time of arrival.
 
 use serde_json::{Value, json};
 use std::{
@@ -20,16 +20,16 @@ use tokio::{
 use wharf_mcp::{Failure, Opener, Opening, link_over};
 use wharf_runtime::{config::Builtin, upstream::Builtins};
 
-/// Every way to behave, and in brackets what the tool's arguments say.
+/// The tools, one per behaviour. Names in backticks are arguments.
 pub(crate) const TOOLS: [&str; 8] = [
-    "echo",     // answers with `nonce`
+    "echo",     // returns `nonce`
     "silent",   // never answers
-    "die",      // hangs up instead
-    "refuse",   // says that it did not work
-    "error",    // answers with a JSON-RPC error
-    "slow",     // answers after `ms`
-    "progress", // reports progress `times` times, every `ms`, then answers
-    "big",      // answers with `bytes` bytes
+    "die",      // disconnects without an answer
+    "refuse",   // returns an error result
+    "error",    // returns a JSON-RPC error
+    "slow",     // returns `nonce` after `ms`
+    "progress", // reports progress `times` times, every `ms`, then returns `nonce`
+    "big",      // returns `bytes` bytes
 ];
 
 #[derive(Clone, Debug, Default)]
@@ -41,23 +41,23 @@ struct State {
     refusing: AtomicBool,
     list_fails: AtomicBool,
     list_hangs: AtomicBool,
-    /// How long it takes to start.
+    /// Time that it takes to start.
     start: Mutex<Duration>,
     tools: Mutex<Option<Vec<Value>>>,
     heard: Mutex<Vec<(Instant, Value)>>,
-    /// How much of each method there is in `heard`.
+    /// Number of messages in `heard`, by method.
     counts: watch::Sender<HashMap<String, usize>>,
     lines: Mutex<Vec<mpsc::UnboundedSender<String>>>,
     connections: Mutex<JoinSet<()>>,
 }
 
 impl Puppet {
-    /// How often a connection was wanted.
+    /// Returns the number of connect attempts.
     pub(crate) fn opens(&self) -> usize {
         self.0.opens.load(Relaxed)
     }
 
-    /// From now on it cannot be reached, or can.
+    /// Sets whether connect attempts fail.
     pub(crate) fn refuse(&self, refuse: bool) {
         self.0.refusing.store(refuse, Relaxed);
     }
@@ -66,7 +66,7 @@ impl Puppet {
         self.0.list_fails.store(fail, Relaxed);
     }
 
-    /// From now on it does not answer when it is asked for its tools, or does.
+    /// Sets whether `tools/list` is never answered.
     pub(crate) fn hang_lists(&self, hang: bool) {
         self.0.list_hangs.store(hang, Relaxed);
     }
@@ -75,23 +75,23 @@ impl Puppet {
         *locked(&self.0.start) = start;
     }
 
-    /// What it lists, if not [`TOOLS`]; all but those echo.
+    /// Sets the listed tools. Tools that are not in [`TOOLS`] echo.
     pub(crate) fn offer(&self, names: &[&str]) {
         *locked(&self.0.tools) = Some(names.iter().map(|it| tool(it)).collect());
     }
 
-    /// Says something on every connection.
+    /// Sends a notification on every connection.
     pub(crate) fn say(&self, method: &str, params: Value) {
         let line = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
         locked(&self.0.lines).retain(|it| it.send(line.clone()).is_ok());
     }
 
-    /// Everything of this method that it was sent, and when.
+    /// Returns all messages of this method, with their times of arrival.
     pub(crate) fn heard(&self, method: &str) -> Vec<(Instant, Value)> {
         locked(&self.0.heard).iter().filter(|(_, it)| it["method"] == method).cloned().collect()
     }
 
-    /// Waits until it was sent so many of this method.
+    /// Waits until `count` messages of this method have arrived.
     pub(crate) async fn hears(&self, method: &str, count: usize) {
         let enough = |counts: &HashMap<String, usize>| counts.get(method).is_some_and(|it| *it >= count);
         self.0.counts.subscribe().wait_for(enough).await.expect("the puppet is there");
@@ -137,7 +137,7 @@ impl Puppet {
         self.0.counts.send_modify(|it| *it.entry(method).or_default() += 1);
     }
 
-    /// What it says, and how long after.
+    /// Returns the answers to a message, each with its delay.
     fn answers(&self, message: &Value) -> Vec<(Duration, Value)> {
         let id = &message["id"];
         let at_once = |it: Value| vec![(Duration::ZERO, it)];
@@ -164,7 +164,7 @@ impl Puppet {
     }
 }
 
-/// What a tool does.
+/// Returns the answers to a `tools/call`, each with its delay.
 fn called(message: &Value) -> Vec<(Duration, Value)> {
     let (id, params) = (&message["id"], &message["params"]);
     let number = |key: &str| params["arguments"][key].as_u64().unwrap_or_default();

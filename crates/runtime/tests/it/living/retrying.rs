@@ -1,4 +1,4 @@
-//! Sources that could not be read, tried again in the background.
+//! Tests background retries of sources whose listing failed.
 
 use super::{
     first_calls::LAZY,
@@ -18,7 +18,7 @@ fn retrying() -> Tuning {
     Tuning { background_retries: true, ..Tuning::default() }
 }
 
-/// One source, `it`, that is down.
+/// Starts one source, `it`, whose server is down.
 async fn down(keys: &str, tuning: Tuning) -> Rig {
     let puppet = Puppet::default();
     puppet.refuse(true);
@@ -36,7 +36,7 @@ async fn a_server_that_is_down_at_the_start_appears_when_it_is_up() {
     for keys in ["", "lifecycle: transient"] {
         let rig = down(keys, retrying()).await;
         assert_eq!((rig.puppet.opens(), shown(&rig).as_str()), (1, ""), "{keys}");
-        // After 1, 2, 4, 8, 16 and 32 s, then every minute, each a little sooner.
+        // Retries after 1, 2, 4, 8, 16 and 32 s, then every minute, each slightly earlier.
         time::sleep(MINUTE * 10).await;
         assert!((15..=19).contains(&rig.puppet.opens()), "{keys}: {}", rig.puppet.opens());
         let begun = Instant::now();
@@ -82,7 +82,7 @@ async fn retries_wait_for_an_open_breaker_and_leave_it_as_it_is() {
     assert!(rig.puppet.opens() >= 15, "{}", rig.puppet.opens());
     let gate = rig.state().gate;
     assert_eq!((gate.breaker, gate.failures), (opened.breaker, opened.failures));
-    // The probe was left to the next caller.
+    // Background retries left the probe to the next call.
     assert_eq!(rig.call("it__echo", json!({})).await, "MCPConnectionError open no");
     assert_eq!(rig.call("it__echo", json!({})).await, "MCPConnectionError admit no");
     rig.puppet.refuse(false);
@@ -105,7 +105,7 @@ async fn clients_do_not_wait_for_a_retry_and_callers_share_it() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// A caller who comes while a retry is under way sees it fail, which then counts, and once.
+/// A retry that fails while a caller waits for it counts in the breaker, once.
 #[tokio::test(start_paused = true)]
 async fn a_retry_that_a_caller_waited_for_counts_once() {
     let rig = down("connect_timeout: 10", retrying()).await;
@@ -147,7 +147,7 @@ async fn a_server_that_died_and_cannot_be_listed_again_is_retried() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Reading its lists again does not count as use, and does not start it once it is stopped.
+/// Reading the lists again does not count as use, and does not start a stopped server.
 #[tokio::test(start_paused = true)]
 async fn retries_neither_keep_an_idle_server_nor_start_it() {
     let rig = Rig::one("", Tuning { idle_stop: Some(MINUTE * 5), ..retrying() });
@@ -158,7 +158,7 @@ async fn retries_neither_keep_an_idle_server_nor_start_it() {
     assert!(has_failed(&rig) && rig.puppet.heard("tools/list").len() > 5);
     time::sleep(MINUTE * 30).await;
     assert_eq!((rig.puppet.opens(), rig.state().standing.session), (1, SessionState::Disconnected));
-    // The next call starts it, and then its lists are read.
+    // The next call starts the server, and then its lists are read.
     rig.puppet.fail_lists(false);
     rig.puppet.offer(&["echo", "after"]);
     let again = listed(&rig, || {});

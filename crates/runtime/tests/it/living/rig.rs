@@ -1,4 +1,4 @@
-//! A runtime on puppets, and what came of a call in one line.
+//! Runs a runtime on in-memory servers and formats the outcome of a call as one line.
 
 use super::puppet::Puppet;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// One source, `it`, with these keys more.
+    /// Starts one source, `it`, with additional keys.
     pub(crate) fn one(keys: &str, tuning: Tuning) -> Rig {
         Rig::start(&plan(&[("it", keys)]), Puppet::default(), tuning)
     }
@@ -32,13 +32,13 @@ impl Rig {
         told(&self.handle.call(Call::new(tool).arguments(arguments)).await)
     }
 
-    /// How the only source is doing.
+    /// Returns the state of the only source.
     pub(crate) fn state(&self) -> SourceState {
         self.handle.sources().remove(0)
     }
 }
 
-/// A plan of puppets: their names, and keys more.
+/// Builds a plan of in-memory servers from their names and additional keys.
 pub(crate) fn plan(entries: &[(&str, &str)]) -> Plan {
     let entry = |(name, keys): &(&str, &str)| {
         format!("  - {{name: {name}, description: d, type: mcp, server: \"builtin:todo\", {keys}}}\n")
@@ -53,7 +53,7 @@ pub(crate) fn ground(puppet: &Puppet) -> Ground {
     Ground { builtins: Some(Arc::new(puppet.clone())), ..ground }
 }
 
-/// `ok TEXT`, `refused TEXT`, or the error's name, stage and whether the request was sent.
+/// Formats an outcome: `ok TEXT`, `refused TEXT`, or the error's name, its stage and whether the request was sent.
 pub(crate) fn told(record: &Arc<CallRecord>) -> String {
     match &record.outcome {
         Outcome::Answered(result) => format!("ok {}", text(&CallResult::read(result))),
@@ -72,7 +72,7 @@ fn text(result: &CallResult) -> String {
     words.collect()
 }
 
-/// How many tasks there are besides this one.
+/// Returns the number of tasks besides the test itself.
 pub(crate) fn tasks() -> usize {
     runtime::Handle::current().metrics().num_alive_tasks()
 }

@@ -1,4 +1,4 @@
-//! How long a call may take: by its source, by its caller, by its progress; and how much it may answer.
+//! Tests the timeouts of the source and of the caller, their extension by progress, and the limit on result size.
 
 use super::{
     first_calls::LAZY,
@@ -9,7 +9,8 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{self, Instant};
 use wharf_runtime::{Arbiter, Breaker, Call, FaultKind, Outcome, Ruling, Tuning};
 
-/// A call with two seconds of patience for silence and seven in all: what is told, and after how many seconds.
+/// Each case has a request timeout of two seconds and a total timeout of seven, and gives the outcome and its time in
+/// seconds.
 #[tokio::test(start_paused = true)]
 async fn progress_moves_the_end_of_a_call_but_not_for_ever() {
     let rig = Rig::one("request_timeout: 2, max_total_timeout: 7", Tuning::default());
@@ -44,7 +45,8 @@ async fn progress_moves_the_end_of_a_call_but_not_for_ever() {
     rig.runtime.shutdown(Duration::ZERO).await;
 }
 
-/// A caller's time also runs while a server starts, which then goes on starting and is blamed for nothing.
+/// A caller's timeout includes the start of a server. The server continues to start, and its breaker counts no
+/// failure.
 #[tokio::test(start_paused = true)]
 async fn a_caller_waits_no_longer_for_a_start_than_for_an_answer() {
     for keys in ["", LAZY] {
@@ -62,7 +64,7 @@ async fn a_caller_waits_no_longer_for_a_start_than_for_an_answer() {
     }
 }
 
-/// Other gateways who take three seconds to agree to a probe.
+/// An arbiter that takes three seconds to grant a probe.
 struct SlowToAgree;
 
 impl Arbiter for SlowToAgree {
@@ -88,7 +90,7 @@ async fn a_caller_waits_no_longer_for_admission_than_for_an_answer() {
     let call = Call::new("it__echo").within(Duration::from_secs(1));
     assert_eq!(told(&rig.handle.call(call).await), "MCPTimeoutError admit no");
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
-    // The probe was given back.
+    // The timed-out call returned its probe.
     assert_eq!(rig.call("it__echo", json!({ "nonce": "back" })).await, "ok back");
     assert_eq!(begun.elapsed(), Duration::from_secs(4));
     rig.runtime.shutdown(Duration::ZERO).await;
@@ -101,7 +103,7 @@ async fn a_prompt_waits_for_servers_that_start_and_not_for_ever() {
     let begun = Instant::now();
     assert!(rig.handle.prompt("it__greet", None).await.is_ok());
     assert_eq!(begun.elapsed().as_secs(), 20);
-    // Its own server is up: another that takes long does not hold it up.
+    // The prompt's own server is connected, so a slow start of another does not delay it.
     rig.puppet.start_slowly(Duration::from_secs(3_600));
     let both = plan(&[("it", "connect_timeout: 600"), ("slow", "connect_timeout: 600")]);
     rig.runtime.apply(&both, &ground(&rig.puppet));
