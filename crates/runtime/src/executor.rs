@@ -1,5 +1,7 @@
 //! Runs one call: resolve the tool, check the arguments, get a permit, send the request, settle the permit, write the
 //! record.
+//!
+//! Does not own sessions or breakers, which belong to the active source (`Berth`), and does not write the catalog.
 
 mod draft;
 mod ids;

@@ -158,7 +158,8 @@ impl Keeper {
     /// Retires `session`, or the current session if `None`. Calls in flight finish on it; the next call gets a new
     /// one.
     pub(crate) fn retire(&self, session: Option<Arc<SharedSession>>) {
-        // Cleared first: later callers then have to ask the task, which processes the `Retire` message before theirs.
+        // Callers that arrive after this function has returned have to ask the task, and their message follows
+        // `Retire`.
         self.current.send_if_modified(|it| {
             let meant =
                 it.as_ref().is_some_and(|kept| session.as_ref().is_none_or(|it| Arc::ptr_eq(it, kept)));
