@@ -1,4 +1,4 @@
-//! From what was typed to what is done.
+//! Runs the commands of the CLI: one submodule per command, and the helpers that several commands share.
 
 mod add;
 mod agent_file;
@@ -128,7 +128,7 @@ fn dispatch(command: Command, common: &Common, around: &Surroundings, output: Ou
     }
 }
 
-/// Says what is wrong with what was typed. Help and the version, which are asked for, are data.
+/// Reports a usage error. Requested help and version go to standard output and succeed.
 pub(crate) fn explain_usage(error: &clap::Error) -> Exit {
     use clap::error::ErrorKind;
 
@@ -151,16 +151,16 @@ pub(crate) fn explain_usage(error: &clap::Error) -> Exit {
             output.fail(&CommandError::usage(&format!("{message}\nhelp: {help}")))
         }
         _ => {
-            // There is no other place to say it.
+            // If stderr cannot be written, there is no other way to report the error.
             let _ = error.print();
             Exit::Usage
         }
     }
 }
 
-/// The gateway of this state folder, if it runs and serves the same agent file by the same settings.
+/// Returns the gateway that runs in this state folder, if it serves the same agent file with the same settings.
 fn running_gateway(common: &Common, around: &Surroundings) -> Option<Remote> {
-    // What comes from standard input is nobody else's.
+    // Another process cannot read our standard input, and a gateway may have other settings than `--settings` names.
     let is_own = common.settings.is_some() || common.file == Path::new("-");
     let gateway = around.running_gateway().filter(|_| !is_own)?;
     let file = around.folder.join(&common.file);
@@ -171,17 +171,17 @@ fn running_gateway(common: &Common, around: &Surroundings) -> Option<Remote> {
     Remote::of_gateway(&gateway.url, around.token())
 }
 
-/// What is served where there is no agent file.
+/// The agent file to use when there is none: the built-in Todo server.
 const TODO: &str =
     "tools:\n  - name: todo\n    description: A list of todos\n    type: mcp\n    server: builtin:todo\n";
 
-/// Whether there is an agent file, or one was named and has to be there.
+/// Checks whether an agent file exists. One named with `-f` counts as existing, so that loading reports its absence.
 pub(crate) fn has_agent_file(common: &Common) -> bool {
     let is_there = |name: &str| Path::new(name).exists();
     common.file != Path::new(USUAL_FILE) || is_there(USUAL_FILE) || is_there("agent.yml")
 }
 
-/// The same, but where the usual agent file is missing there is the built-in Todo server.
+/// Loads the agent file like [`load_agent`]. Without one, loads a plan with the built-in Todo server instead.
 pub(crate) fn load_agent_or_todo(
     common: &Common,
     around: &Surroundings,
@@ -197,7 +197,7 @@ pub(crate) fn load_agent_or_todo(
     loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
 }
 
-/// Reads and loads the agent file with the operator's settings. Everything that is wrong is in the diagnostics.
+/// Loads the agent file with the operator's settings. The diagnostics hold every error.
 pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<(Plan, Settings)>, Diagnostics) {
     let loaded = around.settings(common.settings.as_deref()).and_then(|settings| {
         let text = agent_input::read(&common.file)?;
@@ -207,7 +207,7 @@ pub(crate) fn load_agent(common: &Common, around: &Surroundings) -> (Option<(Pla
     loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
 }
 
-/// How a command that follows names the agent file, where it is not the usual one.
+/// Returns the `-f` flag to print in suggested commands. Empty for the default file name.
 fn flag_for(agent_file: &Path) -> String {
     if agent_file == Path::new(USUAL_FILE) { String::new() } else { format!(" -f {}", agent_file.display()) }
 }

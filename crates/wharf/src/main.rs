@@ -1,6 +1,6 @@
-//! wharf: where MCP servers dock and agents pick up their tools.
+//! The `wharf` program: a gateway between MCP servers and the agents that use their tools.
 //!
-//! What was typed → what it means → run it → an exit code. This file only translates between those.
+//! Parses the command line, runs the command and turns its result into an exit code. `commands` does the work.
 
 mod agent_input;
 mod arguments;
@@ -36,8 +36,8 @@ use clap::Parser;
 use exit::Exit;
 use std::{panic, process::ExitCode};
 
-/// A call allocates little things on one thread and frees them on another, over and over: this one is made for that.
-/// Without pages of megabytes, of which we would use a corner each.
+/// A call allocates small objects on one thread and frees them on another; mimalloc is fast at that. The `no_thp`
+/// feature turns off huge pages, which would mostly stay unused.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -52,17 +52,17 @@ fn main() -> ExitCode {
         Err(error) => commands::explain_usage(&error),
     });
     logs::end();
-    // The panic itself has been printed by then.
+    // The panic hook has already printed the panic.
     output::checked(outcome.unwrap_or(Exit::OurBug)).into()
 }
 
-/// Forbids other processes of the same user to read our environment and memory through /proc. Servers run as that user,
-/// and our environment may hold tokens that are not theirs.
+/// Stops other processes of the same user from reading our environment and memory through /proc. MCP servers run as
+/// that user, and our environment may hold tokens that they must not see.
 fn hide_from_servers() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // A kernel that refuses leaves everything as it was.
+        // If the kernel refuses, the process stays readable, as it is by default.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

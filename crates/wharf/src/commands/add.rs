@@ -1,4 +1,4 @@
-//! `wharf add`: a server into the agent file. What is there already stays as it is, byte for byte.
+//! `wharf add`: adds a server to the agent file. Preserves the existing text byte for byte.
 
 mod package;
 mod request;
@@ -21,14 +21,14 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wharf_runtime::config::{Env, suggest_entry};
 
-/// What was added.
+/// Result of the command, for the report.
 #[derive(Default)]
 struct Added {
     names: Vec<String>,
-    /// The variables that have to be set, and those that may be.
+    /// Variables that the user must set. `optional` holds those that the user may set.
     variables: Vec<String>,
     optional: Vec<String>,
-    /// What else was written.
+    /// Other files that the command wrote.
     files: Vec<PathBuf>,
     note: Option<String>,
     import: Option<Imported>,
@@ -83,7 +83,7 @@ fn add_manifest(
     })
 }
 
-/// Adds the servers that are let in. If none is, nothing is written.
+/// Adds the servers that the policy allows. Writes nothing if it allows none.
 fn add_servers(
     servers: ClientFile,
     shown: &str,
@@ -117,7 +117,7 @@ fn add_servers(
     Ok(Added { names, variables: variables.collect(), files, import: Some(made), ..Added::default() })
 }
 
-/// Why none of the servers was added.
+/// Formats the reasons why no server was added.
 fn refusal(made: &Imported) -> String {
     let reasons = made.servers.iter().flat_map(|server| {
         let name = printable(&server.name);

@@ -1,4 +1,4 @@
-//! The agent file that servers are added to. What is in it already stays as it is, byte for byte.
+//! Adds servers to an agent file. Preserves its existing text byte for byte.
 
 mod page;
 
@@ -7,16 +7,16 @@ use crate::surroundings::read_agent_file;
 use std::{collections::BTreeSet, fs, path::Path};
 use wharf_runtime::config::{Diagnostics, Env, Plan, Severity, load};
 
-/// An agent file, or the place for one.
+/// An agent file, which may not exist yet.
 pub(super) struct AgentFile<'a> {
     path: &'a Path,
     text: Option<String>,
-    /// What it says now, as far as it can be known while variables are not set.
+    /// The current plan, with placeholders for variables that are not set. `None` if the file is missing or empty.
     plan: Option<Plan>,
 }
 
 impl<'a> AgentFile<'a> {
-    /// Reads it. One that is wrong already is refused.
+    /// Reads the file. Returns an error if it is already invalid.
     pub(super) fn read(path: &'a Path, env: &Env) -> Result<AgentFile<'a>, String> {
         let shown = path.display();
         if !fs::exists(path).unwrap_or(true) {
@@ -36,14 +36,14 @@ impl<'a> AgentFile<'a> {
         Ok(AgentFile { path, text: Some(text), plan })
     }
 
-    /// The names of its servers.
+    /// Returns the names of its servers.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let sources = self.plan.iter().flat_map(|it| &it.sources);
         sources.map(|it| it.name.expose().to_owned()).collect()
     }
 
-    /// Its text with these entries at the end of `tools:`, if it is then as good as it was. `env` has the files that
-    /// the new entries name.
+    /// Returns its text with these entries at the end of `tools:`, or an error if the result would not load or would
+    /// change existing servers. `env` includes the env files that the new entries name.
     pub(super) fn with(&self, entries: &str, env: &Env) -> Result<String, String> {
         let shown = self.path.display();
         let by_hand =
@@ -51,7 +51,7 @@ impl<'a> AgentFile<'a> {
         let before = self.text.as_deref().unwrap_or_default();
         let after = page::with_entry(before, entries)
             .ok_or_else(|| by_hand(&format!("the list of tools in {shown} is not one of lines")))?;
-        // What has to be set may not be set yet.
+        // The variables of the new entries may not be set yet.
         let env = with_variables(env, entries);
         let (mut plan, diagnostics) = load(&after, &env);
         if let Some(first) = first_error(&diagnostics) {
@@ -72,7 +72,7 @@ impl<'a> AgentFile<'a> {
         Ok(after)
     }
 
-    /// Replaces the file.
+    /// Writes the new text to the file.
     pub(super) fn write(&self, text: &str) -> Result<(), String> {
         files::replace(self.path, text, self.text.is_none(), 0o644)
             .map_err(|error| format!("error: {} cannot be written: {error}\n", self.path.display()))
@@ -83,13 +83,13 @@ impl<'a> AgentFile<'a> {
     }
 }
 
-/// The first mistake that is not merely a variable that is not set here.
+/// Returns the first error, ignoring variables that are not set.
 fn first_error(diagnostics: &Diagnostics) -> Option<String> {
     let errors = diagnostics.items().iter().filter(|it| it.severity == Severity::Error);
     errors.filter(|it| it.code != "V-09").map(|it| it.message.clone()).next()
 }
 
-/// The same, with something in every variable that the text names.
+/// Returns a copy of `env` in which every variable that the text names has a value.
 fn with_variables(env: &Env, text: &str) -> Env {
     let mut env = env.clone();
     for (start, _) in text.match_indices("${") {

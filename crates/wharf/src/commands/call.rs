@@ -1,4 +1,5 @@
-//! `wharf call`: one tool, once. Through the gateway that runs in the same state folder, or by starting its server.
+//! `wharf call`: calls one tool once, through the gateway that runs in the same state folder or by starting the
+//! server.
 
 mod through_gateway;
 
@@ -48,7 +49,7 @@ async fn call(
     output: Output,
 ) -> Exit {
     let tool = docked.catalog.tool(&args.tool);
-    // A server that did not answer may well have the tool, but it has just been tried.
+    // A source that failed to start may have the tool. It has just been tried, so report its failure.
     let may_be_elsewhere = tool.is_none() && !docked.catalog.is_misspelt(&args.tool);
     if let Some(fault) = docked.faults().next().filter(|_| may_be_elsewhere) {
         return output.fail(&fault.into());
@@ -65,7 +66,7 @@ async fn call(
     say(&record, args, output)
 }
 
-/// The parameters of a tool. Those of a tool that nobody has, or that is quarantined, are not known.
+/// Returns the parameters of a tool. They are unknown if the tool is missing or quarantined.
 fn parameters(tool: Option<&ToolEntry>) -> Parameters {
     let schema = tool.and_then(|it| it.tool.as_ref()).map(|it| it.input_schema.decode_or_default::<Value>());
     let aliases = tool.map(|it| it.aliases().clone());
@@ -83,7 +84,7 @@ fn say(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
     (&record.outcome).into()
 }
 
-/// Shows a tool's result to a person.
+/// Prints a tool's result as text.
 fn say_result(result: &Raw, args: &CallArgs, output: Output) {
     let result = CallResult::read(result);
     let text = content::to_text(&result.content, args.save.as_deref(), output.is_for_a_person());
@@ -102,7 +103,7 @@ fn timeout(args: &CallArgs) -> Result<Option<Duration>, String> {
     fits.map(Some).ok_or_else(|| "--timeout must be a number of seconds above 0, at most 86400".to_owned())
 }
 
-/// Whether a source can have the tool. `source:tool` names it, and a prefix that fits only one points to it.
+/// Checks whether a source can have the tool. `source:tool` names the source; otherwise a source's prefix selects it.
 pub(super) fn may_have(source: &Source, tool: &str, all: &[Source]) -> bool {
     let named =
         |source: &Source| tool.strip_prefix(source.name.expose()).is_some_and(|rest| rest.starts_with(':'));

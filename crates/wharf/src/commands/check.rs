@@ -1,4 +1,4 @@
-//! `wharf check`: is the agent file right?
+//! `wharf check`: validates the agent file.
 
 use super::load_agent;
 use crate::{cli::Common, exit::Exit, output::Output, surroundings::Surroundings};

@@ -1,4 +1,4 @@
-//! `wharf completions SHELL`.
+//! `wharf completions SHELL`: prints a shell completion script.
 
 use crate::{cli::Cli, exit::Exit, output::Output};
 use clap::CommandFactory;

@@ -1,4 +1,5 @@
-//! `wharf connect`: wharf into another client's configuration. Everything else in its file stays as it is.
+//! `wharf connect`: adds wharf to the configuration file of an MCP client. Leaves everything else in the file
+//! unchanged.
 
 mod entry;
 mod json;
@@ -21,14 +22,14 @@ use std::{
 };
 use wharf_runtime::config::{Env, LONGEST_FILE, ServerSettings, load, read_regular};
 
-/// A client's file, and what it says.
+/// A client's configuration file and its text, if the file exists.
 struct ClientConfig {
     client: Client,
     path: PathBuf,
     text: Option<String>,
 }
 
-/// What was done.
+/// Result of the command, for the report.
 struct Done {
     config: ClientConfig,
     entry: Option<Entry>,
@@ -78,7 +79,7 @@ fn connect(
     Ok(Done { config, entry: Some(entry), changed, backup, notes })
 }
 
-/// The entry that starts `wharf stdio`, and what the user should know about it.
+/// Builds the entry that starts `wharf stdio`, and notes for the user.
 fn stdio(
     common: &Common,
     client: Client,
@@ -109,13 +110,13 @@ fn stdio(
         words.extend(["--settings".to_owned(), absolute(settings)]);
     }
     words.push("stdio".to_owned());
-    // A client that is started from a menu does not have the shell's variables.
+    // A client that is started from a desktop menu does not have the shell's variables.
     let home = around.variables.get("WHARF_HOME").filter(|it| !it.is_empty());
     let home = home.map(|it| ("WHARF_HOME".to_owned(), absolute(Path::new(it))));
     Ok((Entry::stdio(client, &program.to_string_lossy(), &words, home), notes))
 }
 
-/// A note about the variables that the agent file takes from a shell, which the client may not have.
+/// Returns a note that names the shell variables the agent file uses, because the client may not have them.
 fn unset_variables(file: &Path, client: Client, env: &Env) -> Option<String> {
     let text = read_regular(file, LONGEST_FILE).ok()?;
     let bare = ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR"];
@@ -135,7 +136,7 @@ fn unset_variables(file: &Path, client: Client, env: &Env) -> Option<String> {
     })
 }
 
-/// The address of the gateway on this machine.
+/// Returns the MCP URL of the gateway on this machine.
 fn gateway_url(around: &Surroundings, server: &ServerSettings) -> String {
     let (listen, _) = around.listen(None, server);
     let port = listen.rsplit_once(':').map_or("7373", |(_, port)| port);
@@ -145,7 +146,7 @@ fn gateway_url(around: &Surroundings, server: &ServerSettings) -> String {
 }
 
 impl ClientConfig {
-    /// Finds and reads the file. One that is not there yet is empty.
+    /// Finds and reads the file. A missing file has no text.
     fn read(args: &ConnectArgs, around: &Surroundings) -> Result<ClientConfig, String> {
         let client = args.client;
         let title = client.title();
@@ -174,7 +175,7 @@ impl ClientConfig {
         Ok(ClientConfig { client, path, text })
     }
 
-    /// Its text with the entry.
+    /// Returns the file's text with the entry added.
     fn with(&self, name: &str, entry: &Entry) -> Result<String, String> {
         let before = self.text.as_deref().unwrap_or_default();
         if self.entry(name).as_ref() == Some(&entry.value) {
@@ -193,7 +194,7 @@ impl ClientConfig {
         })
     }
 
-    /// Its text without the entry.
+    /// Returns the file's text with the entry removed.
     fn without(&self, name: &str) -> Result<String, String> {
         let before = self.text.as_deref().unwrap_or_default();
         if self.entry(name).is_none() {
@@ -211,7 +212,7 @@ impl ClientConfig {
         })
     }
 
-    /// The entry by this name that is there already.
+    /// Returns the existing entry with this name.
     fn entry(&self, name: &str) -> Option<Value> {
         let text = self.text.as_deref()?;
         match self.client {
@@ -220,7 +221,7 @@ impl ClientConfig {
         }
     }
 
-    /// Writes the file, after a copy of what was there. Returns whether it was changed, and the copy.
+    /// Backs up the file and replaces it. Returns whether it changed, and the path of the backup.
     fn replace(&self, after: String) -> Result<(bool, Option<PathBuf>), String> {
         if self.text.as_deref().unwrap_or_default() == after {
             return Ok((false, None));
@@ -241,7 +242,7 @@ impl ClientConfig {
     }
 }
 
-/// Copies a file to `NAME.bak`, or to the first of `NAME.bak-2`, … that is free.
+/// Copies a file to `NAME.bak`, or to the first of `NAME.bak-2`, `NAME.bak-3`, … that does not exist.
 fn back_up(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().map_or_else(String::new, |it| it.to_string_lossy().into_owned());
     let text = fs::read_to_string(file)?;

@@ -1,4 +1,4 @@
-//! `wharf doctor`: how every server is, and what to do about those that are not well.
+//! `wharf doctor`: shows the status of every server, and a hint for each problem.
 
 use super::list::{source_json, unknown};
 use crate::{
@@ -31,8 +31,8 @@ pub(super) async fn run(dock: Dock, name: Option<String>) -> Exit {
     if well { Exit::Fine } else { Exit::Unavailable }
 }
 
-/// One line for a server that is well, with what it could not list; for another, the line, the cause, its last words and
-/// what to do.
+/// Formats the status of one server. A working one gets a line, and more lines for lists it could not return. A
+/// failed one gets the cause, its last stderr output and a hint.
 fn row(it: &DockedSource, docked: &Docked, width: usize) -> String {
     let (name, transport) = (it.source.name.shown(), it.source.endpoint.transport());
     let catalog = &docked.catalog;

@@ -1,4 +1,4 @@
-//! The env files beside an agent file: written whole or not at all, and kept out of version control.
+//! Creates the env files beside an agent file, all of them or none, and keeps them out of version control.
 
 use super::files;
 use crate::import::EnvFile;
@@ -8,22 +8,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The line that keeps env files out of version control.
+/// The `.gitignore` line for env files.
 const IGNORED: &str = ".env.*";
 
-/// The folder of an agent file.
+/// Returns the folder of an agent file.
 pub(super) fn folder_of(agent_file: &Path) -> &Path {
     agent_file.parent().unwrap_or(Path::new(""))
 }
 
-/// The names of the env files that are there.
+/// Returns the names of the existing env files.
 pub(super) fn names(folder: &Path) -> BTreeSet<String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|it| it.file_name().into_string().ok()).filter(|it| it.starts_with(".env.")).collect()
 }
 
-/// Writes env files and then what `finish` writes. Takes the files back if one of the steps fails.
+/// Writes the env files, then runs `finish`. Deletes the files again if any step fails.
 pub(super) fn write(
     folder: &Path,
     env_files: &[EnvFile],
@@ -45,7 +45,8 @@ pub(super) fn write(
     }
 }
 
-/// Adds the line for env files to the folder's `.gitignore`, once. Returns the file if it was changed.
+/// Adds the line for env files to the folder's `.gitignore` unless it is already there. Returns the path if it
+/// changed.
 pub(super) fn ignore(folder: &Path) -> Result<Option<PathBuf>, String> {
     let path = folder.join(".gitignore");
     let before = match fs::read_to_string(&path) {
@@ -64,7 +65,7 @@ pub(super) fn ignore(folder: &Path) -> Result<Option<PathBuf>, String> {
     Ok(Some(path))
 }
 
-/// The complaint that a file cannot be written.
+/// Formats the error for a file that cannot be written.
 pub(super) fn not_written(path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {

@@ -1,4 +1,4 @@
-//! `wharf explain`: what each server resolves to, and which rule or default decided it. Never a secret value.
+//! `wharf explain`: shows the configuration of each server and the rule or default behind it. Never shows a secret.
 
 mod describe;
 
@@ -51,7 +51,7 @@ fn object(facts: impl IntoIterator<Item = Fact>) -> Value {
     Value::Object(facts.into_iter().map(|fact| (fact.key.to_owned(), fact.json)).collect::<Map<_, _>>())
 }
 
-/// The name, then a line per fact; what a fact has more than one of stands below it.
+/// Formats the name and one line per fact. Further lines of a fact follow without the label.
 fn list(name: &str, facts: Vec<Fact>) -> String {
     let mut out = format!("{name}\n");
     for Fact { key, lines, .. } in facts {

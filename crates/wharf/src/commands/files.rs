@@ -1,4 +1,4 @@
-//! Files that commands write: whole or not at all.
+//! Writes files atomically.
 
 use std::{
     fs::{self, OpenOptions},
@@ -6,10 +6,10 @@ use std::{
     path::Path,
 };
 
-/// Replaces a file, or creates it with these permissions. Nobody sees it half-written; a link stays a link, and a file
-/// that was there keeps its permissions.
+/// Replaces a file atomically, or creates it with these permissions. A symbolic link stays a link, and an existing
+/// file keeps its permissions.
 pub(super) fn replace(file: &Path, text: &str, is_new: bool, mode: u32) -> io::Result<()> {
-    // The file itself and not the link that leads to it.
+    // Replace the file that a symbolic link points to, not the link.
     let file = if is_new { file.to_owned() } else { file.canonicalize()? };
     let folder = file.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
@@ -22,7 +22,7 @@ pub(super) fn replace(file: &Path, text: &str, is_new: bool, mode: u32) -> io::R
     }
 }
 
-/// Creates a file that must not be there yet.
+/// Creates a file. Fails if it exists.
 pub(super) fn create(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! Offers to write a missing grant into wharf.toml. Nothing is granted without a yes that was typed at a terminal.
+//! Asks the user to add missing grants to wharf.toml. Grants nothing without a confirmation typed at a terminal.
 
 use super::files;
 use crate::{
@@ -14,8 +14,8 @@ use std::{
 };
 use wharf_runtime::config::{MissingGrant, settings_with_grant};
 
-/// Makes an import, and makes it again with every grant that the person at the terminal agrees to. Returns the last
-/// import and the new grants, which are not written yet.
+/// Runs an import, and repeats it after every grant that the user confirms. Returns the last import and the new
+/// grants, which are not written yet.
 pub(super) fn import_asking(
     mut target: Target,
     output: Output,
@@ -35,7 +35,7 @@ pub(super) fn import_asking(
     }
 }
 
-/// Writes the grants into the operator's file, which it creates if there is none.
+/// Writes the grants into the operator's wharf.toml, creating the file if necessary.
 pub(super) fn write(file: Option<&Path>, grants: &[MissingGrant]) -> Result<Option<PathBuf>, String> {
     let (Some(file), [_, ..]) = (file, grants) else { return Ok(None) };
     let shown = file.display();
@@ -60,7 +60,8 @@ pub(super) fn write(file: Option<&Path>, grants: &[MissingGrant]) -> Result<Opti
     Ok(Some(file.to_owned()))
 }
 
-/// A grant that was not asked about yet for this server. A program that is not there is not worth asking about.
+/// Returns the next grant to ask about. Skips programs that do not exist, and questions already asked for this
+/// server.
 fn next_question(
     imported: &Imported,
     asked: &mut BTreeSet<(String, MissingGrant)>,

@@ -1,4 +1,4 @@
-//! What an import did, said at its end: notes, what is refused and why, and a count.
+//! Reports the result of an import: notes, refused servers with reasons, and a count.
 
 use crate::{
     import::{Imported, ImportedServer, Reason},
@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// Says it to a person.
+/// Prints the report as text.
 pub(super) fn say(made: &Imported, output: Output) {
     for note in &made.notes {
         output.say(&format!("note: {note}"));
@@ -28,14 +28,14 @@ pub(super) fn say(made: &Imported, output: Output) {
     }
 }
 
-/// `3 imported, 1 needs a value, 2 refused`
+/// Formats the count: `3 imported, 1 needs a value, 2 refused`.
 pub(super) fn count(made: &Imported) -> String {
     let (refused, needing) = (refused(made).count(), needing(made).count());
     let needs = if needing == 1 { "needs" } else { "need" };
     format!("{} imported, {needing} {needs} a value, {refused} refused", made.servers.len() - refused)
 }
 
-/// The same for programs. Where nothing was imported, the lists are empty.
+/// Returns the report as JSON members. The lists are empty if nothing was imported.
 pub(super) fn json(made: Option<&Imported>) -> [(&'static str, Value); 4] {
     let Some(made) = made else {
         return ["imported", "needs_value", "refused", "notes"].map(|it| (it, json!([])));

@@ -1,4 +1,4 @@
-//! `wharf init`: a first agent file, or the servers of another client. Never overwrites anything.
+//! `wharf init`: creates an agent file, or imports the servers of another client. Never overwrites a file.
 
 use super::{
     agent_file::AgentFile,
@@ -21,10 +21,10 @@ use std::{
 };
 use wharf_runtime::config::{Grants, LONGEST_FILE, read_regular};
 
-/// Works as it is, and shows the rest in comments.
+/// The example agent file. It works without changes and shows more options in comments.
 const EXAMPLE: &str = include_str!("init/agent.yaml");
 
-/// What was done.
+/// Result of the command, for the report.
 #[derive(Default)]
 struct Done {
     made: Option<Imported>,
@@ -53,7 +53,7 @@ fn init(
     output: Output,
 ) -> Result<Done, String> {
     let file = &common.file;
-    // Nobody is asked for grants that then lead to nothing.
+    // Check before asking for grants: the user should not confirm grants for an import that fails.
     if !args.merge && fs::symlink_metadata(file).is_ok() {
         let hint = if args.from.is_some() { "; `--merge` adds the servers to it" } else { "" };
         let complaint = not_written(file, &io::ErrorKind::AlreadyExists.into());
@@ -68,8 +68,8 @@ fn init(
     }
 }
 
-/// Imports the files into the agent file, which is made if there is none. Grants are written first: without them,
-/// `check` would refuse the entries.
+/// Imports the files into the agent file, creating it if necessary. Writes the grants first: without them, `check`
+/// would refuse the entries.
 fn import(
     files: &[ClientFile],
     common: &Common,
@@ -110,8 +110,8 @@ fn complaint(error: &ImportError, files: &[ClientFile]) -> String {
     format!("error: '{shown}' {error}\n{hint}")
 }
 
-/// The files to import: the one that is named, or those that the client is known to keep. Claude Code keeps servers in
-/// two files; of the others, the first that is there has them all.
+/// Returns the files to import: the named file, or the files of the named client. Claude Code keeps servers in
+/// several files; for other clients, the first file that exists has them all.
 fn client_files(from: &str, around: &Surroundings) -> Result<Vec<ClientFile>, String> {
     let Some(client) = Client::named(from) else {
         return Ok(vec![read(around.folder.join(from), None)?]);

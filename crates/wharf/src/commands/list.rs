@@ -1,4 +1,4 @@
-//! `wharf prompts` and `resources`, and what they share with `tools`: what the servers offer.
+//! `wharf prompts` and `wharf resources`: list what the servers offer. `wharf tools` shares the helpers.
 
 use super::tools::first_line;
 use crate::{
@@ -44,7 +44,7 @@ pub(super) async fn resources(dock: Dock, name: Option<String>) -> Exit {
     .await
 }
 
-/// One thing that is offered.
+/// One listed tool, prompt or resource.
 pub(super) struct Row {
     pub(super) source: String,
     pub(super) name: String,
@@ -61,7 +61,7 @@ fn row(source: &str, name: &str, about: Option<&str>, raw: &Raw) -> Row {
     Row { source, name, about, json }
 }
 
-/// What servers list and nobody can read.
+/// Returns a row for each listed item that could not be decoded.
 fn odd(docked: &Docked) -> impl Iterator<Item = Row> {
     docked.catalog.odd.iter().map(|it| row(&it.source, "(unreadable)", Some(&it.why), &it.raw))
 }
@@ -91,7 +91,7 @@ async fn list(
     exit
 }
 
-/// Says what failed, and whether that is fatal: only if nothing answered, or something that is required did not.
+/// Prints the failures and returns the exit code. Fails only if every server failed, or a required server did.
 pub(super) fn verdict(docked: &Docked, output: Output) -> Exit {
     docked.faults().for_each(|it| output.complain(&fault_text(it)));
     for (list, fault) in docked.sources.iter().flat_map(|it| &it.unread) {
@@ -113,7 +113,7 @@ fn to_text(rows: &[Row], docked: &Docked) -> String {
     well.map(|it| section(it.source.name.expose(), it.source.name.shown(), rows)).collect()
 }
 
-/// What one source offers, under its name.
+/// Formats the items of one source under its name.
 pub(super) fn section(source: &str, shown: &str, rows: &[Row]) -> String {
     let own: Vec<&Row> = rows.iter().filter(|it| it.source == source).collect();
     let width = own.iter().map(|it| it.name.chars().count()).max().unwrap_or_default().min(64);
@@ -125,7 +125,7 @@ pub(super) fn section(source: &str, shown: &str, rows: &[Row]) -> String {
     out
 }
 
-/// A fault for a person: what, the server's last words, what to do.
+/// Formats a fault as text: the error, the server's last stderr output and a hint.
 pub(super) fn fault_text(fault: &Fault) -> String {
     CommandError::from(fault).to_text().to_owned()
 }
@@ -145,7 +145,7 @@ pub(super) fn source_json(it: &DockedSource, docked: &Docked) -> Value {
     source_json_in(it, &docked.catalog)
 }
 
-/// One server as programs see it, with what this catalog says of it.
+/// Describes one server as JSON, with its tool count from this catalog.
 pub(super) fn source_json_in(it: &DockedSource, catalog: &Catalog) -> Value {
     let well = it.is_well();
     let tools = catalog.tools.iter().filter(|tool| it.has(&tool.source)).count();

@@ -1,9 +1,9 @@
-//! What to do if the gateway or the Todo server cannot listen where it is told to.
+//! The error message for an address that the gateway or the Todo server cannot listen on.
 
 use std::io::{Error, ErrorKind};
 
-/// Says why an address cannot be listened on, with the help that fits the cause. `place` is where the address is written,
-/// if it is written in a file.
+/// Formats the error and a hint that fits its cause. `place` is the position of the address in a configuration file,
+/// if it comes from one.
 pub(super) fn cannot_listen(listen: &str, place: Option<&str>, error: &Error) -> String {
     let place = place.map(|it| format!("\n --> {it}")).unwrap_or_default();
     format!("cannot listen on `{listen}`: {error}{place}\nhelp: {}", help(listen, error))
@@ -45,7 +45,7 @@ fn help(listen: &str, error: &Error) -> String {
 mod tests {
     use super::*;
 
-    /// What is typed, how it fails, and the words that the help has to have.
+    /// Each case: the address, the kind of error, and text that the message must contain.
     #[test]
     fn the_help_fits_the_cause() {
         for (listen, kind, words) in [

@@ -1,4 +1,4 @@
-//! `wharf login`: signs in to a remote server, with a person at the browser.
+//! `wharf login`: signs in to a remote server through the user's browser.
 
 mod browser;
 
@@ -44,7 +44,7 @@ pub(super) async fn run(dock: Dock, name: String, logout: bool) -> Exit {
     }
 }
 
-/// Only a server that is reached over HTTP can ask for a sign-in.
+/// Returns an error if the source is not reached over HTTP, because only HTTP servers can require a sign-in.
 fn not_remote(dock: &Dock, name: &str) -> Option<CommandError> {
     let source = dock.sources().iter().find(|it| it.name.expose() == name)?;
     let transport = source.endpoint.transport();

@@ -1,4 +1,4 @@
-//! `wharf prompt`: one prompt, filled in.
+//! `wharf prompt`: gets one prompt with its arguments filled in.
 
 use super::list::fault_text;
 use crate::{
@@ -38,7 +38,8 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     exit
 }
 
-/// The arguments for a prompt: text, under names that it knows, and none missing that it requires.
+/// Builds the arguments of a prompt. Every value is a string; unknown names and missing required arguments are
+/// errors.
 fn fill_in(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, CommandError> {
     let properties: Map<String, Value> =
         prompt.arguments.iter().map(|it| (it.name.clone(), json!({ "type": "string" }))).collect();
@@ -57,7 +58,7 @@ fn fill_in(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, C
     )))
 }
 
-/// None has it, or several have.
+/// Formats the error for a prompt that no server has, or that several servers have.
 fn not_found(docked: &Docked, wanted: &str) -> String {
     let owners = docked.catalog.prompts.iter().filter(|it| it.prompt.name == wanted);
     let owners: Vec<String> = owners.map(|it| format!("{}:{wanted}", it.source)).collect();

@@ -1,4 +1,4 @@
-//! `wharf read`: one resource.
+//! `wharf read`: reads one resource.
 
 use super::list::fault_text;
 use crate::{
@@ -24,7 +24,7 @@ pub(super) async fn run(dock: Dock, uri: String, save: Option<PathBuf>) -> Exit 
     exit
 }
 
-/// Asks the server that lists the resource; if none does, all of them, one after the other.
+/// Reads the resource from the server that lists it. If none does, tries every connected server in turn.
 async fn read(docked: &Docked, uri: &str, save: Option<&Path>, output: Output) -> Exit {
     let lists = |it: &&DockedSource| {
         docked.catalog.resources.iter().any(|resource| it.has(&resource.source) && resource.item.uri == uri)
@@ -35,7 +35,7 @@ async fn read(docked: &Docked, uri: &str, save: Option<&Path>, output: Output) -
     for it in if owner.is_empty() { everyone() } else { owner } {
         match docked.handle.read(it.source.name.expose(), uri).await {
             Ok(raw) => return say(&ReadResult::read(&raw), save, output),
-            // A server without resources says nothing about this one.
+            // This server does not support resources, so its error does not matter.
             Err(fault) if fault.rpc.as_ref().is_some_and(|it| it.code == RpcError::METHOD_NOT_FOUND) => {}
             Err(fault) => refused = Some(fault),
         }

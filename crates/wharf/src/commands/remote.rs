@@ -1,4 +1,4 @@
-//! A server of ours that runs somewhere, and what it answers.
+//! REST client for a running gateway.
 
 use crate::{commands::Token, content::printable, exit::Exit, front::read_token};
 use reqwest::{Client, StatusCode, Url, header};
@@ -6,28 +6,28 @@ use serde_json::Value;
 use std::time::Duration;
 use wharf_runtime::config::parse_web_address;
 
-/// How long the server may take to be reached, and to answer: it may start another for that.
+/// Connect timeout. `ANSWER` is the request timeout, which allows for a server that the gateway has to start.
 const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(200);
 
-/// The longest answer that is read.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// A server.
+/// A gateway's address, the token for it and the HTTP client.
 pub(super) struct Remote {
     server: Url,
     token: Option<String>,
     client: Client,
 }
 
-/// What is said when it did not work, and how the program ends.
+/// An error message and the exit code.
 #[derive(Debug)]
 pub(super) struct Trouble {
     pub(super) what: String,
     pub(super) exit: Exit,
 }
 
-/// Why there is no answer, and whether the server may have the request all the same.
+/// The error of a request without a response, and whether the server may have received the request.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     pub(super) trouble: Trouble,
@@ -35,12 +35,13 @@ pub(super) struct Unanswered {
 }
 
 impl Remote {
-    /// The server at this address. The token in our own state directory is for servers on this machine.
+    /// Connects to the server at this address. The token file of our own state directory is only for servers on this
+    /// machine.
     pub(super) fn new(server: &str, token: Option<Token>) -> Result<Remote, Trouble> {
         Remote::with_timeout(server, token, Some(ANSWER))
     }
 
-    /// The gateway that runs on this machine, which takes as long to answer as a tool does.
+    /// Connects to the gateway on this machine, without a request timeout: a tool call may take long.
     pub(super) fn of_gateway(url: &str, token: Option<Token>) -> Option<Remote> {
         let is_local = Url::parse(url).is_ok_and(|it| is_local(&it));
         Remote::with_timeout(url, token, None).ok().filter(|_| is_local)
@@ -75,7 +76,7 @@ impl Remote {
         Ok(Remote { server, token, client })
     }
 
-    /// Every item of a list, page by page.
+    /// Fetches every item of a list, page by page.
     pub(super) async fn all(&self, path: &str) -> Result<Vec<Value>, Trouble> {
         let (mut all, mut next) = (Vec::new(), String::new());
         loop {
@@ -91,14 +92,14 @@ impl Remote {
         }
     }
 
-    /// What the server answers, if that is what was hoped for.
+    /// Sends a request and returns the body of a successful response.
     pub(super) async fn ask(&self, method: &str, path: &str, body: Option<String>) -> Result<Value, Trouble> {
         let (status, text) = self.send(method, path, "*/*", body).await.map_err(|it| it.trouble)?;
         let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
         if status.is_success() { Ok(answer) } else { Err(refused(status, &answer)) }
     }
 
-    /// Whatever the server answers.
+    /// Sends a request and returns any response.
     pub(super) async fn send(
         &self,
         method: &str,
@@ -160,7 +161,7 @@ fn is_local(server: &Url) -> bool {
     }
 }
 
-/// The problem that a server answers with, for a person.
+/// Converts a problem response into an error message and an exit code.
 pub(super) fn refused(status: StatusCode, problem: &Value) -> Trouble {
     let exit = match status.as_u16() {
         404 => Exit::NotFound,

@@ -1,4 +1,4 @@
-//! `wharf schema`: what an editor needs to complete and check an agent file.
+//! `wharf schema`: prints the JSON Schema of the agent file, for editors.
 
 use crate::{exit::Exit, output::Output};
 

@@ -1,4 +1,6 @@
-//! `wharf serve`: every tool on one port.
+//! `wharf serve`: serves every tool over HTTP on one port.
+//!
+//! Opens the listener, the database and the journal, runs the gateway, and shuts everything down in order.
 
 mod startup;
 
@@ -36,15 +38,15 @@ use wharf_runtime::{
 };
 use wharf_store::{Location, Store};
 
-/// How long calls that are out may take once we are leaving.
+/// Grace period for calls in flight at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Where the token is, or what it is.
+/// The gateway's token, or the file that contains it.
 #[derive(Debug)]
 pub(crate) enum Token {
-    /// The operator has set it.
+    /// The token itself, set by the operator.
     Set(String),
-    /// It is kept in this file.
+    /// The file that contains the token.
     File(PathBuf),
 }
 
@@ -60,7 +62,7 @@ pub(super) async fn run(
     }
 }
 
-/// Serves as the only gateway on its database, if that is a file.
+/// Runs the gateway. `claims` guarantees that no other gateway uses the same SQLite file.
 async fn serve(
     mut dock: Dock,
     args: ServeArgs,
@@ -75,7 +77,8 @@ async fn serve(
         Ok(opened) => opened,
         Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
-    // Servers take a while to start, and so does a database. Gateways that share one have to agree first.
+    // Sources and the database are both slow to start, so start them in parallel. With a shared database, the runtime
+    // has to join the other replicas first.
     let alone = matches!(dock.database(), Some(Location::Sqlite(_)));
     let early = alone.then(|| dock.start());
     let opened = match Opened::open(&dock, &around, &common.file).await {
@@ -101,7 +104,7 @@ async fn serve(
     let (max_calls, max_streams) = (dock.server().max_calls, dock.server().max_streams);
     let terms = Terms { address: startup.address, guard, keys, max_calls, max_streams, ledger };
     let front = Front::new(runtime.handle(), journal, registry.clone(), terms, draining);
-    // Who reads the address may send a signal at once.
+    // Install the signal handlers before the address is printed: a caller that reads it may send a signal at once.
     let mut signals = Signals::listen();
     claims.publish(&RunningGateway::new(startup.address, &around.folder.join(&common.file)));
     startup.print_addresses(&runtime.handle());
@@ -121,7 +124,8 @@ async fn serve(
         runtime.shutdown(GRACE).await;
         exit
     };
-    // The journal is closed by whoever held it last, so it is written to the end; traces are sent a little longer.
+    // The journal writer ends when the last `Journal` handle is dropped, so it is awaited until every record is
+    // written. The exporter also runs to its end, to send the last traces.
     let exporting = async {
         if let Some(exporting) = exporting {
             exporting.await;
@@ -132,7 +136,7 @@ async fn serve(
     exit
 }
 
-/// Waits for a signal, announces the end, and waits for the calls in flight. A second signal ends the wait at once.
+/// Waits for a signal, announces the shutdown, and waits for calls in flight. A second signal ends the wait at once.
 async fn wait_to_leave(runtime: &Runtime, drain: &watch::Sender<bool>, signals: &mut Signals) -> Exit {
     signals.next().await;
     drain.send_replace(true);
@@ -143,10 +147,10 @@ async fn wait_to_leave(runtime: &Runtime, drain: &watch::Sender<bool>, signals: 
     Exit::Fine
 }
 
-/// The database, and what is kept in it.
+/// The opened database and the state loaded from it.
 struct Opened {
     store: Store,
-    /// What an operator has switched off, which stays off.
+    /// Tools and sources that an operator has disabled; they stay disabled across restarts.
     off: SwitchedOff,
     journal: (Journal, Writing),
     registered: (Registry, Registrar),
@@ -166,7 +170,7 @@ impl Opened {
     }
 }
 
-/// One of several gateways, if there can be several, and where it keeps sessions for the others.
+/// Joins the other replicas if the database can be shared. Returns this replica and the session store they share.
 fn join(dock: &mut Dock, store: &Store, journal: &Journal) -> (Option<Replica>, Option<Arc<dyn Ledger>>) {
     let Some((replica, council)) = Replica::new(store, journal.reach()) else { return (None, None) };
     dock.agree_with(Arc::new(council));
@@ -174,7 +178,7 @@ fn join(dock: &mut Dock, store: &Store, journal: &Journal) -> (Option<Replica>, 
     (Some(replica), Some(ledger))
 }
 
-/// Brings in what other gateways on the same database change, if there can be any.
+/// Applies the changes that other replicas make in the shared database. Never returns if there are none.
 async fn follow(replica: Option<Replica>, handle: Handle, front: Front, registry: &Registry) {
     match replica {
         Some(replica) => replica.follow(handle, front, registry).await,
@@ -182,7 +186,7 @@ async fn follow(replica: Option<Replica>, handle: Handle, front: Front, registry
     }
 }
 
-/// The tokens that wharf.toml names.
+/// Adds the tokens that wharf.toml names.
 fn add_tokens(keys: &mut Keys, tokens: &[NamedToken], around: &Surroundings) -> Result<(), String> {
     for NamedToken { name, role, kept } in tokens {
         let token = match kept {
@@ -199,10 +203,10 @@ fn add_tokens(keys: &mut Keys, tokens: &[NamedToken], around: &Surroundings) -> 
     Ok(())
 }
 
-/// Where the door is.
+/// The address to listen on, and whether clients must authenticate.
 struct Place {
     listen: String,
-    /// Where in the operator's file that stands, if it does.
+    /// Position of the address in wharf.toml, if it is set there.
     at: Option<String>,
     no_auth: bool,
 }
@@ -214,7 +218,7 @@ impl Place {
     }
 }
 
-/// The door, for everybody whom the operator lets in, and what there is to tell about it.
+/// Binds the listener, loads the tokens and collects the information to print at startup.
 async fn open_for(
     dock: &Dock,
     args: &ServeArgs,
@@ -237,7 +241,7 @@ async fn open_for(
     ))
 }
 
-/// The listener, and what opens the door.
+/// Binds the listener and reads the main token, creating it if necessary.
 async fn open(place: &Place, token: Option<Token>) -> Result<(TcpListener, SocketAddr, Keys), String> {
     let listener = TcpListener::bind(&place.listen).await.map_err(|error| unusable(place, &error))?;
     let address = listener.local_addr().map_err(|error| unusable(place, &error))?;

@@ -1,4 +1,4 @@
-//! `wharf sources`: the sources of a server that runs, over its REST.
+//! `wharf sources`: manages the sources of a running gateway over its REST API.
 
 use super::remote::{Remote, Trouble};
 use crate::{
@@ -18,10 +18,10 @@ use std::{
 use tokio::runtime;
 use wharf_runtime::config::{FileTrouble, read_regular};
 
-/// Where a gateway is asked for that cannot be found by its state folder.
+/// Default address of the gateway if the state folder does not name a running one.
 const USUAL_SERVER: &str = "http://127.0.0.1:7373";
 
-/// The longest description of a source that is sent.
+/// Maximum size of a source description, in bytes.
 const LONGEST: u64 = 4 << 20;
 
 pub(super) fn run(args: &SourcesArgs, around: &Surroundings, output: Output) -> Exit {
@@ -78,7 +78,7 @@ fn path(name: &str, rest: &str) -> String {
     format!("/api/v1/sources/{name}{rest}")
 }
 
-/// What is to be registered: JSON, in a file, on standard input, or as it is.
+/// Reads the JSON of the source to register: from a file, from standard input, or from the argument itself.
 fn read(source: &str) -> Result<String, String> {
     let unreadable = |why: &dyn std::fmt::Display| format!("`{source}` {why}");
     let text = match source {
@@ -100,7 +100,7 @@ fn word<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or("-")
 }
 
-/// The state of a source in one word.
+/// Returns the state of a source as one word.
 fn state(source: &Value) -> &str {
     match word(source, "state") {
         "ready" if !source["error"].is_null() => "error",
@@ -108,7 +108,7 @@ fn state(source: &Value) -> &str {
     }
 }
 
-/// A line for each source; below one that is not well, why and what to do.
+/// Formats a line for each source. Below a failed one, adds the cause and a hint.
 fn table(all: &[Value]) -> String {
     let head = ["NAME", "ORIGIN", "STATE", "HEALTH", "TRANSPORT", "TOOLS"].map(str::to_owned);
     let row = |it: &Value| {
@@ -134,7 +134,7 @@ fn table(all: &[Value]) -> String {
     rows.iter().map(line).zip(causes).map(|(line, cause)| line + &cause).collect()
 }
 
-/// Why a source is not well and what to do about it, if it is not.
+/// Formats the error of a source and a hint. Empty if there is no error.
 fn cause(source: &Value) -> String {
     let said = |label: &str, text: &Value| {
         let text = text.as_str().map(|it| printable(it).replace('\n', "\n      "));
@@ -149,7 +149,7 @@ fn added(source: &Value) -> String {
     format!("{name} is registered as {id}, with {} tools\n", source["tools"])
 }
 
-/// A source that is registered and does not work yet: its owner should know why.
+/// Warns about a source that is registered but does not work yet.
 fn warn(output: Output, source: &Value) {
     let name = printable(word(source, "name"));
     let missing: Vec<&str> =

@@ -1,4 +1,4 @@
-//! `wharf stdio`: every tool as one MCP server on our own stdin and stdout.
+//! `wharf stdio`: serves every tool as one MCP server on stdin and stdout.
 
 use crate::{
     cli::Common,
@@ -15,10 +15,10 @@ use wharf_mcp::serve::{Service, over_streams};
 use wharf_runtime::Runtime;
 use wharf_store::{Location, Store, StoreError};
 
-/// How long calls that are out may take once the client has left: it will not hear their answers.
+/// Grace period for calls in flight after the client disconnects. Short, because their results cannot be delivered.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long a client waits for the database, which it may not need.
+/// Timeout for the database, which the client may not need.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) -> Exit {
@@ -33,7 +33,7 @@ pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) ->
     let serving = async {
         let service = Service::new(gateway);
         let exit = tokio::select! {
-            // A client that breaks off is nothing to report.
+            // A client that disconnects is not an error.
             _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,
             () = announce(service.clone(), handle.clone()) => Exit::OurBug,
             exit = interrupted() => exit,
@@ -51,15 +51,16 @@ pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) ->
     tokio::join!(serving, exporting).0
 }
 
-/// Starts what is registered in the database beside what the agent file names, and leaves off what is switched off. Each
-/// server is this process's own: nothing is shared with a gateway on the same database but the rows, which are only read.
+/// Starts the sources registered in the database in addition to those of the agent file, and disables what is
+/// switched off. This process starts its own servers. It only reads the database, which a gateway may use at the same
+/// time.
 async fn add_registered(
     dock: &Dock,
     runtime: &Runtime,
     common: &Common,
     around: &Surroundings,
 ) -> Result<(), String> {
-    // Where there is no database yet, nothing is registered.
+    // A SQLite file that does not exist has no registered sources.
     let is_there = |it: &&Location| !matches!(it, Location::Sqlite(path) if !path.exists());
     let Some(location) = dock.database().filter(is_there) else { return Ok(()) };
     let said = |error: StoreError| error.to_string();

@@ -1,4 +1,4 @@
-//! `wharf todo`: the Todo server, as a process of its own.
+//! `wharf todo`: runs the Todo server as a process of its own.
 
 use super::listening::cannot_listen;
 use crate::{
@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, runtime};
 use wharf_runtime::config::ServerSettings;
 use wharf_store::{Location, Store};
 
-/// How long what cannot be cancelled is waited for in the end: a read of stdin never is.
+/// Shutdown timeout for tasks that cannot be cancelled, such as a blocking read of stdin.
 const LEAVING: Duration = Duration::from_millis(200);
 
 pub(super) fn run(common: &Common, args: &TodoArgs, around: &Surroundings, output: Output) -> Exit {
@@ -43,7 +43,7 @@ pub(super) fn run(common: &Common, args: &TodoArgs, around: &Surroundings, outpu
     })
 }
 
-/// Opens the database, then the door: who can come in finds everything in its place.
+/// Opens the database before the listener, so that the first client already finds everything ready.
 async fn serve(args: &TodoArgs, location: &Location, output: Output) -> Result<Exit, String> {
     let store = Store::open(location).await.map_err(|error| error.to_string())?;
     let (service, announcing) = todo::service(store.clone()).await;
@@ -79,7 +79,7 @@ fn location(args: &TodoArgs, around: &Surroundings, settings: &ServerSettings) -
     })
 }
 
-/// The Todo server asks nobody who they are.
+/// Warns if the server is reachable from other machines: it has no authentication.
 fn warn_strangers(listener: &TcpListener, output: Output) {
     if let Some(address) = listener.local_addr().ok().filter(|it| !it.ip().is_loopback()) {
         output.say(&format!("warning: whoever can reach {address} can read and change these todos"));

@@ -1,4 +1,4 @@
-//! `wharf tools`: the tools of all servers, of one server, or one tool in full.
+//! `wharf tools`: lists the tools of all servers or of one server, or shows one tool in full.
 
 mod cached;
 mod view;
@@ -46,7 +46,7 @@ pub(super) async fn run(dock: Dock, args: ToolsArgs, remembered: Option<Remember
     exit
 }
 
-/// Keeps the list for `--cached`.
+/// Saves the list for `--cached`.
 fn remember(remembered: &Remembered, docked: &Docked) {
     if let Err(error) = remembered.keep(&tools_json(docked), &sources_json(docked)) {
         tracing::warn!(target: "wharf", "the list of tools could not be kept for `--cached`: {error}");
@@ -73,7 +73,7 @@ fn show_all(docked: &Docked, signatures: bool, long: bool, output: Output) -> Ex
     verdict(docked, output)
 }
 
-/// The tools of each server under its name: names and what they do, or signatures.
+/// Formats the tools of each server under its name: names with descriptions, or signatures.
 fn sections<'a>(
     servers: impl Iterator<Item = (&'a str, &'a str)>,
     tools: &[Value],
@@ -118,7 +118,7 @@ fn show_one(docked: &Docked, name: &str, sources: &[Source], output: Output) -> 
     Exit::Fine
 }
 
-/// Neither a server nor a tool has this name; unless a server that did not answer has it.
+/// Reports that no server or tool has this name. If no server could be reached, the exit code says so instead.
 fn show_none(docked: &Docked, name: &str, sources: &[Source], output: Output) -> Exit {
     let is_hopeless = docked.faults().count() > 0 && !docked.sources.iter().any(DockedSource::is_well);
     let tools: Vec<(&str, &str)> =
@@ -136,7 +136,8 @@ fn show_none(docked: &Docked, name: &str, sources: &[Source], output: Output) ->
     output.fail(&error)
 }
 
-/// A name that can only be a tool's is one that was not found; any other may be a server that was mistyped.
+/// Returns the exit code for an unknown name. A name that can only be a tool's is not found; any other may be a
+/// mistyped server name.
 fn not_found(name: &str) -> Exit {
     if name.contains(':') || name.contains("__") { Exit::NotFound } else { Exit::Usage }
 }

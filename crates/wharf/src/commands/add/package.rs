@@ -1,6 +1,6 @@
-//! A package by its name: from which registry, and what the server is called.
+//! Parses the name of a package: finds its registry and chooses a name for its server.
 
-/// Where a package comes from.
+/// The registry that a package comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Registry {
     Npm,
@@ -8,14 +8,14 @@ pub(super) enum Registry {
     Docker,
 }
 
-/// A package of a registry, perhaps with a version.
+/// A package of a registry, with an optional version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package<'a> {
     pub(super) registry: Registry,
     pub(super) spec: &'a str,
 }
 
-/// Well-known servers whose names do not tell where they are from.
+/// Well-known servers whose names do not reveal their registry.
 const ON_PYPI: [&str; 12] = [
     "basic-memory",
     "duckduckgo-mcp-server",
@@ -44,8 +44,8 @@ const ON_NPM: [&str; 10] = [
 ];
 
 impl<'a> Package<'a> {
-    /// Reads `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, `@scope/name`, or a name that is well known. `Err` is a package
-    /// that may come from two registries.
+    /// Parses `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, `@scope/name`, or a well-known name. `Err` holds a name that
+    /// could be from npm or PyPI.
     pub(super) fn read(typed: &'a str) -> Result<Option<Package<'a>>, &'a str> {
         let prefixes = [("npm:", Registry::Npm), ("pypi:", Registry::PyPi), ("docker:", Registry::Docker)];
         for (prefix, registry) in prefixes {
@@ -64,7 +64,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// The command that runs it, with these arguments of its own.
+    /// Returns the command that runs the package with the user's arguments.
     pub(super) fn command(&self, own: &[String]) -> (&'static str, Vec<String>) {
         let (command, before): (_, &[&str]) = match self.registry {
             Registry::Npm => ("npx", &["-y"]),
@@ -75,7 +75,8 @@ impl<'a> Package<'a> {
         (command, before.chain([self.spec.to_owned()]).chain(self.arguments(own)).collect())
     }
 
-    /// The filesystem server starts only with a folder it may use: that of the agent file, if none is named.
+    /// Returns the server's arguments. The filesystem server needs a folder: it gets the agent file's if none is
+    /// given.
     fn arguments(&self, own: &[String]) -> Vec<String> {
         match own {
             [] if self.wants_folder() => vec![".".to_owned()],
@@ -83,12 +84,12 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Whether the server may read and write the folders that its arguments name.
+    /// Checks whether the arguments are folders that the server may read and write.
     pub(super) fn wants_folder(&self) -> bool {
         bare_name(self.spec) == "@modelcontextprotocol/server-filesystem"
     }
 
-    /// What to call its server: `@playwright/mcp` is `playwright`, `mcp-server-time` is `time`.
+    /// Derives the server's name: `@playwright/mcp` becomes `playwright`, `mcp-server-time` becomes `time`.
     pub(super) fn server_name(&self) -> String {
         let bare = match self.registry {
             Registry::Docker => self.spec.split(['@', ':']).next().unwrap_or_default(),
@@ -107,7 +108,7 @@ impl<'a> Package<'a> {
     }
 }
 
-/// A name with letters, digits, `_` and `-`, for a server.
+/// Replaces every character that a server name may not contain.
 pub(super) fn safe(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(fits).collect();
@@ -117,7 +118,7 @@ pub(super) fn safe(name: &str) -> String {
     }
 }
 
-/// Without the words that say no more than that it is a server.
+/// Removes affixes like `mcp-server-` that every server has.
 fn shortened(name: &str) -> &str {
     let prefixes = ["mcp-server-", "server-", "mcp-"];
     let suffixes = ["-mcp-server", "-mcp", "-server"];
@@ -125,7 +126,7 @@ fn shortened(name: &str) -> &str {
     suffixes.iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name)
 }
 
-/// The name without a version or extras.
+/// Removes the version and extras from a package name.
 fn bare_name(spec: &str) -> &str {
     let end = spec.char_indices().skip(1).find(|(_, c)| "@=<>~![ ;".contains(*c)).map(|(at, _)| at);
     &spec[..end.unwrap_or(spec.len())]

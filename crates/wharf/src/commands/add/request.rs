@@ -1,4 +1,4 @@
-//! What was typed after `wharf add`: a package, an address, a manifest, a client's file or block.
+//! Parses the argument of `wharf add`: a package, a URL, a manifest, or a client's configuration file or JSON block.
 
 use super::package::{Package, safe};
 use crate::{
@@ -14,17 +14,17 @@ use std::{
 use url::Url;
 use wharf_runtime::config::{FileTrouble, read_regular};
 
-/// What is longer is refused unread.
+/// Maximum size of the input, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// Where a manifest is looked for in a folder.
+/// Manifest file names to look for in a folder.
 const MANIFESTS: [&str; 2] = ["plugin.json", "server.json"];
 
-/// What is to be added.
+/// The servers to add.
 pub(super) enum Request {
-    /// A server.json or plugin.json, and where it was read.
+    /// A server.json or plugin.json, and its origin for messages.
     Manifest { bytes: Vec<u8>, shown: String },
-    /// Servers in the words of a client, and what the user should know about them.
+    /// Servers in a client's format, their origin for messages, and a note for the user.
     Servers { file: ClientFile, shown: String, note: Option<String> },
 }
 
@@ -46,7 +46,7 @@ impl Request {
             return Ok(request);
         }
         let path = around.folder.join(typed);
-        // A package has a `/` in it as a path has; what is there is a path.
+        // A package name can contain `/` like a path. If the path exists, it is a path.
         let is_file_name = typed.ends_with(".json") || typed.ends_with(".toml");
         if is_file_name || fs::exists(&path).unwrap_or(false) {
             return Request::file(&path, name);
@@ -84,7 +84,7 @@ impl Request {
         Request::Servers { file, shown: "the command line".to_owned(), note }
     }
 
-    /// A file, or the manifest in a folder.
+    /// Reads a file, or the manifest in a folder.
     fn file(path: &Path, name: Option<&str>) -> Result<Request, String> {
         let inside = MANIFESTS.map(|it| path.join(it)).into_iter().find(|it| it.is_file());
         let path = inside.filter(|_| path.is_dir()).unwrap_or_else(|| path.to_owned());
@@ -106,10 +106,10 @@ impl Request {
         Request::text(bytes, &shown, name)
     }
 
-    /// JSON: a manifest, a client's file, its list of servers, or one server of it.
+    /// Parses JSON: a manifest, a client's file, its list of servers, or one server from it.
     fn text(bytes: Vec<u8>, shown: &str, name: Option<&str>) -> Result<Request, String> {
         let text = String::from_utf8(bytes).map_err(|_| format!("error: {shown} is not UTF-8 text\n"))?;
-        // Pages show a member of `mcpServers` without the braces around it.
+        // Documentation pages often show a member of `mcpServers` without the enclosing braces.
         let text = if text.trim_start().starts_with('"') { format!("{{{text}}}") } else { text };
         let servers = parse_json(&text).ok().and_then(|it| client_block(it, name));
         Ok(match servers {
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// A client's file made of what is a list of servers or one server. `None`: it is something else.
+/// Converts a client's file, list of servers or single server into a client's file. `None` if it is something else.
 fn client_block(found: Value, name: Option<&str>) -> Option<Value> {
     let Value::Object(root) = found else { return None };
     let sections = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp", "projects"];
@@ -138,7 +138,7 @@ fn client_block(found: Value, name: Option<&str>) -> Option<Value> {
     are_servers.then(|| renamed(Map::from_iter([("mcpServers".to_owned(), Value::Object(root))]), name))
 }
 
-/// The only server of a file gets the name that was asked for.
+/// Renames the server if the file contains only one.
 fn renamed(mut root: Map<String, Value>, name: Option<&str>) -> Value {
     for section in ["mcpServers", "servers", "context_servers"] {
         let Some(Value::Object(servers)) = root.get_mut(section) else { continue };
@@ -154,7 +154,7 @@ fn is_server(object: &Map<String, Value>) -> bool {
     is_text("command") || is_text("url") || is_text("serverUrl") || is_text("httpUrl")
 }
 
-/// What to call a server that has no name: its package or its host.
+/// Derives a name for an unnamed server from its package or its host.
 fn name_of_server(server: &Map<String, Value>) -> String {
     let text = |key: &str| server.get(key).and_then(Value::as_str);
     if let Some(url) = text("url").or_else(|| text("serverUrl")).or_else(|| text("httpUrl")) {
@@ -170,7 +170,7 @@ fn name_of_server(server: &Map<String, Value>) -> String {
     })
 }
 
-/// `https://mcp.linear.app/mcp` is `linear`.
+/// Derives a server name from a URL: `https://mcp.linear.app/mcp` becomes `linear`.
 fn name_of_address(address: &str) -> String {
     let host = Url::parse(address).ok().and_then(|it| it.host_str().map(str::to_owned)).unwrap_or_default();
     let is_number = host.starts_with('[') || host.bytes().all(|b| b.is_ascii_digit() || b == b'.');

@@ -1,6 +1,6 @@
-//! The text of an agent file with one entry more at the end of `tools:`. Everything else stays where it is.
+//! Inserts entries at the end of `tools:` in the text of an agent file. Leaves all other text in place.
 
-/// The text with the entry, whose lines are two spaces in. `None` where the list is written in another way than by lines.
+/// Returns the text with the entry, whose lines are indented by two spaces. `None` if `tools:` is not a block list.
 pub(super) fn with_entry(text: &str, entry: &str) -> Option<String> {
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -28,14 +28,14 @@ pub(super) fn with_entry(text: &str, entry: &str) -> Option<String> {
     Some(format!("{}{}{after}", ended(&before, line_end), shifted(entry, indent, line_end)))
 }
 
-/// How far in the items of the list are, and its last line.
+/// Returns the indentation of the list's items and the index of its last line.
 fn end_of_list(lines: &[&str], tools: usize) -> Option<(usize, usize)> {
     let is_content = |it: &str| !it.trim().is_empty() && !it.trim_start().starts_with('#');
     let Some(first) = lines.iter().skip(tools + 1).find(|it| is_content(it)) else { return Some((2, tools)) };
     let indent = indent_of(first);
     match first.trim_start().starts_with('-') {
         true => {}
-        // Nothing in it, and the next key follows.
+        // The list is empty and the next key follows.
         false if indent == 0 => return Some((2, tools)),
         false => return None,
     }
@@ -44,7 +44,7 @@ fn end_of_list(lines: &[&str], tools: usize) -> Option<(usize, usize)> {
         let own = indent_of(line);
         match () {
             () if line.trim().is_empty() => {}
-            // What is deeper may be the text of a block, whatever it looks like.
+            // A more deeply indented line may be part of a block scalar, even if it looks like a comment.
             () if own > indent => last = number,
             () if line.trim_start().starts_with('#') => {}
             () if own == indent && line.trim_start().starts_with('-') => last = number,

@@ -1,7 +1,9 @@
-//! A call through the gateway that runs in the same state folder. Its servers are up, so it costs milliseconds.
+//! Sends a call to the gateway that runs in the same state folder. Its servers are already running, so this takes
+//! milliseconds.
 //!
-//! The gateway answers with the whole record of the call, and what is printed is the same as without it. Wherever the
-//! gateway cannot help (it is leaving, it does not know the tool or our token), the caller starts the server itself.
+//! The gateway returns the full call record, and the output is the same as that of a direct call. If the gateway
+//! cannot make the call (it is shutting down, does not have the tool, or refuses our token), `wharf call` starts the
+//! server.
 
 use super::{
     super::remote::{Remote, refused},
@@ -23,7 +25,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_mcp::Raw;
 
-/// Makes the call; `None` if the gateway did not make it.
+/// Makes the call. `None` if the gateway did not make it.
 pub(super) async fn call(
     gateway: &Remote,
     typed: &TypedArguments,
@@ -55,7 +57,7 @@ pub(super) async fn call(
     }
 }
 
-/// The tool, if the gateway has it. One of an older version does not say which other names arguments have, and is not used.
+/// Finds the tool in the gateway. Ignores a gateway of an older version, which does not return argument aliases.
 async fn find(gateway: &Remote, tool: &str) -> Option<Value> {
     let (status, bytes) = gateway.send("GET", &path(tool), "application/json", None).await.ok()?;
     let tool: Value = serde_json::from_slice(&bytes).ok().filter(|_| status == StatusCode::OK)?;
@@ -66,13 +68,13 @@ fn path(tool: &str) -> String {
     format!("/api/v1/tools/{}", utf8_percent_encode(tool, NON_ALPHANUMERIC))
 }
 
-/// The body of the request. The arguments stay as they are, to the digit.
+/// Builds the request body. Embeds the arguments as raw JSON, so that numbers keep every digit.
 fn body(arguments: &Raw, timeout: Option<Duration>) -> String {
     let timeout = timeout.map_or_else(String::new, |it| format!(",\"timeout\":{}", it.as_secs_f64()));
     format!("{{\"arguments\":{}{timeout}}}", arguments.as_str())
 }
 
-/// Prints what a call that was made here would print.
+/// Prints the same output as a direct call.
 fn say(bytes: Vec<u8>, args: &CallArgs, output: Output) -> Exit {
     let Ok(record) = Raw::parse(bytes) else { return output.fail(&broken()) };
     let [document, result, code] = record.pick(["document", "result", "exit_code"]);
@@ -92,7 +94,7 @@ fn say(bytes: Vec<u8>, args: &CallArgs, output: Output) -> Exit {
     exit
 }
 
-/// The gateway went away with the call under way.
+/// The error for a gateway that disconnected or sent an unreadable answer after it may have started the call.
 fn broken() -> CommandError {
     let error = json!({
         "type": "MCPConnectionError",

@@ -1,16 +1,16 @@
-//! The entry for wharf in the words of each client.
+//! Builds the entry for wharf in the format of each MCP client.
 
 use super::toml;
 use crate::import::Client;
 use serde_json::{Map, Value, json};
 
-/// An entry of a client's list of servers.
+/// An entry in a client's list of servers.
 pub(super) struct Entry {
     pub(super) value: Value,
 }
 
 impl Entry {
-    /// An entry with which the client starts a program.
+    /// Builds an entry with which the client starts a program.
     pub(super) fn stdio(
         client: Client,
         program: &str,
@@ -31,8 +31,8 @@ impl Entry {
         Entry { value: Value::Object(entry) }
     }
 
-    /// An entry with which the client reaches a gateway. The token stays out of the file: each client names a variable
-    /// in its own way.
+    /// Builds an entry with which the client connects to a gateway. The file does not contain the token: it refers to
+    /// an environment variable, in the syntax of each client.
     pub(super) fn http(client: Client, url: &str) -> Result<Entry, String> {
         let bearer = |variable: &str| json!({ "Authorization": format!("Bearer {variable}") });
         let value = match client {
@@ -53,7 +53,7 @@ impl Entry {
         Ok(Entry { value })
     }
 
-    /// The entry as a part of the client's file, for people to copy.
+    /// Formats the entry as part of the client's file, for the user to copy.
     pub(super) fn snippet(&self, client: Client, name: &str) -> String {
         match client {
             Client::Codex => toml::table_text(client.section(), name, &self.value),

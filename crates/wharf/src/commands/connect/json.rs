@@ -1,25 +1,25 @@
-//! Sets or removes one member of a JSON document with comments. Everything else stays as it is written.
+//! Sets or removes one member of a JSON document with comments. Preserves the rest of the text byte for byte.
 
 use crate::import::{parse_json, plain_json, without_comments};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// A member of an object: where its key begins and where its value is.
+/// A member of an object: its key, the offset of the key, and the range of its value.
 struct Member {
     key: String,
     start: usize,
     value: Range<usize>,
 }
 
-/// An object in the text: its members, and where its braces are.
+/// An object in the text: its members and the offsets of its braces.
 struct Object {
     open: usize,
     close: usize,
     members: Vec<Member>,
 }
 
-/// The text with `value` as the member `name` of the object `section`, which is made if there is none. `None` where the
-/// text is no JSON object, or the section is something else than an object.
+/// Returns the text with `value` as the member `name` of the object `section`, which is created if missing. `None` if
+/// the text is not a JSON object or the section is not an object.
 pub(super) fn with_member(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
     let text = if has_content(text) { text.to_owned() } else { format!("{text}{{}}\n") };
     let mut expected = object_of(&text)?;
@@ -29,7 +29,7 @@ pub(super) fn with_member(text: &str, section: &str, name: &str, value: &Value) 
     (object_of(&after)? == expected).then_some(after)
 }
 
-/// The text without the member `name` of the object `section`. An empty section stays.
+/// Returns the text without the member `name` of the object `section`. Keeps a section that becomes empty.
 pub(super) fn without_member(text: &str, section: &str, name: &str) -> Option<String> {
     let mut expected = object_of(text)?;
     expected.get_mut(section)?.as_object_mut()?.remove(name)?;
@@ -37,12 +37,12 @@ pub(super) fn without_member(text: &str, section: &str, name: &str) -> Option<St
     (object_of(&after)? == expected).then_some(after)
 }
 
-/// The member `name` of the object `section`, if it is there.
+/// Returns the member `name` of the object `section`.
 pub(super) fn member(text: &str, section: &str, name: &str) -> Option<Value> {
     object_of(text)?.get(section)?.get(name).cloned()
 }
 
-/// Whether there is more than white space and comments.
+/// Checks whether the text contains more than white space and comments.
 pub(super) fn has_content(text: &str) -> bool {
     !plain_json(text).trim_start_matches('\u{feff}').trim().is_empty()
 }
@@ -72,7 +72,7 @@ fn set(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// The text with one member more at the end of an object.
+/// Returns the text with one more member at the end of an object.
 fn inserted(text: &str, object: &Object, key: &str, value: &Value) -> String {
     let (unit, line_end) = (unit(text), line_end(text));
     let outer = indent_at(text, object.open);
@@ -80,8 +80,8 @@ fn inserted(text: &str, object: &Object, key: &str, value: &Value) -> String {
     let own_line = |it: &&Member| text[..it.start].trim_end_matches([' ', '\t']).ends_with('\n');
     let indent =
         last.filter(own_line).map_or_else(|| format!("{outer}{unit}"), |it| indent_at(text, it.start));
-    // What is between the last value and the brace is white space and comments, and perhaps a comma, which the plain
-    // text does not have.
+    // Between the last value and the brace there are only white space, comments, and perhaps a trailing comma. The
+    // plain JSON does not contain that comma.
     let end = object.open + text[object.open..object.close].trim_end().len();
     let comma_at = last.filter(|it| !has_trailing_comma(text, it.value.end)).map(|it| it.value.end);
     let mut out = String::with_capacity(text.len() + 200);
@@ -109,14 +109,14 @@ fn remove(text: &str, section: &str, name: &str) -> Option<String> {
     let rest = &text[member.value.end..];
     let own_comma = rest.find(',').filter(|it| rest[..*it].trim().is_empty()).map(|it| it + 1);
     let end = member.value.end + own_comma.unwrap_or(0);
-    // The line goes with it, if there is nothing else on it.
+    // Remove the whole line if nothing else is on it.
     let start = text[..member.start].trim_end_matches([' ', '\t']).len();
     let is_line =
         text[..start].ends_with('\n') && text[end..].trim_start_matches([' ', '\t', '\r']).starts_with('\n');
     let end = if is_line { end + text[end..].find('\n')? + 1 } else { end };
     let start = if is_line { start } else { member.start };
     let before = &text[..start];
-    // Without it, the member before it is the last, and has a comma too many.
+    // The previous member becomes the last one, so remove its comma.
     let before = match (own_comma, at.checked_sub(1).map(|it| object.members[it].value.end)) {
         (None, Some(previous)) => {
             let comma = previous + plain[previous..start].find(',')?;
@@ -128,7 +128,7 @@ fn remove(text: &str, section: &str, name: &str) -> Option<String> {
 }
 
 impl Object {
-    /// Reads the object that opens at `open` in plain JSON.
+    /// Parses the object that opens at `open` in plain JSON.
     fn read(plain: &str, open: usize) -> Option<Object> {
         let bytes = plain.as_bytes();
         let mut at = (bytes.get(open) == Some(&b'{')).then_some(open + 1)?;
@@ -158,7 +158,7 @@ fn skip_blanks(bytes: &[u8], at: usize) -> usize {
     at + bytes[at..].iter().take_while(|it| it.is_ascii_whitespace()).count()
 }
 
-/// Where the value that begins at `at` ends.
+/// Returns the end of the value that begins at `at`.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut here) = (0_usize, at);
     loop {
@@ -184,18 +184,18 @@ fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether a comma follows the last value of an object, which ends at `end`.
+/// Checks whether a comma follows the last value of an object, which ends at `end`.
 fn has_trailing_comma(text: &str, end: usize) -> bool {
     without_comments(text)[end..].trim_start().starts_with(',')
 }
 
-/// The white space before what stands at `at`, from the beginning of its line.
+/// Returns the indentation of the line that contains `at`.
 fn indent_at(text: &str, at: usize) -> String {
     let line = text[..at].rfind('\n').map_or(0, |it| it + 1);
     text[line..at].chars().take_while(|it| matches!(it, ' ' | '\t')).collect()
 }
 
-/// How far in one level is in this text.
+/// Returns the indentation that this text uses for one level.
 fn unit(text: &str) -> String {
     let first = text.lines().find(|it| it.starts_with([' ', '\t']) && !it.trim().is_empty());
     match first.map(|it| it.len() - it.trim_start().len()) {
@@ -209,7 +209,7 @@ fn line_end(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-/// A value over several lines, of which all but the first are this far in.
+/// Formats a value over several lines and indents every line but the first.
 fn pretty(value: &Value, indent: &str, unit: &str, line_end: &str) -> String {
     let text = format!("{value:#}");
     let mut lines = text.lines().map(|line| {

@@ -1,11 +1,11 @@
-//! Sets or removes one table of a TOML document. Everything else stays as it is written.
+//! Sets or removes one table of a TOML document. Preserves the rest of the text.
 
 use crate::import::parse_toml;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// The text with `value` as the table `[section.name]`. `None` where the text is not TOML, or is written in a way that
-/// only its author can change.
+/// Returns the text with `value` as the table `[section.name]`. `None` if the text is not TOML, or is written in a
+/// form that this module cannot edit safely.
 pub(super) fn with_table(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
     let mut expected = root(text)?;
     let tables = expected.entry(section).or_insert_with(|| Value::Object(Map::new()));
@@ -29,12 +29,12 @@ pub(super) fn with_table(text: &str, section: &str, name: &str, value: &Value) -
     (root(&after)? == expected).then_some(after)
 }
 
-/// The text without the table `[section.name]`.
+/// Returns the text without the table `[section.name]`.
 pub(super) fn without_table(text: &str, section: &str, name: &str) -> Option<String> {
     let mut expected = root(text)?;
     let tables = expected.get_mut(section)?.as_object_mut()?;
     tables.remove(name)?;
-    // A section is there only as long as a table is in it.
+    // In TOML, a section without tables does not exist.
     if tables.is_empty() {
         expected.remove(section);
     }
@@ -44,12 +44,12 @@ pub(super) fn without_table(text: &str, section: &str, name: &str) -> Option<Str
     (found == expected).then_some(after)
 }
 
-/// The table `[section.name]`, if it is there.
+/// Returns the table `[section.name]`.
 pub(super) fn table(text: &str, section: &str, name: &str) -> Option<Value> {
     root(text)?.get(section)?.get(name).cloned()
 }
 
-/// The table as text: its own keys, then the tables in it.
+/// Formats the table as text: its own keys first, then its nested tables.
 pub(super) fn table_text(section: &str, name: &str, value: &Value) -> String {
     let mut text = format!("[{}.{}]\n", key(section), key(name));
     let pairs: Vec<(&String, &Value)> = value.as_object().into_iter().flatten().collect();
@@ -72,8 +72,8 @@ fn root(text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// Where the table and the tables in it stand: each from its header to the next one, without the comments that belong
-/// to what follows.
+/// Returns the ranges of the table and its nested tables: each from its header to the next header, without trailing
+/// comments, which belong to the next table.
 fn places(text: &str, section: &str, name: &str) -> Vec<Range<usize>> {
     let mut places: Vec<Range<usize>> = Vec::new();
     let (mut start, mut is_ours) = (0, false);
@@ -97,13 +97,13 @@ fn places(text: &str, section: &str, name: &str) -> Vec<Range<usize>> {
     places
 }
 
-/// Whether a line is `[section.name]` or `[section.name.more]`.
+/// Checks whether a line is `[section.name]` or `[section.name.more]`.
 fn is_header(line: &str, section: &str, name: &str) -> bool {
     let table = root(line);
     table.is_some_and(|it| it.get(section).and_then(|it| it.get(name)).is_some_and(Value::is_object))
 }
 
-/// The text without these places, and without the blank lines that then stand together.
+/// Removes these ranges from the text, and the blank lines after each.
 fn without(text: &str, places: &[Range<usize>]) -> String {
     let mut out = text.to_owned();
     for place in places.iter().rev() {
@@ -128,7 +128,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// What JSON escapes, TOML's basic strings escape in the same way.
+/// Formats a TOML basic string. JSON escapes are valid in it; only DEL needs an extra escape.
 fn string(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }

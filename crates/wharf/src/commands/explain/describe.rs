@@ -1,4 +1,4 @@
-//! The facts about one source, each in the form for people and in the form for programs.
+//! Collects the facts about one source, each as text and as JSON.
 
 use crate::surroundings::Surroundings;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use wharf_runtime::{
     shown_names,
 };
 
-/// Something to know about a source.
+/// A fact about a source: its key, its lines of text and its JSON value.
 pub(super) struct Fact {
     pub(super) key: &'static str,
     pub(super) lines: Vec<String>,
@@ -27,7 +27,7 @@ impl Fact {
     }
 }
 
-/// Everything that is known about a source before it is started.
+/// Describes everything that the configuration says about a source, without starting it.
 pub(super) fn describe(source: &Source, around: &Surroundings) -> Vec<Fact> {
     let transport = source.endpoint.transport();
     let mut facts = vec![
@@ -58,7 +58,7 @@ pub(super) fn describe(source: &Source, around: &Surroundings) -> Vec<Fact> {
     facts
 }
 
-/// What is known about the model before it is asked anything.
+/// Describes the configuration of the model, without sending it a request.
 pub(super) fn describe_model(model: &Model) -> Vec<Fact> {
     let provider = model.provider;
     let key = match (&model.api_key, key_variable(provider)) {
@@ -139,7 +139,7 @@ fn stdio(launch: &Launch, around: &Surroundings) -> Vec<Fact> {
     ]
 }
 
-/// Names only; values stay where they are.
+/// Lists the names and origins of the variables, never their values.
 fn environment(env: &ChildEnv) -> Fact {
     let width = env.0.keys().map(String::len).max().unwrap_or_default();
     let lines =
@@ -154,7 +154,7 @@ fn environment(env: &ChildEnv) -> Fact {
 
 fn origin(origin: &EnvOrigin, value: &Text) -> String {
     match origin {
-        // The form as written names variables, not values; a literal is not repeated at all.
+        // A secret is shown as written, which names variables and not values. A literal is not shown at all.
         EnvOrigin::Entry if value.is_secret() => format!("`env`, {}", value.shown()),
         EnvOrigin::Entry => "`env`, as written".to_owned(),
         EnvOrigin::EnvFile(file) => format!("`envFile` {file}"),
@@ -206,10 +206,10 @@ fn timeouts(source: &Source) -> Fact {
     Fact::list("timeouts", all.iter().map(line).collect(), Value::Object(json))
 }
 
-/// The names that the tools really have: those that models may see.
+/// Describes the tool names that models will see.
 fn names(source: &Source) -> Fact {
     let prefix = &source.prefix;
-    // Of what came from a variable only its name is known here.
+    // If the prefix comes from a variable, show the variable's name and not its value.
     let pattern = match prefix.is_secret() {
         true => format!("{}__NAME", prefix.shown()),
         false => shown_names(&[(source.name.expose(), prefix.expose(), "NAME")]).concat(),
@@ -262,7 +262,7 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// A word as a shell would need it, so that the line can be tried by hand.
+/// Quotes a word for a shell, so that the user can paste the line.
 fn shell_word(word: &str) -> String {
     let plain =
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=@%+,~^".contains(&b));

@@ -1,5 +1,5 @@
-//! The way to a person's browser and back: an address to open, and a listener on this machine that hears where the
-//! authorization server sent the browser. The address comes from a server, so it is shown and never opened for the user.
+//! Signs in through a browser: prints the URL to open, and listens on loopback for the redirect from the
+//! authorization server. The URL comes from a server, so wharf shows it and never opens it.
 
 use crate::{content::printable, output::Output};
 use std::{io, sync::Arc, time::Duration};
@@ -11,16 +11,16 @@ use tokio::{
 use url::Url;
 use wharf_mcp::oauth::{Browser, Visit};
 
-/// How long a person may take.
+/// Timeout for the user to sign in.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a browser may take to say what it wants.
+/// Timeout for the browser to send its request.
 const REQUEST: Duration = Duration::from_secs(5);
-/// The longest request line and headers that are read.
+/// Maximum size of the request line and headers, in bytes.
 const LONGEST: usize = 16 * 1024;
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>wharf</title><p>You can close this page and go back to the terminal.";
 
-/// A listener on loopback.
+/// A listener on loopback that receives the redirect.
 pub(super) struct Loopback {
     listener: Arc<TcpListener>,
     output: Output,
@@ -54,7 +54,7 @@ impl Browser for Loopback {
     }
 }
 
-/// Waits for the browser at `/callback`; whatever else knocks is sent away.
+/// Waits for the redirect to `/callback`. Rejects other requests.
 async fn hear(listener: &TcpListener, origin: &str) -> Result<Url, String> {
     loop {
         let (stream, _) = listener.accept().await.map_err(|error| error.to_string())?;

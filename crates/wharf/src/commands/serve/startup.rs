@@ -1,6 +1,6 @@
-//! Tells the person who starts `wharf serve` what is served, where, how to try it, and how each server comes up.
+//! Prints the startup messages of `wharf serve`: the addresses, how to try them, and the status of each server.
 //!
-//! Addresses are printed as soon as the port is open; servers that take long to start are reported when they settle.
+//! Prints the addresses as soon as the port is open, and each server's status once its start has succeeded or failed.
 
 use crate::{commands::list::source_json_in, content::printable, dock::DockedSource, output::Output};
 use serde_json::{Value, json};
@@ -15,36 +15,36 @@ use std::{
 use tokio::time;
 use wharf_runtime::{Catalog, Handle, catalog::Discovery};
 
-/// How long the document of `--json` waits for servers that are starting.
+/// Maximum time that the `--json` document waits for servers to start.
 const JSON_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The command that tells a client about this gateway.
+/// Command that adds this gateway to a client's configuration.
 const CONNECT: &str = "wharf connect claude";
 
-/// What a client has to show.
+/// Credentials that a client must send.
 #[derive(Clone, Debug)]
 pub(super) enum Access {
-    /// Nothing.
+    /// No credentials.
     Open,
-    /// The token in the operator's variable.
+    /// The token in the operator's environment variable.
     Variable,
     /// The token in this file.
     File(PathBuf),
 }
 
-/// What there is to tell.
+/// Information that the startup messages contain.
 pub(super) struct Startup {
     pub(super) output: Output,
     pub(super) address: SocketAddr,
     pub(super) access: Access,
-    /// None where there is none, and the built-in Todo server is served.
+    /// The agent file. `None` if there is none and the gateway serves the built-in Todo server.
     pub(super) agent_file: Option<PathBuf>,
-    /// Whether the document of `--json` is printed.
+    /// Whether the `--json` document has been printed.
     pub(super) is_printed: Cell<bool>,
 }
 
 impl Startup {
-    /// Prints where the gateway is and how to use it. A program that wants JSON gets it when the servers have settled.
+    /// Prints the addresses and how to use them. Prints nothing with `--json`: that document follows later.
     pub(super) fn print_addresses(&self, handle: &Handle) {
         if self.output.json || self.output.quiet {
             return;
@@ -59,8 +59,8 @@ impl Startup {
         self.output.say(&format!("connect Claude, VS Code or Cursor: {CONNECT} (or vscode, cursor, …)"));
     }
 
-    /// Prints a line for each server when it has settled; with `--json` one document when all have. Never returns: it
-    /// runs beside the gateway.
+    /// Prints a line for each server once its start has succeeded or failed; with `--json`, prints one document for
+    /// all. Never returns, because it runs beside the gateway.
     pub(super) async fn report_servers(&self, handle: Handle) {
         if self.output.json {
             let _ = time::timeout(JSON_TIMEOUT, handle.settled()).await;
@@ -68,12 +68,13 @@ impl Startup {
         } else if !self.output.quiet {
             self.print_settled(&handle).await;
         }
-        // Kept by nobody while there is nothing to report.
+        // Release the handle: this future stays pending until shutdown.
         drop(handle);
         future::pending().await
     }
 
-    /// Prints the document of `--json`, once: also for a gateway that is told to end before its servers have settled.
+    /// Prints the `--json` document once. Also called at shutdown, for a gateway that stops before its servers are
+    /// ready.
     pub(super) fn print_document(&self, handle: &Handle) {
         if self.output.json && !self.is_printed.replace(true) {
             self.output.json(&self.document(handle));
@@ -141,7 +142,7 @@ impl Startup {
         }
     }
 
-    /// An address of the gateway that can be opened on this machine.
+    /// Returns a URL of the gateway that works on this machine.
     fn url(&self, path: &str) -> String {
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -151,7 +152,7 @@ impl Startup {
         format!("http://{}{path}", SocketAddr::new(ip, self.address.port()))
     }
 
-    /// A command to paste. The token stays where it is: the shell reads it.
+    /// Returns a `curl` command to paste. The shell reads the token, so the output does not contain it.
     fn curl(&self) -> String {
         let token = match &self.access {
             Access::Open => String::new(),
@@ -162,7 +163,7 @@ impl Startup {
     }
 }
 
-/// How one server came up: `ok` with its tools and time, `FAIL` with the cause and what to do.
+/// Formats the status of one server: `ok` with its tools and time, or `FAIL` with the cause and a hint.
 fn settled_line(source: &DockedSource, catalog: &Catalog, width: usize) -> String {
     let name = printable(source.source.name.shown());
     match (&source.fault, catalog.discovery(source.source.name.expose())) {
@@ -183,7 +184,7 @@ fn settled_line(source: &DockedSource, catalog: &Catalog, width: usize) -> Strin
     }
 }
 
-/// A path as one word of a shell.
+/// Quotes a path as one shell word.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');

@@ -1,4 +1,4 @@
-//! `wharf tools --cached`: the tools of the last time. Nothing is started for it.
+//! `wharf tools --cached`: shows the tools from the last run without starting any server.
 
 use super::{sections, unknown, view::ToolView};
 use crate::{
@@ -48,7 +48,7 @@ fn to_text(list: &Value, args: &ToolsArgs) -> String {
     sections(servers, &tools, args.name.is_some() || args.long, args.long)
 }
 
-/// The tool that is meant: by its shown name, by `server:tool`, or by a bare name that only one has.
+/// Finds a tool by its shown name, by `server:tool`, or by its bare name if that is unique.
 fn find(list: &Value, name: &str) -> Result<Value, CommandError> {
     let word = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
     let is_meant = |it: &&Value| {

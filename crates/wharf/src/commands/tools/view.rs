@@ -1,4 +1,4 @@
-//! A tool as people read it: a signature on one line, or everything that is known of it.
+//! Formats a tool as text: a signature on one line, or a full description.
 
 use crate::{
     arguments::{Parameter, Parameters},
@@ -7,16 +7,16 @@ use crate::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The longest signature; optional parameters that do not fit are left out.
+/// Maximum length of a signature. Optional parameters beyond it are left out.
 const MAX_SIGNATURE: usize = 240;
 
-/// The longest description on a line.
+/// Maximum length of a description on one line.
 const MAX_LINE: usize = 100;
 
-/// The widest column of a table.
+/// Maximum width of a table column.
 const MAX_COLUMN: usize = 40;
 
-/// One tool.
+/// One tool, as read from its JSON form.
 pub(super) struct ToolView {
     name: String,
     wire_name: String,
@@ -24,7 +24,7 @@ pub(super) struct ToolView {
     description: String,
     quarantined: Option<String>,
     parameters: Parameters,
-    /// The fields of its result, where the server describes them.
+    /// The fields of its result, if the server describes them.
     result: Vec<Parameter>,
     annotations: Value,
 }
@@ -49,7 +49,7 @@ impl ToolView {
         &self.source
     }
 
-    /// `create_todo(title: string, priority?: 1..5)`
+    /// Formats the signature: `create_todo(title: string, priority?: 1..5)`.
     pub(super) fn signature(&self) -> String {
         let (needed, optional): (Vec<_>, Vec<_>) = self.parameters.list.iter().partition(|it| it.is_required);
         let mut out = format!("{}({}", printable(&self.name), fields(&needed));
@@ -64,7 +64,8 @@ impl ToolView {
         out + ")"
     }
 
-    /// The signature, and what the tool does: on one line, or with `long` the whole of it and of its parameters.
+    /// Formats the signature and the first line of the description; with `long`, the full description and the
+    /// parameters.
     pub(super) fn entry(&self, long: bool) -> String {
         let mut out = format!("  {}\n", self.signature());
         if let Some(why) = &self.quarantined {
@@ -84,7 +85,7 @@ impl ToolView {
         out
     }
 
-    /// Everything.
+    /// Formats the full description of the tool.
     pub(super) fn page(&self) -> String {
         let (name, source, wire_name) =
             (printable(&self.name), printable(&self.source), printable(&self.wire_name));
@@ -110,14 +111,14 @@ impl ToolView {
         out
     }
 
-    /// A call with everything that is required.
+    /// Formats an example call with all required arguments.
     fn example(&self) -> String {
         let needed = self.parameters.list.iter().filter(|it| it.is_required).map(Parameter::example);
         [printable(&self.name)].into_iter().chain(needed).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The first line that says something, cut where it gets too long.
+/// Returns the first line that is not blank, truncated if it is too long.
 pub(in crate::commands) fn first_line(text: &str) -> String {
     let line = printable(text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default().trim());
     let short: String = line.chars().take(MAX_LINE).collect();
@@ -128,7 +129,7 @@ fn fields(parameters: &[&Parameter]) -> String {
     parameters.iter().map(|it| field(it)).collect::<Vec<_>>().join(", ")
 }
 
-/// `title: string`, `priority?: 1..5`
+/// Formats one parameter: `title: string`, `priority?: 1..5`.
 fn field(parameter: &Parameter) -> String {
     let mark = if parameter.is_required { "" } else { "?" };
     format!("{}{mark}: {}", printable(&parameter.name), parameter.value_type.label())
@@ -152,7 +153,7 @@ fn table(parameters: &[Parameter]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// What a parameter is for, on one line, and what it is if nothing is said.
+/// Returns a parameter's description on one line, with its default.
 fn about(parameter: &Parameter) -> String {
     let words = printable(parameter.description.as_deref().unwrap_or_default());
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -167,7 +168,7 @@ fn indented(text: &str, indent: &str) -> String {
     lines.iter().map(|it| format!("{}\n", it.trim_end())).collect()
 }
 
-/// What the server says about the effects of a tool.
+/// Describes the effects of a tool from its annotations.
 fn promises(annotations: &Value) -> Option<String> {
     let words = [
         ("readOnlyHint", "it only reads", "it changes things"),

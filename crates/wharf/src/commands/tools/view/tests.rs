@@ -1,4 +1,4 @@
-//! One tool in each of its forms.
+//! Tests each text form of a tool.
 
 use super::*;
 use serde_json::json;
