@@ -1,8 +1,8 @@
-//! Turns another client's list of servers into an agent file, and says what could not be carried over.
+//! Converts another client's list of servers into an agent file, and reports what could not be converted.
 //!
-//! Text in, texts out: nothing here reads or writes a file. Each server is drafted on its own, its secrets set aside
-//! into an env file, and the draft is tried at the loader's own door. What the loader refuses stays in the agent file
-//! as a comment under the loader's reasons, so that nothing gets lost and nothing is let in that `check` would refuse.
+//! Works on text only: nothing here reads or writes a file. Each server is drafted separately, its secrets move to an
+//! env file, and the configuration loader checks the draft. A draft that the loader refuses stays in the agent file
+//! as a comment with the loader's reasons. So nothing is lost, and `check` accepts the result.
 
 mod client;
 mod conceal;
@@ -37,45 +37,45 @@ use std::collections::BTreeSet;
 use trial::Trial;
 use wharf_runtime::config::{Env, MissingGrant};
 
-/// What an agent file holds at most.
+/// Maximum number of tools in an agent file.
 const MOST_TOOLS: usize = 50;
 
-/// The agent file that servers are imported into.
+/// The agent file to import the servers into.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// What it will be loaded with.
+    /// The environment that the file will be loaded with.
     pub(crate) env: Env,
-    /// The names that its servers have already.
+    /// The names of its existing servers.
     pub(crate) names: BTreeSet<String>,
-    /// The env files that are beside it already.
+    /// The names of the existing env files beside it.
     pub(crate) env_files: BTreeSet<String>,
 }
 
-/// What was made of another client's file.
+/// The result of an import.
 pub(crate) struct Imported {
-    /// The agent file, if there is none yet.
+    /// The text of a new agent file.
     pub(crate) agent_yaml: String,
-    /// The same servers as lines for a list that is there already: all that it does not have, and those alone that are
-    /// let in.
+    /// Entries for an existing agent file: all servers that it does not have yet, refused ones as comments.
+    /// `accepted_entries` holds only the accepted servers.
     pub(crate) entries: String,
     pub(crate) accepted_entries: String,
-    /// The files to put beside it. They hold secrets.
+    /// The env files to write beside it. They contain secrets.
     pub(crate) env_files: Vec<EnvFile>,
-    /// What the user should know: what was changed, left out, or needs filling in.
+    /// Notes for the user: what was changed or left out, and which values are missing.
     pub(crate) notes: Vec<Note>,
-    /// What became of each server, in the order of the file.
+    /// The result for each server, in the order of the file.
     pub(crate) servers: Vec<ImportedServer>,
-    /// What the entries are loaded with once the env files are written.
+    /// The environment for loading the entries, with the new env files.
     pub(crate) env: Env,
 }
 
 impl Imported {
-    /// Leaves out the servers that are not let in, and their secrets.
+    /// Drops the env files of refused servers.
     pub(crate) fn keep_accepted(&mut self) {
         self.keep_files_of(|it| it.refused.is_empty());
     }
 
-    /// Leaves out the secrets of servers that the agent file has already.
+    /// Drops the env files of servers that the agent file already has.
     pub(crate) fn keep_new(&mut self) {
         self.keep_files_of(|it| !it.is_there);
     }
@@ -87,28 +87,28 @@ impl Imported {
     }
 }
 
-/// What became of one server.
+/// The result for one server.
 pub(crate) struct ImportedServer {
     pub(crate) name: String,
     /// Its env file, if it has secrets.
     pub(crate) env_file: Option<String>,
-    /// The variables that have no value yet.
+    /// Variables that have no value yet.
     pub(crate) needs: Vec<String>,
-    /// Why it is not let in. Empty: it is.
+    /// Reasons why the server was refused. Empty if it was accepted.
     pub(crate) refused: Vec<Reason>,
-    /// Whether the agent file has one by its name already.
+    /// Whether the agent file already has a server with this name.
     pub(crate) is_there: bool,
-    /// The grants that would let it in.
+    /// Grants that would make the server acceptable.
     pub(crate) missing_grants: Vec<MissingGrant>,
 }
 
-/// A file of variables, to be written beside the agent file. No `Debug`: its text holds secrets.
+/// An env file to write beside the agent file. Has no `Debug`, because its text contains secrets.
 pub(crate) struct EnvFile {
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-/// Imports the servers of one client's files.
+/// Imports the servers from one client's files.
 pub(crate) fn import(files: &[ClientFile], target: Target) -> Result<Imported, ImportError> {
     let Target { env, names, env_files: taken } = target;
     let document = Document::read_all(files)?;
@@ -139,7 +139,7 @@ pub(crate) fn import(files: &[ClientFile], target: Target) -> Result<Imported, I
     })
 }
 
-/// Tries each draft. One without a reason against it is an entry of the agent file.
+/// Checks each draft. A draft without reasons for refusal becomes an entry of the agent file.
 fn judge(drafts: &mut [Draft], trial: &Trial, names: &BTreeSet<String>) {
     let mut accepted = names.len();
     for draft in drafts {

@@ -1,11 +1,11 @@
-//! The clients whose files are known by name, and where each keeps its file.
+//! The supported MCP clients, and the location of each one's configuration file.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-/// A client that can be named instead of a path.
+/// A client that the user can name instead of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     Claude,
@@ -18,11 +18,11 @@ pub(crate) enum Client {
     Gemini,
 }
 
-/// The outside world, as far as it says where clients keep their files.
+/// The folders and variables that determine the location of a client's file.
 #[derive(Clone, Copy)]
 pub(crate) struct Whereabouts<'a> {
     pub(crate) home: Option<&'a Path>,
-    /// The current directory, which may be a client's project.
+    /// The current directory, which may be a project of the client.
     pub(crate) project: &'a Path,
     pub(crate) variables: &'a BTreeMap<String, String>,
 }
@@ -39,7 +39,7 @@ impl Client {
         Client::Gemini,
     ];
 
-    /// The name it is typed with.
+    /// Returns the name for the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Client::Claude => "claude",
@@ -53,12 +53,12 @@ impl Client {
         }
     }
 
-    /// The client by the name it is typed with.
+    /// Finds a client by its name on the command line.
     pub(crate) fn named(word: &str) -> Option<Client> {
         Client::ALL.into_iter().find(|it| it.word() == word)
     }
 
-    /// Its name for people.
+    /// Returns the display name.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Client::Claude => "Claude Desktop",
@@ -72,7 +72,7 @@ impl Client {
         }
     }
 
-    /// The key under which its file lists servers.
+    /// Returns the key under which its file lists servers.
     pub(crate) fn section(self) -> &'static str {
         match self {
             Client::VsCode => "servers",
@@ -84,7 +84,7 @@ impl Client {
         }
     }
 
-    /// The client that keeps its servers at such a path.
+    /// Guesses the client from the path of its file.
     pub(super) fn of(path: &Path) -> Option<Client> {
         let mut parts = path.iter().rev().map(|it| it.to_string_lossy().to_ascii_lowercase());
         let file = parts.next().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Client {
         }
     }
 
-    /// Its file in a project's folder, if it has one there.
+    /// Returns its file in a project folder, if it supports one.
     pub(crate) fn project_file(self, project: &Path) -> Option<PathBuf> {
         let path = match self {
             Client::ClaudeCode => ".mcp.json",
@@ -116,7 +116,7 @@ impl Client {
         Some(project.join(path))
     }
 
-    /// The user's own files, wherever the client may keep them on whatever system.
+    /// Returns the possible paths of the user's file on every operating system.
     fn user_files(self, whereabouts: Whereabouts<'_>) -> Vec<PathBuf> {
         let settings = whereabouts.settings_folders();
         let below = |path: &str| settings.iter().map(|it| it.join(path)).collect::<Vec<_>>();
@@ -134,7 +134,7 @@ impl Client {
             Client::Cursor => at_home(None, ".cursor", "mcp.json"),
             Client::Windsurf => at_home(None, ".codeium/windsurf", "mcp_config.json"),
             Client::Codex => at_home(whereabouts.folder("CODEX_HOME"), ".codex", "config.toml"),
-            // On macOS, too, it is below `.config`; only Windows has another name for the folder.
+            // Zed uses `.config` on macOS too. Only Windows has another folder.
             Client::Zed => {
                 let folders = [
                     whereabouts.folder("APPDATA").map(|it| it.join("Zed")),
@@ -147,13 +147,13 @@ impl Client {
         }
     }
 
-    /// Where it may keep its servers: the project's own file first, then the user's.
+    /// Returns all possible paths: the project's file first, then the user's.
     pub(crate) fn candidates(self, whereabouts: Whereabouts<'_>) -> Vec<PathBuf> {
         self.project_file(whereabouts.project).into_iter().chain(self.user_files(whereabouts)).collect()
     }
 
-    /// The user's own file that servers are added to: the one that is there, else the one in a folder that is there,
-    /// else the usual one of this system.
+    /// Returns the user's file to add servers to: an existing file, else one in an existing folder, else the default
+    /// of this operating system.
     pub(crate) fn user_file(self, whereabouts: Whereabouts<'_>) -> Option<PathBuf> {
         let files = self.user_files(whereabouts);
         let in_folder = |it: &&PathBuf| it.parent().is_some_and(Path::is_dir);
@@ -165,13 +165,13 @@ impl Client {
 }
 
 impl Whereabouts<'_> {
-    /// The folder that a variable names.
+    /// Returns the absolute path in a variable.
     fn folder(self, variable: &str) -> Option<PathBuf> {
         let path = self.variables.get(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
         path.filter(|it| it.has_root())
     }
 
-    /// The folders in which programs keep settings on Linux, macOS and Windows, as far as there are any.
+    /// Returns the settings folders of Linux, macOS and Windows, as far as they can be determined.
     fn settings_folders(self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = [
             self.folder("APPDATA"),
@@ -186,7 +186,7 @@ impl Whereabouts<'_> {
         folders
     }
 
-    /// The one of them that this system uses.
+    /// Returns the settings folder of this operating system.
     fn usual_settings_folder(self) -> Option<PathBuf> {
         let at_home = |path: &str| self.home.map(|it| it.join(path));
         match () {

@@ -1,4 +1,4 @@
-//! Finds where in a text its secrets are, so that the rest stays readable.
+//! Locates the secrets in a text, so that the rest can stay readable.
 
 use super::secret::{is_harmless, is_token, is_uuid, looks_secret, sounds_secret};
 
@@ -6,21 +6,21 @@ use super::secret::{is_harmless, is_token, is_uuid, looks_secret, sounds_secret}
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Cut<'a> {
     Open(&'a str),
-    /// With what it would be called.
+    /// A secret, and a name for it.
     Secret {
         text: &'a str,
         what: &'a str,
     },
 }
 
-/// The value of a variable or a header. What says how to read it (`Bearer`) stays.
+/// Splits the value of a variable or header. The authentication scheme (`Bearer`) stays readable.
 pub(super) fn named<'a>(name: &'a str, text: &'a str) -> Vec<Cut<'a>> {
     let (scheme, rest) = after_scheme(text);
     let secret = sounds_secret(name) && !is_harmless(rest) || looks_secret(text);
     joined([Cut::Open(scheme)], whole_if(secret, rest, name))
 }
 
-/// An argument, which may belong to the flag before it.
+/// Splits an argument. If a flag precedes it, the flag's name helps to recognise a secret.
 pub(super) fn argument<'a>(before: Option<&'a str>, text: &'a str) -> Vec<Cut<'a>> {
     let flag = before.filter(|it| it.starts_with('-') && !it.contains('=')).unwrap_or_default();
     if sounds_secret(flag) && !text.starts_with('-') && !is_harmless(text) {
@@ -46,7 +46,7 @@ pub(super) fn argument<'a>(before: Option<&'a str>, text: &'a str) -> Vec<Cut<'a
     }
 }
 
-/// An address on the web: a login, keys in the query, and steps of the path that are keys.
+/// Splits a URL. Its credentials, keys in the query and keys in the path are secrets.
 pub(super) fn url(text: &str) -> Vec<Cut<'_>> {
     let Some((scheme, rest)) = text.split_once("://") else { return named("URL", text) };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -82,7 +82,7 @@ fn whole_if<'a>(secret: bool, text: &'a str, what: &'a str) -> Vec<Cut<'a>> {
     vec![cut]
 }
 
-/// Both, without pieces of nothing.
+/// Concatenates both and drops empty pieces.
 fn joined<'a>(first: impl IntoIterator<Item = Cut<'a>>, rest: Vec<Cut<'a>>) -> Vec<Cut<'a>> {
     let is_something = |cut: &Cut<'_>| {
         let (Cut::Open(text) | Cut::Secret { text, .. }) = cut;
@@ -91,7 +91,7 @@ fn joined<'a>(first: impl IntoIterator<Item = Cut<'a>>, rest: Vec<Cut<'a>>) -> V
     first.into_iter().chain(rest).filter(is_something).collect()
 }
 
-/// `Bearer `, and what it introduces.
+/// Splits `Bearer token` into the scheme and the value.
 fn after_scheme(text: &str) -> (&str, &str) {
     const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "apikey", "api-key", "key"];
     let scheme = text.split(' ').next().unwrap_or_default();
@@ -102,7 +102,7 @@ fn after_scheme(text: &str) -> (&str, &str) {
     ("", text)
 }
 
-/// A name before a `=` or a `:`, perhaps a flag.
+/// Checks whether a text can be the name before a `=` or `:`. It may be a flag.
 fn is_word(name: &str) -> bool {
     !name.trim_matches('-').is_empty()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -117,7 +117,7 @@ fn is_web(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Secrets in brackets, with their names.
+    /// Formats the pieces, with secrets and their names in brackets.
     fn shown(cuts: &[Cut<'_>]) -> String {
         let one = |cut: &Cut<'_>| match cut {
             Cut::Open(text) => (*text).to_owned(),

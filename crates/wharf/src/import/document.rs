@@ -1,4 +1,4 @@
-//! Other clients' files as a whole: where their servers stand, and by which rules they are written.
+//! Reads the files of other clients: finds the servers in them and the syntax of their variables.
 
 mod sections;
 mod toml;
@@ -9,20 +9,20 @@ use super::{client::Client, failure::ImportError, inputs::Inputs, note::Note, te
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// More than this is not somebody's list of servers.
+/// Maximum number of servers in an import. A longer list is not a plausible client file.
 const MOST_SERVERS: usize = 500;
 
-/// The text of one file.
+/// The text and path of one file.
 pub(crate) struct ClientFile {
     pub(crate) text: String,
     pub(crate) path: PathBuf,
-    /// Who wrote it, where that is known better than by its path.
+    /// The client that wrote the file. `None` to guess it from the path.
     pub(crate) client: Option<Client>,
 }
 
-/// The servers of a file, in its order, and what they refer to.
+/// The servers of a file, in order, and the inputs that they refer to.
 pub(super) struct Document {
-    /// The client's name for people.
+    /// The client's display name.
     pub(super) title: &'static str,
     /// The name of the file.
     pub(super) file: String,
@@ -33,7 +33,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads the files of one client together. A server that is in several of them is taken once.
+    /// Reads all files of one client. A server that is in several of them is imported once.
     pub(super) fn read_all(files: &[ClientFile]) -> Result<Document, ImportError> {
         let is_empty = |it: &Result<Document, ImportError>| matches!(it, Err(ImportError::NoServers));
         let mut documents = files.iter().map(Document::read).filter(|it| !is_empty(it));

@@ -1,4 +1,4 @@
-//! One server on its way into the agent file: its entry, its env file, and what there is to say about both.
+//! Drafts one server: its entry in the agent file, its env file, and notes about both.
 
 mod file_name;
 mod script;
@@ -19,21 +19,21 @@ use super::{
 use std::collections::BTreeSet;
 use wharf_runtime::config::{Env, MissingGrant};
 
-/// A server, rewritten. With reasons, it is a comment; without, an entry.
+/// A converted server. Becomes a comment if there are reasons to refuse it, else an entry.
 pub(super) struct Draft {
     pub(super) name: String,
     pub(super) entry: Entry,
     pub(super) env_file: Option<EnvFile>,
-    /// The variables that have no value yet.
+    /// Variables that have no value yet.
     pub(super) needs: Vec<String>,
-    /// Whether the client has it turned off.
+    /// Whether the client has disabled the server.
     is_off: bool,
-    /// Why it cannot be an entry as it is.
+    /// Reasons why it cannot be an entry.
     pub(super) reasons: Vec<Reason>,
     notes: Vec<Note>,
 }
 
-/// Every server of a file, in its order. `taken` are the env files that are there already.
+/// Drafts every server of a file, in order. `taken` holds the names of the existing env files.
 pub(super) fn all(document: &Document, env: &Env, taken: &BTreeSet<String>) -> Vec<Draft> {
     let files = file_name::all(document.servers.keys(), taken);
     let servers = document.servers.iter().zip(&files);
@@ -46,7 +46,7 @@ pub(super) fn all(document: &Document, env: &Env, taken: &BTreeSet<String>) -> V
 }
 
 impl Draft {
-    /// Adds what the loader says, unless it is known already that the entry is broken: then that is the one mistake.
+    /// Checks the entry with the loader, unless it has been refused already: then that reason is enough.
     pub(super) fn judge(&mut self, trial: &Trial) {
         if self.reasons.is_empty() {
             self.reasons = trial.reasons(&self.entry);
@@ -56,21 +56,21 @@ impl Draft {
         }
     }
 
-    /// The grants without which it is not let in, unless there are other reasons too.
+    /// Returns the missing grants, if they are the only reasons for refusal.
     fn missing_grants(&self) -> Vec<MissingGrant> {
         let missing = self.reasons.iter().map(|it| it.missing_grant.clone());
         missing.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
-    /// What became of it. `env_file` is the name of the file that its secrets are in, `taken` the names that servers
-    /// have already.
+    /// Converts the draft into its result. `env_file` is the name of its env file; `taken` holds the names of
+    /// existing servers.
     pub(super) fn into_server(self, env_file: Option<String>, taken: &BTreeSet<String>) -> ImportedServer {
         let (missing_grants, is_there) = (self.missing_grants(), taken.contains(&self.name));
         let Draft { name, needs, reasons, .. } = self;
         ImportedServer { name, env_file, needs, refused: reasons, is_there, missing_grants }
     }
 
-    /// What there is to say about how it was changed.
+    /// Takes the notes about what was changed.
     pub(super) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
@@ -84,7 +84,7 @@ struct Drafting<'a> {
     entry: Entry,
 }
 
-/// How a server is reached, as far as its description tells.
+/// How to reach a server, according to its description.
 enum Reach {
     Stdio(Option<Invocation>),
     Remote { transport: String, url: Option<String> },
@@ -108,7 +108,7 @@ impl Drafting<'_> {
         self.finish(foreign.is_off)
     }
 
-    /// Decides how the server is reached, and says what is left over.
+    /// Determines how to reach the server, and notes the keys that do not apply.
     fn reach(&mut self, foreign: &mut Foreign) -> Reach {
         let (command, url) = (foreign.command.take(), foreign.url.take());
         let transport = match (foreign.transport.take(), &url) {
@@ -141,7 +141,7 @@ impl Drafting<'_> {
         }
     }
 
-    /// The keys that every entry has.
+    /// Writes the keys that every entry has.
     fn head(&mut self, description: Option<&str>, reach: &Reach) {
         let package = match reach {
             Reach::Stdio(Some(invocation)) => self.package(invocation),
@@ -182,7 +182,7 @@ impl Drafting<'_> {
         self.entry.map("headers", headers);
     }
 
-    /// An entry has one env file: ours when there is something to set aside, else the one it had.
+    /// Sets the env file. An entry can have only one: the new one if it holds secrets, else the client's.
     fn env_file(&mut self, named: Option<&str>) {
         let file = self.writer.vault.file.to_owned();
         let is_ours = !self.writer.vault.is_empty();
@@ -207,7 +207,7 @@ impl Drafting<'_> {
         }
     }
 
-    /// Most clients count seconds; what would be hours is somebody's milliseconds.
+    /// Converts the timeout. Most clients use seconds; a value that would be over an hour is taken as milliseconds.
     fn timeout(&mut self, timeout: Option<f64>) {
         const LONGEST_IN_SECONDS: f64 = 3600.0;
         let Some(timeout) = timeout else { return };
@@ -259,7 +259,7 @@ impl Drafting<'_> {
     }
 }
 
-/// The transport behind an address that says no more.
+/// Guesses the transport from a URL.
 fn transport_of(url: &str) -> &'static str {
     let lower = url.to_ascii_lowercase();
     let path = lower.split(['?', '#']).next().unwrap_or_default();
@@ -270,7 +270,7 @@ fn transport_of(url: &str) -> &'static str {
     }
 }
 
-/// The host of an address, if it can be shown.
+/// Returns the host of a URL, unless it contains a variable.
 fn host_of(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -1,26 +1,26 @@
-//! Why a file cannot be imported at all.
+//! The error for a file that cannot be imported at all.
 
 use std::{error::Error, fmt};
 
-/// Each reads on from the name of the file: "`mcp.json` …".
+/// An import error. Each message continues a sentence that begins with the file's name: "`mcp.json` …".
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ImportError {
-    /// With what the parser says and where.
+    /// Invalid JSON, with the parser's message and position.
     NotJson(String),
-    /// With what the parser says.
+    /// Invalid TOML, with the parser's message.
     NotToml(String),
-    /// It is JSON, but not a list of servers.
+    /// Valid JSON, but not a list of servers.
     WrongShape(String),
-    /// The list is there and empty.
+    /// An empty list of servers.
     NoServers,
-    /// With how many there are, and how many there may be.
+    /// Too many servers, with their number and the limit.
     TooManyServers(usize, usize),
-    /// Every server was fine on its own, and the whole is not.
+    /// The servers are valid separately, but not together.
     Unusable(String),
 }
 
 impl ImportError {
-    /// What to do about it.
+    /// Returns a hint for the user.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             ImportError::NotJson(_) => {

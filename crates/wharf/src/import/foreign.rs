@@ -1,35 +1,35 @@
-//! One server as another client describes it: which of its keys are known, and nothing about what they become.
+//! Reads the description of one server in another client's format. Does not know how wharf converts it.
 
 use serde_json::Value;
 
-/// More arguments, variables or headers than this are not a description of a server.
+/// Maximum number of arguments, variables or headers. A longer list is not a plausible server description.
 const MOST_VALUES: usize = 1000;
 
-/// A server's description, with everything that could not be read set apart.
+/// A server's description. Keeps unknown keys and errors separately.
 #[derive(Default)]
 pub(super) struct Foreign {
     pub(super) description: Option<String>,
     pub(super) transport: Option<String>,
     pub(super) command: Option<String>,
     pub(super) args: Vec<String>,
-    /// The folder that the client starts it in.
+    /// The working directory in which the client starts it.
     pub(super) cwd: Option<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) env_file: Option<String>,
     pub(super) url: Option<String>,
     pub(super) headers: Vec<(String, String)>,
-    /// Variables that are passed on to the server under their own names.
+    /// Variables of the environment that the server inherits.
     pub(super) passed_on: Vec<String>,
-    /// Headers whose value is in a variable: the name, what comes before the value, and the variable.
+    /// Headers whose value comes from a variable: the header's name, the text before the value, and the variable.
     pub(super) header_variables: Vec<(String, &'static str, String)>,
-    /// Seconds until the server must have started.
+    /// Start timeout in seconds.
     pub(super) start_timeout: Option<f64>,
-    /// As written: seconds to some clients, milliseconds to others.
+    /// Timeout as written: some clients use seconds, others milliseconds.
     pub(super) timeout: Option<f64>,
     pub(super) is_off: bool,
-    /// Keys that have no meaning here.
+    /// Keys that wharf does not support.
     pub(super) unknown: Vec<String>,
-    /// What is not as it should be, each a sentence.
+    /// Errors in the description, each a sentence.
     pub(super) troubles: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Foreign {
         foreign
     }
 
-    /// `env NAME=value program …` says in one line what `env` and `command` say.
+    /// Splits the command `env NAME=value program …` into variables, command and arguments.
     fn unwrap_env(&mut self) {
         let is_env = matches!(self.command.as_deref(), Some("env" | "/usr/bin/env"));
         let assignments: Vec<_> = self.args.iter().map_while(|it| assignment(it)).collect();
@@ -66,7 +66,7 @@ impl Foreign {
             "type" | "transport" | "transportType" => {
                 self.transport = self.text(key, value).map(|it| transport(&it).to_owned());
             }
-            // Zed's older form has the command and its arguments in an object of their own.
+            // Zed's older format has the command and its arguments in a nested object.
             "command" if value.is_object() => self.take_command(value),
             "command" => self.command = self.text(key, value),
             "source" if value == "custom" => {}
@@ -131,7 +131,8 @@ impl Foreign {
         })
     }
 
-    /// A null takes a variable away in some clients; here nothing is inherited that could be taken away.
+    /// Reads a map. In some clients null unsets an inherited variable; wharf inherits none, so it reports the key as
+    /// unknown.
     fn map(&mut self, key: &str, value: &Value) -> Vec<(String, String)> {
         let Some(pairs) = value.as_object().filter(|it| it.len() <= MOST_VALUES) else {
             return self.not_a_map(key);
@@ -149,7 +150,7 @@ impl Foreign {
     }
 }
 
-/// `NAME=value`, taken apart.
+/// Splits `NAME=value`.
 fn assignment(arg: &str) -> Option<(String, String)> {
     let (name, value) = arg.split_once('=')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -157,7 +158,7 @@ fn assignment(arg: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// A string, or what a client would make one of.
+/// Converts a scalar to a string, as clients do.
 fn word(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -166,7 +167,7 @@ fn word(value: &Value) -> Option<String> {
     }
 }
 
-/// A transport by the name that wharf has for it. One that nobody knows keeps its own, for the loader to refuse.
+/// Returns wharf's name for a transport. An unknown one stays as written, and the loader refuses it.
 fn transport(written: &str) -> &str {
     match written.to_ascii_lowercase().as_str() {
         "stdio" | "local" => "stdio",

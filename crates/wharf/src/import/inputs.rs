@@ -1,4 +1,4 @@
-//! VS Code's `inputs`: values that it asks its user for, and that servers refer to as `${input:id}`.
+//! Reads VS Code's `inputs`: values that it asks the user for. Servers refer to them as `${input:id}`.
 
 use super::note::{Note, printable};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use serde_json::Value;
 #[derive(Default)]
 pub(super) struct Inputs(Vec<Input>);
 
-/// One value to ask for.
+/// One value to ask the user for.
 pub(super) struct Input {
     id: String,
-    /// What to tell whoever fills it in.
+    /// Explanation for the user who fills in the value.
     pub(super) comment: String,
     pub(super) default: Option<String>,
-    /// Whether what is typed is hidden.
+    /// Whether the client hides the typed value.
     pub(super) secret: bool,
 }
 
@@ -70,7 +70,7 @@ impl Input {
     }
 }
 
-/// The values of a pick list: words, or objects with a `value`.
+/// Returns the values of a pick list, whose options are strings or objects with a `value`.
 fn choices(options: Option<&Value>) -> String {
     let options = options.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let word = |it: &Value| it.as_str().or_else(|| it.get("value")?.as_str()).map(str::to_owned);

@@ -1,9 +1,9 @@
-//! JSON as editors write it: with comments, with trailing commas, perhaps with a byte order mark.
+//! Parses JSON as editors write it: with comments, trailing commas, and perhaps a byte order mark.
 
 use super::failure::ImportError;
 use serde_json::Value;
 
-/// Parses it. How deep it may nest is the parser's business.
+/// Parses the text. The JSON parser limits the nesting depth.
 pub(crate) fn parse(text: &str) -> Result<Value, ImportError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
@@ -12,12 +12,13 @@ pub(crate) fn parse(text: &str) -> Result<Value, ImportError> {
     serde_json::from_str(&plain(text)).map_err(|error| ImportError::NotJson(error.to_string()))
 }
 
-/// Plain JSON of the same length: every comment and trailing comma is blanked out, so that lines and columns stay.
+/// Replaces every comment and trailing comma with spaces. The length stays the same, so that lines and columns do
+/// too.
 pub(crate) fn plain(text: &str) -> String {
     blanked(text, true)
 }
 
-/// The same, with the trailing commas left as they are.
+/// Replaces comments with spaces, but keeps trailing commas.
 pub(crate) fn without_comments(text: &str) -> String {
     blanked(text, false)
 }
@@ -25,7 +26,7 @@ pub(crate) fn without_comments(text: &str) -> String {
 fn blanked(text: &str, commas_too: bool) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
-    // The last two bytes that mean something, and where the last one stands.
+    // The last two bytes that are not white space or comments, and the position of the last one.
     let (mut before, mut last, mut last_at) = (0, 0, 0);
     while at < bytes.len() {
         let end = match &bytes[at..] {
@@ -47,7 +48,7 @@ fn blanked(text: &str, commas_too: bool) -> String {
         }
         at = end;
     }
-    // Only whole comments were blanked, so what is left is still text.
+    // Only complete comments were replaced, so the rest is still valid UTF-8.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -55,13 +56,13 @@ fn line_length(bytes: &[u8]) -> usize {
     bytes.iter().position(|it| matches!(it, b'\n' | b'\r')).unwrap_or(bytes.len())
 }
 
-/// Up to the end of the comment; one that is never closed runs to the end.
+/// Returns the length of a block comment. An unclosed comment extends to the end of the text.
 fn block_length(bytes: &[u8]) -> usize {
     let body = bytes.get(2..).unwrap_or_default();
     body.windows(2).position(|it| it == b"*/").map_or(bytes.len(), |at| at + 4)
 }
 
-/// Up to and with the closing quote.
+/// Returns the length of a string, including its closing quote.
 fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {

@@ -1,4 +1,4 @@
-//! The many ways to write npx, uvx and docker, brought to the one that agent.yaml knows.
+//! Converts the many ways to write npx, uvx and docker into the form that agent.yaml supports.
 
 use super::secret::is_path;
 
@@ -9,7 +9,7 @@ pub(super) struct Invocation {
     pub(super) args: Vec<String>,
 }
 
-/// Flags before the package, tool or image that take the next argument with them.
+/// Flags that take the next argument as their value and come before the package, tool or image.
 const WITH_VALUE: [(&str, &[&str]); 3] = [
     ("npx", &["-p", "--package"]),
     ("uvx", &["--from", "--with", "-w", "--python", "-p", "--prerelease", "--index-url", "--index"]),
@@ -47,10 +47,10 @@ const WITH_VALUE: [(&str, &[&str]); 3] = [
 ];
 
 impl Invocation {
-    /// The same, started by npx, uvx or docker directly, if there is an honest way to say that.
+    /// Returns an equivalent invocation that starts npx, uvx or docker directly, if there is one.
     pub(super) fn simplified(&self) -> Option<Invocation> {
         let mut simple = self.clone();
-        // `cmd /c C:\…\npx.cmd` is two steps from `npx`; nothing sensible is more than a few.
+        // `cmd /c C:\…\npx.cmd` takes two steps to `npx`; no sensible command takes more than a few.
         for _ in 0..4 {
             match simple.step() {
                 Some(next) => simple = next,
@@ -61,7 +61,7 @@ impl Invocation {
         (is_launcher && simple != *self).then_some(simple)
     }
 
-    /// Where among the arguments the package, tool or image stands.
+    /// Returns the index of the argument that names the package, tool or image.
     pub(super) fn subject(&self) -> Option<usize> {
         let (launcher, with_value) = WITH_VALUE.iter().find(|(name, _)| *name == self.command)?;
         let names_package = |arg: &str| match *launcher {
@@ -81,7 +81,7 @@ impl Invocation {
         None
     }
 
-    /// Takes one layer off: a path, a shell, another package runner.
+    /// Removes one layer: a path, a shell or another package runner.
     fn step(&self) -> Option<Invocation> {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
         let tool = tool(&self.command);
@@ -98,7 +98,7 @@ impl Invocation {
             | (Some("bun"), ["x", rest @ ..])
             | (Some("pnpm" | "yarn"), ["dlx", rest @ ..]) => npx(without_flags(rest, &["-y", "--yes"])?),
             (Some("npm"), ["exec" | "x", rest @ ..]) => {
-                // Without the `--`, npm takes the server's flags for its own.
+                // Without `--`, npm would interpret the server's flags as its own.
                 let rest = without_flags(rest, &["-y", "--yes", "--"])?;
                 let flags = rest.iter().any(|it| it.starts_with('-'));
                 if !flags || args.contains(&"--") { npx(rest) } else { None }
@@ -119,13 +119,13 @@ fn npx(rest: &[&str]) -> Option<Invocation> {
     invocation("npx", &args)
 }
 
-/// What follows these flags, unless others follow, or nothing.
+/// Skips these flags. `None` if another flag follows, or nothing.
 fn without_flags<'a, 'b>(rest: &'a [&'b str], flags: &[&str]) -> Option<&'a [&'b str]> {
     let start = rest.iter().position(|it| !flags.contains(it))?;
     (!rest[start].starts_with('-')).then_some(&rest[start..])
 }
 
-/// What follows `cmd /c`: words, or one line of them.
+/// Parses the arguments of `cmd /c`: separate words, or one command line.
 fn shell(rest: &[&str]) -> Option<Invocation> {
     match rest {
         [text] => line(text),
@@ -136,7 +136,7 @@ fn shell(rest: &[&str]) -> Option<Invocation> {
     }
 }
 
-/// A command line in which a shell would find nothing to do but to cut it at its spaces.
+/// Parses a command line that a shell would only split at spaces, without quotes or expansions.
 fn line(text: &str) -> Option<Invocation> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " @/._:=,+-".contains(c);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -152,7 +152,8 @@ fn is_launcher(command: &str) -> bool {
     matches!(tool(command).as_deref(), Some("npx" | "uvx" | "docker"))
 }
 
-/// The program behind `/usr/local/bin/npx`, `npx.cmd`, `C:\…\npx.cmd`. A path from somewhere else is another program.
+/// Returns the tool behind `/usr/local/bin/npx`, `npx.cmd` or `C:\…\npx.cmd`. `None` for a relative path, which may
+/// be another program.
 fn tool(command: &str) -> Option<String> {
     const TOOLS: [&str; 15] = [
         "npx", "uvx", "docker", "cmd", "sh", "bash", "zsh", "env", "uv", "pipx", "bunx", "bun", "pnpm",

@@ -1,8 +1,8 @@
-//! One sentence to the user about what an import did.
+//! Notes for the user about the result of an import.
 
 use std::fmt;
 
-/// A sentence, about one server or about the file. It names keys and variables and never the value of a secret.
+/// A sentence about one server or about the file. It may name keys and variables, but never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) server: Option<String>,
@@ -28,7 +28,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// A text on one line, with everything escaped that would move a cursor, break the line or turn its direction.
+/// Escapes characters that would move the cursor, break the line or change the text direction.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -41,12 +41,12 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
-/// Characters that are not control characters and are still not seen.
+/// Checks for invisible characters that are not control characters.
 pub(super) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Names in backticks, with commas between.
+/// Formats names in backticks, separated by commas.
 pub(super) fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|it| format!("`{}`", it.as_ref())).collect();
     names.join(", ")

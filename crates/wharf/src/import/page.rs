@@ -1,4 +1,4 @@
-//! The agent file as a page to read: what it is, what to do next, and every server in its place.
+//! Writes the text of the imported agent file: an introduction, the next steps, and every server in order.
 
 use super::{
     EnvFile,
@@ -8,13 +8,13 @@ use super::{
     trial::Reason,
 };
 
-/// The whole agent file.
+/// Writes the whole agent file.
 pub(super) fn write(document: &Document, drafts: &[Draft], env_files: &[EnvFile]) -> String {
     let head = head(document, drafts, env_files);
     format!("{head}tools:\n{}", entries(drafts.iter()))
 }
 
-/// The entries and the comments of these servers.
+/// Writes the entries and comments for these servers.
 pub(super) fn entries<'a>(drafts: impl Iterator<Item = &'a Draft>) -> String {
     drafts.map(entry).collect::<Vec<_>>().join("\n")
 }
@@ -45,7 +45,7 @@ fn head(document: &Document, drafts: &[Draft], env_files: &[EnvFile]) -> String 
     comment("", lines.iter().map(String::as_str)) + "\n"
 }
 
-/// An entry, or a comment that becomes one when its `# ` is removed.
+/// Writes an entry, or a comment that becomes an entry when the user removes its `# `.
 fn entry(draft: &Draft) -> String {
     let entry = draft.entry.render();
     if draft.reasons.is_empty() {

@@ -1,9 +1,9 @@
-//! What looks like a secret, by its name or by itself.
+//! Guesses whether a value is a secret, by its name or by its form.
 //!
-//! Guesses, and wrong in one direction only by intent: a harmless value that is taken for a secret lands in an env
-//! file, where it works as before; a secret that is taken for harmless lands in a file that people share.
+//! The guess errs on the safe side. A harmless value that is taken for a secret goes into an env file, where it works
+//! as before. A secret that is taken for harmless would end up in a file that people share.
 
-/// How the keys of well-known services begin.
+/// Prefixes of the keys of well-known services.
 const PREFIXES: &[&str] = &[
     "AIza",
     "AKIA",
@@ -62,7 +62,7 @@ const PREFIXES: &[&str] = &[
     "ya29.",
 ];
 
-/// Last words of names that say something about a secret and are not one.
+/// Last words of names that describe a secret but do not hold one, such as `TOKEN_FILE`.
 const DESCRIPTIONS: &[&str] = &[
     "count",
     "dir",
@@ -90,19 +90,19 @@ const DESCRIPTIONS: &[&str] = &[
     "version",
 ];
 
-/// Whether what has this name, a variable, a header or a flag, tends to be secret.
+/// Checks whether the name of a variable, header or flag suggests a secret.
 pub(super) fn sounds_secret(name: &str) -> bool {
     let words = words(name);
     let describes = words.last().is_some_and(|it| DESCRIPTIONS.contains(&it.as_str()));
     words.iter().any(|it| it == "webhook") || !describes && words.iter().any(|it| is_telltale(it))
 }
 
-/// Whether a value under such a name is a secret.
+/// Checks whether a value with this name is a secret.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     sounds_secret(name) && !is_harmless(value) || looks_secret(value)
 }
 
-/// Switches and the names of methods: nobody's secret, whatever their name.
+/// Checks for switches and names of methods, which are never secret, whatever the variable is called.
 pub(super) fn is_harmless(value: &str) -> bool {
     const WORDS: &[&str] = &[
         "", "0", "1", "auto", "basic", "bearer", "disabled", "enabled", "false", "no", "none", "null",
@@ -111,7 +111,7 @@ pub(super) fn is_harmless(value: &str) -> bool {
     WORDS.contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-/// Whether a text, whatever its name, holds a secret somewhere.
+/// Checks whether a text contains a secret, regardless of its name.
 pub(super) fn looks_secret(text: &str) -> bool {
     let mut words = text.split(|c: char| c.is_whitespace() || "\"'`=,;&?|(){}<>".contains(c));
     text.contains("-----BEGIN ")
@@ -123,12 +123,13 @@ pub(super) fn looks_secret(text: &str) -> bool {
         || !is_path(text) && words.any(|it| is_token(it) || it.split(':').any(is_known))
 }
 
-/// Whether one word is a key: by its beginning, or because nobody would spell it.
+/// Checks whether a word is a key: by its prefix, or because it looks random.
 pub(super) fn is_token(word: &str) -> bool {
     is_known(word) || is_opaque(word)
 }
 
-/// A key of a well-known service. Packages are called `sk-something` too, but without digits and not for long.
+/// Checks for a key of a well-known service. Packages may be called `sk-something` too, but are short and have no
+/// digits.
 fn is_known(word: &str) -> bool {
     let is_key = |rest: &str| {
         let mixed = rest.bytes().any(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
@@ -138,20 +139,20 @@ fn is_known(word: &str) -> bool {
     PREFIXES.iter().any(|it| word.strip_prefix(it).is_some_and(is_key))
 }
 
-/// `8-4-4-4-12`
+/// Checks for a UUID: `8-4-4-4-12` hexadecimal digits.
 pub(super) fn is_uuid(word: &str) -> bool {
     let lengths: Vec<usize> = word.split('-').map(str::len).collect();
     lengths == [8, 4, 4, 4, 12] && word.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// An absolute path, or one that says from where it is relative.
+/// Checks for an absolute path, or a relative one with an explicit start such as `./`.
 pub(super) fn is_path(text: &str) -> bool {
     let drive = matches!(text.as_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
     let starts = ["/", "./", "../", "~/", ".\\", "..\\", "~\\", "\\\\"];
     drive || starts.iter().any(|it| text.starts_with(it))
 }
 
-/// The words of `API_KEY`, `api-key`, `apiKey`, in small letters.
+/// Splits `API_KEY`, `api-key` or `apiKey` into lower-case words.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;
@@ -192,7 +193,7 @@ fn is_telltale(word: &str) -> bool {
     exact.contains(&word) || endings.iter().any(|it| word.ends_with(it))
 }
 
-/// Long, of letters and digits that change places all the time: a key, and not a word, a version or a date.
+/// Checks for a long mix of letters and digits that switch often: a key, not a word, a version or a date.
 fn is_opaque(word: &str) -> bool {
     let fits = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if word.len() < 20 || !fits || is_uuid(word) {
@@ -205,7 +206,7 @@ fn is_opaque(word: &str) -> bool {
     switches >= word.len() / 4 && to_digits >= 2
 }
 
-/// `scheme://user:password@host`
+/// Checks for `scheme://user:password@host`.
 fn has_password(text: &str) -> bool {
     text.match_indices("://").any(|(at, _)| {
         let authority = text[at + 3..].split(['/', '?', '#', ' ', '"']).next().unwrap_or_default();
@@ -213,7 +214,7 @@ fn has_password(text: &str) -> bool {
     })
 }
 
-/// `Bearer …`
+/// Checks for `Bearer …` and `Basic …`.
 fn has_scheme(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     ["bearer ", "basic "].iter().any(|scheme| {
@@ -224,7 +225,7 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// `Server=x;Password=y`, `?key=x`, `"key": "x"`, `--token x`
+/// Checks for `Server=x;Password=y`, `?key=x`, `"key": "x"` or `--token x`.
 fn has_named_secret(text: &str) -> bool {
     let is_value = |it: &str| !is_harmless(it.trim_matches(['"', '\''])) && !it.starts_with("//");
     let words = || text.split(|c: char| c.is_whitespace() || ";&?,{}".contains(c));

@@ -1,15 +1,15 @@
-//! The entry that a manifest suggests, as lines of an agent file.
+//! Writes the entry that a manifest suggests as lines of an agent file.
 
 use super::yaml::Entry;
 use wharf_runtime::config::Suggestion;
 
-/// The lines of the entry, as an item of a list that is two spaces in.
+/// Returns the lines of the entry, as a list item indented by two spaces.
 pub(crate) fn entry(suggestion: &Suggestion) -> String {
     let Suggestion { name, description, server, command, env, remote, headers, .. } = suggestion;
     let mut entry = Entry::default();
     entry.text("name", name);
     let described = description.as_ref().map_or_else(|| format!("MCP server '{name}'"), Clone::clone);
-    // Names and descriptions are nobody's variables.
+    // Escape `${`: a description must not be expanded as a variable.
     entry.text("description", described.replace("${", "$${"));
     entry.text("type", "mcp");
     entry.text("server", server);

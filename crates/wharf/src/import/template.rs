@@ -1,13 +1,13 @@
-//! Texts with variables in them, as other clients write them.
+//! Parses texts with variables in the syntax of other clients.
 
-/// Whether a client replaces anything in its texts.
+/// The variable syntax of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Claude Desktop: what is written is what is passed on.
+    /// Claude Desktop and others: the text is passed on unchanged.
     Literal,
-    /// VS Code, Cursor and their kin.
+    /// VS Code, Cursor and similar clients: `${…}`.
     Substituting,
-    /// Gemini CLI: the same, and `$NAME` without braces.
+    /// Gemini CLI: `${…}`, and `$NAME` without braces.
     Shell,
 }
 
@@ -17,19 +17,19 @@ pub(super) enum Part<'a> {
     Literal(&'a str),
     /// `${input:id}`
     Input(&'a str),
-    /// `${env:NAME}`, `${NAME}`, `${NAME:-default}`; for some clients `$NAME`
+    /// `${env:NAME}`, `${NAME}`, `${NAME:-default}`; for some clients `$NAME`.
     Variable {
         written: &'a str,
         name: &'a str,
         default: Option<&'a str>,
     },
-    /// `${workspaceFolder}` and the like, which mean the same to wharf.
+    /// `${workspaceFolder}` and similar names, which wharf supports too.
     Same(&'static str),
-    /// What only an editor can fill in.
+    /// A variable that only an editor can fill in.
     Foreign(&'a str),
 }
 
-/// Words that an editor fills in from what it shows at the moment.
+/// Variables that an editor fills in from its current state.
 const EDITORS: [&str; 18] = [
     "columnNumber",
     "cwd",
@@ -51,7 +51,7 @@ const EDITORS: [&str; 18] = [
     "taskName",
 ];
 
-/// Cuts a text at its variables.
+/// Splits a text at its variables.
 pub(super) fn parts(dialect: Dialect, text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -68,12 +68,12 @@ pub(super) fn parts(dialect: Dialect, text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Whether a text means itself.
+/// Checks whether a text contains no variables.
 pub(super) fn is_literal(dialect: Dialect, text: &str) -> bool {
     next_variable(dialect, text).is_none()
 }
 
-/// What stands before the first `${…}`, the thing itself, and what follows.
+/// Returns the text before the first variable, the variable itself, and the rest.
 fn next_variable(dialect: Dialect, text: &str) -> Option<(&str, &str, &str)> {
     let in_braces = |start: usize| Some(start..start + text[start..].find('}')? + 1);
     let found = match dialect {
@@ -118,19 +118,19 @@ fn variable(written: &str) -> Part<'_> {
     if fits { Part::Variable { written, name, default } } else { Part::Foreign(written) }
 }
 
-/// Whether wharf fills a name in by itself.
+/// Checks whether wharf predefines a variable with this name.
 pub(super) fn is_predefined(name: &str) -> bool {
     matches!(name, "workspaceFolder" | "workspaceFolderBasename" | "userHome")
 }
 
-/// Whether wharf can name a variable so.
+/// Checks for a valid name of a variable in wharf.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// A literal text as wharf writes it.
+/// Escapes a literal text for agent.yaml.
 pub(super) fn escape(literal: &str) -> String {
     literal.replace("${", "$${")
 }

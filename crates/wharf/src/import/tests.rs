@@ -1,4 +1,4 @@
-//! Whole imports: every file that can be read ends in an agent file that loads.
+//! Tests whole imports: every readable file results in an agent file that loads.
 
 use super::*;
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ fn notes(imported: &Imported) -> String {
     imported.notes.iter().map(|it| format!("{it}\n")).collect()
 }
 
-/// The agent file with every comment that is an entry made one.
+/// Returns the agent file with every commented entry uncommented.
 fn uncommented(yaml: &str) -> String {
     let mut in_entry = false;
     let mut out = String::new();
@@ -96,7 +96,7 @@ fn an_own_env_file_stays_unless_there_are_secrets() {
         "b": {"command": "uvx", "args": ["x", "--key", CANARY], "envFile": "mine.env"},
     });
     let imported = imported(servers, Env::bare());
-    // The one of `a` is not there, and the loader says so.
+    // The env file of `a` does not exist, and the loader reports that.
     assert!(
         imported.agent_yaml.contains("  #   envFile: \"${workspaceFolder}/.env\"\n"),
         "{}",
@@ -154,12 +154,12 @@ fn a_secret_is_nowhere_but_in_its_env_file() {
     }
 }
 
-/// The strings that tend to break things.
+/// Strings that often break parsers and writers.
 const STRINGS: &str = r##"|  |npx|uvx|docker|run|-y|-e|--|x|@a/b|${|$|}|${A}|${A:-b}|${input:a}|${file}|$${A}|a$${A}|https://h/mcp|wss://u:p@h|://|A=B|=|A: b|#|
 |ü|- a
 - b|sk-canary-battery-staple|.|..|./x|builtin:todo|null|cmd|/c|--token|true|sse|stdio|http|\0|\u{85}"##;
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -173,7 +173,7 @@ impl Dice {
         strings[self.throw(strings.len())].replace("\\0", "\0").replace("\\u{85}", "\u{85}")
     }
 
-    /// Names are not secrets.
+    /// Returns a random name. Never contains the canary, because names are not secrets.
     fn name(&mut self) -> String {
         self.text().replace(CANARY, "canary")
     }

@@ -1,34 +1,34 @@
-//! The loader's own door: what it would say about an entry that is about to be written.
+//! Checks an entry with the configuration loader before it is written.
 
 use super::{EnvFile, failure::ImportError, yaml, yaml::Entry};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use wharf_runtime::config::{Diagnostic, Env, FileTrouble, Files, MissingGrant, Severity, load};
 
-/// Names that are asked about at once; the loader stops counting complaints somewhere above that.
+/// Maximum number of names checked at once. The loader stops reporting errors somewhere above that number.
 const BATCH: usize = 100;
 
-/// Why an entry is not let in.
+/// Reason why an entry is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// The grant that would let it in.
+    /// The grant that would make it acceptable.
     pub(super) missing_grant: Option<MissingGrant>,
 }
 
-/// Loads entries as they will be loaded, with the env files that are about to be written.
+/// Loads entries in their future environment, with the env files that will be written.
 pub(super) struct Trial {
     env: Env,
 }
 
-/// What is on disk, and before that what soon will be.
+/// The files on disk, overlaid with the env files that will be written.
 struct Soon {
     folder: PathBuf,
     new: BTreeMap<String, String>,
     there: Arc<dyn Files + Send + Sync>,
 }
 
-/// A name that may not be set, and what can be done about it.
+/// A variable name that an agent file may not set, and a hint.
 pub(super) struct RefusedName {
     pub(super) name: String,
     pub(super) hint: Option<String>,
@@ -47,18 +47,18 @@ impl Trial {
         Trial { env: Env { files: Arc::new(files), ..env } }
     }
 
-    /// Why the loader would refuse a file with only this entry. Empty: it would not.
+    /// Returns the loader's reasons to refuse a file with only this entry. Empty if it accepts the file.
     pub(super) fn reasons(&self, entry: &Entry) -> Vec<Reason> {
         let text = format!("tools:\n{}", entry.render());
         errors(&text, &self.env).into_iter().map(reason).collect()
     }
 
-    /// What the entries will be loaded with.
+    /// Returns the environment for loading the entries.
     pub(super) fn into_env(self) -> Env {
         self.env
     }
 
-    /// Entries that are fine one by one are fine together, unless they are too much for one file.
+    /// Checks the whole file. Entries that are valid separately can only fail together if the file is too large.
     pub(super) fn whole(&self, text: &str) -> Result<(), ImportError> {
         match errors(text, &self.env).into_iter().next() {
             None => Ok(()),
@@ -67,7 +67,7 @@ impl Trial {
     }
 }
 
-/// Which of these names an agent file may not set in a child's environment.
+/// Returns those names that an agent file may not set in a child's environment.
 pub(super) fn refused_names<T: AsRef<str>>(names: &[T], env: &Env) -> Vec<RefusedName> {
     names.chunks(BATCH).flat_map(|batch| refused_of(batch, env)).collect()
 }

@@ -1,18 +1,18 @@
-//! The secrets of one server, on their way into its env file.
+//! Collects the secrets of one server for its env file.
 
 use super::{EnvFile, note::printable, template::is_name, trial};
 use wharf_runtime::config::Env;
 
-/// Names that mean something else wherever a child is started.
+/// Names that usually have another meaning in the environment of a child process.
 const COMMON: [&str; 12] = [
     "DISPLAY", "EDITOR", "HOST", "HOSTNAME", "LANG", "LOGNAME", "PWD", "TERM", "TMPDIR", "TZ", "USER",
     "USERNAME",
 ];
 
-/// What is set aside, under the names it will have.
+/// The secrets of one server, under their variable names.
 pub(super) struct Vault<'a> {
     server: &'a str,
-    /// The name of the env file to be.
+    /// The name of the env file to write.
     pub(super) file: &'a str,
     env: &'a Env,
     lines: Vec<Line>,
@@ -29,12 +29,13 @@ impl<'a> Vault<'a> {
         Vault { server, file, env, lines: Vec::new() }
     }
 
-    /// Keeps a value under exactly this name, which the server itself will look for.
+    /// Stores a value under exactly this name, because the server reads it.
     pub(super) fn keep(&mut self, name: &str, value: &str) {
         self.put(name.to_owned(), value, "");
     }
 
-    /// Keeps a value under a name of its own and says which. The environment must not have that name: it would win.
+    /// Stores a value under a new name and returns the name. The environment must not have that name, or it would
+    /// override the value.
     pub(super) fn hide(&mut self, what: &str, value: &str) -> String {
         let base = format!("{}_{}", upper(self.server), upper(what));
         let before = self.lines.iter().find(|it| it.value == value && it.name.ends_with(&base));
@@ -46,8 +47,8 @@ impl<'a> Vault<'a> {
         name
     }
 
-    /// The name under which the value of an input goes. One that is set in the environment may be used: that is the
-    /// usual way to fill it in.
+    /// Returns the variable name for an input. It may already be set in the environment, because that is the usual
+    /// way to fill in an input.
     pub(super) fn name_of_input(&self, id: &str) -> String {
         let asked = |it: &Line| it.comment.starts_with(&marker(id));
         if let Some(line) = self.lines.iter().find(|it| asked(it)) {
@@ -56,7 +57,7 @@ impl<'a> Vault<'a> {
         self.free(&upper(id), "INPUT", |name| !COMMON.contains(&name))
     }
 
-    /// Keeps what an input has by default, or room for what somebody must fill in.
+    /// Stores the default of an input, or an empty value for the user to fill in.
     pub(super) fn keep_input(&mut self, name: &str, id: &str, value: &str, comment: &str) {
         if !self.has(name) {
             self.put(name.to_owned(), value, &format!("{} {comment}", marker(id)));
@@ -71,7 +72,7 @@ impl<'a> Vault<'a> {
         self.lines.iter().filter(|it| !it.value.is_empty()).map(|it| it.name.as_str())
     }
 
-    /// What somebody must fill in.
+    /// Returns the names whose values the user must fill in.
     pub(super) fn blanks(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter(|it| it.value.is_empty()).map(|it| it.name.as_str())
     }
@@ -93,12 +94,12 @@ impl<'a> Vault<'a> {
     }
 
     fn put(&mut self, name: String, value: &str, comment: &str) {
-        // An env file cannot hold NUL, and neither can an environment or a header.
+        // An env file cannot contain NUL; neither can an environment or a header.
         let value = value.replace('\0', "");
         self.lines.push(Line { name, value, comment: comment.to_owned() });
     }
 
-    /// The first of `BASE`, `PREFIX_BASE`, `PREFIX_BASE_2`, … that is allowed and not in use.
+    /// Returns the first of `BASE`, `PREFIX_BASE`, `PREFIX_BASE_2`, … that is allowed and unused.
     fn free(&self, base: &str, prefix: &str, fits: impl Fn(&str) -> bool) -> String {
         let numbered = (2..).map(|number| format!("{prefix}_{base}_{number}"));
         let names = [base.to_owned(), format!("{prefix}_{base}")].into_iter().chain(numbered);
@@ -108,17 +109,17 @@ impl<'a> Vault<'a> {
                 && fits(name)
                 && trial::refused_names(&[name], self.env).is_empty()
         };
-        // The numbers go on until one is free.
+        // The numbers are unbounded, so a free name is always found.
         names.into_iter().find(is_free).unwrap_or_default()
     }
 }
 
-/// How the comment of an input begins; by it the input is known again.
+/// Returns the start of an input's comment, which identifies the input.
 fn marker(id: &str) -> String {
     format!("`{id}`:")
 }
 
-/// A name in capital letters, digits and `_`.
+/// Converts a text to capital letters, digits and `_`.
 fn upper(text: &str) -> String {
     let letters: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
@@ -126,7 +127,7 @@ fn upper(text: &str) -> String {
     words.join("_")
 }
 
-/// A value as an env file spells it.
+/// Quotes a value for an env file.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,~?&".contains(c);
     if value.chars().all(is_plain) {

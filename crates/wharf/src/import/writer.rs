@@ -1,4 +1,5 @@
-//! Rewrites the texts of one server: another client's variables become wharf's, and secrets move into the vault.
+//! Rewrites the texts of one server: converts another client's variables to wharf's, and moves secrets to the env
+//! file.
 
 use super::{
     conceal::{self, Cut},
@@ -12,18 +13,18 @@ use super::{
 use std::collections::BTreeSet;
 use wharf_runtime::config::Env;
 
-/// What comes together while the texts of one server are rewritten.
+/// Collects the secrets, notes and errors while the texts of one server are rewritten.
 pub(super) struct Writer<'a> {
     server: &'a str,
     document: &'a Document,
     env: &'a Env,
     pub(super) vault: Vault<'a>,
     pub(super) notes: Vec<Note>,
-    /// Why the server cannot be an entry, whatever the loader says.
+    /// Reasons to refuse the server, regardless of the loader.
     pub(super) reasons: Vec<Reason>,
-    /// Variables that are not set here.
+    /// Variables that are not set in the environment.
     unset: BTreeSet<String>,
-    /// Whether something was escaped that looks like a variable.
+    /// Whether literal text that looks like a variable was escaped.
     escaped: bool,
 }
 
@@ -45,7 +46,7 @@ impl<'a> Writer<'a> {
         self.notes.push(Note::about(self.server, text));
     }
 
-    /// Says why the server cannot be an entry.
+    /// Adds a reason to refuse the server.
     pub(super) fn refuse(&mut self, message: impl Into<String>) {
         let reason = Reason::new(message);
         if !self.reasons.contains(&reason) {
@@ -53,12 +54,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A text that has no business to hold a secret, and is looked at all the same.
+    /// Rewrites a text that should not contain a secret, and checks it anyway.
     pub(super) fn word(&mut self, key: &str, text: &str) -> String {
         self.text(key, text, |it| conceal::named(key, it))
     }
 
-    /// A text as wharf writes it. `cuts` finds the secrets in what is literal of it.
+    /// Rewrites a text in wharf's syntax. `cuts` finds the secrets in its literal parts.
     pub(super) fn text<'t>(
         &mut self,
         key: &str,
@@ -85,8 +86,8 @@ impl<'a> Writer<'a> {
         out
     }
 
-    /// A reference to a variable that the client names by itself, without a text around it. What is no name may be a
-    /// secret that was written in the wrong place.
+    /// Returns a reference to a variable that the client names directly. Refuses an invalid name without showing it:
+    /// it may be a misplaced secret.
     pub(super) fn reference(&mut self, key: &str, name: &str) -> Option<String> {
         if !is_name(name) {
             self.refuse(format!("what `{key}` names is not a variable"));
@@ -95,13 +96,13 @@ impl<'a> Writer<'a> {
         Some(self.variable(&format!("${{{name}}}"), name, None))
     }
 
-    /// The variables that have no value yet: not set here, or left empty in the env file.
+    /// Returns the variables without a value: not set in the environment, or empty in the env file.
     pub(super) fn lacking(&self) -> Vec<String> {
         let blanks = self.vault.blanks().filter(|it| !self.env.variables.contains_key(*it));
         self.unset.iter().cloned().chain(blanks.map(str::to_owned)).collect()
     }
 
-    /// The notes about everything together, once all texts are written.
+    /// Adds the notes that concern all texts, after the last one.
     pub(super) fn close(&mut self) {
         for name in std::mem::take(&mut self.unset) {
             self.note(format!("`{name}` is not set here; until it is, `${{{name}:-}}` is empty"));
@@ -126,7 +127,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A `$` before a variable would make it an escape.
+    /// Appends a variable. Refuses a preceding `$`, because `$$` would be an escape.
     fn push(&mut self, key: &str, out: &mut String, variable: &str) {
         if out.ends_with('$') {
             self.refuse(format!("`{key}` has a `$` right before a variable, which agent.yaml cannot say"));
@@ -146,14 +147,15 @@ impl<'a> Writer<'a> {
             None if is_set => format!("${{{name}}}"),
             None => {
                 self.unset.insert(name.to_owned());
-                // Without the prefix, a name like `userHome` would mean wharf's own.
+                // Without the prefix, a name like `userHome` would refer to wharf's predefined variable.
                 let prefix = if is_predefined(name) { "env:" } else { "" };
                 format!("${{{prefix}{name}:-}}")
             }
         }
     }
 
-    /// An input with a default carries it along; one without leaves room in the env file.
+    /// Converts an input. A default that is not secret becomes part of the reference; otherwise the env file gets a
+    /// line.
     fn input(&mut self, id: &str) -> String {
         let name = self.vault.name_of_input(id);
         let input = self.document.inputs.find(id);

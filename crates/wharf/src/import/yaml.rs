@@ -1,9 +1,9 @@
-//! Writes entries of an agent file: plain where YAML cannot misread it, in double quotes everywhere else.
+//! Writes entries of an agent file. Uses plain scalars where YAML cannot misread them, and double quotes elsewhere.
 
 use super::note::is_invisible;
 use std::{collections::BTreeSet, fmt::Write};
 
-/// One entry of `tools:`, its keys in the order in which they were added.
+/// One entry of `tools:`, with its keys in insertion order.
 #[derive(Debug, Default)]
 pub(super) struct Entry(Vec<(&'static str, Value)>);
 
@@ -28,7 +28,7 @@ impl Entry {
         self.0.push((key, Value::Texts(texts)));
     }
 
-    /// Leaves the key out when there is nothing in the map. Of two values by one name, the first is taken.
+    /// Adds a map, unless it is empty. Of duplicate names, the first wins.
     pub(super) fn map(&mut self, key: &'static str, mut pairs: Vec<(String, String)>) {
         let mut seen = BTreeSet::new();
         pairs.retain(|(name, _)| seen.insert(name.clone()));
@@ -37,7 +37,7 @@ impl Entry {
         }
     }
 
-    /// The lines of the entry, as an item of a list that is two spaces in.
+    /// Returns the lines of the entry, as a list item indented by two spaces.
     pub(super) fn render(&self) -> String {
         let mut out = String::new();
         for (index, (key, value)) in self.0.iter().enumerate() {
@@ -63,12 +63,12 @@ impl Entry {
     }
 }
 
-/// A string as YAML reads it back.
+/// Formats a string as a YAML scalar.
 pub(super) fn scalar(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { quoted(text) }
 }
 
-/// Whether an unquoted text is read back as this string, by this loader and by ones with older rules.
+/// Checks whether this loader, and one with YAML 1.1 rules, would read the unquoted text as this string.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 12] =
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "="];
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Whatever the text, the loader reads it back as it was.
+    /// The loader reads back every text unchanged.
     #[test]
     fn read_back() {
         let alphabet: Vec<char> =

@@ -1,17 +1,17 @@
-//! The part of a client's file that lists its servers.
+//! Finds the list of servers in a client's file.
 
 use crate::import::{client::Client, failure::ImportError, note::Note};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// What a file says about servers.
+/// The parts of a file that concern servers.
 pub(super) struct Found {
     pub(super) client: Option<Client>,
     pub(super) servers: Value,
     pub(super) inputs: Option<Value>,
 }
 
-/// Finds the list. Where the path does not tell whose file it is, its keys may.
+/// Finds the list of servers. If the client is unknown, guesses it from the keys.
 pub(super) fn find(
     mut root: Map<String, Value>,
     client: Option<Client>,
@@ -31,7 +31,7 @@ pub(super) fn find(
     if let Some(servers) = root.remove("mcpServers") {
         return Ok(Found { client, servers, inputs: root.remove("inputs") });
     }
-    // VS Code's own file, or the part of its settings that came before it.
+    // VS Code: its `mcp.json`, or the older `mcp` section of its settings.
     let mut home = match root.remove("mcp") {
         Some(Value::Object(section)) if !root.contains_key("servers") => section,
         _ => root,
@@ -46,7 +46,7 @@ fn has_servers(projects: &Value) -> bool {
     projects.as_object().is_some_and(|it| it.values().any(|it| it.get("mcpServers").is_some()))
 }
 
-/// The user's servers of Claude Code, and those of each project.
+/// Merges the user's servers of Claude Code with those of each project.
 fn with_projects(own: Value, projects: Option<Value>, notes: &mut Vec<Note>) -> Value {
     let Value::Object(mut servers) = own else { return own };
     let Some(Value::Object(projects)) = projects else { return Value::Object(servers) };
@@ -59,7 +59,7 @@ fn with_projects(own: Value, projects: Option<Value>, notes: &mut Vec<Note>) -> 
     Value::Object(servers)
 }
 
-/// Adds a server. One that is there already is left out; another one by the same name gets a name of its own.
+/// Adds a server. Skips an identical one, and renames a different one with the same name.
 pub(super) fn add(
     servers: &mut Map<String, Value>,
     name: &str,

@@ -1,10 +1,10 @@
-//! TOML as the same values that JSON has, for Codex's file.
+//! Parses Codex's TOML file into JSON values.
 
 use crate::import::failure::ImportError;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
-/// Parses a file. Dates become null: no setting of a server is one.
+/// Parses a file. Dates become null, because no server setting is a date.
 pub(crate) fn parse(text: &str) -> Result<Value, ImportError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let table = DeTable::parse(text).map_err(|error| ImportError::NotToml(error.message().to_owned()))?;

@@ -1,8 +1,9 @@
-//! What the env file of a server is called.
+//! Chooses the name of each server's env file.
 
 use std::collections::BTreeSet;
 
-/// `.env.NAME` for each server, safe as names of files, different even where case does not count, and none of `taken`.
+/// Returns a `.env.NAME` for each server. The names are valid file names, unique regardless of case, and not in
+/// `taken`.
 pub(super) fn all<'a>(servers: impl Iterator<Item = &'a String>, taken: &BTreeSet<String>) -> Vec<String> {
     let there = taken.iter().filter_map(|it| it.strip_prefix(".env."));
     let mut taken: BTreeSet<String> = there.map(str::to_ascii_lowercase).collect();
@@ -18,7 +19,7 @@ pub(super) fn all<'a>(servers: impl Iterator<Item = &'a String>, taken: &BTreeSe
 }
 
 fn stem(server: &str) -> String {
-    // Files by these names are meant to be shared.
+    // Files with these suffixes are usually committed to version control.
     const SHARED: [&str; 5] = ["default", "defaults", "example", "sample", "template"];
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let name: String = server.chars().map(safe).take(60).collect();

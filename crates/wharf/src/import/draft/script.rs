@@ -1,16 +1,17 @@
-//! A server that is a program of this machine. wharf starts it in an empty folder, so the path of its script has to say
-//! where the script lies.
+//! Fixes the script paths of a server that is a local program. wharf starts it in an empty folder, so a relative path
+//! would not be found.
 
 use super::Drafting;
 use crate::import::launcher::Invocation;
 use wharf_runtime::config::Launcher;
 
-/// What the names of scripts end with.
+/// File extensions of scripts.
 const SCRIPTS: [&str; 14] =
     ["js", "mjs", "cjs", "ts", "mts", "cts", "py", "pyz", "rb", "php", "pl", "lua", "jar", "sh"];
 
 impl Drafting<'_> {
-    /// The same invocation, for an empty folder instead of `cwd`. The three launchers run packages, which lie nowhere.
+    /// Adapts an invocation that relies on `cwd` to an empty folder. The three launchers run packages, which need no
+    /// path.
     pub(super) fn located(&mut self, mut invocation: Invocation, cwd: Option<String>) -> Invocation {
         if Launcher::parse(&invocation.command).is_some() {
             self.note_unused(cwd.as_deref());
@@ -43,7 +44,7 @@ impl Drafting<'_> {
     }
 }
 
-/// Where among the arguments a script stands that is named relative to the folder.
+/// Returns the index of the argument that is a relative path of a script.
 fn script(args: &[String]) -> Option<usize> {
     let is_script = |it: &str| {
         let ending = it.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
@@ -51,13 +52,13 @@ fn script(args: &[String]) -> Option<usize> {
             !it.starts_with(['-', '/', '.', '~', '$', '@']) && !it.contains(['\\', ':', '=', ' ']);
         is_relative && ending.is_some_and(|it| SCRIPTS.contains(&it.as_str()))
     };
-    // What follows `-m`, `-c` or `-e` is no path.
+    // The argument of `-m`, `-c` or `-e` is not a path.
     let at = args.iter().position(|it| is_script(it))?;
     let before = at.checked_sub(1).map(|it| args[it].as_str());
     (!matches!(before, Some("-m" | "-c" | "-e"))).then_some(at)
 }
 
-/// A path that wharf resolves against the folder of the agent file, unless it says where it is by itself.
+/// Makes a relative path explicit (`./path`), so that wharf resolves it against the folder of the agent file.
 fn beside_agent_file(path: String) -> String {
     let says_where = path.starts_with(['/', '.', '~', '$', '\\']) || path.contains(':');
     if says_where { path } else { format!("./{path}") }

@@ -1,4 +1,4 @@
-//! A server that is a child process: its command, its arguments, its environment.
+//! Drafts a stdio server: its command, arguments and environment.
 
 use super::Drafting;
 use crate::import::{
@@ -14,13 +14,13 @@ use std::path::Path;
 use wharf_runtime::config::Launcher;
 
 impl Drafting<'_> {
-    /// The command by its usual name, unless the operator granted it as it is.
+    /// Simplifies the command to a launcher on PATH, unless the operator granted the written command.
     pub(super) fn simplified(&mut self, written: Invocation) -> Invocation {
         if self.env.grants.commands.iter().any(|it| it == Path::new(&written.command)) {
             return written;
         }
         let Some(simple) = written.simplified() else { return written };
-        // A whole command line may hold a secret; its first word does not.
+        // A full command line may contain a secret; its first word does not.
         let before = match written.args[..] {
             [] => written.command.split(' ').next().unwrap_or_default(),
             _ => &written.command,
@@ -30,7 +30,7 @@ impl Drafting<'_> {
         simple
     }
 
-    /// What the launcher runs, if that can be shown.
+    /// Returns the package that the launcher runs, unless it contains a secret or a variable.
     pub(super) fn package(&self, invocation: &Invocation) -> Option<String> {
         let package = &invocation.args[invocation.subject()?];
         let is_open = conceal::argument(None, package).iter().all(|it| matches!(it, Cut::Open(_)));
@@ -39,17 +39,17 @@ impl Drafting<'_> {
     }
 
     pub(super) fn stdio(&mut self, invocation: Option<Invocation>, foreign: &mut Foreign) {
-        // What the server itself looks for keeps its name, so it comes before names that can be chosen.
+        // Variables that the server reads must keep their names, so they come before those with generated names.
         let mut env = self.environment(std::mem::take(&mut foreign.env));
         for name in std::mem::take(&mut foreign.passed_on) {
             let value = self.writer.reference("env_vars", &name);
             env.extend(value.map(|it| (name, it)));
         }
         match invocation {
-            // Said explicitly, or the loader would guess a command from the name.
+            // Without an explicit transport, the loader would derive a command from the name.
             None => self.entry.text("transport", "stdio"),
             Some(invocation) => {
-                // Without arguments, the loader would take them from the name.
+                // Without arguments, the loader would derive them from the name.
                 if Launcher::parse(&invocation.command).is_some() && invocation.args.is_empty() {
                     self.writer.refuse(format!("`{}` is given nothing to run", invocation.command));
                 }
@@ -78,7 +78,8 @@ impl Drafting<'_> {
         args
     }
 
-    /// `-e NAME=secret` becomes `-e NAME`: docker passes on what the env file says.
+    /// Converts `-e NAME=secret` into `-e NAME`. Docker takes the value from the environment, which the env file
+    /// sets.
     fn container_variable(&mut self, arg: &str) -> Option<String> {
         let (name, value) = arg.split_once('=')?;
         let is_free = !self.writer.vault.has(name);
@@ -113,7 +114,7 @@ impl Drafting<'_> {
             .collect()
     }
 
-    /// Whether a variable is a secret that can go into the env file as it is.
+    /// Checks whether a variable is a secret that can go into the env file under its own name.
     fn keeps_its_name(&self, name: &str, value: &str) -> bool {
         let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
             && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
