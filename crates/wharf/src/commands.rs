@@ -44,7 +44,7 @@ use std::{
 };
 use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
 
-/// Runs one command to its end.
+/// Runs one command and returns its exit code.
 pub(crate) fn run(cli: Cli) -> Exit {
     let document = Document::of(&cli);
     let Cli { common, command } = cli;

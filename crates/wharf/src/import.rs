@@ -90,7 +90,7 @@ impl Imported {
 /// The result for one server.
 pub(crate) struct ImportedServer {
     pub(crate) name: String,
-    /// Its env file, if it has secrets.
+    /// The name of its env file, if it has secrets.
     pub(crate) env_file: Option<String>,
     /// Variables that have no value yet.
     pub(crate) needs: Vec<String>,

@@ -83,7 +83,7 @@ fn add_manifest(
     })
 }
 
-/// Adds the servers that the policy allows. Writes nothing if it allows none.
+/// Adds the servers that the loader accepts. Writes nothing if it accepts none.
 fn add_servers(
     servers: ClientFile,
     shown: &str,

@@ -103,7 +103,8 @@ fn timeout(args: &CallArgs) -> Result<Option<Duration>, String> {
     fits.map(Some).ok_or_else(|| "--timeout must be a number of seconds above 0, at most 86400".to_owned())
 }
 
-/// Checks whether a source can have the tool. `source:tool` names the source; otherwise a source's prefix selects it.
+/// Checks whether a source can have the tool. The name selects a source by `source:tool` or by a source's prefix. If
+/// it does neither, every source can have the tool.
 pub(super) fn may_have(source: &Source, tool: &str, all: &[Source]) -> bool {
     let named =
         |source: &Source| tool.strip_prefix(source.name.expose()).is_some_and(|rest| rest.starts_with(':'));

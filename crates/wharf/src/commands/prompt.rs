@@ -38,8 +38,8 @@ pub(super) async fn run(dock: Dock, name: String, typed: Vec<String>) -> Exit {
     exit
 }
 
-/// Builds the arguments of a prompt. Every value is a string; unknown names and missing required arguments are
-/// errors.
+/// Builds the arguments of a prompt, all strings. A missing required argument is an error, and so is an unknown name
+/// if the prompt declares its arguments.
 fn fill_in(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, CommandError> {
     let properties: Map<String, Value> =
         prompt.arguments.iter().map(|it| (it.name.clone(), json!({ "type": "string" }))).collect();

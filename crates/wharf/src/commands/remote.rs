@@ -35,13 +35,13 @@ pub(super) struct Unanswered {
 }
 
 impl Remote {
-    /// Connects to the server at this address. The token file of our own state directory is only for servers on this
-    /// machine.
+    /// Creates a client for the server at this address. The token file of our own state directory is only sent to
+    /// servers on this machine.
     pub(super) fn new(server: &str, token: Option<Token>) -> Result<Remote, Trouble> {
         Remote::with_timeout(server, token, Some(ANSWER))
     }
 
-    /// Connects to the gateway on this machine, without a request timeout: a tool call may take long.
+    /// Creates a client for the gateway on this machine, without a request timeout: a tool call may take long.
     pub(super) fn of_gateway(url: &str, token: Option<Token>) -> Option<Remote> {
         let is_local = Url::parse(url).is_ok_and(|it| is_local(&it));
         Remote::with_timeout(url, token, None).ok().filter(|_| is_local)

@@ -150,7 +150,7 @@ async fn wait_to_leave(runtime: &Runtime, drain: &watch::Sender<bool>, signals: 
 /// The opened database and the state loaded from it.
 struct Opened {
     store: Store,
-    /// Tools and sources that an operator has disabled; they stay disabled across restarts.
+    /// Tools that an operator has disabled; they stay disabled across restarts.
     off: SwitchedOff,
     journal: (Journal, Writing),
     registered: (Registry, Registrar),
@@ -178,7 +178,7 @@ fn join(dock: &mut Dock, store: &Store, journal: &Journal) -> (Option<Replica>, 
     (Some(replica), Some(ledger))
 }
 
-/// Applies the changes that other replicas make in the shared database. Never returns if there are none.
+/// Applies the changes that other replicas make in the shared database. Waits forever if the database is not shared.
 async fn follow(replica: Option<Replica>, handle: Handle, front: Front, registry: &Registry) {
     match replica {
         Some(replica) => replica.follow(handle, front, registry).await,

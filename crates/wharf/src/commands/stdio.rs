@@ -51,9 +51,9 @@ pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) ->
     tokio::join!(serving, exporting).0
 }
 
-/// Starts the sources registered in the database in addition to those of the agent file, and disables what is
-/// switched off. This process starts its own servers. It only reads the database, which a gateway may use at the same
-/// time.
+/// Starts the sources registered in the database in addition to those of the agent file, and disables the tools that
+/// an operator has switched off. This process starts its own servers. It only reads the database, which a gateway may
+/// use at the same time.
 async fn add_registered(
     dock: &Dock,
     runtime: &Runtime,

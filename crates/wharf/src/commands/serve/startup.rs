@@ -163,7 +163,8 @@ impl Startup {
     }
 }
 
-/// Formats the status of one server: `ok` with its tools and time, or `FAIL` with the cause and a hint.
+/// Formats the status of one server: `ok` with its tools and time, `FAIL` with the cause and a hint, or `-` if it
+/// starts with its first call.
 fn settled_line(source: &DockedSource, catalog: &Catalog, width: usize) -> String {
     let name = printable(source.source.name.shown());
     match (&source.fault, catalog.discovery(source.source.name.expose())) {
