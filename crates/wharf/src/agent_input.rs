@@ -1,6 +1,6 @@
-//! Reads the agent file: a path, or `-` for standard input.
+//! Reads the agent file from a path, or from standard input for `-`.
 //!
-//! Standard input is read once. Whoever loads the agent file again in the same process gets the same bytes.
+//! Reads standard input once and caches it, so that loading the agent file again returns the same bytes.
 
 use crate::cli::{Command, Common};
 use std::{
@@ -10,20 +10,20 @@ use std::{
 };
 use wharf_runtime::config::{Diagnostics, FileTrouble, LONGEST_FILE, read_regular};
 
-/// What stands for standard input where a file is named.
+/// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Whether this stands for standard input.
+/// Checks whether a path means standard input.
 pub(crate) fn is_standard_input(file: &Path) -> bool {
     file == Path::new(STANDARD_INPUT)
 }
 
-/// The name of the agent file in messages.
+/// Returns the name of the agent file for messages.
 pub(crate) fn shown(file: &Path) -> String {
     if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-/// Reads the agent file, or says in one sentence why it cannot be read.
+/// Reads the agent file, or returns diagnostics with the reason why it cannot be read.
 pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Diagnostics> {
     let shown = shown(file);
     if is_standard_input(file) {
@@ -47,7 +47,7 @@ pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Diagnostics> {
     })
 }
 
-/// Why a command cannot read the agent file from standard input, if it cannot.
+/// Returns an error message if the command cannot read the agent file from standard input.
 pub(crate) fn conflict(common: &Common, command: &Command) -> Option<&'static str> {
     if !is_standard_input(&common.file) {
         return None;
@@ -75,12 +75,12 @@ fn standard_input() -> io::Result<Vec<u8>> {
         return Ok(bytes.clone());
     }
     let mut bytes = Vec::new();
-    // One byte more than is allowed, so that a file that is too long is seen to be.
+    // Read one byte more than the limit, so that a file that is too long is detected.
     io::stdin().lock().take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
     Ok(READ.get_or_init(|| bytes).clone())
 }
 
-/// The same file name with `.yml` for `.yaml`, or the other way round, if there is such a file.
+/// Returns the path with `.yml` instead of `.yaml`, or vice versa, if that file exists.
 fn other_extension(file: &Path) -> Option<PathBuf> {
     let other = match file.extension()?.to_str()? {
         "yaml" => "yml",

@@ -1,7 +1,7 @@
-//! Arguments of a call as they are typed: `key=value`, `key:=JSON`, and whole objects.
+//! Parses the arguments of a call on the command line: `key=value`, `key:=JSON`, and whole objects.
 //!
-//! A value is converted by the tool's schema (`priority=2` is a number where the tool takes a number). Values stay JSON
-//! text on the way, so that every digit of a number arrives.
+//! Converts each value according to the tool's schema: `priority=2` is a number if the tool takes a number. Values
+//! stay JSON text, so that numbers keep every digit.
 
 mod parameters;
 mod value_type;
@@ -15,13 +15,13 @@ use std::{
 use wharf_mcp::Raw;
 use wharf_runtime::config::closest;
 
-/// The longest object that is read from a file or from standard input.
+/// Maximum size of an object read from a file or standard input, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// Arguments as they were typed.
+/// Arguments as typed, before conversion.
 #[derive(Debug, Default)]
 pub(crate) struct TypedArguments {
-    /// The members of `--args`.
+    /// The members of `--args`, as names and JSON text.
     whole: Vec<(String, String)>,
     pairs: Vec<TypedPair>,
 }
@@ -40,7 +40,7 @@ enum TypedValue {
     Json(String),
 }
 
-/// What is wrong with arguments, and what to do about it.
+/// An error in the arguments, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArgumentError {
     pub(crate) message: String,
@@ -48,7 +48,7 @@ pub(crate) struct ArgumentError {
 }
 
 impl TypedArguments {
-    /// Reads what was typed, without a look at any schema.
+    /// Parses the typed arguments, without a schema.
     pub(crate) fn read(whole: Option<&str>, pairs: &[String]) -> Result<TypedArguments, ArgumentError> {
         Ok(TypedArguments {
             whole: whole.map_or_else(|| Ok(Vec::new()), read_whole)?,
@@ -56,7 +56,7 @@ impl TypedArguments {
         })
     }
 
-    /// The arguments as one object. A pair replaces the member of `--args` that has its name.
+    /// Converts the arguments to one object. A pair overrides the member of `--args` with the same name.
     pub(crate) fn object(&self, tool: &str, parameters: &Parameters) -> Result<Raw, Vec<ArgumentError>> {
         let (mut members, mut errors) = (self.whole.clone(), Vec::new());
         let mut keys: Vec<&str> = Vec::new();
@@ -79,13 +79,13 @@ impl TypedArguments {
         if errors.is_empty() { Ok(to_object(&members)) } else { Err(errors) }
     }
 
-    /// The names that were typed.
+    /// Returns the names of the typed pairs.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.pairs.iter().map(|it| it.key.as_str())
     }
 }
 
-/// The JSON of one argument.
+/// Converts the values of one argument to JSON.
 fn convert(
     tool: &str,
     key: &str,
@@ -136,7 +136,7 @@ fn repeated(key: &str) -> ArgumentError {
     }
 }
 
-/// `key=text` or `key:=JSON`, whichever separator comes first.
+/// Parses `key=text` or `key:=JSON`, whichever separator comes first.
 fn read_pair(pair: &str) -> Result<TypedPair, ArgumentError> {
     let malformed = || {
         ArgumentError::new(format!("'{}' is not an argument; write key=value, or key:=JSON", printable(pair)))
@@ -171,7 +171,7 @@ fn read_whole(whole: &str) -> Result<Vec<(String, String)>, ArgumentError> {
     }
     let mut members: Vec<(String, String)> = Vec::new();
     for (name, value) in raw.members().0 {
-        // As JSON libraries count them, the last of a name counts.
+        // Of duplicate names, the last wins, as in most JSON libraries.
         members.retain(|(known, _)| *known != name);
         members.push((name.into_owned(), value.get().to_owned()));
     }
@@ -189,7 +189,7 @@ fn to_object(members: &[(String, String)]) -> Raw {
         .iter()
         .map(|(name, json)| format!("{}:{json}", serde_json::Value::from(name.as_str())))
         .collect();
-    // Each part was JSON, so the whole is; and should it not be, no argument is better than a wrong one.
+    // Every part is valid JSON, so the object is too. If it were not, send no arguments rather than wrong ones.
     Raw::parse(format!("{{{}}}", members.join(","))).unwrap_or_else(|_| Raw::empty_object())
 }
 

@@ -1,27 +1,27 @@
-//! The parameters of a tool, read from the schema of its arguments.
+//! Reads the parameters of a tool from its input schema.
 
 use super::value_type::{SchemaReader, ValueType};
 use crate::content::printable;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How many parameters of a tool are read.
+/// Maximum number of parameters to read per tool.
 const MAX_PARAMETERS: usize = 1_000;
 
-/// The keys of a schema that hold other schemas of the same object.
+/// Schema keywords that contain subschemas for the same object.
 const COMPOSED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// The keys of a schema that can make properties known that are not in `properties`.
+/// Schema keywords that can allow properties that are not in `properties`.
 const OPENING: [&str; 6] =
     ["patternProperties", "if", "dependentSchemas", "dependencies", "unevaluatedProperties", "$dynamicRef"];
 
-/// Everything that a tool takes.
+/// The parameters of a tool.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameters {
     pub(crate) list: Vec<Parameter>,
-    /// Names that are also accepted, each for one of the list.
+    /// Other accepted names, each mapped to the name of a parameter in the list.
     aliases: BTreeMap<String, String>,
-    /// Other names may be accepted too.
+    /// Whether names that are not listed may be accepted.
     is_open: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Parameter {
 }
 
 impl Parameters {
-    /// Reads the schema of a tool's arguments. Where there is none, every name is accepted.
+    /// Reads the input schema of a tool. Without a schema, every name is accepted.
     pub(crate) fn of(schema: &Value, aliases: BTreeMap<String, String>) -> Parameters {
         let mut reader = SchemaReader::new(schema);
         let root = reader.resolve(schema);
@@ -61,20 +61,20 @@ impl Parameters {
         Parameters { list: list.collect(), aliases, is_open: is_open(root) }
     }
 
-    /// The parameter of this name.
+    /// Finds a parameter by its name or alias.
     pub(super) fn find(&self, name: &str) -> Option<&Parameter> {
         let meant = self.aliases.get(name).map_or(name, String::as_str);
         self.list.iter().find(|it| it.name == meant)
     }
 
-    /// Whether an argument that is not listed is accepted all the same.
+    /// Checks whether an argument that is not listed may be accepted.
     pub(super) fn accepts_others(&self) -> bool {
         self.is_open
     }
 }
 
 impl Parameter {
-    /// An argument that fits, as it can be typed in a shell: `priority=2`.
+    /// Formats a valid example argument for a shell: `priority=2`.
     pub(crate) fn example(&self) -> String {
         let json = self.value_type.example();
         let name = printable(&self.name);
@@ -85,19 +85,19 @@ impl Parameter {
         }
     }
 
-    /// The same as JSON: `priority:=2`.
+    /// Formats a valid example argument as JSON, for a shell: `priority:=2`.
     pub(super) fn json_example(&self) -> String {
         in_shell(&format!("{}:={}", printable(&self.name), printable(&self.value_type.example())))
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn in_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// The schemas that the root is composed of.
+/// Returns the subschemas of `allOf`, `anyOf` and `oneOf` in the root.
 fn composed<'a>(root: &'a Value, reader: &SchemaReader<'a>) -> Vec<&'a Value> {
     let members = COMPOSED.iter().filter_map(|it| root[*it].as_array()).flatten();
     members.map(|it| reader.resolve(it)).collect()

@@ -1,4 +1,4 @@
-//! How typed arguments become the arguments of a call.
+//! Tests the conversion of typed arguments to the arguments of a call.
 
 use super::*;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
-//! The type of a value, read from its JSON Schema: how it is shown, what is expected, and how typed text becomes one.
+//! The type of a value, read from its JSON Schema: shows it, describes it in words, and converts typed text to JSON.
 //!
-//! A schema comes from a server and may say anything. What is not clear here is [`Alternative::Unclear`], and text stays
-//! text; the server, and the check before a call, have the last word.
+//! A schema comes from a server and may contain anything. An unknown construct becomes [`Alternative::Unclear`], and
+//! text stays text. The validation before the call and the server itself decide whether the value is valid.
 
 mod reader;
 
@@ -9,13 +9,13 @@ use crate::content::printable;
 pub(super) use reader::SchemaReader;
 use serde_json::{Map, Number, Value, value::RawValue};
 
-/// How many choices are named.
+/// Maximum number of choices to show.
 const MAX_CHOICES_SHOWN: usize = 8;
 
-/// From this number on a limit means "as many as there are".
+/// Limits of this size or more count as "no limit".
 const UNLIMITED: f64 = 9_007_199_254_740_991.0;
 
-/// The values that a schema takes: any of these alternatives.
+/// The values that a schema accepts: any of these alternatives.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ValueType {
     alternatives: Vec<Alternative>,
@@ -23,7 +23,7 @@ pub(crate) struct ValueType {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Alternative {
-    /// The schema does not say, or not in words that are known here.
+    /// The schema does not state a type, or uses constructs that this module does not support.
     Unclear,
     Text,
     Integer(Limits),
@@ -32,11 +32,11 @@ enum Alternative {
     Null,
     Array(ValueType),
     Object,
-    /// A value of an `enum`, or a `const`.
+    /// One value of an `enum`, or a `const`.
     Exactly(Value),
 }
 
-/// The smallest and the largest number, both included.
+/// The inclusive minimum and maximum of a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Limits {
     min: Option<Number>,
@@ -44,7 +44,7 @@ struct Limits {
 }
 
 impl ValueType {
-    /// The JSON that typed text stands for, if it fits.
+    /// Converts typed text to JSON. `None` if it does not fit.
     pub(super) fn convert(&self, text: &str) -> Option<String> {
         let exact = self.choices().find(|it| match it {
             Value::String(choice) => choice == text,
@@ -60,7 +60,8 @@ impl ValueType {
         scalar.or_else(|| self.items().and_then(|items| items.convert_list(text)))
     }
 
-    /// The JSON of a list whose name was typed several times, if this is a list and all of it fits.
+    /// Converts repeated arguments to a JSON list. `None` if this is not a list; `Err` with the index of a text that
+    /// does not fit.
     pub(super) fn convert_all(&self, texts: &[&str]) -> Option<Result<String, usize>> {
         let items = self.items()?;
         let mut all = Vec::new();
@@ -73,7 +74,7 @@ impl ValueType {
         Some(Ok(format!("[{}]", all.join(","))))
     }
 
-    /// What is expected, in words: `a whole number from 1 to 5`.
+    /// Describes the type in words: `a whole number from 1 to 5`.
     pub(super) fn expected(&self) -> String {
         let choices: Vec<String> = self.choices().map(plain).collect();
         let others = self.alternatives.iter().filter_map(|it| match it {
@@ -91,7 +92,7 @@ impl ValueType {
         choices.into_iter().chain(others).collect::<Vec<_>>().join(", or ")
     }
 
-    /// The type in a signature: `string[]`, `1..5`, `"low"|"high"`.
+    /// Formats the type for a signature: `string[]`, `1..5`, `"low"|"high"`.
     pub(crate) fn label(&self) -> String {
         let choices: Vec<String> = self.choices().map(|it| printable(&it.to_string())).collect();
         let others = self.alternatives.iter().filter_map(|it| match it {
@@ -114,7 +115,7 @@ impl ValueType {
         choices.into_iter().chain(others).collect::<Vec<_>>().join("|")
     }
 
-    /// A value that fits, as JSON.
+    /// Returns a valid value as JSON.
     pub(super) fn example(&self) -> String {
         self.alternatives.first().map_or_else(|| quote("text"), Alternative::example)
     }
@@ -123,7 +124,7 @@ impl ValueType {
         self.alternatives.iter().any(|it| matches!(it, Alternative::Unclear | Alternative::Text))
     }
 
-    /// The values that are named one by one.
+    /// Returns the values of an `enum` or `const`.
     fn choices(&self) -> impl Iterator<Item = &Value> {
         self.alternatives.iter().filter_map(|it| match it {
             Alternative::Exactly(value) => Some(value),
@@ -131,7 +132,7 @@ impl ValueType {
         })
     }
 
-    /// The type of the items, where a list is taken.
+    /// Returns the type of the items, if a list is accepted.
     fn items(&self) -> Option<&ValueType> {
         self.alternatives.iter().find_map(|it| match it {
             Alternative::Array(items) => Some(items),
@@ -139,12 +140,12 @@ impl ValueType {
         })
     }
 
-    /// A list of these from `a,b` or from JSON.
+    /// Converts `a,b` or a JSON array to a list with items of this type.
     fn convert_list(&self, text: &str) -> Option<String> {
         Some(format!("[{}]", self.elements(text)?.join(",")))
     }
 
-    /// The JSON of each element.
+    /// Returns the JSON of each element.
     fn elements(&self, text: &str) -> Option<Vec<String>> {
         if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
             return Some(elements.into_iter().map(|it| it.get().to_owned()).collect());
@@ -152,7 +153,7 @@ impl ValueType {
         if text.trim().is_empty() {
             return Some(Vec::new());
         }
-        // An object or a list has commas of its own.
+        // An object or a list can contain commas, so the text is one element.
         let is_nested = |it: &Alternative| matches!(it, Alternative::Object | Alternative::Array(_));
         match self.alternatives.iter().any(is_nested) {
             true => self.convert(text).map(|it| vec![it]),
@@ -162,7 +163,7 @@ impl ValueType {
 }
 
 impl Alternative {
-    /// The JSON of a value that is neither free text nor a list.
+    /// Converts a value that is neither free text nor a list.
     fn scalar(&self, text: &str) -> Option<String> {
         let fits = match self {
             Alternative::Integer(_) => is_integer(text),
@@ -208,14 +209,14 @@ impl Limits {
         }
     }
 
-    /// `1..5`, if there are limits.
+    /// Formats the range as `1..5`. `None` without limits.
     fn range(&self) -> Option<String> {
         let shown = |it: &Option<Number>| it.as_ref().map(Number::to_string).unwrap_or_default();
         (self.min.is_some() || self.max.is_some())
             .then(|| format!("{}..{}", shown(&self.min), shown(&self.max)))
     }
 
-    /// 2, or the limit that is nearest to it.
+    /// Returns 2, or the limit nearest to it.
     fn example(&self) -> String {
         let beyond = |limit: &Option<Number>, side: fn(&f64, &f64) -> bool| {
             limit.clone().filter(|it| it.as_f64().is_some_and(|it| side(&it, &2.0)))
@@ -225,13 +226,13 @@ impl Limits {
     }
 }
 
-/// Whether text is a number as JSON writes them. Its digits stay as they are.
+/// Checks whether the text is a JSON number.
 fn is_number(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     begins && text.trim_end() == text && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// Whether text is a number without a fraction: `2.0` has none either.
+/// Checks whether the text is an integer. `2.0` counts as one.
 fn is_integer(text: &str) -> bool {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     is_number(text) && !whole.contains(['e', 'E']) && fraction.bytes().all(|it| it == b'0')
@@ -241,7 +242,7 @@ fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A value as it is typed.
+/// Formats a value as the user would type it.
 fn plain(value: &Value) -> String {
     printable(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }

@@ -1,15 +1,15 @@
-//! Reads the type of a value from a JSON Schema: references, alternatives, enums.
+//! Reads the type of a value from a JSON Schema. Follows references and alternatives, and reads enums.
 
 use super::{Alternative, Limits, ValueType};
 use serde_json::{Map, Value};
 
-/// How many schemas are looked at for one tool: references and alternatives can multiply.
+/// Maximum number of schemas to read per tool, because references and alternatives can multiply.
 const MAX_SCHEMAS: usize = 2_000;
 
-/// How deep schemas are followed.
+/// Maximum nesting depth of schemas and references.
 const MAX_DEPTH: usize = 12;
 
-/// Reads schemas of one document.
+/// Reads the schemas of one document.
 pub(in crate::arguments) struct SchemaReader<'a> {
     root: &'a Value,
     left: usize,
@@ -24,7 +24,7 @@ impl<'a> SchemaReader<'a> {
         ValueType { alternatives: self.alternatives(schema, 0) }
     }
 
-    /// The schema that is meant: the one that a reference leads to, or itself.
+    /// Follows the references of a schema and returns their target, or the schema itself.
     pub(in crate::arguments) fn resolve(&self, schema: &'a Value) -> &'a Value {
         let mut schema = schema;
         for _ in 0..MAX_DEPTH {
@@ -63,7 +63,7 @@ impl<'a> SchemaReader<'a> {
             let members = schema.get(key).and_then(Value::as_array).filter(|it| !it.is_empty());
             let Some(members) = members else { continue };
             let found = self.union(members, depth);
-            // Alternatives that only add rules to the type that stands beside them.
+            // These alternatives only add constraints to the schema's own type.
             return if found.contains(&Alternative::Unclear) && !own.is_empty() { own } else { found };
         }
         if !own.is_empty() {
@@ -74,7 +74,7 @@ impl<'a> SchemaReader<'a> {
         parts.find(|it| !it.contains(&Alternative::Unclear)).unwrap_or_else(|| vec![Alternative::Unclear])
     }
 
-    /// The alternatives of all these schemas, each once.
+    /// Returns the alternatives of all these schemas, without duplicates.
     fn union(&mut self, schemas: &'a [Value], depth: usize) -> Vec<Alternative> {
         let mut all = Vec::new();
         for schema in schemas {
@@ -87,7 +87,7 @@ impl<'a> SchemaReader<'a> {
         all
     }
 
-    /// The types that a schema names itself.
+    /// Returns the types that the schema itself declares.
     fn own_types(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Vec<Alternative> {
         let names: Vec<&str> = match schema.get("type") {
             Some(Value::String(name)) => vec![name],

@@ -1,4 +1,4 @@
-//! Schemas, and the text that fits them.
+//! Tests schemas with the text that fits them.
 
 use super::*;
 use serde_json::json;
