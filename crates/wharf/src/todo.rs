@@ -1,7 +1,7 @@
-//! The Todo server: todos in a database, as five tools, a prompt and resources.
+//! The Todo server: an MCP server for todos in a database, with five tools, a prompt and resources.
 //!
-//! The handler reads arguments, asks the store and writes answers; it does not know how clients come in. The [`door`]
-//! serves it to other processes, and [`builtin`] to this one.
+//! The handler reads arguments, queries the store and writes results; it does not know the transport. [`door`] serves
+//! it to other processes, and [`builtin`] to this process.
 
 pub(crate) mod builtin;
 mod calls;
@@ -27,19 +27,20 @@ use wharf_store::Store;
 const USE: &str = "Keeps a list of todos. Dates are YYYY-MM-DD, priority 1 is the most urgent. \
     Find a todo's id with list_todos or search_todos before you update or delete it.";
 
-/// What answers requests.
+/// The MCP handler of the Todo server.
 pub(crate) struct TodoServer {
     desk: Arc<Desk>,
 }
 
-/// What answering may need.
+/// The state that requests share: the store, the tool definitions and the change notifications.
 struct Desk {
     store: Store,
     tools: Vec<Value>,
     news: NewsDesk,
 }
 
-/// A server on this database, and what tells its clients of changes while it is polled: of all that come after this.
+/// Creates a service on this database, and a future that notifies its clients of all later changes while it is
+/// polled.
 pub(crate) async fn service(
     store: Store,
 ) -> (Service<TodoServer>, impl Future<Output = ()> + Send + 'static) {

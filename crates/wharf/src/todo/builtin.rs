@@ -1,7 +1,7 @@
-//! The Todo server inside this process: `server: builtin:todo`.
+//! Runs the Todo server inside this process: `server: builtin:todo`.
 //!
-//! A session with it is a session like any other, over a pipe in memory. The database is opened with the first one and
-//! shared by all.
+//! A session with it is an ordinary session over an in-memory pipe. The first session opens the database; all
+//! sessions share it.
 
 use super::TodoServer;
 use std::{
@@ -20,19 +20,19 @@ use wharf_mcp::{
 use wharf_runtime::{config::Builtin, upstream::Builtins};
 use wharf_store::{Location, Store};
 
-/// How much may be in the pipe, in either direction.
+/// Capacity of the pipe in each direction, in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// The servers that are part of this program.
+/// The built-in servers.
 pub(crate) struct InProcess {
     todo: Arc<Todo>,
 }
 
 struct Todo {
-    /// Where the todos are; there may be no place for them.
+    /// The database. `None` if there is no folder for it.
     location: Option<Location>,
     service: OnceCell<Service<TodoServer>>,
-    /// The servers' sides of all sessions, and what tells them of changes. They end with this.
+    /// The server side of every session, and the change notifications. Dropping this aborts them.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -65,7 +65,7 @@ impl Todo {
         let (ours, theirs) = duplex(PIPE);
         let (source, sink) = split(theirs);
         self.keep(async move {
-            // It ends when our side of the pipe is dropped; how is of no interest.
+            // The session ends when our side of the pipe is dropped. The result does not matter.
             let _ = over_streams(service, source, sink).await;
         });
         let (source, sink) = split(ours);

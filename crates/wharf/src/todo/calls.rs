@@ -1,4 +1,4 @@
-//! The five tools.
+//! Implements the five tools.
 
 use super::{
     Desk,
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use wharf_mcp::{Raw, RpcError};
 use wharf_store::{Bounds, NewTodo, StoreError, TodoChange, TodoFilter};
 
-/// As much as an answer can hold: it has everything twice, and must fit into a frame.
+/// Maximum size of a result. It contains every todo twice (as text and structured) and must fit into one frame.
 pub(super) const ANSWER: Bounds = Bounds { rows: 10_000, bytes: 2 << 20 };
 
-/// Why a call has no good answer.
+/// Reason why a call failed.
 enum Refusal {
-    /// What was asked is wrong, or is not there.
+    /// The arguments are invalid, or the todo does not exist.
     Asked(String),
     /// The database failed.
     Store(StoreError),
-    /// The protocol was broken.
+    /// A JSON-RPC error.
     Rpc(RpcError),
 }
 
-/// Calls a tool. Only a tool that does not exist is an error of the protocol.
+/// Calls a tool. An unknown tool is a JSON-RPC error; invalid arguments and database failures are tool errors.
 pub(super) async fn call(desk: &Desk, params: Value) -> Result<Raw, RpcError> {
     let name = params["name"].as_str().unwrap_or_default();
     let fields = Fields::of(params.get("arguments").cloned());
@@ -85,7 +85,7 @@ async fn update(desk: &Desk, mut fields: Fields) -> Result<Raw, Refusal> {
         return Err(Refusal::Asked(what.to_owned()));
     }
     let todo = desk.store.update_todo(id, &change).await?.ok_or_else(|| unknown(id))?;
-    // The list of resources shows titles, and only what is active.
+    // The list of resources shows the titles of active todos, so only these changes affect it.
     match change.title.is_some() || change.status.is_some() {
         true => desk.news.came_or_went(id),
         false => desk.news.changed(id),

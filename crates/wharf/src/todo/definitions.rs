@@ -1,11 +1,11 @@
-//! What the tools are called, take and give: two files of JSON, put together once.
+//! Builds the tool definitions from two JSON files: the tools, and the schemas of their results.
 
 use serde_json::{Map, Value};
 
 const TOOLS: &str = include_str!("tools.json");
 const RESULTS: &str = include_str!("results.json");
 
-/// The tools, as `tools/list` shows them.
+/// Returns the tools for `tools/list`.
 pub(super) fn tools() -> Vec<Value> {
     let results: Map<String, Value> = serde_json::from_str(RESULTS).unwrap_or_default();
     let mut tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap_or_default();
@@ -13,7 +13,7 @@ pub(super) fn tools() -> Vec<Value> {
     tools
 }
 
-/// Puts the schema where its name stands. Schemas are written out, because not every client follows references.
+/// Replaces the name of a schema with the schema itself, because not every client follows references.
 fn fill_in(place: &mut Value, results: &Map<String, Value>) {
     if let Some(schema) = place.as_str().and_then(|name| results.get(name)) {
         *place = schema.clone();

@@ -1,6 +1,6 @@
-//! How clients of the Todo server come in: over our own stdin and stdout, or over a port.
+//! Serves the Todo server over stdin and stdout, or over a TCP port.
 //!
-//! On leaving, nobody new is let in; requests that are being answered have a moment to be.
+//! At shutdown it accepts no new connections, and requests in flight have a short time to finish.
 
 use super::TodoServer;
 use crate::{
@@ -23,7 +23,7 @@ use wharf_mcp::serve::{
     over_streams, over_websocket,
 };
 
-/// What is said over a port.
+/// The transport on a TCP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speech {
     Http,
@@ -32,7 +32,7 @@ pub(crate) enum Speech {
 }
 
 impl Speech {
-    /// What a client has to be told to come in.
+    /// Returns the URL for clients.
     pub(crate) fn url(self, listener: &TcpListener) -> io::Result<String> {
         let (scheme, path) = match self {
             Speech::Http => ("http", "/mcp"),
@@ -43,14 +43,14 @@ impl Speech {
     }
 }
 
-/// Serves whoever started us, until it closes our stdin.
+/// Serves the parent process until it closes our stdin.
 pub(crate) async fn stdio(service: Service<TodoServer>) -> Exit {
-    // A client that breaks off is nothing to report.
+    // A client that disconnects is not an error.
     let _ = over_streams(service, tokio::io::stdin(), tokio::io::stdout()).await;
     Exit::Fine
 }
 
-/// Serves everybody who comes to the port, until it is time to leave.
+/// Serves all clients that connect to the port, until `leave` completes.
 pub(crate) async fn port(
     service: Service<TodoServer>,
     speech: Speech,

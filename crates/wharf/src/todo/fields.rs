@@ -1,20 +1,20 @@
-//! Arguments of a tool, taken one by one. What is wrong is collected, and every complaint names the field, so that a
-//! caller can mend all of it at once.
+//! Reads the arguments of a tool field by field. Collects all errors and names the field in each, so that a caller
+//! can fix them all at once.
 //!
-//! `null` is the same as an absent field: callers that fill in every parameter mean nothing by it.
+//! `null` means the same as an absent field, because some callers fill in every parameter.
 
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 use wharf_store::Status;
 
-/// The longest title or query, in characters.
+/// Maximum length of a title or query, in characters.
 const TITLE: usize = 1_000;
-/// The longest description.
+/// Maximum length of a description, in characters.
 const DESCRIPTION: usize = 65_536;
-/// The longest tag, and the most tags.
+/// Maximum length of a tag in characters, and maximum number of tags.
 const TAG: usize = 100;
 
-/// Arguments that have not been looked at yet, and what was wrong with those that have.
+/// The arguments that have not been read yet, and the errors of those that have.
 pub(super) struct Fields {
     left: Map<String, Value>,
     complaints: Vec<String>,
@@ -30,7 +30,7 @@ impl Fields {
         Fields { left, complaints }
     }
 
-    /// Reads one field under another name too.
+    /// Accepts a second name for a field.
     pub(super) fn also_known_as(mut self, name: &str, alias: &str) -> Fields {
         if let Some(value) = self.left.remove(alias).filter(|it| !it.is_null()) {
             match self.left.get(name) {
@@ -43,7 +43,7 @@ impl Fields {
         self
     }
 
-    /// A text that must be there and say something.
+    /// Reads a required text, which must not be blank.
     pub(super) fn title(&mut self, name: &str) -> String {
         let given = self.left.get(name).is_some_and(|it| !it.is_null());
         let title = self.new_title(name);
@@ -53,7 +53,7 @@ impl Fields {
         title.unwrap_or_default()
     }
 
-    /// A text that says something, if it is there.
+    /// Reads an optional text, which must not be blank.
     pub(super) fn new_title(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, TITLE)?;
         if text.trim().is_empty() {
@@ -62,7 +62,7 @@ impl Fields {
         Some(text)
     }
 
-    /// A longer text; an empty one is `Some(None)`.
+    /// Reads a longer text. An empty one is `Some(None)`.
     pub(super) fn description(&mut self) -> Option<Option<String>> {
         let text = self.text("description", DESCRIPTION)?;
         Some(Some(text).filter(|it| !it.is_empty()))
@@ -119,7 +119,7 @@ impl Fields {
         Some(tags)
     }
 
-    /// A day. Written as text, because that sorts as days do.
+    /// Reads a date. It stays text, because that sorts chronologically.
     pub(super) fn date(&mut self, name: &str) -> Option<String> {
         let value = self.take(name)?;
         let date = value.as_str().and_then(date);
@@ -130,7 +130,7 @@ impl Fields {
         date
     }
 
-    /// A day; an empty text is `Some(None)`.
+    /// Reads a date. An empty text is `Some(None)`.
     pub(super) fn new_date(&mut self, name: &str) -> Option<Option<String>> {
         if self.left.get(name).and_then(Value::as_str) == Some("") {
             self.left.remove(name);
@@ -139,7 +139,7 @@ impl Fields {
         self.date(name).map(Some)
     }
 
-    /// All complaints at once, also about fields that nobody asked for.
+    /// Returns all errors at once, including one for each unknown field.
     pub(super) fn finish(mut self, tool: &str) -> Result<(), String> {
         let unknown: Vec<String> = self.left.keys().map(|it| format!("`{tool}` has no `{it}`")).collect();
         self.complaints.extend(unknown);
@@ -171,7 +171,7 @@ impl Fields {
     }
 }
 
-/// A day that exists, in the one form that is accepted.
+/// Checks that a date exists and is written as YYYY-MM-DD.
 pub(super) fn date(text: &str) -> Option<String> {
     let form = |(place, byte): (usize, u8)| match place {
         4 | 7 => byte == b'-',
@@ -191,7 +191,7 @@ fn tag(value: &Value) -> Result<String, String> {
     }
 }
 
-/// A number without a fraction, however it is written.
+/// Reads an integer. `2.0` counts as one.
 fn whole(value: &Value) -> Option<i64> {
     let from_float = |it: f64| (it.fract() == 0.0 && it.abs() < 9e15).then_some(it as i64);
     value.as_i64().or_else(|| value.as_f64().and_then(from_float))
@@ -201,7 +201,7 @@ fn is_odd(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\r' | '\t')
 }
 
-/// The value, short enough for a sentence.
+/// Formats a value, truncated for an error message.
 fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = value.to_string();

@@ -1,4 +1,4 @@
-//! What has changed since clients were last told. A thousand changes in a moment are told once.
+//! Notifies clients of changed todos. Coalesces many changes in a short time into one round of notifications.
 
 use super::resources::{self, ALL};
 use std::{
@@ -14,17 +14,17 @@ use wharf_mcp::{
 };
 use wharf_store::{Store, TodosMark};
 
-/// How often to look whether another process has changed something.
+/// Interval for polling the database for changes by other processes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How often clients are told at most.
+/// Minimum time between two rounds of notifications.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How many changed todos are told one by one. Of more, only the whole list has changed: a client that does not keep up
-/// would miss some.
+/// Maximum number of todos to announce one by one. Beyond it, only `todo://all` is announced as updated, because a
+/// slow client would miss notifications.
 const SINGLY: usize = 30;
 
-/// Where changes are noted.
+/// Collects changes for the next round of notifications. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NewsDesk(Arc<Board>);
 
@@ -41,12 +41,12 @@ struct Notes {
 }
 
 impl NewsDesk {
-    /// A todo is new, or gone, or listed otherwise than before.
+    /// Records a todo that was created or deleted, or whose entry in the list of resources changed.
     pub(super) fn came_or_went(&self, id: i64) {
         self.note(id, true);
     }
 
-    /// A todo is not what it was.
+    /// Records a todo whose content changed.
     pub(super) fn changed(&self, id: i64) {
         self.note(id, false);
     }
@@ -62,14 +62,14 @@ impl NewsDesk {
         self.0.noted.notify_one();
     }
 
-    /// Tells the clients of a service, for as long as it is served, also of what other processes have changed.
+    /// Notifies the clients of a service of all changes, including those by other processes. Never returns.
     pub(super) async fn tell<H: Handler>(self, store: Store, service: Service<H>, mut seen: TodosMark) {
         loop {
             tokio::select! {
                 () = self.0.noted.notified() => {}
                 () = sleep(LOOK) => {}
             }
-            // Before the notes are taken: what is changed after this look is seen by the next.
+            // Read the mark before taking the notes: the next round then sees any later change.
             let mark = store.todos_mark().await.unwrap_or(seen);
             let notes = mem::take(&mut *self.notes());
             announce(&service, &notes, mark.count != seen.count, mark != seen);
@@ -79,12 +79,12 @@ impl NewsDesk {
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
-        // Notes are plain: a panic elsewhere cannot leave them half-written.
+        // The notes are plain data: a panic cannot leave them inconsistent.
         self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tells what is noted, and what was seen to have changed though nobody here has noted it.
+/// Announces the recorded changes, and changes by other processes that only the database's mark reveals.
 fn announce<H: Handler>(service: &Service<H>, notes: &Notes, more_or_fewer: bool, otherwise: bool) {
     let by_others = otherwise && notes.changed.is_empty();
     if notes.list || more_or_fewer || by_others {

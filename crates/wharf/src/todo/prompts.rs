@@ -1,4 +1,4 @@
-//! The one prompt: what there is to do, for somebody to plan a day with.
+//! Implements the one prompt, which lists the open todos so that a model can plan a day.
 
 use super::{Desk, fields, resources};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use wharf_store::{Bounds, Status, Todo, TodoFilter};
 const NAME: &str = "plan_my_day";
 const ABOUT: &str = "Plans a day with the todos that are open: what is overdue, what is due, what is urgent";
 
-/// As much as a day's plan can be made of.
+/// Maximum number and size of the todos in the prompt.
 const OPEN: Bounds = Bounds { rows: 500, bytes: 256 << 10 };
 
 pub(super) fn list() -> Raw {
@@ -38,7 +38,7 @@ pub(super) async fn get(desk: &Desk, params: &Value) -> Result<Raw, RpcError> {
     Ok(json!({ "description": ABOUT, "messages": [message] }).into())
 }
 
-/// The most pressing first: by day, then by priority.
+/// Writes the prompt with the most pressing todos first: by due date, then by priority.
 fn plan(mut todos: Vec<Todo>, day: &str) -> String {
     let late = |todo: &Todo| todo.due_date.clone().unwrap_or_else(|| "9999-99-99".to_owned());
     todos.sort_by_key(|todo| (late(todo), todo.priority.unwrap_or(i64::MAX), todo.id));

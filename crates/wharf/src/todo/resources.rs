@@ -1,4 +1,4 @@
-//! Todos as resources: all of them under one address, and each under its own.
+//! Exposes todos as resources: one URI for all of them, and one for each.
 
 use super::{
     Desk,
@@ -11,7 +11,7 @@ use wharf_store::{Bounds, Status, StoreError, TodoFilter};
 
 pub(super) const ALL: &str = "todo://all";
 
-/// The todos that are listed by themselves: the newest that are to be done. The others have their address all the same.
+/// Maximum number and size of the todos in the list: the newest active ones. Every other todo has a URI too.
 const LISTED: Bounds = Bounds { rows: 100, bytes: 1 << 20 };
 
 pub(super) fn uri(id: i64) -> String {

@@ -1,4 +1,4 @@
-//! Todos as callers see them: JSON as text, and the same as structured content.
+//! Formats todos for callers: as JSON text, and as the same structured content.
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde_json::{Value, json, value::RawValue};
 use wharf_mcp::{Raw, RpcError};
 use wharf_store::{Found, Todo};
 
-/// One todo.
+/// JSON form of one todo.
 #[derive(Serialize)]
 pub(super) struct TodoView<'a> {
     id: i64,
@@ -22,7 +22,7 @@ pub(super) struct TodoView<'a> {
     updated_at: i64,
 }
 
-/// Several todos.
+/// JSON form of a list of todos.
 #[derive(Serialize)]
 pub(super) struct TodosView<'a> {
     todos: Vec<TodoView<'a>>,
@@ -67,7 +67,7 @@ impl<'a> From<&'a Found> for TodosView<'a> {
     }
 }
 
-/// The result of a call that went well.
+/// Builds the result of a successful call.
 pub(super) fn answer(value: &impl Serialize) -> Result<Raw, RpcError> {
     let text = text(value)?;
     let structured = RawValue::from_string(text.clone()).map_err(|it| unwritable(&it))?;
@@ -75,7 +75,7 @@ pub(super) fn answer(value: &impl Serialize) -> Result<Raw, RpcError> {
     Raw::of(&Answer { content, structured: &structured }).map_err(|it| unwritable(&it))
 }
 
-/// The result of a call that did not: the tool has worked, and says what is wrong with what it was asked.
+/// Builds the result of a failed call: a tool error with the reason.
 pub(super) fn tool_error(what: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": what }], "isError": true })
 }
