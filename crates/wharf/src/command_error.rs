@@ -1,4 +1,4 @@
-//! The error that ends a command: for a person a message and a hint, for a program one JSON object.
+//! The error that ends a command: a message and a hint as text, or one JSON object.
 
 use crate::{arguments::ArgumentError, content::printable, exit::Exit};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use wharf_runtime::{
     project,
 };
 
-/// Why a command could not do its work.
+/// An error with its exit code, text form and JSON form.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandError {
     pub(crate) exit: Exit,
@@ -17,12 +17,12 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// What was typed cannot be used. A hint may follow the message after `\nhelp: `.
+    /// Creates a usage error. A hint may follow the message after `\nhelp: `.
     pub(crate) fn usage(complaint: &str) -> CommandError {
         CommandError::new("MCPError", complaint, Exit::Usage)
     }
 
-    /// A complaint under the name that programs know it by.
+    /// Creates an error. `name` becomes its `type` in JSON.
     pub(crate) fn new(name: &str, complaint: &str, exit: Exit) -> CommandError {
         let complaint = complaint.trim_end();
         let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
@@ -38,16 +38,16 @@ impl CommandError {
         }
     }
 
-    /// The person, or the program that started us, wants us to end. The tool may have run.
+    /// Creates the error for a command that a signal interrupted. The tool may have run.
     pub(crate) fn interrupted(exit: Exit) -> CommandError {
         let word = if exit == Exit::Terminated { "terminated" } else { "interrupted" };
         let json =
             json!({ "type": "MCPError", "message": word, "hint": null, "phase": "call", "sent": "unknown" });
-        // A person who presses Ctrl-C knows.
+        // A user who presses Ctrl-C needs no message.
         CommandError { exit, text: String::new(), json }
     }
 
-    /// The first mistake of a file; the others are beside it.
+    /// Creates an error from the first error of a file. The caller reports the other diagnostics.
     pub(crate) fn of_file(diagnostics: &Diagnostics) -> CommandError {
         let first = diagnostics.items().iter().find(|it| it.severity == Severity::Error);
         let (name, message) = match first.map(|it| it.message.as_str()) {
@@ -62,7 +62,7 @@ impl CommandError {
         CommandError { exit: Exit::Usage, text: String::new(), json }
     }
 
-    /// An error that a gateway has put into JSON, so that it reads as if it had happened here.
+    /// Creates an error from a gateway's JSON error. It has the same form as an error of a direct call.
     pub(crate) fn of_json(json: Value, exit: Exit) -> CommandError {
         let word = |key: &str| json[key].as_str().unwrap_or_default();
         let mut text = format!("error: {}: {}\n", word("type"), printable(word("message")));
@@ -73,12 +73,12 @@ impl CommandError {
         CommandError { exit, text, json }
     }
 
-    /// The lines for a person.
+    /// Returns the text form.
     pub(crate) fn to_text(&self) -> &str {
         &self.text
     }
 
-    /// The object for a program.
+    /// Returns the JSON form.
     pub(crate) fn to_json(&self) -> Value {
         self.json.clone()
     }
@@ -90,7 +90,7 @@ impl From<ArgumentError> for CommandError {
     }
 }
 
-/// Several mistakes, as one error.
+/// Combines several argument errors into one.
 impl From<Vec<ArgumentError>> for CommandError {
     fn from(errors: Vec<ArgumentError>) -> CommandError {
         let all = |part: fn(&ArgumentError) -> Option<&str>| {
@@ -110,7 +110,7 @@ impl From<Vec<ArgumentError>> for CommandError {
     }
 }
 
-/// What went wrong with a server: what, its last words, what to do.
+/// Converts a fault of a server: the error, its last stderr output and a hint.
 impl From<&Fault> for CommandError {
     fn from(fault: &Fault) -> CommandError {
         CommandError::of_json(project::error(fault), fault.kind.into())

@@ -1,4 +1,4 @@
-//! Content of results, for people and for programs. Pictures and sound are saved or summed up, never poured out.
+//! Formats the content of results as text. Saves or summarises images and audio, and never prints their data.
 
 use crate::pretty_json;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -9,7 +9,8 @@ use std::{
 };
 use wharf_mcp::model::{Block, Blocks, Contents, Item};
 
-/// Content as lines of text. Binary content goes into `save`, if that is named; `pretty` breaks JSON into lines.
+/// Formats content as text. Writes binary content to the folder `save`, if given; `pretty` formats JSON over several
+/// lines.
 pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>, pretty: bool) -> String {
     let shown = blocks.iter().enumerate().map(|(number, block)| match block {
         Item::Good(Block::Text(text)) => laid_out(text, pretty),
@@ -28,7 +29,7 @@ pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>, pretty: bool) -> Str
     shown.map(|it| if it.ends_with('\n') { it } else { it + "\n" }).collect()
 }
 
-/// The contents of a resource as text.
+/// Formats the contents of a resource as text.
 pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Path>) -> String {
     let mime_type = contents.mime_type.as_deref().unwrap_or("application/octet-stream");
     match (&contents.text, &contents.blob) {
@@ -38,13 +39,13 @@ pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Pa
     }
 }
 
-/// Text for a terminal, JSON broken into lines where that is wanted.
+/// Prepares text for a terminal. With `pretty`, formats JSON over several lines.
 pub(crate) fn laid_out(text: &str, pretty: bool) -> String {
     let broken = if pretty { pretty_json::pretty(text) } else { None };
     printable(broken.as_deref().unwrap_or(text))
 }
 
-/// Text without what would move a terminal's cursor or colour it.
+/// Removes control characters, which could move the cursor of a terminal or change its colours.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
@@ -62,12 +63,12 @@ fn binary(what: &str, data: &str, mime_type: &str, number: usize, save: Option<&
 
 fn write(data: &str, mime_type: &str, number: usize, folder: &Path) -> Result<PathBuf, String> {
     let bytes = BASE64_STANDARD.decode(data).map_err(|_| "it is not base64".to_owned())?;
-    // Only letters and digits of what the server says become part of a file's name.
+    // Only letters and digits from the server may become part of the file name.
     let kind = mime_type.rsplit('/').next().unwrap_or_default();
     let extension: String = kind.chars().take_while(char::is_ascii_alphanumeric).take(8).collect();
     let extension = if extension.is_empty() { "bin".to_owned() } else { extension };
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    // What an earlier call saved is not overwritten.
+    // Never overwrite a file from an earlier call.
     for number in number + 1.. {
         let path = folder.join(format!("content-{number}.{extension}"));
         match fs::File::create_new(&path).and_then(|mut file| file.write_all(&bytes)) {

@@ -1,39 +1,39 @@
-//! What the program says to the shell when it is done.
+//! The exit codes of the program.
 
 use std::process::ExitCode;
 use wharf_runtime::{FaultKind, Outcome};
 
-/// How a command ended. The numbers are a contract with scripts.
+/// Result of a command. The numeric codes are a contract with scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
+    /// Success.
     Fine,
-    /// The tool answered with an error.
+    /// The tool returned an error.
     ToolError,
-    /// What was typed, or what a file says, cannot be used.
+    /// The command line or a file is invalid.
     Usage,
-    /// There is no such tool, prompt or resource.
+    /// The tool, prompt or resource does not exist, or the tool is disabled or quarantined.
     NotFound,
-    /// A server could not be started or reached, or went away.
+    /// A server could not be started or reached, or it disconnected.
     Unavailable,
-    /// A panic: never the user's doing.
+    /// A bug in wharf, such as a panic.
     OurBug,
-    /// The result could not be written to standard output: the disk is full, for instance.
+    /// Standard output could not be written, for example because the disk is full.
     NotWritten,
-    /// A source rests after too many failures, or we are too busy.
+    /// A circuit breaker is open, wharf is overloaded, or it is shutting down.
     Resting,
-    /// A server broke the protocol, or refused the request.
+    /// A server violated the protocol or refused the request.
     Protocol,
-    /// There was no answer in time.
+    /// The request timed out.
     Timeout,
-    /// Ctrl-C.
+    /// Ctrl-C, or a caller that disconnected.
     Interrupted,
     /// SIGTERM.
     Terminated,
 }
 
 impl Exit {
-    /// Those that a call can end with.
+    /// The results that a call can have.
     const OF_CALLS: [Exit; 9] = [
         Exit::Fine,
         Exit::ToolError,
@@ -46,7 +46,7 @@ impl Exit {
         Exit::Interrupted,
     ];
 
-    /// The number.
+    /// Returns the numeric exit code.
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Fine => 0,
@@ -64,7 +64,7 @@ impl Exit {
         }
     }
 
-    /// The end of a call that a gateway made, by its number.
+    /// Converts the exit code of a call that a gateway made.
     pub(crate) fn of_call(code: u8) -> Option<Exit> {
         Exit::OF_CALLS.into_iter().find(|it| it.code() == code)
     }
@@ -86,7 +86,7 @@ impl From<&Outcome> for Exit {
     }
 }
 
-/// The one place where a fault becomes an exit code.
+/// Maps a fault to an exit code. This is the only place that does.
 impl From<FaultKind> for Exit {
     fn from(kind: FaultKind) -> Exit {
         match kind {

@@ -1,4 +1,4 @@
-//! stdout is data, stderr is talk. A reader that has left is not an error; a full disk is.
+//! Writes data to stdout and messages to stderr. A closed pipe is not an error; a full disk is.
 
 mod document;
 
@@ -15,7 +15,7 @@ use std::{
 use wharf_mcp::Raw;
 use wharf_runtime::config::{Diagnostics, Lines};
 
-/// The words that lines begin with, and their colours.
+/// Labels at the start of lines, and their ANSI colours.
 const COLOURS: [(&str, &str); 7] = [
     ("error:", "1;31"),
     ("FAIL ", "1;31"),
@@ -26,16 +26,16 @@ const COLOURS: [(&str, &str); 7] = [
     ("ok ", "32"),
 ];
 
-/// The code of entries in the form that is deprecated.
+/// Diagnostic code of deprecated entries.
 const DEPRECATED: &str = "V-15";
 
-/// Why data could not be written, the first time that it could not.
+/// The first error while writing to stdout.
 static NOT_WRITTEN: OnceLock<String> = OnceLock::new();
 
-/// Whether the one document of `--json` is printed.
+/// Whether the `--json` document has been printed. A command prints only one.
 static IS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Where a command writes, and in which form.
+/// The output format of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
@@ -45,56 +45,56 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Data, as text.
+    /// Writes text to stdout.
     pub(crate) fn data(self, text: &str) {
         match write_all(io::stdout().lock(), text) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                // The first reason counts.
+                // Keep the first error.
                 let _ = NOT_WRITTEN.set(error.to_string());
             }
-            // A broken pipe (`wharf schema | head`) leaves nobody to tell.
+            // A broken pipe (`wharf schema | head`) means that the reader has seen enough.
             Ok(()) | Err(_) => {}
         }
     }
 
-    /// Data, as lines that begin with a state: `ok`, `warn` or `FAIL`.
+    /// Writes lines that begin with a state (`ok`, `warn` or `FAIL`) to stdout, in colour if wanted.
     pub(crate) fn states(self, text: &str) {
         self.data(&painted(text, self.colour.wanted(io::stdout().is_terminal())));
     }
 
-    /// Data, as one JSON document.
+    /// Writes one JSON document to stdout.
     pub(crate) fn json(self, value: &Value) {
         IS_PRINTED.store(true, Ordering::Relaxed);
         self.data(&format!("{value:#}\n"));
     }
 
-    /// Data, as one JSON document in which everything stays as it is written.
+    /// Writes one JSON document to stdout. Keeps its strings and numbers exactly as written.
     pub(crate) fn raw_json(self, raw: &Raw) {
         IS_PRINTED.store(true, Ordering::Relaxed);
         let pretty = pretty(raw.as_str());
         self.data(&format!("{}\n", pretty.as_deref().unwrap_or(raw.as_str())));
     }
 
-    /// Talk. Not heard under `--quiet`.
+    /// Writes a message to stderr, unless `--quiet` is set.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
             self.complain(&format!("{text}\n"));
         }
     }
 
-    /// What is wrong. Heard even under `--quiet`.
+    /// Writes an error or warning to stderr, even with `--quiet`.
     pub(crate) fn complain(self, text: &str) {
         let text = painted(text, self.colour.wanted(io::stderr().is_terminal()));
-        // There is no other place to say that stderr is closed.
+        // If stderr is closed, there is no other way to report it.
         let _ = write_all(io::stderr().lock(), &text);
     }
 
-    /// What is wrong with a file.
+    /// Writes the diagnostics of a file to stderr.
     pub(crate) fn diagnostics(self, diagnostics: &Diagnostics) {
         self.complain(&diagnostics.render(self.colour.wanted(io::stderr().is_terminal())));
     }
 
-    /// Says once that a file uses a form that will not be read for ever. Not heard under `--quiet`.
+    /// Warns once about deprecated entries in a file, unless `--quiet` is set.
     pub(crate) fn warn_of_deprecated(self, diagnostics: &Diagnostics) {
         let mut deprecated = diagnostics.items().iter().filter(|it| it.code == DEPRECATED);
         let Some(first) = deprecated.next() else { return };
@@ -111,12 +111,12 @@ impl Output {
         }
     }
 
-    /// Ends a command with an error: lines for a person, or one JSON document.
+    /// Reports an error as text or as the JSON document, and returns its exit code.
     pub(crate) fn fail(self, error: &CommandError) -> Exit {
         self.fail_with(error, &[])
     }
 
-    /// The same, with more keys in the document.
+    /// Reports an error like [`Output::fail`], with additional keys in the JSON document.
     pub(crate) fn fail_with(self, error: &CommandError, more: &[(&str, Value)]) -> Exit {
         if !self.json {
             self.complain(error.to_text());
@@ -128,7 +128,7 @@ impl Output {
         error.exit
     }
 
-    /// Ends a command whose file cannot be used.
+    /// Reports a file that cannot be loaded.
     pub(crate) fn fail_loading(self, diagnostics: &Diagnostics) -> Exit {
         if !self.json {
             self.diagnostics(diagnostics);
@@ -137,16 +137,16 @@ impl Output {
         self.fail_with(&error, &[("diagnostics", diagnostics.to_json())])
     }
 
-    /// Whether a person reads the data.
+    /// Checks whether stdout is a terminal and the output is text.
     pub(crate) fn is_for_a_person(self) -> bool {
         !self.json && io::stdout().is_terminal()
     }
 }
 
-/// The end of a command whose data may not have been written.
+/// Returns the final exit code. Reports an error if stdout could not be written.
 pub(crate) fn checked(exit: Exit) -> Exit {
     let Some(why) = NOT_WRITTEN.get() else { return exit };
-    // Nothing is left to say it to, if that fails too.
+    // If stderr cannot be written either, there is no way to report it.
     let _ = write_all(io::stderr().lock(), &format!("error: standard output cannot be written: {why}\n"));
     if exit == Exit::Fine { Exit::NotWritten } else { exit }
 }
@@ -156,7 +156,7 @@ fn write_all(mut to: impl Write, text: &str) -> io::Result<()> {
     to.flush()
 }
 
-/// The text with the words coloured that its lines begin with.
+/// Colours the label at the start of each line.
 fn painted(text: &str, in_colour: bool) -> String {
     if !in_colour {
         return text.to_owned();

@@ -1,10 +1,10 @@
-//! JSON with line breaks, for people. Works on the text, so that numbers keep every digit.
+//! Formats JSON with line breaks. Works on the text, so that numbers keep every digit.
 
 use wharf_mcp::Raw;
 
 const INDENT: &str = "  ";
 
-/// The text with line breaks, if it is a JSON object or array.
+/// Formats the text with line breaks. `None` if it is not a JSON object or array.
 pub(crate) fn pretty(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) || Raw::parse(text.to_owned()).is_err() {
@@ -49,7 +49,7 @@ fn break_line(out: &mut String, depth: usize) {
     (0..depth).for_each(|_| out.push_str(INDENT));
 }
 
-/// The length of the string that the text begins with, its quotes included.
+/// Returns the length of the string at the start of the text, including its quotes.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -1,5 +1,4 @@
-//! One line per server while it is being connected to or answers a call. Only on a terminal; otherwise there is nothing
-//! to see.
+//! Shows a progress line for each server that connects or runs a call. Shows nothing if stderr is not a terminal.
 
 use crate::output::Output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,26 +9,26 @@ use std::{
 use tokio::time;
 use wharf_runtime::{Handle, catalog::Discovery, config::Plan};
 
-/// How often the spinner turns.
+/// Interval of the spinner.
 const TICK: Duration = Duration::from_millis(120);
 
-/// What the line of a server says until it is connected.
+/// Message of a line until the server is connected.
 const CONNECTING: &str = "connecting";
 
-/// The lines that are on the terminal now, so that a question can take their place.
+/// The lines currently on the terminal, so that a question to the user can remove them.
 static ON_TERMINAL: Mutex<Option<MultiProgress>> = Mutex::new(None);
 
-/// The lines of all servers.
+/// The progress lines of all servers.
 pub(crate) struct Progress {
     lines: MultiProgress,
 }
 
-/// One line. It goes when it is dropped: when it is done, and when the work is interrupted. What it said is said again
-/// by the command.
+/// One progress line. Dropping it removes it from the terminal, also when the work is interrupted. The command
+/// reports the result itself.
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl Progress {
-    /// Draws to stderr, which indicatif does only if that is a terminal.
+    /// Creates the progress display on stderr. indicatif draws only if that is a terminal.
     pub(crate) fn new(output: Output) -> Progress {
         let target = if output.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let lines = MultiProgress::with_draw_target(target);
@@ -37,7 +36,7 @@ impl Progress {
         Progress { lines }
     }
 
-    /// Shows how connecting goes, until every server has been heard or has failed.
+    /// Shows the progress of connecting, until every server is connected or has failed.
     pub(crate) async fn follow(&self, handle: &Handle, plan: &Plan) {
         let names = plan.sources.iter().map(|it| it.name.expose());
         let mut lines: Vec<(&str, ProgressLine)> = names.map(|it| (it, self.line(it, CONNECTING))).collect();
@@ -60,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Shows what a server is busy with, for as long as the line is kept.
+    /// Shows the activity of a server until the line is dropped.
     pub(crate) fn line(&self, name: &str, doing: &str) -> ProgressLine {
         let bar = self.lines.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}") {
@@ -76,7 +75,7 @@ impl Progress {
 }
 
 impl ProgressLine {
-    /// Not connected yet; perhaps because its package is being downloaded first.
+    /// Sets the message of a server that is not connected yet. Its package may have to be downloaded first.
     fn connecting(&self, downloading: Option<&str>) {
         match downloading {
             Some(what) => self.0.set_message(format!("downloading {what}")),
@@ -91,10 +90,10 @@ impl Drop for ProgressLine {
     }
 }
 
-/// Takes every line off the terminal, for good: somebody is asked something there.
+/// Removes every line from the terminal permanently, because the user is about to be asked a question.
 pub(crate) fn make_way() {
     if let Some(lines) = ON_TERMINAL.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        // A terminal that cannot be written to shows nothing anyway.
+        // If the terminal cannot be written, it shows nothing anyway.
         let _ = lines.clear();
         lines.set_draw_target(ProgressDrawTarget::hidden());
     }

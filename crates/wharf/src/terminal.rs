@@ -1,4 +1,4 @@
-//! Answers a server's questions by asking the person at the terminal.
+//! Answers the elicitation requests of servers by asking the user at the terminal.
 
 use crate::{content::printable, progress};
 use serde_json::{Map, Value, json};
@@ -12,13 +12,13 @@ use tokio::task;
 use wharf_mcp::{Raw, RpcError};
 use wharf_runtime::upstream::{Asked, Consent};
 
-/// A person who can read and type.
+/// The user at the terminal.
 pub(crate) struct Terminal {
-    /// One question at a time, however many servers ask.
+    /// Serialises the questions of all servers.
     turn: Arc<Mutex<()>>,
 }
 
-/// What came of a question.
+/// The user's reply to an elicitation.
 enum Reply {
     Accept(Map<String, Value>),
     Decline,
@@ -26,18 +26,18 @@ enum Reply {
 }
 
 impl Terminal {
-    /// The terminal, if there is one at both ends.
+    /// Opens the terminal, if stdin and stderr are both one.
     pub(crate) fn open() -> Option<Terminal> {
         is_there().then(|| Terminal { turn: Arc::default() })
     }
 }
 
-/// Whether a person can read what is asked and type an answer.
+/// Checks whether a user can read a question and type an answer.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question that is answered with yes or no. Everything but a yes is a no, an end of input too.
+/// Asks a yes-or-no question. Everything but a yes counts as no, including the end of input.
 pub(crate) fn agrees(question: &str) -> io::Result<bool> {
     Ok(line(question)?.is_some_and(|it| is_yes(&it)))
 }
@@ -53,7 +53,8 @@ impl Consent for Terminal {
 
     fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
         if asked.method != "elicitation/create" {
-            // A model's answer costs money and may tell secrets; nobody has agreed to that here.
+            // Refuse other requests such as sampling: it costs money and may leak secrets, and the user has not
+            // agreed to it.
             return Box::pin(async move { Err(RpcError::method_not_found(&asked.method)) });
         }
         let turn = self.turn.clone();
@@ -81,7 +82,7 @@ impl Reply {
     }
 }
 
-/// Goes through a form, field by field. An end of input cancels.
+/// Asks the fields of a form one by one. The end of input cancels the request.
 fn ask(asked: &Asked) -> io::Result<Reply> {
     progress::make_way();
     let params: Value = asked.params.decode_or_default();
@@ -111,7 +112,7 @@ fn ask(asked: &Asked) -> io::Result<Reply> {
     Ok(Reply::Accept(content))
 }
 
-/// One field: the outer `None` is the end of input, the inner one a field left empty.
+/// Asks for one field. The outer `None` means the end of input, the inner one a field left empty.
 fn fill_in(name: &str, field: &Value, required: bool) -> io::Result<Option<Option<Value>>> {
     let title = printable(field["title"].as_str().unwrap_or(name));
     if let Some(description) = field["description"].as_str() {
@@ -178,7 +179,7 @@ fn read(typed: &str, field: &Value, choices: &[String]) -> Result<Value, String>
     }
 }
 
-/// A value as it would be typed.
+/// Formats a value as the user would type it.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -197,7 +198,7 @@ fn is_yes(answer: &str) -> bool {
     answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes")
 }
 
-/// What is typed at a prompt, without white space around it; `None` at the end of input.
+/// Prompts for one line and trims it. `None` at the end of input.
 fn line(prompt: &str) -> io::Result<Option<String>> {
     say(prompt)?;
     let mut typed = String::new();

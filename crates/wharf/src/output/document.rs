@@ -1,29 +1,29 @@
-//! The JSON document of a command that failed: it has the keys that its readers look for, and `error`.
+//! Builds the JSON document of a failed command. It has the keys that its readers expect, and `error`.
 
 use crate::cli::{Cli, Command};
 use serde_json::{Value, json};
 
-/// Which document a command prints under `--json`.
+/// The shape of the document that a command prints with `--json`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Document {
-    /// Its own when it succeeds, and nothing but `error` when it does not.
+    /// The command's own document on success; only `error` on failure.
     Plain,
     /// The result of a call.
     Call {
-        /// The tool, as it was typed.
+        /// The name of the tool, as typed.
         tool: &'static str,
     },
-    /// A list under this key, and the servers it is from.
+    /// A list under this key, and the servers it comes from.
     List(&'static str),
-    /// Whether all is well, and a list under this key.
+    /// `ok`, and a list under this key.
     Report(&'static str),
 }
 
 impl Document {
-    /// The document of what was typed.
+    /// Returns the document shape for a command.
     pub(crate) fn of(cli: &Cli) -> Document {
         match &cli.command {
-            // There is one command in the life of the program.
+            // Leaking is fine: a process runs only one command.
             Command::Call(args) => Document::Call { tool: args.tool.clone().leak() },
             Command::Tools(_) => Document::List("tools"),
             Command::Prompts { .. } => Document::List("prompts"),
@@ -34,7 +34,7 @@ impl Document {
         }
     }
 
-    /// The document of a command that failed.
+    /// Builds the document of a failed command.
     pub(super) fn failed(self, mut error: Value) -> Value {
         match self {
             Document::Plain => json!({ "error": error }),
