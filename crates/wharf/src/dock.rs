@@ -1,4 +1,8 @@
-//! Connects to the servers of an agent file, all at once, and hangs up on all of them in the end.
+//! Contains the context that every command runs in: the loaded plan, its settings, and the runtime that connects to
+//! the sources.
+//!
+//! It owns the shutdown of that runtime, also when a signal interrupts the command. It does not know what a command
+//! does with the sources.
 
 use crate::{
     cli::Common,
@@ -27,19 +31,20 @@ use wharf_runtime::{
 };
 use wharf_store::Location;
 
-/// How long a connection may take to stand, where an entry does not say.
+/// Timeout for connecting to a server, if its entry sets none.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// How long what cannot be cancelled is waited for in the end.
+/// How long the program waits at exit for blocking tasks, which cannot be cancelled.
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// How long servers may take to end when the command was interrupted: what is left then ends with us.
+/// How long servers may take to stop after an interrupt. Those still running afterwards end together with this
+/// process.
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What runs for a command, which has to be ended even where the command itself is given up.
+/// The runtime of a command, shared with the signal handling, which has to shut it down when the command is dropped.
 type Running = Rc<RefCell<Option<Runtime>>>;
 
-/// The servers of one agent file.
+/// The context of the program: the plan, the settings, and everything needed to start its sources.
 pub(crate) struct Dock {
     pub(crate) output: Output,
     plan: Plan,
@@ -54,28 +59,28 @@ pub(crate) struct Dock {
     running: Running,
 }
 
-/// The servers that a command works with, connected or not.
+/// The sources that a command uses. Connecting may have failed for some of them.
 pub(crate) struct Docked {
     pub(crate) handle: Handle,
     pub(crate) catalog: Arc<Catalog>,
-    /// In the order of the file.
+    /// In the order of the agent file.
     pub(crate) sources: Vec<DockedSource>,
     running: Running,
 }
 
-/// One server, and what came of connecting to it.
+/// One source and the result of connecting to it.
 pub(crate) struct DockedSource {
     pub(crate) source: Arc<Source>,
     pub(crate) standing: Standing,
     pub(crate) fault: Option<Arc<Fault>>,
-    /// The lists that it offers and that could not be read, although it is well.
+    /// Lists that the source offers but that could not be read, although the connection succeeded.
     pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
 type Work = Pin<Box<dyn Future<Output = Exit>>>;
 
-/// Loads the agent file and runs some work on its servers. A signal ends the work: servers are told that nobody waits for
-/// their answers any more, and are stopped.
+/// Loads the agent file and runs `work` on its sources. A signal drops `work`, which cancels its open requests, and
+/// then stops the servers.
 pub(crate) fn run(
     common: &Common,
     around: &Surroundings,
@@ -104,8 +109,7 @@ pub(crate) fn run(
     })
 }
 
-/// The same for those who serve: without an agent file there is the built-in Todo server, and the work itself sees to it
-/// that it ends when it is told to.
+/// Loads the agent file, or the built-in Todo server if there is none, and runs `work`, which handles signals itself.
 pub(crate) fn serve(
     common: &Common,
     around: &Surroundings,
@@ -171,23 +175,24 @@ fn run_loaded(
         output, plan, ground, tuning, database, server, grants, record_limit, journal, telemetry, running,
     };
     let exit = runtime.block_on(work(dock));
-    // A question to the person may still wait for a line that never comes.
+    // A prompt on the terminal may still be blocked on a line that never arrives.
     runtime.shutdown_timeout(LEAVING);
     exit
 }
 
 impl Dock {
-    /// Where what is to be remembered is kept.
+    /// The configured database, if any.
     pub(crate) fn database(&self) -> Option<&Location> {
         self.database.as_ref()
     }
 
-    /// Who may come in, where others are served.
+    /// Settings of the HTTP server: who may connect, and the limits.
     pub(crate) fn server(&self) -> &ServerSettings {
         &self.server
     }
 
-    /// What writes traces down, and what sends them, if they are wanted. A server serves without them too.
+    /// Returns the tracer and, if traces are configured, their exporter. An invalid configuration is logged and
+    /// disables traces, so that the server still starts.
     pub(crate) fn telemetry(&self) -> (Telemetry, Option<Exporter>) {
         let config = self.telemetry.clone().unwrap_or_else(|trouble| {
             tracing::warn!(target: "wharf::telemetry", "traces are not sent: {trouble}");
@@ -200,38 +205,38 @@ impl Dock {
         &self.plan.sources
     }
 
-    /// From how many bytes on only the beginning of what was said in a call is written down, where it is said.
+    /// Size in bytes above which the journal keeps only the beginning of a value, if configured.
     pub(crate) fn record_limit(&self) -> Option<usize> {
         self.record_limit
     }
 
-    /// How long calls are kept in the journal.
+    /// The limits on the age and size of the journal.
     pub(crate) fn retention(&self) -> Retention {
         Retention::of(&self.journal, self.database())
     }
 
-    /// One source that can be reached.
+    /// Creates an upstream for the source of this name, if the plan contains it.
     pub(crate) fn upstream(&self, name: &str) -> Option<Upstream> {
         let source = self.plan.sources.iter().find(|it| it.name.expose() == name)?;
         Some(Upstream::new(Arc::new(source.clone()), self.ground.clone()))
     }
 
-    /// What the agent file meant when it was read.
+    /// The plan as loaded at startup.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What the operator allowed then.
+    /// The operator's grants as loaded at startup.
     pub(crate) fn grants(&self) -> &Grants {
         &self.grants
     }
 
-    /// Others call the same sources: this speaks for them.
+    /// Sets the coordinator that shares circuit breaker state with the other replicas.
     pub(crate) fn agree_with(&mut self, arbiter: Arc<dyn Arbiter>) {
         self.tuning.arbiter = Some(arbiter);
     }
 
-    /// Starts every source for others to use; whoever calls is asked what servers want to know.
+    /// Starts every source for clients of the gateway. Questions from servers go to the client that made the call.
     pub(crate) fn start(&self) -> Runtime {
         let (consent, background_retries) = (Arc::new(Switchboard), true);
         let tuning = Tuning { consent, background_retries, ..self.tuning.clone() };
@@ -239,18 +244,19 @@ impl Dock {
         Runtime::start(&self.plan, &self.ground, tuning)
     }
 
-    /// Goes over to another plan.
+    /// Applies a new plan to the running runtime. The redactor learns the plan's secrets first.
     pub(crate) fn apply(&self, runtime: &Runtime, plan: &Plan) -> Applied {
         self.ground.redactor.learn(plan);
         runtime.apply(plan, &self.ground)
     }
 
-    /// Connects to those sources that are wanted and asks each for some lists. One that fails does not stop the others.
+    /// Connects to the sources that `wanted` selects and reads `lists` from each. A source that fails does not stop
+    /// the others.
     pub(crate) async fn connect(&self, wanted: impl Fn(&Source) -> bool, lists: &[List]) -> Docked {
         let mut plan = self.plan.clone();
         plan.sources.retain(|it| wanted(it));
         for source in &mut plan.sources {
-            // Who asks for a list wants it, whatever is loaded at the start.
+            // The command asked for these lists, so they are loaded even if the plan turns them off.
             (source.load_tools, source.load_prompts) = (true, true);
         }
         let tuning = Tuning { lists: lists.to_vec(), ..self.tuning.clone() };
@@ -265,7 +271,7 @@ impl Dock {
 }
 
 impl Docked {
-    /// Hangs up on every server, all at once, and waits until they are gone.
+    /// Closes all sessions in parallel and waits until the servers have stopped.
     pub(crate) async fn leave(self) {
         let runtime = self.running.take();
         if let Some(runtime) = runtime {
@@ -273,7 +279,7 @@ impl Docked {
         }
     }
 
-    /// What could not be reached, and why.
+    /// The faults of the sources that could not be connected.
     pub(crate) fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.sources.iter().filter_map(|it| it.fault.as_deref())
     }
@@ -294,13 +300,13 @@ impl DockedSource {
         self.fault.is_none()
     }
 
-    /// Whether what a source offers is this one's.
+    /// Returns whether `source` is this source's name.
     pub(crate) fn has(&self, source: &str) -> bool {
         self.source.name.expose() == source
     }
 }
 
-/// Ends what runs, within a bound. A second signal does not wait for it.
+/// Shuts the runtime down within a time limit. A second signal skips the wait.
 async fn leave_promptly(running: &Running) {
     let Some(runtime) = running.take() else { return };
     tokio::select! {

@@ -1,7 +1,8 @@
-//! The gateway's address: MCP over every transport, REST, and what operators look at, on one port.
+//! The HTTP API of the gateway: MCP over every transport, REST, and the endpoints for operators, on one port.
 //!
-//! Every request passes the same steps: does it speak to us, what is at its address, who is it and may they, then the door.
-//! What goes wrong on the way is a problem document.
+//! Every request passes the same steps: host and origin check, routing, authentication, authorization, then the
+//! handler. A failure in any step becomes a problem document (RFC 9457). The module does not know how connections are
+//! accepted or framed; [`crate::door`] does that.
 
 mod admission;
 mod body;
@@ -54,25 +55,25 @@ use wharf_mcp::{
 };
 use wharf_runtime::{Catalog, Handle};
 
-/// How long a list waits for sources that are still starting.
+/// How long a list request waits for sources that are still starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Everything that can be reached.
+/// The HTTP API with everything that its handlers share.
 #[derive(Clone)]
 pub(crate) struct Front {
     shared: Arc<Shared>,
 }
 
-/// Who may come in where.
+/// Options of the HTTP API: who may connect, and the limits.
 pub(crate) struct Terms {
     pub(crate) address: SocketAddr,
     pub(crate) guard: Guard,
     pub(crate) keys: Keys,
-    /// How many calls may be out, if there is a limit.
+    /// Maximum number of concurrent calls, if limited.
     pub(crate) max_calls: Option<usize>,
-    /// How many streams of MCP may stand open, if the operator says.
+    /// Maximum number of open MCP streams, if the operator sets it.
     pub(crate) max_streams: Option<usize>,
-    /// Where sessions are kept that a client may go on with at another gateway.
+    /// Session store shared between replicas, so that a client can continue its session at another one.
     pub(crate) ledger: Option<Arc<dyn Ledger>>,
 }
 
@@ -83,22 +84,22 @@ struct Shared {
     service: Service<Gateway>,
     mcp: HttpService<Gateway>,
     sse: SseService<Gateway>,
-    /// Room for WebSockets.
+    /// Permits for open WebSockets.
     sockets: Arc<Semaphore>,
     entrance: Entrance,
     keys: Keys,
-    /// How many calls may be out before no more are taken.
+    /// Maximum number of concurrent calls; further ones are rejected.
     max_calls: usize,
     hub: Hub,
     ids: Ids,
     once: Once,
-    /// `/openapi.json`, written when somebody asks.
+    /// `/openapi.json`, rendered on the first request.
     openapi: OnceLock<Bytes>,
     draining: watch::Receiver<bool>,
 }
 
 impl Front {
-    /// What is served on these terms.
+    /// Creates the API with these options.
     pub(crate) fn new(
         handle: Handle,
         journal: Journal,
@@ -107,7 +108,7 @@ impl Front {
         draining: watch::Receiver<bool>,
     ) -> Front {
         let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
-        // Whoever gets as far as MCP was admitted here.
+        // Requests that reach MCP have already passed the host and origin check here, so MCP accepts all of them.
         let everybody = || vec!["*".to_owned()];
         let admitted = Guard { hosts: everybody(), origins: everybody() };
         let Terms { address, guard, keys, max_calls, max_streams, ledger } = terms;
@@ -139,12 +140,13 @@ impl Front {
         Front { shared: Arc::new(shared) }
     }
 
-    /// Another gateway has changed or ended the session of this key, or perhaps any.
+    /// Invalidates the cached session of this key, or all of them if there is no key, because another replica changed
+    /// or ended it.
     pub(crate) fn doubt_session(&self, key: Option<&str>) {
         self.shared.mcp.doubt(key);
     }
 
-    /// Serves everybody who comes, until it is time to leave.
+    /// Serves connections until `leave` completes.
     pub(crate) async fn serve(self, listener: TcpListener, leave: impl Future<Output = Exit>) -> Exit {
         let Shared { handle, service, hub, once, draining, .. } = &*self.shared;
         let announcing = announce(service.clone(), handle.clone());
@@ -178,8 +180,8 @@ impl Front {
         response
     }
 
-    /// What a request is for, if it speaks to us and may. Who sent it, and what it came by, is from then on known to those
-    /// who may want to know.
+    /// Checks host and origin, finds the operation, authenticates and authorizes. Stores the principal, or the
+    /// connection handle for routes that upgrade or stream, in the request's extensions for the handlers.
     fn admit(
         &self,
         request: &mut Request<Incoming>,
@@ -214,7 +216,7 @@ impl Front {
     async fn answer(&self, route: Route, word: &str, request: Request<Incoming>) -> Response<Body> {
         let answer = match route {
             Route::Mcp => self.mcp(request).await,
-            // What is asked for less than MCP is boxed, so that MCP does not carry it along.
+            // The rarer routes are boxed, so that the future of an MCP request stays small.
             Route::Sse => Box::pin(self.sse(request)).await,
             Route::WebSocket => {
                 websocket::upgrade(request, self.shared.service.clone(), &self.shared.sockets)
@@ -243,7 +245,7 @@ impl Front {
         Ok(self.shared.sse.respond(Request::from_parts(parts, body)).await)
     }
 
-    /// What operators look at.
+    /// Answers the endpoints for operators: health, readiness, metrics and the OpenAPI document.
     fn state(&self, route: Route, request: &Request<Incoming>) -> Result<Response<Body>, Problem> {
         let Shared { journal, handle, openapi, .. } = &*self.shared;
         match route {
@@ -261,8 +263,9 @@ impl Front {
         }
     }
 
-    /// Whether new work is welcome. Says nothing about what there is. Without the database calls go on, so that not all
-    /// gateways are taken out of service at once; only one that cannot write them down any more wants no more of them.
+    /// Answers `/ready`: whether the gateway accepts new work. A lost database only degrades it, because calls still
+    /// work, and otherwise all replicas would leave service at once. Only a gateway that cannot journal calls any
+    /// more answers 503.
     fn ready(&self) -> Response<Body> {
         let reach = self.shared.journal.reach();
         let (away, full, waiting) = (reach.is_away(), reach.is_full(), reach.waiting());
@@ -286,12 +289,12 @@ impl Front {
 }
 
 impl Shared {
-    /// The catalog, once everybody has been heard who does not take too long.
+    /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
     async fn settled(&self) -> Arc<Catalog> {
         timeout(PATIENCE, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
     }
 
-    /// Whether the database can be asked, for what cannot be done without it: nobody waits for it to come back.
+    /// Fails at once if the database is unreachable, for operations that need it.
     fn has_database(&self) -> Result<(), Problem> {
         if !self.journal.reach().is_away() {
             return Ok(());
@@ -301,7 +304,7 @@ impl Shared {
             .retry_after(Duration::from_secs(1)))
     }
 
-    /// Whether one more call can be made.
+    /// Checks that the limit of concurrent calls allows one more.
     fn is_free(&self) -> Result<(), Problem> {
         if self.handle.in_flight() < self.max_calls {
             return Ok(());
@@ -312,7 +315,7 @@ impl Shared {
     }
 }
 
-/// A JSON document.
+/// Builds a response with a JSON document.
 fn json_response(status: StatusCode, value: impl Into<Raw>) -> Response<Body> {
     document(status, "application/json", value.into().into_bytes())
 }

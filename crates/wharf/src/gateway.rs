@@ -1,7 +1,8 @@
-//! Every tool of every source as one MCP server.
+//! The MCP handler: serves the tools, prompts and resources of all sources as one MCP server.
 //!
-//! What is asked is passed on to the source that has it, and what comes back is passed back as it came: a call costs the
-//! reading of its envelope and of its arguments. Lists are written once per catalog and served from memory.
+//! A request is forwarded to the source that owns its target, and the result is returned unchanged, so a call costs
+//! only the parsing of its envelope and its arguments. Lists are serialized once per catalog revision and served from
+//! memory.
 
 mod bridge;
 mod errand;
@@ -34,43 +35,43 @@ use wharf_mcp::{
 };
 use wharf_runtime::{Call, Caller, Catalog, Handle, OnProgress, Outcome};
 
-/// How long a list waits for sources that are still starting.
+/// How long a list request waits for sources that are still starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a source may take over a subscription.
+/// Timeout for a subscription at a source.
 const SUBSCRIBING: Duration = Duration::from_secs(10);
 
-/// How long after a question a server may take to ask another that goes to the client together with it.
+/// After a first question, how long to wait for each further one that goes to the client in the same result.
 const TOGETHER: Duration = Duration::from_millis(20);
 
-/// How many questions go to the client together.
+/// Maximum number of questions that go to the client in one result.
 const AT_ONCE: usize = 16;
 
-/// The gateway, as MCP clients see it.
+/// The MCP handler that clients of the gateway talk to.
 #[derive(Clone, Debug)]
 pub(crate) struct Gateway {
     handle: Handle,
-    /// Where calls are written down, if they are.
+    /// Journal of calls, if there is one.
     journal: Option<Journal>,
     lists: Arc<Lists>,
-    /// Calls that wait for their client's answer.
+    /// Calls that are suspended until their client answers a question.
     yard: Arc<Yard>,
     telemetry: Telemetry,
 }
 
 impl Gateway {
-    /// Over what this handle reaches.
+    /// Creates a gateway for the sources of `handle`.
     pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
         let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
         Gateway { handle, journal, lists: Arc::default(), yard: Arc::default(), telemetry }
     }
 
-    /// With traces, for one that has no journal.
+    /// Sets the tracer, for a gateway without a journal.
     pub(crate) fn traced(self, telemetry: Telemetry) -> Gateway {
         Gateway { telemetry, ..self }
     }
 
-    /// Nobody is let in any more: calls that wait for their client to come back wait for nothing.
+    /// Drops all suspended calls, because no client can connect any more to resume them.
     pub(crate) fn leave(&self) {
         self.yard.clear();
     }
@@ -81,7 +82,7 @@ impl Gateway {
             "prompts/list" => return self.list(List::Prompts, &request, &client).await,
             "resources/list" => return self.list(List::Resources, &request, &client).await,
             "resources/templates/list" => return self.list(List::Templates, &request, &client).await,
-            // Boxed, so that a call, which is asked for most, does not carry it along.
+            // Boxed, so that the future of the much more frequent `tools/call` stays small.
             "completion/complete" => return Box::pin(self.complete(request.params, &client)).await,
             "tools/call" => Kind::Tool,
             "prompts/get" => Kind::Prompt,
@@ -98,7 +99,7 @@ impl Gateway {
         self.drive(call, client).await
     }
 
-    /// A list of all sources, and in the era that wants to know for how long it is good.
+    /// Serves a list that merges all sources. Modern-era clients also receive its cache hints.
     async fn list(&self, list: List, request: &Incoming, client: &Client) -> Result<Raw, RpcError> {
         lists::only_page(request.params.as_ref())?;
         let catalog = self.settled().await;
@@ -110,12 +111,13 @@ impl Gateway {
         Ok(if client.terms().era == Era::Modern { lists::with_hints(written, fresh) } else { written })
     }
 
-    /// The catalog, once everybody has been heard who does not take too long.
+    /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
     async fn settled(&self) -> Arc<Catalog> {
         time::timeout(PATIENCE, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
     }
 
-    /// An errand under way: everything that it needs is its own, so that it can wait for its client.
+    /// Starts a client request. The returned call owns everything that it needs, so that it can be suspended between
+    /// requests.
     fn begin(&self, errand: Errand, client: &Client) -> parked::Call {
         let what = What::of(&errand);
         let (reporter, reports) = reports::channel();
@@ -140,7 +142,7 @@ impl Gateway {
                 let call = Call { tool: name, arguments, on_progress, principal, trace, ..Call::default() };
                 self.call(Call { caller: Some(caller), ..call }).await
             }
-            // Boxed, so that a call does not carry them along.
+            // Boxed, so that the future of a tool call stays small.
             Kind::Prompt => Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
             Kind::Resource => Box::pin(self.read(&name, caller)).await,
         }
@@ -179,12 +181,13 @@ impl Gateway {
         }
     }
 
-    /// Runs a call to its end, or to a question that its client has to come back with an answer to.
+    /// Runs a call until it completes, or until it needs an answer from its client and is suspended.
     async fn drive(&self, mut call: parked::Call, client: Client) -> Result<Raw, RpcError> {
         loop {
             tokio::select! {
                 biased;
-                // First, so that no server can talk its call out of its deadline.
+                // The result is polled first, so that a server cannot outlast its deadline by sending reports without
+                // end.
                 done = &mut call.work => {
                     call.reports.tell_rest(&client).await;
                     return done;
@@ -217,12 +220,12 @@ impl Gateway {
     }
 }
 
-/// The next question, if any can be asked.
+/// Returns the next question, or `None` if the client cannot be asked.
 async fn next_question(asking: &mut Option<Asking>) -> Option<Question> {
     asking.as_mut()?.next().await
 }
 
-/// A question and those that follow it closely.
+/// Collects the first question and those that follow within [`TOGETHER`].
 async fn together(first: Question, asking: &mut Option<Asking>) -> Vec<Question> {
     let mut questions = vec![first];
     while questions.len() < AT_ONCE

@@ -1,4 +1,5 @@
-//! Between a client of ours and the source that it means.
+//! Maps a client's request to the source that it concerns: its metadata, the owner of a resource, the target of a
+//! completion.
 
 use super::{error::no_resource, invalid, text};
 use serde_json::json;
@@ -9,12 +10,12 @@ use wharf_mcp::{
 };
 use wharf_runtime::{Caller, Catalog};
 
-/// Who a request is made for, as its server is to know it.
+/// Builds the caller that a source sees: the client's metadata, and whether the client can resume a suspended call.
 pub(super) fn caller(client: &Client) -> Caller {
     let terms = client.terms();
     let meta = match terms.era {
         Era::Modern => client.meta().cloned(),
-        // In this era it was said once, in the handshake.
+        // Legacy-era clients send their capabilities and info once, in the handshake, so they are added here.
         Era::Legacy => Some(match client.meta() {
             None => terms.as_meta().clone(),
             Some(said) => {
@@ -26,7 +27,8 @@ pub(super) fn caller(client: &Client) -> Caller {
     Caller { meta, comes_back: terms.era == Era::Modern, ..Caller::default() }
 }
 
-/// The source that has a resource: the one that lists it, else one whose template begins like it.
+/// Finds the source of a resource: the one that lists it, otherwise the first with a template whose literal prefix
+/// matches.
 pub(super) fn owner(catalog: &Catalog, uri: &str) -> Option<String> {
     let listed = catalog.resources.iter().find(|it| it.item.uri == uri).map(|it| &it.source);
     let fits = |template: &str| {
@@ -37,7 +39,7 @@ pub(super) fn owner(catalog: &Catalog, uri: &str) -> Option<String> {
     listed.or_else(templated).cloned()
 }
 
-/// The source that completes an argument, and the question in its own words.
+/// Finds the source that completes an argument, and rewrites the parameters to the names that the source uses.
 pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(String, Raw), RpcError> {
     let reference = params.member("ref").ok_or_else(|| invalid("`ref` is missing"))?;
     if text(&reference, "type")? == "ref/resource" {

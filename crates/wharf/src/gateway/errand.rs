@@ -1,12 +1,12 @@
-//! Something that a client has done for it, in one round or in several: a tool called, a prompt filled in, a resource
-//! read.
+//! A parsed client request: `tools/call`, `prompts/get` or `resources/read`. It may take several rounds when the
+//! server asks for input.
 
 use super::invalid;
 use http::request::Parts;
 use std::sync::Arc;
 use wharf_mcp::{Raw, RpcError, serve::http::Owner, session::Input};
 
-/// What can be had done.
+/// The kind of a client request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tool,
@@ -14,24 +14,24 @@ pub(super) enum Kind {
     Resource,
 }
 
-/// What a client wants done.
+/// A parsed client request.
 #[derive(Debug)]
 pub(super) struct Errand {
     pub(super) kind: Kind,
-    /// The tool, the prompt, or the address of the resource.
+    /// Name of the tool or prompt, or URI of the resource.
     pub(super) name: String,
     pub(super) arguments: Option<Raw>,
-    /// What the client comes back with, if it was here before.
+    /// Answers and state that the client sends when it resumes a suspended call.
     pub(super) input: Option<Input>,
     pub(super) whose: Principal,
 }
 
-/// Whom a request is from, as the door knows them that it came in by.
+/// The authenticated principal, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Principal(pub(super) Option<Arc<str>>);
 
 impl Errand {
-    /// Reads it from a request's parameters, in one go.
+    /// Parses the request's parameters in one pass.
     pub(super) fn read(kind: Kind, params: &Raw, whose: Principal) -> Result<Errand, RpcError> {
         let key = if kind == Kind::Resource { "uri" } else { "name" };
         let names = [key, "arguments", "inputResponses", "requestState"];

@@ -1,19 +1,19 @@
-//! The one place where a fault becomes an error of JSON-RPC.
+//! Maps a fault to a JSON-RPC error; nothing else in the gateway does.
 
 use serde_json::json;
 use wharf_mcp::RpcError;
 use wharf_runtime::{Fault, FaultKind, sent_word};
 
-/// What SDKs call a closed connection.
+/// The code that SDKs use for a closed connection.
 const CONNECTION: i64 = -32000;
 
-/// What SDKs call a timeout.
+/// The code that SDKs use for a timeout.
 const TIMEOUT: i64 = -32001;
 
-/// There is no such resource, in the handshake era.
+/// Legacy-era code for an unknown resource.
 const NO_RESOURCE: i64 = -32002;
 
-/// A fault, for a client of ours. An error that the server itself answered with is passed on as it came.
+/// Maps a fault to an error for the client. An error that the server itself returned is forwarded unchanged.
 pub(super) fn rpc_error(fault: &Fault) -> RpcError {
     if let Some(error) = &fault.rpc {
         return error.clone();
@@ -41,7 +41,7 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
     RpcError { data: Some(data.into()), ..RpcError::new(code, fault.message()) }
 }
 
-/// Nobody has this resource, in the words of the client's era.
+/// The error for a resource that no source has, with the code of the client's era.
 pub(super) fn no_resource(uri: &str, modern: bool) -> RpcError {
     let data = json!({ "uri": uri });
     let code = if modern { RpcError::INVALID_PARAMS } else { NO_RESOURCE };

@@ -1,4 +1,4 @@
-//! The lists of a catalog, as bytes: written once, sent as often as anybody asks.
+//! Serialized lists of a catalog: written once per revision, served as bytes.
 
 use super::invalid;
 use serde_json::json;
@@ -9,7 +9,7 @@ use wharf_runtime::{
     catalog::{Freshness, Sourced},
 };
 
-/// The lists of the catalog that was asked for last.
+/// Caches the lists of the catalog revision that was requested last.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     written: Mutex<Option<Arc<Written>>>,
@@ -59,7 +59,7 @@ impl Written {
     }
 }
 
-/// A list has one page, and so nobody can have been given the name of another.
+/// Rejects every cursor: a list has only one page, so the gateway never issues one.
 pub(super) fn only_page(params: Option<&Raw>) -> Result<(), RpcError> {
     let cursor =
         params.and_then(|it| it.member("cursor")).filter(|it| !matches!(it.as_str(), "null" | "\"\""));
@@ -69,7 +69,8 @@ pub(super) fn only_page(params: Option<&Raw>) -> Result<(), RpcError> {
     }
 }
 
-/// A list that says how long it may be kept, and by whom. Most may not be, which is what is said of those that say nothing.
+/// Adds `ttlMs` and `cacheScope` to a list. A list that must not be cached stays unchanged, because that is the
+/// default.
 pub(super) fn with_hints(list: Raw, fresh: Freshness) -> Raw {
     let left = u64::try_from(fresh.left().as_millis()).unwrap_or(u64::MAX);
     if left == 0 && !fresh.shared {
@@ -79,7 +80,7 @@ pub(super) fn with_hints(list: Raw, fresh: Freshness) -> Raw {
     list.with("ttlMs", &json!(left).into()).with("cacheScope", &json!(scope).into())
 }
 
-/// A definition under its shown name, everything else as its server wrote it.
+/// Replaces the definition's name with its shown name and keeps everything else as the server sent it.
 fn renamed(raw: &Raw, name: &str) -> Raw {
     raw.with("name", &json!(name).into())
 }

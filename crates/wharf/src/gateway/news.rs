@@ -1,4 +1,5 @@
-//! Tells clients what has changed and what servers say unasked, and has servers tell us what clients want to hear.
+//! Forwards catalog changes and unsolicited server notifications to clients, and subscribes at sources to the
+//! resources that clients watch.
 
 use super::{Gateway, bridge};
 use serde_json::json;
@@ -9,7 +10,7 @@ use std::{
 use wharf_mcp::{News, Raw, serve::Service};
 use wharf_runtime::{Catalog, Event, Handle, Happening};
 
-/// Tells every client of changes, until the runtime is gone.
+/// Announces changes to all clients until the runtime has shut down.
 pub(crate) async fn announce(service: Service<Gateway>, handle: Handle) {
     let lists = announce_lists(&service, &handle);
     let events = announce_events(&service, &handle);
@@ -37,7 +38,8 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
                 let line = json!({ "level": level, "logger": logger, "data": data });
                 service.announce(News::Log(line.into()));
             }
-            // Any of them may have been among those.
+            // The missed events may include an update of any watched resource, so all of them are announced as
+            // updated.
             Happening::Missed(_) => {
                 let all = watched.borrow().clone();
                 all.iter().for_each(|it| service.announce(News::ResourceUpdated(it.clone())));
@@ -47,7 +49,7 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
     }
 }
 
-/// Has each source tell of those of its resources that clients watch, from the first of them to the last.
+/// Keeps each source's subscriptions equal to the set of resources that clients watch.
 async fn keep_watch(service: &Service<Gateway>, handle: &Handle) {
     let (mut watched, mut catalogs) = (service.watched(), handle.catalogs());
     let mut owners = HashMap::new();
@@ -55,7 +57,7 @@ async fn keep_watch(service: &Service<Gateway>, handle: &Handle) {
         let uris = watched.borrow_and_update().clone();
         let catalog = catalogs.borrow_and_update().clone();
         for (source, uris) in by_source(handle, &catalog, &uris, &mut owners) {
-            // One that is gone tells nobody anything.
+            // A source that has been removed sends no updates.
             let _ = handle.watch(&source, uris);
         }
         let changed = tokio::select! {
@@ -68,7 +70,8 @@ async fn keep_watch(service: &Service<Gateway>, handle: &Handle) {
     }
 }
 
-/// What is to be watched at each source. A resource whose source is down for a moment stays that source's.
+/// Groups the watched URIs by source. A URI stays with its last known source while that source is down. Sources
+/// without any get an empty set, which ends their subscriptions.
 fn by_source(
     handle: &Handle,
     catalog: &Catalog,
@@ -90,7 +93,7 @@ fn by_source(
     wanted
 }
 
-/// What differs between two catalogs.
+/// Compares two catalogs and returns a notification for each list that differs.
 fn changes(before: &Catalog, after: &Catalog) -> Vec<News> {
     let tools = |it: &Catalog| -> Vec<(String, String)> {
         let shown = it.tools.iter().filter(|it| it.disabled.is_none());

@@ -1,7 +1,9 @@
-//! Calls that wait for their client's answers, in the era in which a server cannot ask but only say what it needs.
+//! Calls that are suspended until their client sends input, in the modern era, where a server cannot send requests to
+//! a client.
 //!
-//! The client gets a result that says what is wanted, and a word by which the call is found again when the client
-//! comes back with the answers. The call itself stays as it is, with everything that it holds at its server.
+//! The client receives an `input_required` result with the questions and a `requestState`. It repeats its request
+//! with the answers and that state, and the call resumes. Meanwhile the call keeps everything that it holds at its
+//! server.
 
 use super::{
     errand::{Errand, Kind, Principal},
@@ -24,13 +26,13 @@ use tokio::{
 use uuid::Uuid;
 use wharf_mcp::{Raw, RpcError, session::Input};
 
-/// How long a client may take to come back.
+/// How long a client may take to resume a call.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How many calls may wait.
+/// Maximum number of suspended calls.
 const MOST: usize = 1_000;
 
-/// A call under way: its work, what it asks and what it says meanwhile.
+/// A running call: its future, its questions to the client, and its reports.
 pub(super) struct Call {
     pub(super) what: What,
     pub(super) work: Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>,
@@ -38,7 +40,7 @@ pub(super) struct Call {
     pub(super) reports: Reports,
 }
 
-/// What a call is about, and whose it is: only the same comes back to it.
+/// Identifies a call by request and principal. Only a request that matches it may resume the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct What {
     kind: Kind,
@@ -46,30 +48,31 @@ pub(super) struct What {
     whose: Principal,
 }
 
-/// A call that waits for the answers to its questions.
+/// A call that is suspended until its questions are answered.
 struct Parked {
     call: Call,
-    /// By the keys that the client knows them by.
+    /// Open questions by the keys sent to the client.
     questions: BTreeMap<String, Question>,
     expiry: AbortHandle,
 }
 
-/// What a request turns out to be.
+/// Classifies a request by its `requestState`.
 pub(super) enum Arrival {
-    /// Something new, or something that is its server's business.
+    /// A new call, or one whose `requestState` belongs to the server rather than to this gateway.
     New,
-    /// Somebody coming back to this call.
+    /// Resumes this call; all its questions are answered.
     Back(Call),
-    /// Somebody coming back without all the answers: what is still wanted.
+    /// Resumes a call, but answers are missing: the result that asks for them again.
     Lacking(Raw),
 }
 
-/// All calls that wait.
+/// All suspended calls.
 pub(super) struct Yard {
     parked: Mutex<HashMap<String, Parked>>,
-    /// Ends the wait of those who do not come back.
+    /// Timers that drop calls whose client does not resume them.
     expiries: Mutex<JoinSet<()>>,
-    /// Before every word of ours, so that we know them from those of servers, of which some may be gateways too.
+    /// Prefix of every `requestState` issued here. It distinguishes them from those of servers, some of which may be
+    /// gateways too.
     mark: String,
 }
 
@@ -87,7 +90,7 @@ impl Default for Yard {
 }
 
 impl Yard {
-    /// Has a call wait, and says to its client what it waits for.
+    /// Suspends a call and returns the result that asks its client for input.
     pub(super) fn park(self: &Arc<Yard>, call: Call, questions: Vec<Question>) -> Result<Raw, RpcError> {
         let state = format!("{}{}", self.mark, Uuid::new_v4().simple());
         let keys = (1..).map(|number| format!("question{number}"));
@@ -102,7 +105,7 @@ impl Yard {
         Ok(wanted)
     }
 
-    /// The call that this request goes on with, its questions answered; or whatever else it is.
+    /// Resumes the call that this request refers to and passes on its answers, or classifies the request otherwise.
     pub(super) fn arrive(&self, errand: &Errand) -> Result<Arrival, RpcError> {
         let Some(Input { responses, state: Some(state) }) = &errand.input else { return Ok(Arrival::New) };
         let state: String = state.decode_or_default();
@@ -112,7 +115,8 @@ impl Yard {
         let mut parked = self.parked();
         let mut waiting = match parked.remove(&state) {
             Some(waiting) if waiting.call.what == What::of(errand) => waiting,
-            // Somebody else's: it goes on waiting, and whoever asks hears nothing about it.
+            // The state belongs to another request or principal. The call stays suspended, and the error does not
+            // reveal it.
             Some(waiting) => {
                 parked.insert(state, waiting);
                 return Err(invalid("the call that `requestState` means is over"));
@@ -137,13 +141,13 @@ impl Yard {
         Ok(Arrival::Lacking(wanted))
     }
 
-    /// Lets every call go: nobody can come back any more.
+    /// Drops all suspended calls, because clients cannot resume them any more.
     pub(super) fn clear(&self) {
         let parked = std::mem::take(&mut *self.parked());
         parked.values().for_each(|it| it.expiry.abort());
     }
 
-    /// Lets a call go when its client has not come back in time.
+    /// Starts a timer that drops a call if its client does not resume it in time.
     fn expire(self: &Arc<Yard>, state: String) -> AbortHandle {
         let yard: Weak<Yard> = Arc::downgrade(self);
         let mut expiries = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +164,7 @@ impl Yard {
     }
 }
 
-/// The result that says what a call waits for.
+/// Builds the `input_required` result for these questions.
 fn wanted(questions: &BTreeMap<String, Question>, state: &str) -> Raw {
     let asked = |it: &Question| json!({ "method": it.method, "params": it.params });
     let asks: Map<String, Value> = questions.iter().map(|(key, it)| (key.clone(), asked(it))).collect();

@@ -1,25 +1,27 @@
-//! Questions that servers ask in the middle of a call, brought to the client that made the call and to nobody else.
+//! Forwards requests that servers send during a call (elicitation, sampling, roots) to the client that made the call,
+//! and to no other.
 //!
-//! Which call a question belongs to is known where the question arrives: on a request's own stream, or because only one
-//! request is under way. A client of the handshake era is asked at once; for one of the other era the question waits until
-//! the client comes back with an answer.
+//! The runtime finds the call by the stream that the request arrives on, or because only one request is in flight. A
+//! legacy-era client receives the request at once. For a modern-era client the call is suspended until the client
+//! resumes it with the answer.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 use tokio::sync::{mpsc, oneshot, watch};
 use wharf_mcp::{Raw, RpcError, serve::Client, session::Era};
 use wharf_runtime::upstream::{Asked, Consent};
 
-/// How many questions of one call may wait to be looked at.
+/// Maximum number of queued questions of one call.
 const QUEUE: usize = 8;
 
-/// An answer being found.
+/// A future that resolves to the answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
-/// Answers what belongs to no call, which is nothing; and says what the callers can answer, some of them.
+/// Rejects every question that belongs to no call. It still declares all capabilities to servers, because some
+/// clients have them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Switchboard;
 
-/// A question that waits for its answer.
+/// A server's question that is not answered yet.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) method: String,
@@ -27,7 +29,7 @@ pub(super) struct Question {
     reply: oneshot::Sender<Result<Raw, RpcError>>,
 }
 
-/// The way from a server to the one client that it is called for.
+/// Channel from a server to the one client that the call is made for.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     client: Client,
@@ -36,13 +38,13 @@ pub(super) struct Line {
 
 #[derive(Clone, Debug)]
 enum Way {
-    /// The client is asked, as long as the call lasts.
+    /// Sends the request to the client while the call lasts.
     Ask(watch::Receiver<()>),
-    /// The question waits.
+    /// Queues the question until the client resumes the call.
     Wait(mpsc::Sender<Question>),
 }
 
-/// The call's own end of a line; dropped, nothing is asked any more.
+/// The call's end of a channel. Dropping it rejects open and further questions.
 #[derive(Debug)]
 pub(super) enum Asking {
     Asked(#[expect(dead_code, reason = "its drop tells the line that the call is over")] watch::Sender<()>),
@@ -50,7 +52,7 @@ pub(super) enum Asking {
 }
 
 impl Question {
-    /// A question, and where its answer arrives.
+    /// Creates a question and the receiver of its answer.
     pub(super) fn new(
         method: impl Into<String>,
         params: Raw,
@@ -60,12 +62,12 @@ impl Question {
     }
 
     pub(super) fn answer(self, answer: Result<Raw, RpcError>) {
-        // A server that has left needs no answer.
+        // Sending fails only if the server is gone.
         let _ = self.reply.send(answer);
     }
 }
 
-/// Opens a line to a client that can be asked anything.
+/// Opens a channel to a client that declares at least one capability for questions.
 pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, Asking)> {
     if !["elicitation", "sampling", "roots"].iter().any(|it| client.offers(it)) {
         return None;
@@ -84,7 +86,7 @@ pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, Asking)> {
 }
 
 impl Asking {
-    /// The next question that waits for the client to come back. Cancel-safe.
+    /// Returns the next question that has to suspend the call. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Question> {
         match self {
             Asking::Asked(_) => None,
@@ -156,7 +158,7 @@ impl Consent for Switchboard {
     }
 }
 
-/// What a client declares if it answers such questions: a capability, and the part of it that is meant.
+/// A client capability, and the part of it that a question needs.
 type Offer = (&'static str, Option<&'static str>);
 
 const FORM: Offer = ("elicitation", Some("form"));
@@ -165,7 +167,7 @@ const SAMPLE: Offer = ("sampling", None);
 const SAMPLE_WITH_TOOLS: Offer = ("sampling", Some("tools"));
 const ROOTS: Offer = ("roots", None);
 
-/// The method by which this client is asked such a thing, if it has said that it answers.
+/// Returns the method to send to this client, or an error if the client does not declare the capability.
 fn answerable(client: &Client, asked: &Asked) -> Result<&'static str, RpcError> {
     let has = |name: &str| asked.params.member(name).is_some();
     let is_link = || asked.params.member("mode").is_some_and(|it| it.as_bytes() == b"\"url\"");
@@ -194,13 +196,13 @@ fn offers(client: &Client, (capability, part): Offer) -> bool {
     let has = |part: &str| offered.member(part).is_some();
     match part {
         None => true,
-        // Who says nothing more means forms, as there was nothing else before.
+        // A client that names no mode supports forms: older protocol versions had nothing else.
         Some("form") => has("form") || !has("url"),
         Some(part) => has(part),
     }
 }
 
-/// What the protocol has a client say that does not know a method.
+/// The error that the protocol prescribes for a client without the capability.
 fn incapable(method: &str) -> RpcError {
     RpcError::new(RpcError::METHOD_NOT_FOUND, format!("the client that called cannot answer `{method}`"))
 }

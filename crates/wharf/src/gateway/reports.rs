@@ -1,6 +1,6 @@
-//! What a server says in the course of a call, on its way to the client: how far it has got, and its log lines.
+//! Forwards progress and log messages of a running call to its client.
 //!
-//! Nobody waits for a client that reads slowly: what does not fit is dropped, the newest first.
+//! A slow client never delays a call: when the queue is full, new reports are dropped.
 
 use wharf_mcp::{
     Raw,
@@ -9,14 +9,14 @@ use wharf_mcp::{
 };
 use wharf_runtime::{OnProgress, WantedLogs};
 
-/// How many reports may wait for a slow client.
+/// Maximum number of reports queued for a slow client.
 const WAITING: usize = 64;
 
-/// The client's end.
+/// Receives the reports for the client.
 #[derive(Debug)]
 pub(super) struct Reports(mailbox::Receiver<Report>);
 
-/// The server's end.
+/// Queues the reports of the server.
 #[derive(Clone, Debug)]
 pub(super) struct Reporter(mailbox::Sender<Report>);
 
@@ -32,7 +32,7 @@ pub(super) fn channel() -> (Reporter, Reports) {
 }
 
 impl Reporter {
-    /// Who is told of progress, if the client wants to hear of it.
+    /// Returns the progress callback, if the client asked for progress.
     pub(super) fn progress(&self, client: &Client) -> Option<OnProgress> {
         let reports = self.0.clone();
         client.wants_progress().then(|| -> OnProgress {
@@ -40,7 +40,7 @@ impl Reporter {
         })
     }
 
-    /// Who is told log lines, if the client wants to hear any.
+    /// Returns the log callback and level, if the client asked for logs.
     pub(super) fn logs(&self, client: &Client) -> Option<WantedLogs> {
         let (level, explicit) = client.logs()?;
         let reports = self.0.clone();
@@ -50,12 +50,12 @@ impl Reporter {
 }
 
 impl Reports {
-    /// The next report; `None` when there will be no more. Cancel-safe.
+    /// Returns the next report, or `None` when there will be no more. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Report> {
         self.0.recv().await
     }
 
-    /// Tells what has been reported and not told yet.
+    /// Sends all queued reports to the client.
     pub(super) async fn tell_rest(&mut self, client: &Client) {
         while let Some(report) = self.0.try_recv() {
             report.tell(client).await;

@@ -1,4 +1,4 @@
-//! Calls that wait, and who may come back to them.
+//! Tests for suspended calls and for who may resume them.
 
 use super::*;
 use crate::gateway::reports;
@@ -15,7 +15,7 @@ fn errand(name: &str, input: &Value, owner: &str) -> Errand {
     Errand::read(Kind::Tool, &params.into(), whose).unwrap()
 }
 
-/// A call with two questions that waits: its state, and where its answers arrive.
+/// Suspends a call with two questions; returns its state and the receivers of its answers.
 fn parked(yard: &Arc<Yard>) -> (Value, [Answer; 2]) {
     let what = What::of(&errand("t", &json!({}), "a"));
     let work = Box::pin(async { Ok(Raw::empty_object()) });
