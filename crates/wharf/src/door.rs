@@ -1,4 +1,6 @@
-//! How clients come in over a port: connections are accepted, served, and on leaving given a moment to end.
+//! The TCP and HTTP/1 server: accepts connections, serves them, and gives open requests a grace period at shutdown.
+//!
+//! It owns the connection tasks and their limits. It does not know routes, tokens or MCP.
 
 mod framing;
 mod watched;
@@ -27,35 +29,36 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use watched::Watched;
 use wharf_mcp::serve::http::{Body, Guard};
 
-/// How long requests under way may take once we are leaving.
+/// How long open requests may take after shutdown has begun.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long a client may take to say what it wants.
+/// Timeout for reading the head of a request.
 pub(crate) const HEADERS: Duration = Duration::from_secs(10);
 
-/// How long to wait when no more connections can be taken.
+/// Pause after `accept` has failed, for example because too many files are open.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// How many connections there may be at once.
+/// Maximum number of open connections.
 const CONNECTIONS: usize = 10_000;
 
-/// The longest message of a WebSocket.
+/// Maximum size of one WebSocket message, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// How much is read from a WebSocket at once. Each has that much memory from its beginning to its end.
+/// Size of a WebSocket's read buffer, in bytes. Every open WebSocket holds this much memory.
 const PIECE: usize = 8 << 10;
 
-/// Changes, or rather ends, when we are leaving.
+/// Signals shutdown: its sender is dropped, so `changed` returns.
 pub(crate) type Leaving = watch::Receiver<()>;
 
-/// What becomes of a connection beside HTTP: what it goes on with when it is no longer HTTP, or that it is closed.
+/// Controls one connection from a request handler: sets the work that follows a protocol upgrade, or closes the
+/// connection.
 #[derive(Clone, Default)]
 pub(crate) struct Afterwards(Arc<Fate>);
 
 #[derive(Default)]
 struct Fate {
     work: Mutex<Option<Work>>,
-    /// What comes in is no longer HTTP.
+    /// Set after a protocol upgrade: incoming bytes are no longer HTTP.
     switched: Arc<AtomicBool>,
     hung_up: Notify,
 }
@@ -63,13 +66,13 @@ struct Fate {
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Afterwards {
-    /// Has this done in place of HTTP.
+    /// Runs `work` on this connection after HTTP ends, and stops the inspection of incoming bytes.
     pub(crate) fn go_on_with(&self, work: impl Future<Output = ()> + Send + 'static) {
         *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::pin(work));
         self.0.switched.store(true, Ordering::Relaxed);
     }
 
-    /// Closes the connection, even in the middle of an answer: for clients that do not read what they are told.
+    /// Closes the connection at once, even in the middle of a response, for clients that do not read.
     pub(crate) fn hang_up(&self) {
         self.0.hung_up.notify_one();
     }
@@ -79,7 +82,8 @@ impl Afterwards {
     }
 }
 
-/// Makes room for that many connections, and for what servers need: by default a process may have few files open.
+/// Raises the limit of open files, because the default is often too low for this many connections and the servers'
+/// pipes.
 #[cfg(unix)]
 pub(crate) fn make_room() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -87,7 +91,7 @@ pub(crate) fn make_room() {
     let wanted = 2 * CONNECTIONS as u64;
     let wanted = limit.maximum.map_or(wanted, |most| most.min(wanted));
     if limit.current.is_some_and(|it| it < wanted) {
-        // If it may not be, there is room for fewer.
+        // If raising fails, the process serves fewer connections.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
@@ -95,7 +99,7 @@ pub(crate) fn make_room() {
 #[cfg(not(unix))]
 pub(crate) fn make_room() {}
 
-/// Serves everybody who comes to the port, until it is time to leave.
+/// Accepts and serves connections until `leave` completes, then drains them for at most [`GRACE`].
 pub(crate) async fn accept<F>(
     listener: TcpListener,
     leave: impl Future<Output = Exit>,
@@ -112,11 +116,11 @@ where
             exit = &mut leave => break exit,
             accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
                 Ok((stream, _)) => {
-                    // Without it every answer would wait for a timer.
+                    // Without this, Nagle's algorithm would delay small responses.
                     let _ = stream.set_nodelay(true);
                     connections.spawn(serve(stream, leaving.clone()));
                 }
-                // Too many are open, or one left before it was let in.
+                // The process has too many open files, or the client disconnected before it was accepted.
                 Err(_) => sleep(MOMENT).await,
             },
             Some(_) = connections.join_next() => {}
@@ -128,7 +132,7 @@ where
     exit
 }
 
-/// Answers the requests of one connection, and goes on with what they leave to be done.
+/// Serves HTTP/1 on one connection, then runs the work that a protocol upgrade has set.
 pub(crate) async fn over_http<F>(
     stream: TcpStream,
     mut leaving: Leaving,
@@ -147,7 +151,7 @@ pub(crate) async fn over_http<F>(
         let stream = Watched::new(stream, afterwards.0.switched.clone());
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let mut connection = pin!(connection);
-        // A client that breaks off is nothing to report.
+        // A client that disconnects is not an error.
         tokio::select! {
             _ = connection.as_mut() => {}
             () = afterwards.0.hung_up.notified() => return,
@@ -165,25 +169,25 @@ pub(crate) async fn over_http<F>(
     }
 }
 
-/// What a WebSocket may take.
+/// The limits of a WebSocket.
 pub(crate) fn bounded_socket() -> WebSocketConfig {
     let config = WebSocketConfig::default().read_buffer_size(PIECE);
     config.max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST))
 }
 
-/// On loopback, a page of a stranger must not come in by a name of its own for this machine. Elsewhere the operator has
-/// opened the door, and the machine may have any name.
+/// Builds the host check for a listener. On loopback, only loopback names are valid, which blocks DNS rebinding by
+/// web pages. On other addresses any host name is valid, because the operator chose to expose the server.
 pub(crate) fn guard(listener: &TcpListener) -> Guard {
     Guard { hosts: if is_open(listener) { vec!["*".to_owned()] } else { Vec::new() }, ..Guard::default() }
 }
 
-/// The same, with the names and the pages that the operator names. Where there are names, no others count.
+/// Builds the host and origin check from the operator's lists. Configured hosts replace the default ones.
 pub(crate) fn guard_of(listener: &TcpListener, hosts: &[String], origins: &[String]) -> Guard {
     let hosts = if hosts.is_empty() { guard(listener).hosts } else { hosts.to_vec() };
     Guard { hosts, origins: origins.to_vec() }
 }
 
-/// Whether others than this machine can come in.
+/// Returns whether other machines can connect, which means that the address is not loopback.
 fn is_open(listener: &TcpListener) -> bool {
     let address: Option<IpAddr> = listener.local_addr().ok().map(|it| it.ip());
     address.is_some_and(|it| !it.is_loopback())

@@ -1,9 +1,9 @@
-//! The journal of calls: a call that was answered is written down before its caller hears of it.
+//! The journal of calls: a call is recorded before its caller receives the answer.
 //!
-//! Beside a database in a file, a call is written to the [`spool`] at once, and brought into the database with many
-//! others a moment later: whoever reads the journal has that done first. Into PostgreSQL, where others read, every call
-//! is written before it is answered; those that end at about the same time share one write, and while it cannot be reached
-//! they wait in a spool. A call whose caller left is written down too.
+//! With SQLite, a call is first appended to the [`spool`], a file beside the database, and moved into the database
+//! with others a moment later. Reading the journal waits for that move. With PostgreSQL, which other replicas read,
+//! every call is inserted before it is answered. Calls that end at about the same time share one insert, and while
+//! the database is unreachable they go to a spool. Calls whose caller has disconnected are recorded too.
 
 mod backlog;
 mod binding;
@@ -31,16 +31,16 @@ use through::Through;
 use wharf_runtime::{CallRecord, Handle};
 use wharf_store::{Location, Store};
 
-/// How often others are let in before a write.
+/// How often a batch yields to let more calls join before it is written.
 const TURNS: usize = 16;
 
-/// How many bytes of what was said in a call are written down whole, where nobody says so.
+/// Default size in bytes up to which arguments and results are recorded in full.
 const WHOLE: usize = 64 << 10;
 
-/// What writes a journal. It ends when the journal is dropped.
+/// The task that writes the journal. It ends when the journal is dropped.
 pub(crate) type Writing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Writes calls down.
+/// Records calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     way: Way,
@@ -48,22 +48,22 @@ pub(crate) struct Journal {
     metrics: Arc<Metrics>,
     telemetry: Telemetry,
     reach: Arc<Reach>,
-    /// From how many bytes on only the beginning is written down.
+    /// Size in bytes above which only the beginning of a value is recorded.
     limit: usize,
 }
 
 /// How a call gets into the database.
 #[derive(Clone, Debug)]
 enum Way {
-    /// By the spool.
+    /// Through the spool, then in batches (SQLite).
     Bound(Binding),
-    /// At once.
+    /// Directly, in batches (PostgreSQL).
     Through(Through),
 }
 
 impl Journal {
-    /// A journal in this database, and what writes it. What others have left behind is brought in first.
-    /// `folder` is where calls may wait for a database that is elsewhere.
+    /// Opens the journal of this database and returns it with its writer task. First recovers calls that an earlier
+    /// process left in a spool. `folder` holds the spool of a PostgreSQL database.
     pub(crate) async fn open(
         store: Store,
         location: &Location,
@@ -88,27 +88,27 @@ impl Journal {
         Ok((Journal { way, store, metrics, telemetry, reach, limit: WHOLE }, writing))
     }
 
-    /// With another limit, if there is one.
+    /// Sets the size above which values are truncated, if given.
     pub(crate) fn cutting_at(self, limit: Option<usize>) -> Journal {
         Journal { limit: limit.unwrap_or(self.limit), ..self }
     }
 
-    /// With traces.
+    /// Sets the tracer.
     pub(crate) fn traced(self, telemetry: Telemetry) -> Journal {
         Journal { telemetry, ..self }
     }
 
-    /// Where spans are handed in.
+    /// The tracer that receives the spans of calls.
     pub(crate) fn telemetry(&self) -> &Telemetry {
         &self.telemetry
     }
 
-    /// The database, for all but calls.
+    /// The database, for everything except reading calls.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Where calls are looked up: all that were acknowledged are there.
+    /// The database, for reading calls. Waits until all acknowledged calls are in it.
     pub(crate) async fn calls(&self) -> &Store {
         if let Way::Bound(binding) = &self.way {
             binding.settle().await;
@@ -116,17 +116,17 @@ impl Journal {
         &self.store
     }
 
-    /// What is known of the way to the database.
+    /// The status of the database and of the spool.
     pub(crate) fn reach(&self) -> &Arc<Reach> {
         &self.reach
     }
 
-    /// What the calls come to.
+    /// Counters over all calls.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Writes a call down, and comes back when it is safe. Whether it could be written down; where not, it is counted as
+    /// Records a call and returns once it is durable. Returns false if it could not be recorded; it then counts as
     /// lost.
     pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) -> bool {
         self.metrics.count(record);
@@ -138,7 +138,7 @@ impl Journal {
         }
     }
 
-    /// Writes down the calls whose callers left, until the runtime is gone.
+    /// Records calls whose caller has disconnected, until the runtime has shut down.
     pub(crate) async fn follow(self, handle: Handle) {
         let mut abandoned = handle.abandoned_calls();
         while let Some(record) = abandoned.next().await {
@@ -153,8 +153,8 @@ impl Journal {
     }
 }
 
-/// A write costs about the same for one call as for ten, and so does waking up whoever is answered. So those that are
-/// just ending are let in, as long as more come than there were: a call that is alone waits for nobody.
+/// Yields while more calls join the batch. A write, and the wakeup after it, cost about the same for one call as for
+/// ten. A single call does not wait: the loop ends as soon as none has joined.
 async fn gather(mut before: usize, mut waiting: impl FnMut() -> usize) {
     for _ in 0..TURNS {
         tokio::task::yield_now().await;
@@ -171,7 +171,8 @@ fn unspoolable(folder: &Path, error: &io::Error) -> String {
     format!("calls cannot be spooled in `{folder}`: {error}\nhelp: see that wharf may write there")
 }
 
-/// Where calls wait for the database of this address, and for no other. Who it is asked as makes no difference.
+/// Returns the path of the spool for this database. It depends on host and database name only, not on the user or the
+/// options.
 fn spool_of(address: &str, folder: &Path) -> PathBuf {
     let place = address.rsplit_once('@').map_or(address, |(_, place)| place);
     let place = place.split('?').next().unwrap_or_default();

@@ -1,62 +1,64 @@
-//! Where on a connection requests begin and end, followed beside the HTTP library, which is laxer than we are.
+//! Checks the framing of requests on a connection more strictly than the HTTP library does, to prevent request
+//! smuggling.
 //!
-//! A head that can be read in two ways is read one way by a proxy and the other way by us, and what one of them takes for a
-//! body the other takes for a request. So a head says at most once how long its body is, in one of two ways, and every
-//! line ends in CR LF. The line feed of a line that does otherwise is overwritten in place: with that the library finds it
-//! unreadable itself, says 400 and hangs up. It decides about a line only at its end, so that is always early enough.
+//! If a head is ambiguous, a proxy and this server may disagree about where a body ends and the next request begins.
+//! A head may therefore state the body's length at most once, with either `Content-Length` or `Transfer-Encoding`,
+//! and every line has to end in CR LF. The line feed of a line that violates this is overwritten in place, so that
+//! the library itself rejects the line, answers 400 and closes the connection. The library decides about a line only
+//! at its end, so the overwrite is always early enough.
 
 #[cfg(test)]
 mod tests;
 
 use memchr::memchr;
 
-/// How much of a line is looked at. What says how long a body is has no reason to be longer.
+/// How many bytes of a line are inspected. Lines that state a body's length have no reason to be longer.
 const LONGEST: usize = 64;
 
-/// What stands in place of a line feed that must not be read as one: nothing that is HTTP.
+/// Replaces the line feed of a rejected line. It is invalid in HTTP.
 const UNREADABLE: u8 = 0;
 
-/// Follows what a client sends.
+/// Tracks the position in the bytes that a client sends.
 pub(super) struct Framing {
     at: At,
-    /// The line that has begun, if part of it came before.
+    /// The current line, if part of it arrived in an earlier read.
     begun: Begun,
-    /// What the head has said of its body.
+    /// The body length that the current head has stated so far.
     body: Option<Body>,
 }
 
-/// What the next byte belongs to.
+/// The part of a message that the next byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Nothing yet: empty lines before a request are skipped.
+    /// Before a request. Empty lines are skipped.
     Start,
     Head,
     Body(u64),
-    /// The line that says how long a chunk is.
+    /// The line with the size of a chunk.
     Size,
     Chunk(u64),
-    /// The empty line behind a chunk.
+    /// The empty line after a chunk.
     ChunkEnd,
     Trailers,
-    /// Something that nobody reads any more.
+    /// After a rejected line. The rest of the connection is ignored.
     End,
 }
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Clone, Copy)]
 enum Body {
     Length(u64),
     Chunks,
 }
 
-/// The first part of a line, and how long it is so far.
+/// The first bytes of an incomplete line, and its length so far.
 struct Begun {
     start: [u8; LONGEST],
     length: usize,
     ends_in_cr: bool,
 }
 
-/// A line is not to be read.
+/// The line is rejected.
 struct Bad;
 
 impl Framing {
@@ -65,7 +67,7 @@ impl Framing {
         Framing { at: At::Start, begun, body: None }
     }
 
-    /// Goes on with what has come, and makes unreadable what must not be read.
+    /// Processes the bytes that were just read, and overwrites the line feed of a rejected line.
     pub(super) fn follow(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let taken = match self.at {
@@ -78,7 +80,7 @@ impl Framing {
         }
     }
 
-    /// Takes a line, or what there is of it.
+    /// Processes a line, or buffers an incomplete one. Returns the number of bytes consumed.
     fn line(&mut self, bytes: &mut [u8]) -> usize {
         let Some(end) = memchr(b'\n', bytes) else {
             self.begun.add(bytes);
@@ -100,7 +102,7 @@ impl Framing {
     }
 }
 
-/// Passes over what belongs to a body, and says how much that was.
+/// Skips bytes of a body or chunk. Returns the number of bytes consumed.
 fn skip(left: u64, there: usize, more: fn(u64) -> At, done: At, at: &mut At) -> usize {
     let taken = usize::try_from(left).unwrap_or(usize::MAX).min(there);
     *at = match left - taken as u64 {
@@ -128,7 +130,7 @@ impl Begun {
     }
 }
 
-/// A line without its end, as much of it as is looked at.
+/// A line without its line ending, truncated to [`LONGEST`] bytes.
 struct Line<'a> {
     text: &'a [u8],
     is_whole: bool,
@@ -143,7 +145,7 @@ impl<'a> Line<'a> {
         Line { text: &bytes[..length.min(LONGEST)], is_whole: length <= LONGEST }
     }
 
-    /// What comes behind this line, which is there.
+    /// Returns the position after this line, or rejects the line.
     fn next(&self, at: At, body: &mut Option<Body>) -> Result<At, Bad> {
         match (at, self.text) {
             (At::Start, []) => Ok(At::Start),
@@ -171,7 +173,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What a line of a head says of the body; most say nothing.
+    /// Parses the body length from a header line. Most lines contain none.
     fn body(&self) -> Result<Option<Body>, Bad> {
         if let Some(value) = self.value(b"content-length") {
             return decimal(value).map(Body::Length).map(Some).filter(|_| self.is_whole).ok_or(Bad);
@@ -183,14 +185,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What stands behind this name.
+    /// Returns the header's value if the line has this header name.
     fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
         let (start, rest) = self.text.split_at_checked(name.len())?;
         let value = rest.strip_prefix(b":").filter(|_| start.eq_ignore_ascii_case(name))?;
         Some(value.trim_ascii())
     }
 
-    /// How long a chunk is.
+    /// Parses the size of a chunk and ignores chunk extensions.
     fn size(&self) -> Result<u64, Bad> {
         let digits = self.text.iter().take_while(|it| it.is_ascii_hexdigit()).count();
         let (digits, rest) = self.text.split_at(digits);
@@ -203,7 +205,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Digits and nothing else.
+/// Parses a number that consists of digits only; a sign is invalid.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok().filter(|it| it.bytes().all(|it| it.is_ascii_digit()))?;
     text.parse().ok()

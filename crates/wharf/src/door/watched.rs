@@ -1,5 +1,5 @@
-//! A connection whose requests are watched on their way in, for as long as it is HTTP, and whose client has to read what it
-//! is told: one that takes nothing would hold what waits for it for ever.
+//! A connection wrapper that checks the framing of incoming requests until a protocol upgrade, and fails writes when
+//! the client stops reading. Otherwise such a client would hold memory forever.
 
 use super::framing::Framing;
 use std::{
@@ -17,16 +17,16 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// How long a client may take nothing of what waits for it.
+/// How long a write may make no progress before the connection fails.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// A stream, and where its requests begin and end.
+/// A stream with its framing check and its write timeout.
 pub(super) struct Watched<S> {
     stream: S,
     framing: Framing,
-    /// Until when the client has to take something, while something waits.
+    /// Deadline of the blocked write, if a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Whether it has become something else.
+    /// Set after a protocol upgrade; then bytes pass unchecked.
     switched: Arc<AtomicBool>,
 }
 
@@ -35,7 +35,7 @@ impl<S> Watched<S> {
         Watched { stream, framing: Framing::new(), stalled: None, switched }
     }
 
-    /// What came of writing; waiting comes to an end.
+    /// Returns the result of a write, or fails when it has been blocked for too long.
     fn in_time(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -110,7 +110,7 @@ mod tests {
         let (mut far, near) = duplex(64);
         let mut near = Watched::new(near, Arc::default());
         let begun = Instant::now();
-        // Slow is not silent.
+        // A slow client is not cut off, as long as it keeps reading.
         let reading = async {
             let mut piece = [0; 8];
             for _ in 0..10 {

@@ -1,6 +1,8 @@
-//! Calls that a database has not taken: they wait in the spool, and are brought in from there when it takes them again.
+//! Calls that PostgreSQL has not accepted: they stay in the spool and are inserted once the database accepts them
+//! again.
 //!
-//! A call may be brought in twice, never not at all: the database knows it by its name and keeps it once.
+//! A call may be inserted twice but is never skipped: the database identifies it by its request id and stores it
+//! once.
 
 use super::{
     entry,
@@ -11,38 +13,38 @@ use std::{collections::VecDeque, future::Future, io, path::Path, pin::Pin, time:
 use tokio::time::{Instant, sleep_until, timeout};
 use wharf_store::{CallRow, Store, StoreError};
 
-/// How long the database may take over calls that nobody waits for.
+/// Timeout for inserting spooled calls. No caller waits for them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How soon it is tried again.
+/// Pause before the next attempt.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// How often a single call may be refused by a database that is there, before it is taken for one that nobody can keep.
+/// How often a reachable database may reject a single call before that call is given up.
 const TRIES: u32 = 20;
 
-/// What waits for the database.
+/// The calls that have to be inserted, and the state of the insertion.
 pub(super) struct Backlog {
-    /// There may be no place for one.
+    /// Missing if there is no folder for it.
     spool: Option<Spool>,
-    /// What was read from the spool and is not in the database.
+    /// Calls read from the spool and not inserted yet.
     page: VecDeque<CallRow>,
-    /// What is on its way there, and how many calls that are.
+    /// The insertion in progress, and its number of calls.
     draining: Option<(Draining, usize)>,
-    /// Whether the page has to be forgotten when all of it is there.
+    /// Whether the spool has to be truncated once the page is inserted.
     turned: bool,
     again: Instant,
-    /// How many are brought in at once: fewer after a refusal, to find the one that is refused.
+    /// Number of calls per insert. It is halved after a rejection, to isolate the call that the database rejects.
     portion: usize,
     refusals: u32,
 }
 
 type Draining = Pin<Box<dyn Future<Output = Drained> + Send>>;
 
-/// Calls that were to be brought in, and what came of it.
+/// The calls of an insertion, and its result.
 pub(super) type Drained = (Vec<CallRow>, Result<(), StoreError>);
 
 impl Backlog {
-    /// An empty one beside this path, with what was left there by others whom nobody can ask any more.
+    /// Creates a backlog with a spool at this path, and adopts the calls in spools whose owner has exited.
     pub(super) fn beside(path: Option<&Path>) -> io::Result<Backlog> {
         let mut backlog = Backlog {
             spool: None,
@@ -64,7 +66,7 @@ impl Backlog {
         Ok(backlog)
     }
 
-    /// How many calls wait.
+    /// Number of calls that are not in the database yet.
     pub(super) fn waiting(&self) -> u64 {
         let draining = self.draining.as_ref().map_or(0, |(_, calls)| *calls);
         let spooled = self.spool.as_ref().map_or(0, |it| it.load().entries);
@@ -75,7 +77,7 @@ impl Backlog {
         self.waiting() == 0 && !self.turned
     }
 
-    /// Has calls wait. When it comes back, they survive us.
+    /// Appends calls to the spool. After it returns, they survive a crash of this process.
     pub(super) fn add(&mut self, rows: &[CallRow]) -> io::Result<()> {
         if self.is_empty() {
             self.again = Instant::now() + AGAIN;
@@ -86,7 +88,8 @@ impl Backlog {
         spool.append(&bytes, rows.len()).map(drop)
     }
 
-    /// Brings some of them in. It can be left at any time and gone on with; what comes of it has to be settled.
+    /// Inserts the next calls. Cancel-safe: a later call continues the same insertion. Pass its result to
+    /// [`Backlog::settle`].
     pub(super) async fn drain(&mut self, store: &Store) -> Drained {
         if self.draining.is_none() {
             let rows = self.take();
@@ -105,7 +108,8 @@ impl Backlog {
         }
     }
 
-    /// Takes note of what came of it. Gives the reason if a call was given up because no database would take it.
+    /// Processes the result of an insertion. Returns the reason if a call was given up because the database keeps
+    /// rejecting it.
     pub(super) fn settle(&mut self, (rows, outcome): Drained, away: bool) -> Option<String> {
         self.draining = None;
         let alone = rows.len() == 1;
@@ -131,12 +135,12 @@ impl Backlog {
         given_up
     }
 
-    /// Whether there is room for more calls.
+    /// Returns whether the spool has room for more calls.
     pub(super) fn has_room(&mut self) -> bool {
         self.spool.as_mut().is_some_and(Spool::has_room)
     }
 
-    /// The next calls to be brought in.
+    /// Takes the next calls to insert, from the spool if the page is empty.
     fn take(&mut self) -> Vec<CallRow> {
         if self.page.is_empty()
             && let Some(spool) = &mut self.spool
@@ -154,7 +158,7 @@ impl Backlog {
         self.page.drain(..self.portion.min(self.page.len())).collect()
     }
 
-    /// What was read from the spool is in the database.
+    /// Truncates the part of the spool that is now in the database.
     fn forget(&mut self) {
         match self.spool.as_mut().map_or(Ok(()), Spool::forget) {
             Ok(()) => self.turned = false,
@@ -183,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Whoever is killed leaves it to the next; what is brought in twice is there once.
+    /// A later process adopts the spool of a killed one, and a call that is inserted twice is stored once.
     #[tokio::test]
     async fn what_waits_is_brought_in_once_by_whoever_is_left() {
         let folder = TempDir::new().expect("a folder");
@@ -207,7 +211,7 @@ mod tests {
         assert!(left.is_empty(), "nothing is left behind");
     }
 
-    /// A database that is there and refuses is asked for fewer calls at once, and in the end goes without one.
+    /// After a rejection the batches get smaller, and in the end the one rejected call is given up.
     #[tokio::test(start_paused = true)]
     async fn what_nobody_can_keep_holds_up_nobody_for_ever() {
         let folder = TempDir::new().expect("a folder");
@@ -218,7 +222,7 @@ mod tests {
             let rows = backlog.take();
             let before = backlog.waiting();
             let refused = || StoreError::Engine("it is refused".to_owned());
-            // Only the first is refused.
+            // Only the first call is rejected.
             let poisoned = rows.iter().any(|it| it.request_id == "call-0");
             let (count, outcome) = (rows.len(), if poisoned { Err(refused()) } else { Ok(()) });
             let given_up = backlog.settle((rows, outcome), false);

@@ -1,4 +1,4 @@
-//! Calls that are spooled at once and brought into the database a moment later, many at a time.
+//! The journal writer for SQLite: appends calls to the spool at once and moves them into the database in batches.
 
 #[cfg(test)]
 mod tests;
@@ -23,62 +23,63 @@ use tokio::{
 };
 use wharf_store::Store;
 
-/// How long a call may wait in the spool.
+/// Maximum time that a call stays in the spool before it is moved.
 const SOON: Duration = Duration::from_millis(250);
 
-/// How much may wait in it before it is brought in.
+/// Amount of spooled data that triggers a move before [`SOON`] has passed.
 const ENOUGH: Load = Load { bytes: 4 << 20, entries: 2_048 };
 
-/// How many bytes it may hold before callers have to wait for it.
+/// Size of the spool in bytes above which the spooler waits for the database before it accepts more calls.
 const FULL: u64 = 64 << 20;
 
-/// How long those who wait for it are kept.
+/// Maximum time to wait for spooled calls to be moved.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the database may take over calls before it counts as stuck. Nobody waits for a database that is.
+/// How long a move may take before the database counts as stuck. No request waits for a stuck database.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
-/// How soon it is tried again whether calls can be spooled.
+/// Pause between checks whether the spool has room again.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the pause is before another try, at first and at most.
+/// The first and the longest pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How often it is tried when we are leaving: what is not brought in then waits for the next start.
+/// Number of attempts at shutdown. Calls that are still in the spool are recovered at the next start.
 const LAST_TRIES: u32 = 3;
 
-/// The way into the database by the spool.
+/// Handle to the SQLite journal writer.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
     pending: Arc<Mutex<Pending>>,
-    /// Told when there is something pending.
+    /// Wakes the spooler when calls are pending.
     pends: mpsc::UnboundedSender<()>,
     asks: mpsc::UnboundedSender<Ask>,
     reach: Arc<Reach>,
 }
 
-/// What is to be spooled next, and who waits for it.
+/// The next write to the spool, and the callers that wait for it.
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// Told whether the call was spooled.
+    /// Receive whether the call was spooled.
     waiting: Vec<oneshot::Sender<bool>>,
 }
 
-/// What the one who brings calls in is told.
+/// Messages to the task that moves calls into the database.
 #[derive(Debug)]
 enum Ask {
-    /// There is something now.
+    /// The spool is no longer empty.
     Begun,
-    /// There is enough of it.
+    /// The spool holds enough for a batch.
     Enough,
-    /// Somebody wants to read all there is.
+    /// A reader needs all spooled calls in the database.
     Settle(oneshot::Sender<()>),
 }
 
 impl Binding {
-    /// Brings in what was left behind, and opens a spool.
+    /// Moves calls of earlier processes into the database, then opens a new spool. Returns the handle and the writer
+    /// task.
     pub(super) async fn open(
         store: Store,
         database: &Path,
@@ -105,7 +106,7 @@ impl Binding {
         Ok((Binding { pending, pends, asks, reach }, writing))
     }
 
-    /// Spools a call, and says whether that was possible. When it comes back, the call survives us.
+    /// Spools a call and returns whether that succeeded. If so, the call survives a crash of this process.
     pub(super) async fn keep(&self, entry: &Entry<'_>) -> bool {
         self.spool(|out| entry.write(out)).await
     }
@@ -124,8 +125,8 @@ impl Binding {
         safe.await.unwrap_or(false)
     }
 
-    /// Comes back when everything that was spooled is in the database, or is not for a good while. A database that is stuck
-    /// is not waited for.
+    /// Waits until all spooled calls are in the database, for at most [`PATIENCE`]. Returns at once if the database
+    /// is stuck.
     pub(super) async fn settle(&self) {
         if !self.reach.is_away() {
             settle(&self.asks).await;
@@ -140,7 +141,7 @@ async fn settle(asks: &mpsc::UnboundedSender<Ask>) {
     }
 }
 
-/// Spools calls: those that end at about the same time with one write.
+/// Appends calls to the spool; calls that end at about the same time share one write.
 struct Spooler {
     pending: Arc<Mutex<Pending>>,
     spool: Arc<Mutex<Spool>>,
@@ -156,7 +157,8 @@ impl Spooler {
                     Some(()) => self.spool_pending().await,
                     None => return,
                 },
-                // Nobody may call while `/ready` says that calls cannot be written down.
+                // Probes the spool, because no calls may arrive to do so while `/ready` reports that the journal is
+                // full.
                 () = time::sleep(PROBE_PAUSE), if self.reach.is_full() => {
                     let has_room = lock(&self.spool).has_room();
                     self.reach.set_full(!has_room);
@@ -175,7 +177,7 @@ impl Spooler {
         }
     }
 
-    /// What the spool holds then; nothing if it did not take them.
+    /// Appends entries and returns the load of the spool, or `None` if the write failed.
     fn append(&self, bytes: &[u8], entries: usize) -> Option<Load> {
         let (appended, waiting) = {
             let mut spool = lock(&self.spool);
@@ -196,7 +198,7 @@ impl Spooler {
     }
 }
 
-/// Brings calls in.
+/// Moves spooled calls into the database.
 struct Binder {
     store: Store,
     spool: Arc<Mutex<Spool>>,
@@ -218,7 +220,7 @@ impl Binder {
         self.bring_in(Some(LAST_TRIES)).await;
     }
 
-    /// Lets more come, until there is enough or somebody wants it.
+    /// Waits for more calls, until there are enough, a reader asks for them, or [`SOON`] has passed.
     async fn wait(&self, asks: &mut mpsc::UnboundedReceiver<Ask>, settling: &mut Vec<oneshot::Sender<()>>) {
         let more = async {
             loop {
@@ -234,7 +236,7 @@ impl Binder {
         }
     }
 
-    /// Brings in everything that was spooled up to now, however often it takes.
+    /// Moves everything spooled so far into the database. Retries until it succeeds, or up to `tries` times.
     async fn bring_in(&self, tries: Option<u32>) {
         let mut tried = 0;
         loop {
@@ -253,7 +255,7 @@ impl Binder {
         }
     }
 
-    /// Brings a page in. A database that takes long over it counts as away until it has done it.
+    /// Moves one page into the database. If that takes too long, the database counts as away until it is done.
     async fn bind(&self, page: Vec<u8>) -> Result<(), String> {
         let mut binding = pin!(bind(&self.store, page));
         let bound = match time::timeout(STUCK_AFTER, &mut binding).await {
@@ -280,7 +282,7 @@ impl Binder {
     }
 }
 
-/// Brings in what is on a page.
+/// Inserts the calls of one page.
 async fn bind(store: &Store, page: Vec<u8>) -> Result<(), String> {
     store.record_page(page, entry::read).await.map_err(|error| error.to_string())
 }

@@ -1,7 +1,8 @@
-//! One call as it is written down: a view of the record that borrows what it can, and the bytes of it in the spool.
+//! The journal's form of one call: a view that borrows from its record, and its encoding in the spool.
 //!
-//! An entry in the spool is its length, then its fields in order, each text with its length before it. What is cut off
-//! in the middle, because the program was killed in a write, was never acknowledged and is not read.
+//! A spool entry is its length, start time and duration, then its texts in a fixed order, each with its length in
+//! front. An entry that is cut off, because the process was killed during a write, was never acknowledged and is
+//! ignored.
 
 use serde_json::json;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,16 +10,16 @@ use wharf_mcp::Raw;
 use wharf_runtime::{CallRecord, Outcome};
 use wharf_store::{CallRow, CallView, Calls};
 
-/// Stands where a text is missing.
+/// Length that marks a missing text.
 const NONE: u32 = u32::MAX;
 
-/// How many bytes there are of a beginning.
+/// Number of bytes that are kept of a truncated value.
 const BEGINNING: usize = 4 << 10;
 
-/// How many bytes of an entry are its length.
+/// Size in bytes of a length field.
 const HEAD: usize = 4;
 
-/// What is written down of a call, without secrets.
+/// The recorded parts of a call, with secrets redacted.
 pub(super) struct Entry<'a> {
     record: &'a CallRecord,
     door: &'static str,
@@ -28,7 +29,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// What is longer than `limit` is written down by its beginning.
+    /// Builds the entry of a call. Arguments and results longer than `limit` are truncated.
     pub(super) fn of<'a>(record: &'a CallRecord, door: &'static str, limit: usize) -> Entry<'a> {
         let kept = |raw: &Raw, length: usize| match length <= limit {
             true => Ok(record.redacted(raw)),
@@ -40,14 +41,14 @@ impl Entry<'_> {
             Outcome::Answered(result) => Some(kept(result, result.as_bytes().len())),
             Outcome::Refused(_) | Outcome::Failed(_) => None,
         };
-        // A result has its meaning in this member.
+        // Readers look for the result's value in this member.
         let result = result.map(|it| it.unwrap_or_else(|cut| json!({ "structuredContent": cut }).into()));
         let parameters = record.arguments.as_ref().map(|it| kept(it, it.as_bytes().len()));
         let parameters = parameters.map(|it| it.unwrap_or_else(Raw::from));
         Entry { record, door, parameters, result, error: record.error_text() }
     }
 
-    /// Its texts, in the order of the spool. Nobody has to look again whether they are such.
+    /// Returns the texts in the order of the spool, as bytes, so that valid UTF-8 is not checked again.
     fn texts(&self) -> [Option<&[u8]>; 11] {
         let record = self.record;
         let error_type = match &record.outcome {
@@ -79,19 +80,19 @@ impl Entry<'_> {
         self.record.took.as_secs_f64() * 1_000.0
     }
 
-    /// The row of it.
+    /// Converts the entry to a database row.
     pub(super) fn row(&self) -> CallRow {
         let texts = self.texts().map(|it| it.map(String::from_utf8_lossy));
         view(texts.each_ref().map(Option::as_deref), self.began(), self.took()).into()
     }
 
-    /// Its bytes, after those that are there already.
+    /// Appends the encoded entry to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         write(self.texts(), self.began(), self.took(), out);
     }
 }
 
-/// The bytes of a row, which are those of the call it is of.
+/// Appends the encoded row to `out`. The result equals the encoding of the call's entry.
 pub(super) fn write_row(row: &CallRow, out: &mut Vec<u8>) {
     let texts = [
         Some(row.request_id.as_str()),
@@ -122,7 +123,7 @@ fn write(texts: [Option<&[u8]>; 11], began: i64, took: f64, out: &mut Vec<u8>) {
     out[begin..begin + HEAD].copy_from_slice(&written.to_le_bytes());
 }
 
-/// The calls that were written on a page, up to where it was cut off.
+/// Decodes the calls of a page, up to the first incomplete entry.
 pub(super) fn read(page: &[u8]) -> Calls<'_> {
     let mut rest = page;
     Box::new(std::iter::from_fn(move || {
@@ -181,7 +182,7 @@ fn view(texts: [Option<&str>; 11], execution_start: i64, execution_duration_ms: 
     }
 }
 
-/// Messages are bounded far below this.
+/// Messages are limited to far less than `u32::MAX` bytes.
 fn length(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(NONE)
 }
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(all, (0..9).map(call).collect::<Vec<_>>());
     }
 
-    /// Wherever a write was cut off, all entries before it are whole and nothing else is read.
+    /// Wherever a write was cut off, exactly the complete entries before it are read.
     #[test]
     fn what_is_cut_off_is_not_read() {
         let mut bytes = Vec::new();

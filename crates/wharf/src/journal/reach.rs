@@ -1,5 +1,4 @@
-//! Whether the database can be reached and whether calls can be written down, as far as anybody here knows: for those who
-//! can do without it, for `/ready` and for `/metrics`.
+//! The status of the database and of the spool, shared with request handlers, `/ready` and `/metrics`.
 
 use std::{
     fmt::Display,
@@ -10,24 +9,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often at most it is logged that calls are being lost.
+/// Minimum interval between log messages about lost calls.
 const LOSS_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is known of the way to the database.
+/// Tracks whether the database is reachable, and whether calls can be recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
-    /// Nobody hears from it.
+    /// The database is unreachable or stuck.
     away: AtomicBool,
-    /// How many calls are written down here and not there.
+    /// Number of calls in the spool that are not in the database.
     waiting: AtomicU64,
-    /// Calls cannot be written down here: there is no room for more.
+    /// The spool accepts no more calls.
     full: AtomicBool,
-    /// How many calls nobody could write down.
+    /// Number of calls that could not be recorded.
     lost: AtomicU64,
     losses: Mutex<LossLog>,
 }
 
-/// What the log has not said yet of lost calls.
+/// Lost calls that are not logged yet.
 #[derive(Debug, Default)]
 struct LossLog {
     unsaid: usize,
@@ -39,7 +38,7 @@ impl Reach {
         self.away.load(Ordering::Relaxed)
     }
 
-    /// Says whether that is news.
+    /// Sets the status and returns whether it changed.
     pub(crate) fn set_away(&self, away: bool) -> bool {
         self.away.swap(away, Ordering::Relaxed) != away
     }
@@ -56,7 +55,7 @@ impl Reach {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Counts calls that nobody could write down, and logs it: the first loss at once, later ones in summaries.
+    /// Counts calls that could not be recorded. Logs the first loss at once and later ones as summaries.
     pub(super) fn lose(&self, calls: usize, why: &dyn Display) {
         let lost = self.lost.fetch_add(calls as u64, Ordering::Relaxed) + calls as u64;
         let mut log = self.losses.lock().unwrap_or_else(PoisonError::into_inner);

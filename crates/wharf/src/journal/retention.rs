@@ -1,20 +1,20 @@
-//! How long calls stay in the journal, and how large it may get. Old calls are deleted a batch at a time, with pauses, so
-//! that nobody waits for it.
+//! Limits the age and the size of the journal. Deletes old calls in small batches with pauses, so that other queries
+//! are not delayed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time;
 use wharf_runtime::config::{JournalSettings, Limit};
 use wharf_store::{Location, Store, StoreError};
 
-/// The limits of a database in a file, where the operator names none.
+/// Default limits for SQLite.
 const USUAL_AGE: Duration = Duration::from_secs(30 * 86_400);
 const USUAL_BYTES: u64 = 1 << 30;
 
-/// How long after the start old calls are deleted for the first time, and how often after that.
+/// Delay of the first purge after the start, and the interval after that.
 const FIRST_PURGE: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(600);
 
-/// How many calls are deleted at once, and how long the pause after that is.
+/// Number of calls that are deleted at once, and the pause between batches.
 const PURGE_BATCH: usize = 500;
 const PURGE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,7 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// What the operator says, else what is usual: limits in a file, none on PostgreSQL.
+    /// Returns the operator's limits or the defaults. PostgreSQL has no default limits.
     pub(crate) fn of(settings: &JournalSettings, database: Option<&Location>) -> Retention {
         let is_file = matches!(database, Some(Location::Sqlite(_)));
         fn limit<T: Copy>(said: Option<Limit<T>>, usual: Option<T>) -> Option<T> {
@@ -42,7 +42,7 @@ impl Retention {
         }
     }
 
-    /// Deletes old calls for as long as it is polled.
+    /// Purges old calls periodically. Never returns.
     pub(crate) async fn run(self, store: Store) {
         time::sleep(FIRST_PURGE).await;
         loop {
@@ -57,7 +57,8 @@ impl Retention {
         }
     }
 
-    /// Deletes what is too old, then the oldest while there is too much. How many calls those were.
+    /// Deletes calls that are too old, then the oldest ones while the journal is too large. Returns the number of
+    /// deleted calls.
     async fn purge(self, store: &Store) -> Result<usize, StoreError> {
         let mut deleted = 0;
         if let Some(keep) = self.keep {
@@ -73,7 +74,8 @@ impl Retention {
     }
 }
 
-/// How many of so many calls are too many, if they are about equally large. A tenth of the room is left for those to come.
+/// Estimates how many calls to delete, assuming that all have about the same size. Leaves a tenth of the limit free
+/// for new calls.
 fn surplus(calls: u64, bytes: u64, max_bytes: u64) -> usize {
     if bytes <= max_bytes {
         return 0;
@@ -109,7 +111,7 @@ mod tests {
         Store::open(&location).await.expect("the database opens")
     }
 
-    /// Calls of so many bytes, one a minute, the last of them just now.
+    /// Calls of this size, one per minute, the last one a minute ago.
     fn calls(count: u64, bytes: usize) -> impl Iterator<Item = CallRow> {
         let now = SystemTime::now();
         (0..count).map(move |number| {

@@ -1,8 +1,8 @@
-//! Calls that are answered but not in the database yet: two files beside it, one that is written to and one that is
-//! being brought in.
+//! The spool: two files beside a database that hold calls which are answered but not in the database yet. One is
+//! appended to while the other is being moved into the database.
 //!
-//! To append to a file costs a call next to nothing, and what is in it survives a kill: whoever starts next brings in
-//! what others have left behind. The files are locked as long as their owner lives, so nobody takes them from it.
+//! An append is cheap and survives a kill of the process: the next process recovers the files. The owner holds a lock
+//! on its files while it runs, so that no other process takes them.
 
 use crate::state_folder::{is_still_at, open_private};
 use std::{
@@ -13,24 +13,25 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// What the name of a spool begins with, after the name of its database.
+/// Part of a spool file's name that follows the name of the database.
 const MARK: &str = "-calls.";
 
-/// The most that one file takes. Callers are held up long before; this much waits only if the database is gone for good.
+/// Maximum size of one file, in bytes. Callers wait long before that; the limit is reached only while the database is
+/// gone.
 const LIMIT: u64 = 256 << 20;
 
-/// What is written to find out whether there is room: as much as a call with long arguments.
+/// Probe that is written to check for free space: as large as a call with long arguments.
 const PROBE: &[u8] = &[0; 64 << 10];
 
-/// Makes the names of spools of one process differ.
+/// Makes the file names of one process unique.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Two files of calls.
+/// Two files with calls.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    /// The one that is written to.
+    /// The file that calls are appended to.
     active: Leaf,
-    /// The one that is empty, or being brought in.
+    /// The file that is empty or being moved into the database.
     other: Leaf,
 }
 
@@ -42,14 +43,15 @@ struct Leaf {
     entries: usize,
 }
 
-/// What a spool holds that nobody has brought in.
+/// Amount of data in the active file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) bytes: u64,
     pub(crate) entries: usize,
 }
 
-/// A file that somebody has left behind, now ours. Forgotten only when it is brought in.
+/// A spool file of a process that has exited, now locked by this one. It is deleted only after its calls have been
+/// moved.
 #[derive(Debug)]
 pub(crate) struct Left {
     path: PathBuf,
@@ -57,12 +59,12 @@ pub(crate) struct Left {
 }
 
 impl Spool {
-    /// A new spool beside a database.
+    /// Creates a spool beside a database.
     pub(crate) fn beside(database: &Path) -> io::Result<Spool> {
         Ok(Spool { active: Leaf::new(database)?, other: Leaf::new(database)? })
     }
 
-    /// Adds so many entries: all of them, or none.
+    /// Appends all of these entries or, on an error, none.
     pub(crate) fn append(&mut self, bytes: &[u8], entries: usize) -> io::Result<Load> {
         let leaf = &mut self.active;
         if leaf.length + bytes.len() as u64 > LIMIT {
@@ -77,25 +79,25 @@ impl Spool {
         Ok(self.load())
     }
 
-    /// What is not being brought in yet.
+    /// The amount of data in the active file.
     pub(crate) fn load(&self) -> Load {
         Load { bytes: self.active.length, entries: self.active.entries }
     }
 
-    /// How many entries are not safe elsewhere.
+    /// Number of entries in both files.
     pub(crate) fn waiting(&self) -> u64 {
         (self.active.entries + self.other.entries) as u64
     }
 
-    /// Whether there is room for more, found out by writing something.
+    /// Checks for free space by writing a probe and removing it.
     pub(crate) fn has_room(&mut self) -> bool {
         let leaf = &mut self.active;
         let fits = leaf.length + PROBE.len() as u64 <= LIMIT && leaf.file.write_all(PROBE).is_ok();
         leaf.back_to(leaf.length).is_ok() && fits
     }
 
-    /// Turns the page: gives all that was written, and writes to the other file from now on. What an earlier page holds
-    /// that was not forgotten is given again.
+    /// Swaps the files and returns the content of the one written so far. If the previous page was not forgotten yet,
+    /// returns that page again.
     pub(crate) fn turn(&mut self) -> io::Result<Vec<u8>> {
         if self.other.length == 0 {
             std::mem::swap(&mut self.active, &mut self.other);
@@ -103,14 +105,14 @@ impl Spool {
         self.other.read()
     }
 
-    /// What was given is safe elsewhere.
+    /// Truncates the file whose content was returned by [`Spool::turn`], because it is now in the database.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
         self.other.back_to(0)
     }
 }
 
 impl Drop for Spool {
-    /// An empty file need not be found by whoever comes next.
+    /// Removes empty files, so that the next process has nothing to recover.
     fn drop(&mut self) {
         for leaf in [&self.active, &self.other] {
             if leaf.length == 0 {
@@ -128,7 +130,8 @@ impl Leaf {
             name.push(format!("{MARK}{}-{number}", process::id()));
             let path = PathBuf::from(name);
             let file = open_private(&path)?;
-            // It may be that of a process with our number in another container, or just be taken for one left behind.
+            // The file may belong to a process with the same id in another container, or another process may be
+            // recovering it.
             if file.try_lock().is_ok() && is_still_at(&file, &path) {
                 let length = file.metadata()?.len();
                 return Ok(Leaf { path, file, length, entries: 0 });
@@ -143,7 +146,7 @@ impl Leaf {
         Ok(bytes)
     }
 
-    /// Every write goes to the end, so cutting is all it takes.
+    /// Truncates the file. Every write appends, so no seek is needed.
     fn back_to(&mut self, length: u64) -> io::Result<()> {
         self.file.set_len(length)?;
         self.length = length;
@@ -155,7 +158,7 @@ impl Leaf {
 }
 
 impl Left {
-    /// Everything beside a database whose owner is gone.
+    /// Finds and locks the spool files beside a database whose owner has exited.
     pub(crate) fn beside(database: &Path) -> io::Result<Vec<Left>> {
         let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
             return Ok(Vec::new());
@@ -168,7 +171,7 @@ impl Left {
             if !is_one {
                 continue;
             }
-            // Somebody else may just have brought it in.
+            // Another process may just have recovered and deleted it.
             let Ok(file) = OpenOptions::new().read(true).open(&path) else { continue };
             if file.try_lock().is_ok() {
                 all.push(Left { path, file });
@@ -177,14 +180,14 @@ impl Left {
         Ok(all)
     }
 
-    /// What is in it.
+    /// Reads the whole file.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&self.file).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// It is safe elsewhere.
+    /// Deletes the file, because its calls are in the database.
     pub(crate) fn forget(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
@@ -220,7 +223,7 @@ mod tests {
         let mut spool = Spool::beside(&folder.path().join("wharf.db"))?;
         spool.append(b"one ", 1)?;
         assert!(spool.has_room());
-        // A file with a hole counts as full and costs nothing.
+        // A sparse file counts as full but uses no disk space.
         spool.active.file.set_len(LIMIT)?;
         spool.active.length = LIMIT;
         assert!(spool.append(b"two ", 1).is_err());

@@ -1,8 +1,8 @@
-//! Calls that go straight into the database, in batches, as long as it is there.
+//! The journal writer for PostgreSQL: inserts calls directly, in batches, while the database is reachable.
 //!
-//! A database that others share is on another machine as often as not, and may go away for a while. What it does not take
-//! at once is spooled, and the caller is answered. From then on everything goes by the spool, in order, until the database
-//! has taken all of it; so nobody waits for it to come back.
+//! The database is often on another machine and may be unreachable for a while. Calls that it does not accept in time
+//! go to the spool, and their callers receive their answers. From then on all calls go through the spool, in order,
+//! until the database has accepted everything, so that no caller waits for it to recover.
 
 use super::{
     Reach,
@@ -15,22 +15,22 @@ use tokio::{
 };
 use wharf_store::{CallRow, Store};
 
-/// How many calls may wait to be written down.
+/// Maximum number of calls that are queued for writing.
 const QUEUE: usize = 4_096;
 
-/// The most that are written at once.
+/// Maximum number of calls in one insert.
 pub(super) const BATCH: usize = 512;
 
 /// How long a caller waits for the database before its call is spooled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How soon it is tried again whether calls can be written down.
+/// Pause between checks whether calls can be recorded again.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the spool is brought in once nobody calls any more. What is left then waits for the next start.
+/// How long the spool is drained at shutdown. The remaining calls are recovered at the next start.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The way into the database.
+/// Handle to the PostgreSQL journal writer.
 #[derive(Clone, Debug)]
 pub(super) struct Through {
     rows: mpsc::Sender<Waiting>,
@@ -39,7 +39,7 @@ pub(super) struct Through {
 #[derive(Debug)]
 struct Waiting {
     row: CallRow,
-    /// Told when it is safe, or never will be: which of them.
+    /// Receives whether the call was recorded. Missing if no caller waits.
     written: Option<oneshot::Sender<bool>>,
 }
 
@@ -54,14 +54,14 @@ impl Through {
         (Through { rows }, Writer { store, backlog, reach }.run(waiting))
     }
 
-    /// Writes a call down, and comes back when it is safe, or cannot be: which of them.
+    /// Records a call and waits. Returns whether it is durable.
     pub(super) async fn keep(&self, row: CallRow) -> bool {
         let (written, safe) = oneshot::channel();
         let sent = self.rows.send(Waiting { row, written: Some(written) }).await;
         sent.is_ok() && safe.await.unwrap_or(false)
     }
 
-    /// Writes a call down that nobody waits for.
+    /// Queues a call for recording without waiting for the result.
     pub(super) async fn note(&self, row: CallRow) {
         let _ = self.rows.send(Waiting { row, written: None }).await;
     }
@@ -88,7 +88,8 @@ impl Writer {
                     let kept = self.keep(rows).await;
                     written.into_iter().flatten().for_each(|it| _ = it.send(kept));
                 }
-                // Nobody may call while `/ready` says that calls cannot be written down.
+                // Probes for room, because no calls may arrive to do so while `/ready` reports that the journal is
+                // full.
                 () = sleep(PROBE_PAUSE), if self.reach.is_full() => {
                     let has_room = !self.reach.is_away() || self.backlog.has_room();
                     self.reach.set_full(!has_room);
@@ -103,7 +104,7 @@ impl Writer {
         }
     }
 
-    /// To the database, or to the spool. Whether either took them.
+    /// Inserts the rows into the database, or else spools them. Returns whether either succeeded.
     async fn keep(&mut self, rows: Vec<CallRow>) -> bool {
         if self.backlog.is_empty() && !self.reach.is_away() {
             let why = match timeout(PATIENCE, self.store.record_calls(rows.iter().cloned())).await {
@@ -137,7 +138,7 @@ impl Writer {
     }
 }
 
-/// Lets those in who come.
+/// Collects more records into this batch.
 async fn gather(waiting: &mut mpsc::Receiver<Waiting>, batch: &mut Vec<Waiting>) {
     super::gather(batch.len(), || {
         while batch.len() < BATCH
@@ -160,7 +161,7 @@ mod tests {
         CallRow { request_id: name.to_owned(), ..CallRow::default() }
     }
 
-    /// With a spool nothing is lost while the database is away; without one it is, and is said to be.
+    /// While the database is away, no call is lost with a spool. Without one, calls are lost and reported as lost.
     #[tokio::test]
     async fn what_becomes_of_calls_while_the_database_is_away() {
         for (place, lost) in [(Some("postgres"), 0), (None, 1)] {

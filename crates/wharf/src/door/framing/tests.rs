@@ -1,4 +1,4 @@
-//! Requests that pass untouched however they arrive, and requests of which the library must not read the end.
+//! Tests that valid requests pass unchanged, however they are split, and that invalid ones lose their line feed.
 
 use super::{super::watched::Watched, At, Framing};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use proptest::{
 use std::{convert::Infallible, sync::Arc};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-/// Heads and bodies with nothing wrong about them.
+/// Valid heads and bodies.
 const GOOD: &[&str] = &[
     "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
     "\r\n\r\nGET / HTTP/1.0\r\n\r\n",
@@ -26,7 +26,7 @@ const GOOD: &[&str] = &[
     "POST /x HTTP/1.1\r\ntransfer-encoding:Chunked\r\nTransfer: x\r\n\r\n01;name=\"value\"\r\nx\r\n000\r\nContent-Length: 5\r\n\r\n",
 ];
 
-/// What must not be read, up to the line feed that shows it.
+/// Invalid requests, up to the line feed that reveals the error.
 const BAD: &[&str] = &[
     "\n",
     "GET / HTTP/1.1\n",
@@ -60,7 +60,7 @@ const BAD: &[&str] = &[
     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n",
 ];
 
-/// What comes out when the text arrives in these pieces, and where it leaves us.
+/// Feeds the text in these pieces; returns the bytes afterwards and the final position.
 fn followed(text: &str, cuts: &[Index]) -> (Vec<u8>, At) {
     let mut bytes = text.as_bytes().to_vec();
     let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(bytes.len() + 1)).collect();
@@ -136,7 +136,7 @@ fn each_arrives_byte_by_byte() {
     }
 }
 
-/// The statuses that the library itself answers with when it reads this over a watched connection, in such pieces.
+/// Returns the statuses with which the HTTP library itself answers the text, sent in pieces of this size.
 async fn answered(text: &str, piece: usize) -> Vec<String> {
     let (mut far, near) = duplex(64 << 10);
     let service = service_fn(|request: Request<Incoming>| async {
@@ -150,7 +150,7 @@ async fn answered(text: &str, piece: usize) -> Vec<String> {
     let mut heard = String::new();
     let talk = async {
         for piece in text.as_bytes().chunks(piece) {
-            // Whoever has been hung up on is not heard any more.
+            // The write fails after the server has closed the connection.
             let _ = far.write_all(piece).await;
             tokio::task::yield_now().await;
         }
@@ -162,7 +162,8 @@ async fn answered(text: &str, piece: usize) -> Vec<String> {
     statuses.collect()
 }
 
-/// Whatever is spoiled the library refuses, and reads nothing behind it; whatever is not it reads as we do.
+/// The library rejects every overwritten line and reads nothing after it. It agrees with this module about all
+/// others.
 #[tokio::test]
 async fn the_library_reads_it_as_we_do() {
     for piece in [1, 7, 1 << 20] {

@@ -1,10 +1,10 @@
-//! What becomes of calls while the database or the spool does not take them.
+//! Tests for calls while the database or the spool accepts nothing.
 
 use super::*;
 use tempfile::TempDir;
 use wharf_store::{CallRow, Location};
 
-/// Longer than anything takes on a starved machine.
+/// Longer than any test takes on an overloaded machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn call(name: &str, bytes: usize) -> CallRow {
@@ -21,7 +21,7 @@ async fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Another process holds the database, and the spool is so full that callers would wait for it.
+/// Another process locks the database while the spool is above the size at which callers would wait.
 #[tokio::test]
 async fn nobody_waits_for_a_database_that_is_stuck() {
     let folder = TempDir::new().expect("a folder");
