@@ -1,20 +1,21 @@
-//! Whether a request speaks to us at all, before anybody looks at who sends it.
+//! Checks of host, origin and size that every request passes before authentication.
 //!
-//! A page of a stranger must not come in by a name of its own for this machine, nor talk a browser into using it.
+//! They block web pages of other sites that reach this server by DNS rebinding or by cross-site requests from a
+//! browser.
 
 use super::problem::Problem;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use std::net::SocketAddr;
 use wharf_mcp::serve::http::Guard;
 
-/// The longest address, and the longest headers, all together.
+/// Maximum size of the URI and of all headers together, in bytes.
 const LONGEST_URI: usize = 16 << 10;
 const LONGEST_HEADERS: usize = 32 << 10;
 
-/// The names that we are known by, and the pages that may use us.
+/// The accepted host names, and the origins that may use this server.
 pub(super) struct Entrance {
     guard: Guard,
-    /// The name that most requests use, which needs no thought.
+    /// The listener's own address. Most requests use it as host, so it is compared first.
     usual: String,
 }
 
@@ -33,7 +34,7 @@ impl Entrance {
     }
 }
 
-/// Lets a request on, or says why not.
+/// Checks size, host, origin and `Sec-Fetch-Site`.
 pub(super) fn check<B>(request: &Request<B>, entrance: &Entrance) -> Result<(), Problem> {
     let headers = request.headers();
     is_bounded(request)?;
@@ -74,7 +75,7 @@ fn speaks_to_us<B>(request: &Request<B>, entrance: &Entrance) -> Result<(), Prob
     }
 }
 
-/// A page is ours if it comes from where the request goes, or if the operator says so.
+/// Checks that the origin equals the request's host, or that the operator allows it. A missing `Origin` is allowed.
 fn comes_from_us(headers: &HeaderMap, entrance: &Entrance) -> Result<(), Problem> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };
@@ -87,7 +88,7 @@ fn comes_from_us(headers: &HeaderMap, entrance: &Entrance) -> Result<(), Problem
         .hint("an operator can allow a page in wharf.toml: [server] origins"))
 }
 
-/// Whether somebody reads one of the two forms in which MCP answers; who does not say reads both.
+/// Checks that `Accept` allows JSON or SSE. A missing header allows both.
 pub(super) fn reads_what_is_said(headers: &HeaderMap) -> Result<(), Problem> {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok()).peekable();
     let reads = |it: &str| {

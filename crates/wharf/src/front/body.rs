@@ -1,4 +1,4 @@
-//! The body of a request: in time, not too long, and one JSON object without tricks.
+//! Reads the body of a request within limits of size and time, and parses it as one unambiguous JSON object.
 
 mod unambiguous;
 
@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use wharf_mcp::{Raw, serve::http::is_json};
 
-/// The longest body.
+/// Maximum size of a body, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// How long nothing may come of a body, and how long all of it may take.
+/// Timeout between two parts of a body, and for the whole body.
 const SILENCE: Duration = Duration::from_secs(8);
 const ARRIVAL: Duration = Duration::from_secs(30);
 
-/// How long somebody whose body is too long may go on sending before being told.
+/// How long to keep reading a body that is too large before sending the response.
 const POLITENESS: Duration = Duration::from_secs(3);
 
-/// One JSON object; nothing at all counts as an empty one.
+/// Reads one JSON object. An empty body counts as an empty object.
 pub(super) async fn object(request: Request<Incoming>) -> Result<Raw, Problem> {
     let bytes = collect(request.into_body()).await?;
     if bytes.is_empty() {
@@ -36,12 +36,12 @@ pub(super) async fn object(request: Request<Incoming>) -> Result<Raw, Problem> {
     Ok(raw)
 }
 
-/// All of a body.
+/// Reads the whole body.
 pub(super) async fn whole(body: Incoming) -> Result<Bytes, Problem> {
     if body.is_end_stream() { Ok(Bytes::new()) } else { collect(body).await }
 }
 
-/// Refuses a request that does not announce a JSON body, before anything of the body is read.
+/// Rejects a request without a JSON `Content-Type`, before its body is read.
 pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), Problem> {
     if is_json(headers) {
         return Ok(());
@@ -72,7 +72,7 @@ async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
     }
 }
 
-/// A client that is still sending would not hear an answer, so what it sends is taken for a while, and thrown away.
+/// Discards the rest of the body for a while, because a client that is still sending would not read the response.
 async fn too_long(mut body: Incoming) -> Problem {
     let last = Instant::now() + POLITENESS;
     let mut taken = 0;
@@ -85,7 +85,7 @@ async fn too_long(mut body: Incoming) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB").closing()
 }
 
-/// No keys but these: one that means nothing is a mistake, and its sender should know.
+/// Rejects unknown keys, because they are most likely typing errors.
 pub(super) fn only(body: &Raw, keys: &[&str]) -> Result<(), Problem> {
     let members = body.members();
     let Some((odd, _)) = members.0.iter().find(|(key, _)| !keys.contains(&&**key)) else { return Ok(()) };
@@ -94,7 +94,7 @@ pub(super) fn only(body: &Raw, keys: &[&str]) -> Result<(), Problem> {
         .hint(format!("there are {}", keys.join(", "))))
 }
 
-/// A string that is not too long and has nothing in it that would break a line.
+/// Reads a string member with at most `longest` characters and no control characters.
 pub(super) fn text(body: &Raw, key: &str, longest: usize) -> Result<Option<String>, Problem> {
     let Some(raw) = body.member(key) else { return Ok(None) };
     let fits = |it: &String| it.chars().count() <= longest && !it.chars().any(char::is_control);

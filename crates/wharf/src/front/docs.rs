@@ -1,5 +1,5 @@
-//! `/docs`: what `/openapi.json` says, for people. The page is ours and comes from the program itself; it loads nothing
-//! from anywhere else, and what it shows it shows as text.
+//! `/docs`: shows `/openapi.json` as a web page. The page is embedded in the program, loads nothing from other sites,
+//! and renders all values as text.
 
 use super::{document, routes::Route};
 use http::{HeaderValue, Response, StatusCode, header};

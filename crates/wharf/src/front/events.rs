@@ -1,8 +1,8 @@
-//! What happens, told to whoever listens at `/api/v1/events`.
+//! Server-sent events at `/api/v1/events`.
 //!
-//! One task hears of everything and writes each event once; every listener has a short queue of its own. One that does not
-//! read in time is let go, so that it costs nobody anything. Everything is told without secrets, and cut to a bounded
-//! length.
+//! One task receives all events of the runtime and formats each once. Every listener has a short queue; a listener
+//! that does not read in time is disconnected, so that it cannot delay others. Events contain no secrets, and their
+//! texts are truncated.
 
 mod stream;
 mod told;
@@ -25,17 +25,17 @@ use tokio::sync::{
 use wharf_mcp::serve::http::Body;
 use wharf_runtime::{Event, Events, Handle};
 
-/// How many may listen at a time.
+/// Maximum number of listeners.
 const LISTENERS: usize = 256;
 
-/// How many events may wait for a slow listener.
+/// Maximum number of events that are queued for a slow listener.
 const QUEUE: usize = 256;
 
-/// Tells everybody.
+/// Distributes events to all listeners.
 #[derive(Default)]
 pub(super) struct Hub {
     listeners: Mutex<Vec<Listener>>,
-    /// What happens since the first of them came.
+    /// The event subscription that is opened with the first listener, until the task takes it.
     begun: Mutex<Option<Events>>,
     come: Notify,
 }
@@ -43,11 +43,11 @@ pub(super) struct Hub {
 struct Listener {
     wants: Wants,
     queue: mpsc::Sender<Bytes>,
-    /// Its connection, to be closed if it does not read.
+    /// Its connection, which is closed if the client does not read.
     connection: Option<Afterwards>,
 }
 
-/// What somebody wants to hear of.
+/// Filter of a listener.
 #[derive(Debug)]
 struct Wants {
     source: Option<String>,
@@ -55,7 +55,7 @@ struct Wants {
 }
 
 impl Hub {
-    /// A stream of what happens from now on.
+    /// Adds a listener and returns its stream, which starts with the next event.
     pub(super) fn listen<B>(
         &self,
         handle: &Handle,
@@ -90,7 +90,7 @@ impl Hub {
         Ok(response)
     }
 
-    /// Tells listeners what happens, until it is time to leave; then it lets them go.
+    /// Distributes events until draining begins, then ends all streams.
     pub(super) async fn follow(&self, handle: Handle, mut draining: watch::Receiver<bool>) {
         let mut number = 0_u64;
         tokio::select! {
@@ -109,7 +109,8 @@ impl Hub {
         std::future::pending().await
     }
 
-    /// Until the last listener has left: while nobody listens, nothing that happens is told to us.
+    /// Distributes events until the last listener has left. Without listeners there is no subscription, so events
+    /// cost nothing.
     async fn follow_while_heard(&self, number: &mut u64, handle: &Handle, mut events: Events) {
         let mut catalogs = handle.catalogs();
         catalogs.mark_unchanged();
@@ -133,7 +134,7 @@ impl Hub {
         self.pass_on(number, &event.source, event.what.as_str(), || told::event(event))
     }
 
-    /// Tells everybody who wants to hear it, and says whether anybody listens at all.
+    /// Sends an event to the listeners whose filter matches. Returns whether there are any listeners left.
     fn pass_on(
         &self,
         number: &mut u64,
@@ -157,7 +158,7 @@ impl Hub {
 }
 
 impl Listener {
-    /// Whether it is there to hear this. One that does not keep up is let go.
+    /// Queues an event and returns whether the listener stays. A listener with a full queue is disconnected.
     fn takes(&self, text: &Bytes) -> bool {
         let taken = self.queue.try_send(text.clone());
         if matches!(taken, Err(TrySendError::Full(_))) {

@@ -1,4 +1,4 @@
-//! Who comes in, and what they may do: known by the token that they show. Only hashes of tokens are kept.
+//! Authentication and authorization by bearer token. Only hashes of the tokens are kept in memory.
 
 mod token_file;
 
@@ -9,21 +9,21 @@ use std::sync::Arc;
 pub(crate) use token_file::{make_or_read, read};
 use wharf_runtime::config::Role;
 
-/// The shortest token that is a secret.
+/// Minimum length of a token.
 pub(crate) const SHORTEST: usize = 16;
 
-/// Somebody who came in.
+/// An authenticated principal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Principal {
-    /// Who, as wharf.toml names them.
+    /// Name of its token in wharf.toml.
     pub(crate) name: Arc<str>,
     pub(crate) role: Role,
 }
 
-/// Everybody who may come in.
+/// All valid tokens.
 pub(crate) struct Keys {
     keys: Vec<Key>,
-    /// Who comes in without showing anything.
+    /// The principal of every request, if no token is required.
     anybody: Option<Arc<Principal>>,
 }
 
@@ -37,7 +37,7 @@ impl Principal {
         Arc::new(Principal { name: name.into(), role })
     }
 
-    /// Whether they may do what this role may.
+    /// Checks that the principal has at least this role.
     pub(super) fn may(&self, role: Role) -> Result<(), Problem> {
         if self.role >= role {
             return Ok(());
@@ -49,19 +49,19 @@ impl Principal {
 }
 
 impl Keys {
-    /// Nobody has to show anything.
+    /// Requires no token; every request has the admin role.
     pub(crate) fn open() -> Keys {
         Keys { keys: Vec::new(), anybody: Some(Principal::new("anybody", Role::Admin)) }
     }
 
-    /// The operator's own token opens everything.
+    /// Accepts the operator's token, with the admin role.
     pub(crate) fn of_operator(token: &str) -> Keys {
         let mut keys = Keys { keys: Vec::new(), anybody: None };
         keys.keys.push(Key { hash: hash(token), principal: Principal::new("operator", Role::Admin) });
         keys
     }
 
-    /// One more token, which nobody else has.
+    /// Adds a token. Two principals must not share one.
     pub(crate) fn add(&mut self, name: &str, role: Role, token: &str) -> Result<(), String> {
         let hash = hash(token);
         if let Some(other) = self.keys.iter().find(|it| it.hash == hash) {
@@ -74,8 +74,8 @@ impl Keys {
         Ok(())
     }
 
-    /// Lets whoever shows a token in. Hashes are compared, all of them and each to its end, so the time it takes tells
-    /// nothing about any token.
+    /// Authenticates a request. Compares all hashes, each in constant time, so that timing reveals nothing about a
+    /// token.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Problem> {
         let mut shown = headers.get_all(header::AUTHORIZATION).iter();
         let first = shown.next();

@@ -1,7 +1,8 @@
-//! `/openapi.json`, written from the table of addresses.
+//! `/openapi.json`, generated from the route table.
 //!
-//! By hand rather than by a library's macros: the router and this page read the same table, which is what keeps them of one
-//! mind, and a library would describe types that REST does not have, because it projects what the runtime knows.
+//! It is written by hand, not with a library's macros, because the router and the document then share one table and
+//! cannot diverge. A library would also describe Rust types, which REST does not use: it builds JSON from the
+//! runtime's views.
 
 use super::routes::{About, Operation, ROUTES};
 use serde_json::{Map, Value, json};
@@ -9,10 +10,11 @@ use serde_json::{Map, Value, json};
 /// Schemas, parameters and security schemes.
 const COMPONENTS: &str = include_str!("openapi/components.json");
 
-/// Problems that any request can meet: malformed, a foreign host or origin, too long an address, too long headers.
+/// Statuses that every operation can return: malformed request, foreign host or origin, URI too long, headers too
+/// large.
 const ANYWHERE: &[u16] = &[400, 403, 414, 431];
 
-/// The document.
+/// Builds the document.
 pub(super) fn document() -> Value {
     let mut paths = Map::new();
     for operation in ROUTES {
@@ -83,7 +85,7 @@ fn responses(operation: &Operation) -> Value {
     Value::Object(responses)
 }
 
-/// The header that an answer of this status may have beside those that every answer has.
+/// The header that a response of this status may have in addition to the common ones.
 fn header(status: &str, id: &str) -> Option<(&'static str, &'static str)> {
     match (status, id) {
         ("401", _) => Some(("WWW-Authenticate", "How to come in")),
@@ -99,13 +101,13 @@ fn schema(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// What a status is called.
+/// The reason phrase of a status.
 fn reason(status: u16) -> &'static str {
     let status = http::StatusCode::from_u16(status).ok();
     status.and_then(|it| it.canonical_reason()).unwrap_or("Another status")
 }
 
-/// Which chapter an operation belongs to.
+/// The tag that groups an operation.
 fn tag(path: &str) -> &str {
     match path.strip_prefix("/api/v1/") {
         Some(rest) => rest.split('/').next().unwrap_or_default(),
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
     use crate::front::routes::{Found, find};
 
-    /// Every reference leads somewhere, and everything that is there is referred to.
+    /// Every reference resolves, and every component is referenced.
     #[test]
     fn nothing_is_missing_and_nothing_is_left_over() {
         let document = document();
@@ -137,7 +139,7 @@ mod tests {
         }
     }
 
-    /// The router finds everything that is described, and what it finds is described; each once.
+    /// The router finds every described operation and no others, and every operation id is unique.
     #[test]
     fn the_router_and_the_document_are_of_one_mind() {
         let document = document();

@@ -1,4 +1,4 @@
-//! What goes wrong on the way, as a problem document (RFC 9457).
+//! Problem documents (RFC 9457), the error responses of the API.
 
 use super::document;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use wharf_mcp::serve::http::Body;
 use wharf_runtime::{Fault, FaultKind};
 
-/// A request that cannot be answered.
+/// An error response.
 #[derive(Debug)]
 pub(super) struct Problem(Box<Details>);
 
@@ -18,20 +18,20 @@ struct Details {
     detail: String,
     hint: Option<String>,
     request_id: Option<String>,
-    /// All that is wrong with what was sent, where that is more than one thing.
+    /// All errors of the request, if there can be several.
     problems: Option<Value>,
     retry_after: Option<Duration>,
     allow: Option<String>,
-    /// Nothing more is read from a connection after this.
+    /// Closes the connection after the response.
     closes: bool,
-    /// There was a call, and it could not be written down.
+    /// The call was made but could not be recorded in the journal.
     is_lost: bool,
 }
 
-/// How much of what somebody sent is repeated to them.
+/// Maximum length of client input that a message repeats, in bytes.
 const LONGEST_ECHO: usize = 200;
 
-/// What somebody sent, short enough to be repeated to them.
+/// Truncates client input for use in a message.
 pub(super) fn echo(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST_ECHO)]
 }
@@ -80,10 +80,10 @@ impl Problem {
         problem
     }
 
-    /// The one place where a fault becomes a status of HTTP.
+    /// Maps a fault to an HTTP status; nothing else in the API does.
     pub(super) fn of(fault: &Fault, request_id: Option<&str>) -> Problem {
         let status = match fault.kind {
-            // A server that wants to be left alone is passed on as such.
+            // A rate limit or a `Retry-After` of the server is passed on to the client.
             FaultKind::Connection if fault.status == Some(429) => StatusCode::TOO_MANY_REQUESTS,
             FaultKind::Connection if fault.status == Some(503) && fault.retry_after.is_some() => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -105,25 +105,25 @@ impl Problem {
         problem
     }
 
-    /// One that is worth trying again after this time.
+    /// Sets the `Retry-After` header.
     pub(super) fn retry_after(mut self, wait: Duration) -> Problem {
         self.0.retry_after = Some(wait);
         self
     }
 
-    /// One after which the connection cannot be understood any more.
+    /// Closes the connection after the response, because the rest of the request was not read.
     pub(super) fn closing(mut self) -> Problem {
         self.0.closes = true;
         self
     }
 
-    /// One of a call that could not be written down.
+    /// Marks the call as missing from the journal.
     pub(super) fn unrecorded(mut self) -> Problem {
         self.0.is_lost = true;
         self
     }
 
-    /// The document.
+    /// Builds the JSON document.
     pub(super) fn body(&self) -> Value {
         let Details { status, kind, detail, hint, request_id, problems, is_lost, .. } = &*self.0;
         let mut body = json!({
@@ -143,13 +143,13 @@ impl Problem {
         body
     }
 
-    /// One that programs know by this name.
+    /// Sets the `type` that programs can match on.
     pub(super) fn kind(mut self, kind: &'static str) -> Problem {
         self.0.kind = kind;
         self
     }
 
-    /// One that is many: each an object.
+    /// Adds the list of all errors, each an object.
     pub(super) fn problems(mut self, problems: Value) -> Problem {
         self.0.problems = Some(problems);
         self

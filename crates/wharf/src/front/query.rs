@@ -1,4 +1,4 @@
-//! What stands behind the question mark, and lists a page at a time.
+//! Query parameters, and pagination of lists.
 
 use super::{json_response, problem::Problem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -6,11 +6,11 @@ use http::{Response, StatusCode};
 use serde_json::json;
 use wharf_mcp::{Raw, serve::http::Body};
 
-/// How many items a page has, if nothing is said, and at most.
+/// Default and maximum number of items on a page.
 const PAGE: usize = 500;
 pub(super) const LARGEST_PAGE: usize = 500;
 
-/// The parameters of a request: each at most once, and none that mean nothing here.
+/// The query parameters of a request. Unknown and repeated ones are rejected.
 #[derive(Debug)]
 pub(super) struct Query {
     given: Vec<(String, String)>,
@@ -33,7 +33,7 @@ impl Query {
         self.given.iter().find(|(it, _)| it == key).map(|(_, value)| value.as_str())
     }
 
-    /// One of a few words.
+    /// Reads a parameter that has a fixed set of values.
     pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Problem> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let known = words.iter().find(|(word, _)| *word == text).map(|(_, it)| *it);
@@ -47,7 +47,7 @@ impl Query {
         limit.ok_or_else(|| self.wrong("limit"))
     }
 
-    /// Whether a text has what `q` asks for, if it asks for anything.
+    /// Returns whether the text contains the `q` parameter, ignoring case. Without `q` every text matches.
     pub(super) fn finds(&self, text: &str) -> bool {
         self.text("q").is_none_or(|q| text.to_lowercase().contains(&q.to_lowercase()))
     }
@@ -60,7 +60,7 @@ impl Query {
         wrong(key, self.known)
     }
 
-    /// One page of a list whose items each have a key of their own.
+    /// Returns one page of a list whose items have unique keys.
     pub(super) fn page<T>(
         &self,
         all: &[T],
@@ -72,7 +72,8 @@ impl Query {
             None => 0,
             Some(cursor) => {
                 let (at, last) = read_cursor(cursor).ok_or_else(|| self.wrong("cursor"))?;
-                // The list may have changed since: what counts is where the last page ended.
+                // The list may have changed since the last page, so the page starts after the last item that was
+                // returned.
                 all.iter().position(|it| key(it) == last).map_or(at, |it| it + 1)
             }
         };
@@ -83,7 +84,7 @@ impl Query {
     }
 }
 
-/// A list in the form that all lists have.
+/// Builds a list response: the items and the cursor of the next page.
 pub(super) fn list(items: Vec<Raw>, next: Option<String>) -> Response<Body> {
     let members = [("items", Raw::list(items)), ("next_cursor", json!(next).into())];
     json_response(StatusCode::OK, Raw::object(members))

@@ -1,4 +1,4 @@
-//! REST: the same tools, for programs that speak plain HTTP.
+//! The REST API: tools, prompts, calls and sources as plain HTTP and JSON.
 
 mod call;
 mod calls;
@@ -18,10 +18,10 @@ use serde_json::json;
 use std::sync::Arc;
 use wharf_mcp::serve::http::Body;
 
-/// What a handler comes to.
+/// The result of a handler.
 type Answer = Result<Response<Body>, Problem>;
 
-/// Answers what is asked at `/api/v1/`. `word` is what the path names.
+/// Answers requests below `/api/v1/`. `word` is the variable segment of the path.
 pub(super) async fn respond(
     shared: &Arc<Shared>,
     route: Route,
@@ -63,7 +63,7 @@ fn done(query: Option<&str>, result: Result<(), Arc<wharf_runtime::Fault>>) -> A
     Ok(json_response(StatusCode::OK, json!({ "ok": true })))
 }
 
-/// Whose request it is.
+/// Returns the name of the authenticated principal.
 fn principal(request: &Request<Incoming>) -> Arc<str> {
     request.extensions().get::<Arc<Principal>>().map_or_else(|| "".into(), |it| it.name.clone())
 }

@@ -1,7 +1,6 @@
-//! Every address that the gateway answers at, once: what it does, who may, and how it is described.
+//! The route table of the API: path, method, required role and description of every operation.
 //!
-//! The router looks requests up here and `/openapi.json` is written from here, so that neither can know an address that
-//! the other does not.
+//! The router and `/openapi.json` both use it, so that they always agree.
 
 mod table;
 
@@ -10,7 +9,7 @@ use percent_encoding::percent_decode_str;
 pub(super) use table::ROUTES;
 use wharf_runtime::config::Role;
 
-/// What is done.
+/// The handler of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     Health,
@@ -44,45 +43,45 @@ pub(super) enum Route {
     Events,
 }
 
-/// One address and method.
+/// One method of one path.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) route: Route,
     pub(super) method: Method,
-    /// A word in braces stands for any word.
+    /// A segment in braces matches any one segment.
     pub(super) path: &'static str,
-    /// Who may; without one, everybody.
+    /// Required role; `None` needs no token.
     pub(super) role: Option<Role>,
     pub(super) about: About,
 }
 
-/// How an operation is described. Schemas and parameters are named as `openapi/components.json` has them.
+/// Description of an operation. The names of schemas and parameters refer to `openapi/components.json`.
 #[derive(Debug)]
 pub(super) struct About {
     pub(super) id: &'static str,
     pub(super) summary: &'static str,
     pub(super) parameters: &'static [&'static str],
-    /// What is sent.
+    /// Schema of the request body.
     pub(super) body: Option<&'static str>,
-    /// What comes back when all is well: the status, the kind of document, its schema.
+    /// Successful responses: status, media type, schema.
     pub(super) answers: &'static [(u16, &'static str, &'static str)],
-    /// The statuses of problems that are this operation's own.
+    /// Error statuses that are specific to this operation.
     pub(super) problems: &'static [u16],
 }
 
-/// What was found at an address.
+/// Result of a route lookup.
 #[derive(Debug)]
 pub(super) enum Found {
     Operation(&'static Operation, Word),
-    /// There is something, but not for this method.
+    /// The path exists, but not with this method: the allowed methods.
     OtherMethods(String),
     Nothing,
 }
 
-/// The word of the path that the braces stand for, as it is meant; `None` if it is no text.
+/// The decoded segment that the braces matched; `None` if it is not UTF-8.
 pub(super) type Word = Option<String>;
 
-/// What is at this address.
+/// Finds the operation for a method and path.
 pub(super) fn find(method: &Method, path: &str) -> Found {
     let mut others = String::new();
     for operation in ROUTES {
@@ -96,7 +95,8 @@ pub(super) fn find(method: &Method, path: &str) -> Found {
     if others.is_empty() { Found::Nothing } else { Found::OtherMethods(others) }
 }
 
-/// The word of `path` that the braces of `pattern` stand for, or nothing where it has none; `None` if it does not fit.
+/// Returns the segment that the braces of `pattern` match, or an empty string if it has none. Returns `None` if
+/// `path` does not match.
 fn fits<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     let Some((before, after)) = pattern.split_once('{') else { return (pattern == path).then_some("") };
     let after = after.split_once('}').map_or("", |(_, after)| after);

@@ -1,4 +1,4 @@
-//! MCP over a WebSocket: the connection goes on as one once its request has been answered.
+//! MCP over WebSocket: upgrades the connection of a request.
 
 use super::problem::Problem;
 use crate::{
@@ -18,10 +18,10 @@ use tokio_tungstenite::{
 };
 use wharf_mcp::serve::{Service, http::Body, over_websocket};
 
-/// When there may be room for one more.
+/// `Retry-After` when too many WebSockets are open.
 const LATER: Duration = Duration::from_secs(5);
 
-/// Lets a connection go on as a WebSocket, as long as there is room.
+/// Upgrades a connection to a WebSocket, if the limit of open streams allows it.
 pub(super) fn upgrade(
     mut request: Request<Incoming>,
     service: Service<Gateway>,
@@ -66,7 +66,7 @@ fn switching(accept: HeaderValue, wants_protocol: bool) -> Response<Body> {
     response
 }
 
-/// What shows the client that we mean it; nothing if it does not ask for a WebSocket.
+/// Computes `Sec-WebSocket-Accept`, or returns `None` if the request is not a valid WebSocket upgrade.
 fn accept_key(headers: &HeaderMap) -> Option<HeaderValue> {
     let is = |name, wanted: &str| {
         let value = headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());

@@ -1,12 +1,12 @@
-//! Whether everybody reads a body in the same way: no object has a key twice, no text has half a surrogate pair, and
-//! nothing nests deeper than a library would read.
+//! Checks that all JSON parsers read a body in the same way: no duplicate keys, no lone surrogates, and limited
+//! nesting.
 //!
-//! The text is walked and not decoded, because a number may be larger than any that we could decode.
+//! The text is scanned and not decoded, because a number may be too large for any type here.
 
 use std::collections::HashSet;
 use wharf_mcp::Raw;
 
-/// Checks JSON that was parsed already, or says what is wrong with it.
+/// Checks JSON that is already known to be valid.
 pub(super) fn check(raw: &Raw) -> Result<(), &'static str> {
     if raw.is_too_deep() {
         return Err("it is nested too deeply");
@@ -15,7 +15,7 @@ pub(super) fn check(raw: &Raw) -> Result<(), &'static str> {
         return Err("an escape is half of a surrogate pair, which stands for no character");
     }
     let text = raw.as_bytes();
-    // The keys of each object that is open; a list has none.
+    // The keys of each open object; `None` for an array.
     let mut open: Vec<Option<HashSet<String>>> = Vec::new();
     let (mut at, mut expects_key) = (0, false);
     while let Some(byte) = text.get(at) {
@@ -45,7 +45,7 @@ pub(super) fn check(raw: &Raw) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Behind the quote that closes the string that begins at `start`.
+/// Returns the position after the closing quote of the string that begins at `start`.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = text.get(at) {

@@ -1,4 +1,4 @@
-//! The body of a response that goes on as long as there is something to tell.
+//! The body of an SSE response: events, and keep-alive comments between them.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
@@ -13,10 +13,10 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// How often a silent stream shows that it is alive.
+/// Interval of keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Events, and signs of life between them.
+/// An SSE stream with keep-alive comments.
 pub(super) struct Stream {
     events: mpsc::Receiver<Bytes>,
     silence: Pin<Box<Sleep>>,
@@ -37,7 +37,7 @@ impl Body for Stream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // The first thing said lets the listener know that it is heard from now on.
+        // The first frame is sent at once, so that the client knows that it is subscribed.
         if !std::mem::replace(&mut self.greeted, true) {
             return Poll::Ready(Some(Ok(alive())));
         }

@@ -1,10 +1,10 @@
-//! An event in words: without secrets, which whoever told it has struck out, and without what may be long.
+//! JSON form of an event. Secrets are redacted before events get here; long texts are truncated here.
 
 use serde_json::{Value, json};
 use std::time::SystemTime;
 use wharf_runtime::{CallRecord, Catalog, Event, Happening, stamp::rfc3339};
 
-/// The longest text in an event.
+/// Maximum length of a text in an event, in bytes.
 const LONGEST: usize = 2_048;
 
 pub(super) fn event(event: &Event) -> Value {
@@ -32,7 +32,7 @@ pub(super) fn event(event: &Event) -> Value {
     dressed(event.at, &event.source, event.what.as_str(), &data)
 }
 
-/// What there is has changed.
+/// The event for a changed catalog.
 pub(super) fn catalog(catalog: &Catalog) -> Value {
     let data = json!({
         "revision": catalog.revision,

@@ -1,4 +1,4 @@
-//! A token in a file that only its owner can read. The operator's is made at the first start.
+//! Tokens in files that only their owner can read. The operator's token is generated at the first start.
 
 use super::SHORTEST;
 use crate::state_folder::{is_private, make_private_folder};
@@ -9,7 +9,7 @@ use std::{
 };
 use uuid::Uuid;
 
-/// The token in this file; one is made if there is none.
+/// Reads the token from this file, or generates one if the file does not exist.
 pub(crate) fn make_or_read(path: &Path) -> Result<String, String> {
     match fs::exists(path) {
         Ok(false) => make(path).map_err(|it| trouble(path, &it)),
@@ -17,7 +17,7 @@ pub(crate) fn make_or_read(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The token in this file.
+/// Reads the token from this file. Fails if other users can read it or if the token is too short.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     let text = fs::read_to_string(path).map_err(|it| trouble(path, &it))?;
     if !is_private(path) {
@@ -41,12 +41,12 @@ fn make(path: &Path) -> io::Result<String> {
     make_private_folder(&folder)?;
     let random: Vec<u8> = [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|it| *it.as_bytes()).collect();
     let token = format!("wharf_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
-    // A temporary file is readable by its owner only, and is never seen half-written.
+    // A temporary file is readable by its owner only, and renaming it never exposes a partial token.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     io::Write::write_all(&mut file, token.as_bytes())?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(token),
-        // Another one was faster: then its token counts.
+        // Another process created the file first, so its token is used.
         Err(_) => Ok(fs::read_to_string(path)?.trim().to_owned()),
     }
 }

@@ -13,14 +13,14 @@ use std::{sync::Arc, time::Duration};
 use wharf_mcp::{Raw, model::CallResult};
 use wharf_runtime::{Call, CallRecord, Caller, Outcome, project};
 
-/// The longest time that a call may be given.
+/// Maximum timeout that a caller may set.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// The media type of a whole call record, which `wharf call` asks for: what it prints then is what it prints without a
+/// Media type of a complete call record. `wharf call` asks for it, so that its output is the same with and without a
 /// gateway.
 pub(crate) const CALL_RECORD: &str = "application/vnd.wharf.call+json";
 
-/// The longest name that a caller may give a call or a conversation, in characters.
+/// Maximum length of a `request_id` or `thread_id`, in characters.
 const LONGEST_NAME: usize = 256;
 
 pub(super) async fn run(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> Answer {
@@ -55,14 +55,14 @@ async fn answer(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> A
     }
 }
 
-/// A call that is over.
+/// A completed call.
 pub(super) struct MadeCall {
     pub(super) record: Arc<CallRecord>,
-    /// Whether the journal has it.
+    /// Whether the call is in the journal.
     is_recorded: bool,
 }
 
-/// Makes a call, and writes it down before anybody hears of it.
+/// Makes a call and records it in the journal before it returns.
 pub(super) async fn make(shared: &Shared, call: Call) -> Result<MadeCall, Problem> {
     let _named = shared.ids.take(call.request_id.as_deref(), &shared.journal).await?;
     let record = shared.handle.call(call).await;
@@ -93,7 +93,7 @@ fn seconds(raw: &Raw) -> Result<Duration, Problem> {
     fits.ok_or_else(|| body::malformed("`timeout` is a number of seconds above 0, at most 86400"))
 }
 
-/// The whole record: the document that `wharf call --json` prints, the result as it came, and the exit code.
+/// Builds the complete record: the document that `wharf call --json` prints, the raw result, and the exit code.
 fn whole(MadeCall { record, is_recorded }: &MadeCall) -> Raw {
     Raw::object([
         ("document", project::tool_result(record)),
@@ -103,7 +103,7 @@ fn whole(MadeCall { record, is_recorded }: &MadeCall) -> Raw {
     ])
 }
 
-/// What came of a call, as its caller is told.
+/// Builds the response to a call, or a problem if the call failed.
 pub(super) fn report(MadeCall { record, is_recorded }: &MadeCall) -> Result<Raw, Problem> {
     if let Outcome::Failed(fault) = &record.outcome {
         let problem = Problem::of(fault, Some(&record.request_id));

@@ -1,4 +1,4 @@
-//! `GET /api/v1/calls`: what was called, the newest first.
+//! `GET /api/v1/calls`: the recorded calls, newest first.
 
 use super::Answer;
 use crate::front::{
@@ -14,10 +14,10 @@ use wharf_mcp::Raw;
 use wharf_runtime::{project, stamp::rfc3339};
 use wharf_store::{CallCursor, CallFilter, CallRow, Store, StoreError};
 
-/// How many calls a page has, if nothing is said.
+/// Default number of calls on a page.
 const PAGE: usize = 50;
 
-/// The tool may be called as it is in the list.
+/// `tool_name` is an alias of `tool`, because the response uses that name.
 const KNOWN: &[&str] = &["source", "tool", "tool_name", "thread_id", "status", "limit", "cursor"];
 
 const STATUSES: &[(&str, &str)] = &[("success", "success"), ("failure", "failure"), ("timeout", "timeout")];
@@ -48,7 +48,7 @@ pub(super) async fn get(store: &Store, request_id: &str, query: Option<&str>) ->
     Ok(json_response(StatusCode::OK, context(&call)))
 }
 
-/// A call in the words of a `ToolCallContext`, and where it went and came from.
+/// Builds a `ToolCallContext`, with the source, entry point and principal of the call added.
 fn context(row: &CallRow) -> Raw {
     let json = |text: &str| Raw::parse(text.to_owned()).unwrap_or_else(|_| Raw::null());
     let started = Duration::from_micros(u64::try_from(row.execution_start).unwrap_or_default());

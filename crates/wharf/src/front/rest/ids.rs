@@ -1,5 +1,5 @@
-//! The names that callers give their calls. A name is given once: the journal has one row for each, so a second call of the
-//! same name would be missing from it.
+//! Keeps caller-chosen request ids unique. The journal has one row per id, so a second call with the same id would be
+//! missing.
 
 use super::calls::unreadable;
 use crate::{front::problem::Problem, journal::Journal};
@@ -9,11 +9,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The names of calls that are out.
+/// The request ids of calls in flight.
 #[derive(Debug, Default)]
 pub(in crate::front) struct Ids(Mutex<HashSet<String>>);
 
-/// A name that is in use, until it is dropped.
+/// A reserved request id. It is released on drop.
 #[derive(Debug)]
 pub(super) struct Named<'a> {
     ids: &'a Ids,
@@ -21,7 +21,8 @@ pub(super) struct Named<'a> {
 }
 
 impl Ids {
-    /// Takes a name for a call, if its caller has given it one that nobody has used.
+    /// Reserves the request id of a call, if its caller chose one. Fails if the id is in use or already in the
+    /// journal.
     pub(super) async fn take(
         &self,
         id: Option<&str>,

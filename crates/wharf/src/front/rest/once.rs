@@ -1,7 +1,7 @@
-//! Calls that are made once: their caller has given them an `Idempotency-Key`, and may ask again without fear.
+//! Idempotent calls: a caller that sends an `Idempotency-Key` can safely repeat its request.
 //!
-//! Such a call goes on when its caller's connection breaks, because the caller will come back for what came of it. What is
-//! kept of it is on the disk before the call begins, so that not even a restart makes it twice.
+//! Such a call continues when the caller disconnects, because the caller is expected to ask again for the result. The
+//! key is stored before the call begins, so that not even a restart repeats the call.
 
 use super::{
     Answer,
@@ -22,24 +22,24 @@ use wharf_store::{Claim, Promise, StoreError};
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The longest key.
+/// Maximum length of a key, in bytes.
 const LONGEST_KEY: usize = 255;
 
-/// How long it is known that a call was made.
+/// How long a key is remembered.
 const KEPT: Duration = Duration::from_secs(86_400);
 
-/// The longest answer that is kept.
+/// Maximum size of a stored answer, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// How long calls may take to end once everybody has left.
+/// How long calls may still take at shutdown.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The calls that are out and made once.
+/// Tasks that continue after their caller has disconnected.
 #[derive(Debug, Default)]
 pub(in crate::front) struct Once(Mutex<JoinSet<()>>);
 
 impl Once {
-    /// Does work that goes on when whoever waits for it leaves.
+    /// Runs `work` in a task that continues when the caller disconnects.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -53,7 +53,7 @@ impl Once {
         told.await.ok()
     }
 
-    /// Waits for what is still out, but not for ever.
+    /// Waits for running tasks, for at most [`GRACE`].
     pub(in crate::front) async fn finish(&self) {
         let mut tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = time::timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await;
@@ -61,7 +61,7 @@ impl Once {
     }
 }
 
-/// The key of a request, if it has one.
+/// Reads the `Idempotency-Key` header, if present.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(&KEY).iter();
     let Some(first) = given.next() else { return Ok(None) };
@@ -74,14 +74,14 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     key.map(|it| Some(it.to_owned())).ok_or_else(wrong)
 }
 
-/// What is known of a call before it is made.
+/// Builds the record of a key before its call is made. Its fingerprint covers the tool and the body.
 pub(super) fn promise(principal: &str, key: String, tool: &str, body: &Raw) -> Promise {
     let print = Sha256::new().chain_update(tool).chain_update([0]).chain_update(body.as_bytes()).finalize();
     let fingerprint = print.iter().map(|it| format!("{it:02x}")).collect();
     Promise { principal: principal.to_owned(), promise_key: key, fingerprint, ..Promise::default() }
 }
 
-/// Makes a call unless it was made before; then the answer is what it was then.
+/// Makes the call, or returns the stored answer if the key was used before.
 pub(super) async fn make(shared: &Arc<Shared>, promise: Promise, call: Call) -> Answer {
     let claim = shared.journal.store().claim(&promise, KEPT).await.map_err(|it| unkept(&it))?;
     if let Claim::Known(known) = claim {
@@ -98,7 +98,8 @@ pub(super) async fn make(shared: &Arc<Shared>, promise: Promise, call: Call) -> 
     Ok(json_response(StatusCode::OK, call::report(&made)?))
 }
 
-/// Notes how a call ended. One that was never sent may be tried again.
+/// Stores the result of a call. If the request was never sent to the server, releases the key, so that it can be
+/// retried.
 async fn settle(shared: &Shared, promise: Promise, made: Option<&MadeCall>) {
     let store = shared.journal.store();
     let unsent = |it: &CallRecord| it.fault().is_some_and(|it| it.sent == Sent::No);
@@ -111,7 +112,7 @@ async fn settle(shared: &Shared, promise: Promise, made: Option<&MadeCall>) {
     }
 }
 
-/// Without secrets, like everything that is written down.
+/// Builds the record of a completed call. Secrets are redacted, as in everything that is stored.
 fn kept(promise: Promise, made: &MadeCall) -> Promise {
     let record = &made.record;
     let (status, answer) = match call::report(made) {

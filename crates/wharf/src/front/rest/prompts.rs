@@ -1,4 +1,4 @@
-//! The prompts, as REST shows them and fills them in.
+//! REST endpoints that list prompts and fill them in.
 
 use super::Answer;
 use crate::front::{Shared, body, json_response, problem::Problem, query::Query};

@@ -1,5 +1,5 @@
-//! The sources of tools: what they are, how they stand, and their breakers. Registering and changing them is in
-//! [`registering`], reading anew what they offer in [`refreshing`].
+//! REST endpoints for sources: their definition, status and circuit breakers. [`registering`] registers and changes
+//! sources, [`refreshing`] reads their lists again.
 
 mod refreshing;
 mod registering;

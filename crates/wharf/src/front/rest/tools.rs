@@ -1,4 +1,4 @@
-//! The tools, as REST shows them, and switching them on and off.
+//! REST endpoints that list tools and enable or disable them.
 
 use super::Answer;
 use crate::front::{Shared, body, json_response, problem::Problem, query::Query};
@@ -10,10 +10,10 @@ use wharf_mcp::Raw;
 use wharf_runtime::{Catalog, catalog::ToolEntry, project};
 use wharf_store::ListedTool;
 
-/// The longest reason for switching a tool off, in characters.
+/// Maximum length of the reason for disabling a tool, in characters.
 const LONGEST_REASON: usize = 1_000;
 
-/// All tools, or those of one `source`, or those whose name or description has the words of `q`.
+/// Lists tools, filtered by `source`, by `enabled`, and by `q` in name or description.
 pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> Answer {
     let query = Query::read(query, &["source", "q", "enabled", "limit", "cursor"])?;
     let enabled = query.word("enabled", &[("true", true), ("false", false)])?;
@@ -32,7 +32,7 @@ pub(super) fn get(catalog: &Catalog, id: &str, query: Option<&str>) -> Answer {
     Ok(json_response(StatusCode::OK, tool(&*known(catalog, id)?)))
 }
 
-/// Switches a tool on or off, and remembers it.
+/// Enables or disables a tool and stores the change.
 pub(super) async fn switch(shared: &Shared, id: &str, request: Request<Incoming>) -> Answer {
     Query::read(request.uri().query(), &[])?;
     let change = Change::read(&body::object(request).await?)?;
@@ -56,7 +56,7 @@ pub(super) async fn switch(shared: &Shared, id: &str, request: Request<Incoming>
     Ok(json_response(StatusCode::OK, tool(&*known(&shared.handle.catalog(), id)?)))
 }
 
-/// What is to become of a tool.
+/// The body of a request that enables or disables a tool.
 struct Change {
     enabled: bool,
     reason: Option<String>,

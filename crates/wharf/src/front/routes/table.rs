@@ -1,4 +1,4 @@
-//! The table of addresses.
+//! The table of routes.
 
 use super::{About, Operation, Route};
 use http::Method;
@@ -9,10 +9,10 @@ const RECORD: &str = crate::front::CALL_RECORD;
 const EVENTS: &str = "text/event-stream";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How a call can end without a result.
+/// Statuses of calls that end without a result.
 const CALL: &[u16] = &[404, 408, 409, 413, 415, 422, 429, 502, 503, 504];
 
-/// An operation that needs a role.
+/// An operation that requires a role.
 macro_rules! needs {
     ($role:ident, $route:ident $method:ident $path:literal, $id:literal: $summary:literal,
      $parameters:expr, $body:expr, $answers:expr, $problems:expr) => {
@@ -20,7 +20,7 @@ macro_rules! needs {
     };
 }
 
-/// An operation that everybody may use.
+/// An operation that needs no token.
 macro_rules! open {
     ($route:ident $method:ident $path:literal, $id:literal: $summary:literal, $answers:expr) => {
         operation!(None, $route $method $path, $id: $summary, &[], None, $answers, &[])
@@ -47,7 +47,7 @@ macro_rules! operation {
     };
 }
 
-/// Everything that can be reached. The busiest first: a request is looked up from the top.
+/// All operations. The most frequent ones are first, because the lookup is linear.
 pub(in crate::front) static ROUTES: &[Operation] = &[
     needs!(Caller, Mcp POST "/mcp", "mcp": "Sends a message to the MCP endpoint, in either era",
         &[], Some("McpMessage"),

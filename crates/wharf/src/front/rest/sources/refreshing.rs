@@ -1,4 +1,4 @@
-//! What a source offers, read anew, and what that changed.
+//! Reads the lists of a source again and reports the changes.
 
 use super::{Answer, View};
 use crate::{
@@ -15,16 +15,16 @@ use tokio::time::timeout;
 use wharf_runtime::{Catalog, Fault, catalog::Discovery};
 use wharf_store::{InventoryChange, StoreError, ToolRow};
 
-/// How long reading a source may take.
+/// Timeout for reading the lists of a source.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What was known of a source's tools, and since when.
+/// The stored tools of a source before the refresh, and the time of its start.
 pub(super) struct Before {
     tools: Vec<ToolRow>,
     at: Instant,
 }
 
-/// Reads a source anew.
+/// Reads the lists of a source again.
 pub(in crate::front::rest) async fn refresh(shared: &Shared, word: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
     if let Some(entry) = shared.registry.book().entry(word) {
@@ -49,7 +49,7 @@ pub(in crate::front::rest) async fn refresh(shared: &Shared, word: &str, query: 
     Ok(json_response(StatusCode::OK, report))
 }
 
-/// The tools that a source once had.
+/// The tools that a source no longer offers.
 pub(super) async fn deprecated(source: &str, shared: &Shared) -> Result<Vec<String>, Problem> {
     let tools = shared.journal.store().tools(source).await.map_err(|it| unkept(&it))?;
     Ok(tools.into_iter().filter(|it| it.status == "deprecated").map(|it| it.wire_name).collect())
@@ -61,7 +61,7 @@ impl Before {
         Ok(Before { tools, at: Instant::now() })
     }
 
-    /// What has changed since, which is written down.
+    /// Stores the new inventory and returns the difference.
     pub(super) async fn report(
         self,
         source: &str,
@@ -84,12 +84,12 @@ impl Before {
     }
 }
 
-/// Waits until a source that has just been registered has been heard.
+/// Waits until the lists of a newly registered source have been read.
 pub(super) async fn discovered(source: &str, shared: &Shared) -> Result<Arc<Catalog>, Option<Arc<Fault>>> {
     let reading = async {
         let catalog = shared.handle.heard(source).await;
         match catalog.discovery(source) {
-            // It is listed when it is first called, if nobody asks before.
+            // Such a source is normally listed at its first call, so it is listed now.
             Some(Discovery::Asleep) => shared.handle.refresh(source).await,
             _ => Ok(catalog),
         }
@@ -102,7 +102,7 @@ pub(super) async fn discovered(source: &str, shared: &Shared) -> Result<Arc<Cata
     }
 }
 
-/// How long somebody who registers a source waits for what it offers; it is read on without them.
+/// How long registering waits for the lists of a source. Reading continues after the timeout.
 const REGISTERING: Duration = Duration::from_secs(60);
 
 fn unkept(error: &StoreError) -> Problem {

@@ -1,6 +1,6 @@
-//! Registering a source, changing it and removing it.
+//! Registers, changes and removes sources.
 //!
-//! What was begun is brought to its end though its caller leaves: a source that is in the table also runs.
+//! The work continues when its caller disconnects, so that the table and the running sources stay consistent.
 
 use super::{
     Answer, View,
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use wharf_mcp::{Raw, serve::http::Body};
 use wharf_runtime::config::{Diagnostics, Severity};
 
-/// The complaint about a process where processes may not be registered.
+/// Code of the diagnostic for a stdio source where registering processes is not allowed.
 const NO_PROCESSES: &str = "stdio_registration_disabled";
 
-/// Registers a source, and says what it offers.
+/// Registers a source and returns it with its inventory.
 pub(in crate::front::rest) async fn register(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
     Query::read(request.uri().query(), &[])?;
     let body = body::object(request).await?;
@@ -72,7 +72,7 @@ pub(in crate::front::rest) async fn change(
     to_its_end(shared, work).await
 }
 
-/// Removes a registered source. Calls that are out come to their end; there are no others.
+/// Removes a registered source. Calls in flight finish; new ones are rejected.
 pub(in crate::front::rest) async fn remove(shared: &Arc<Shared>, word: &str, query: Option<&str>) -> Answer {
     Query::read(query, &[])?;
     let (own, word) = (shared.clone(), word.to_owned());
@@ -80,7 +80,7 @@ pub(in crate::front::rest) async fn remove(shared: &Arc<Shared>, word: &str, que
         let entry = own.registry.remove(&word).await.map_err(refused)?;
         let id = entry.row.id.as_str();
         tracing::info!(target: "wharf::sources", id, source = entry.row.name, "a source was removed");
-        // What was switched off of it is forgotten with it.
+        // The disabled tools of the source were deleted with it, so the runtime reloads the list.
         let off = switched_off(own.journal.store()).await.map_err(|it| refused(it.into()))?;
         own.handle.switch_off(off);
         let mut response: Response<Body> = document(StatusCode::NO_CONTENT, "", Bytes::new());
@@ -101,7 +101,7 @@ fn show(shared: &Shared, id: &str) -> Result<Value, Problem> {
     Ok(found.show(&shared.handle.catalog(), &shared.registry))
 }
 
-/// The epoch that a change is meant for, where a header says so.
+/// Parses the epoch in `If-Match`, if present.
 fn if_match(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -117,7 +117,7 @@ fn read_change(body: &Raw) -> Result<Change, Problem> {
     Change::read(&body.decode_or_default()).map_err(|why| body::malformed(why).hint(Change::HINT))
 }
 
-/// The one place where a refusal becomes a problem.
+/// Maps a refusal to a problem; nothing else does.
 fn refused(refusal: Refusal) -> Problem {
     let conflict = |what: &str| Problem::new(StatusCode::CONFLICT, what);
     match refusal {
@@ -145,7 +145,7 @@ fn refused(refusal: Refusal) -> Problem {
     }
 }
 
-/// Everything that is wrong with what was sent.
+/// Builds a problem that lists all errors of the request.
 fn wrong(diagnostics: &Diagnostics) -> Problem {
     let errors = diagnostics.items().iter().filter(|it| it.severity == Severity::Error);
     let first = errors.clone().find(|it| it.code == NO_PROCESSES).or_else(|| errors.clone().next());

@@ -1,4 +1,5 @@
-//! One source as REST shows it: of the agent file, built in or registered, whether or not it runs. Never a secret.
+//! JSON form of a source, whether it is from the agent file, built in or registered, and whether or not it runs. It
+//! never contains a secret.
 
 use crate::registry::{Entry, Registry};
 use serde_json::{Value, json};
@@ -10,16 +11,16 @@ use wharf_runtime::{
     project,
 };
 
-/// A source.
+/// A source as REST shows it.
 pub(super) enum View {
-    /// It runs; beside it, its entry if it was registered.
+    /// A running source, with its entry if it was registered.
     Running(Box<SourceState>, Option<Arc<Entry>>),
-    /// It was registered, and does not run.
+    /// A registered source that does not run.
     Idle(Arc<Entry>),
 }
 
 impl View {
-    /// All of them: those of the file in its order, then those that were registered.
+    /// Returns all sources: running ones in the order of the plan, then idle ones.
     pub(super) fn all(handle: &Handle, registry: &Registry) -> Vec<View> {
         let book = registry.book();
         let running = handle.sources().into_iter().map(|it| {
@@ -30,12 +31,12 @@ impl View {
         running.chain(idle).collect()
     }
 
-    /// One of them, by its id or its name.
+    /// Finds a source by id, otherwise by name.
     pub(super) fn find<'a>(all: &'a [View], word: &str) -> Option<&'a View> {
         all.iter().find(|it| it.id() == word).or_else(|| all.iter().find(|it| it.name() == word))
     }
 
-    /// A registered one has an id of its own; one of the file is known by its name.
+    /// The id of a registered source; the name of any other.
     pub(super) fn id(&self) -> &str {
         self.entry().map_or_else(|| self.name(), |it| &it.row.id)
     }
@@ -80,14 +81,14 @@ fn running(state: &SourceState, entry: Option<&Entry>, catalog: &Catalog) -> Val
         Some(Discovery::Done) => ("done", None),
         Some(Discovery::Failed(fault)) => ("failed", Some(fault)),
     };
-    // Its lists may be good, and it be out of reach since.
+    // The connection may have failed after the lists were read.
     let error = error.or(standing.fault.as_ref()).map(|it| project::error(it));
     let origin = match (entry, &source.endpoint) {
         (Some(entry), _) => entry.row.origin.as_str(),
         (None, Endpoint::Builtin(Builtin::Todo)) => "builtin",
         (None, _) => "file",
     };
-    // What was known before the last start counts until there is something to know.
+    // The stored health is used until the source has been contacted for the first time.
     let health = match (standing.health.as_str(), entry) {
         ("unknown", Some(entry)) => entry.row.health.as_str(),
         (health, _) => health,
