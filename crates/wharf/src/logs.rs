@@ -1,4 +1,4 @@
-//! Logs go to stderr, as text for people or as one JSON document per line for programs.
+//! Logging to stderr, as text or as one JSON document per line.
 
 mod plain;
 mod spool;
@@ -16,21 +16,21 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// What a server has logged and nobody has written yet.
+/// Queue of log lines, if the command is a server.
 static SPOOL: OnceLock<Option<Spool>> = OnceLock::new();
 
-/// How much a command logs without `-v`.
+/// Log level of a command without `-v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogsByDefault {
-    /// Commands that people type: they say themselves what goes wrong.
+    /// Errors only, for interactive commands, which report problems themselves.
     Errors,
-    /// A server that another program starts and whose log that program keeps.
+    /// Warnings, for a server that another program starts and whose log that program keeps.
     Warnings,
-    /// A server: what it does.
+    /// Info, for a server.
     Everything,
 }
 
-/// Begins to log.
+/// Installs the logger.
 pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
     let serving = by_default != LogsByDefault::Errors;
     let level = match (common.quiet, by_default, common.verbose) {
@@ -44,9 +44,9 @@ pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
         }
         _ => Level::TRACE,
     };
-    // What the libraries below us have to say is rarely for our users.
+    // Log messages of dependencies are rarely useful to users, so only errors of theirs are shown.
     let ours = Targets::new().with_target("wharf", level).with_default(Level::ERROR);
-    // A server must not wait for whoever reads its log; what people type is over before that matters.
+    // A server must not block on a slow reader of its log. Interactive commands write directly.
     let spool = serving.then(|| SPOOL.get_or_init(Spool::start).clone()).flatten();
     let writer = match spool {
         Some(spool) => BoxMakeWriter::new(spool),
@@ -63,11 +63,11 @@ pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
         }
         LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
     };
-    // Only the first of a process counts, and there is only one.
+    // Fails only if a logger is already installed.
     let _ = tracing_subscriber::registry().with(layer.with_filter(ours)).try_init();
 }
 
-/// Writes out what is still to be written, unless that takes too long.
+/// Flushes queued lines, within a time limit.
 pub(crate) fn end() {
     SPOOL.get().into_iter().flatten().for_each(Spool::finish);
 }

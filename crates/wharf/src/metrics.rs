@@ -1,4 +1,4 @@
-//! What operators watch, in the text format of Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use crate::journal::Reach;
 use std::{
@@ -8,38 +8,38 @@ use std::{
 };
 use wharf_runtime::{Breaker, CallRecord, ConnectionState, Handle};
 
-/// The upper bounds of the histogram of durations, in seconds.
+/// Upper bounds of the duration histogram, in seconds.
 const BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
-/// How many tools are counted one by one; a server may invent names without end.
+/// Maximum number of tools with their own series, because a server may invent any number of names.
 const TOOLS: usize = 2_000;
 
-/// Counts of calls since the start.
+/// Counters of calls since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     calls: Mutex<Calls>,
 }
 
-/// Counts by source, tool and status: nested, so that a call that was counted before is found by what it has.
+/// Counters by source, tool and status. The maps are nested, so that a lookup needs no allocated key.
 #[derive(Debug, Default)]
 struct Calls {
     by_source: BTreeMap<String, BTreeMap<String, ByStatus>>,
     tools: usize,
 }
 
-/// The counts of one tool, by how its calls ended.
+/// The counters of one tool, by status.
 type ByStatus = Vec<(&'static str, Count)>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     calls: u64,
     seconds: f64,
-    /// How many took at most as long as each bound.
+    /// Number of calls per bound that took at most that long.
     within: [u64; BOUNDS.len()],
 }
 
 impl Metrics {
-    /// Counts a call that is over. A tool that does not exist is not counted by its name, which anybody can make up.
+    /// Counts a completed call. Unknown tools are counted without their name, because callers can send any name.
     pub(crate) fn count(&self, record: &CallRecord) {
         let source = record.source.as_deref().unwrap_or_default();
         let tool = record.wire_name.as_deref().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Metrics {
             .for_each(|(it, _)| *it += 1);
     }
 
-    /// Everything, as a scraper reads it.
+    /// Renders all metrics.
     pub(crate) fn text(&self, handle: &Handle, reach: &Reach) -> String {
         let mut out = String::new();
         self.write_calls(&mut out);
@@ -99,7 +99,7 @@ impl Calls {
         if !self.by_source.get(source).is_some_and(|it| it.contains_key(tool)) {
             return self.of_new(source, tool, status);
         }
-        // It is there, so nothing is made for it.
+        // An existing entry is found without an allocation.
         let counts = self.by_source.get_mut(source).and_then(|it| it.get_mut(tool));
         at(counts.unwrap_or_else(|| unreachable!("it was there")), status)
     }
@@ -122,7 +122,7 @@ impl Calls {
     }
 }
 
-/// The count of one status, of which there are three.
+/// The counter of a status. There are only three, so the search is linear.
 fn at<'a>(counts: &'a mut Vec<(&'static str, Count)>, status: &'static str) -> &'a mut Count {
     let place = counts.iter().position(|(it, _)| *it == status).unwrap_or_else(|| {
         counts.push((status, Count::default()));
@@ -167,7 +167,7 @@ fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::
 mod tests {
     use super::*;
 
-    /// A server that invents names without end does not make a page without end.
+    /// A server that invents tool names does not create an unlimited number of series.
     #[test]
     fn so_many_series_and_no_more() {
         let metrics = Metrics::default();

@@ -1,8 +1,8 @@
-//! The sources that were registered at run time, and the one owner of the plan that runs.
+//! The sources that were registered at run time, and the owner of the running plan.
 //!
-//! What runs is what the agent file names and what the table of sources holds. Both change while everything runs, so one
-//! task, the [`Registrar`], puts them together and hands the whole to the runtime. Everybody else has a [`Registry`]: it
-//! writes to the table, asks the registrar to look again, and reads in the [`Book`] what was found.
+//! The running plan consists of the agent file's sources and those in the `sources` table. Both can change at any
+//! time, so one task, the [`Registrar`], merges them and applies the result to the runtime. Other code holds a
+//! [`Registry`]: it writes to the table, asks the registrar to reload it, and reads the result in the [`Book`].
 
 mod book;
 mod change;
@@ -30,13 +30,14 @@ use wharf_runtime::{
 };
 use wharf_store::{SourceRow, Store, StoreError};
 
-/// What begins so in the environment is the gateway's own, whatever a manifest declares.
+/// Prefixes of environment variables that registered sources never receive, whatever their manifest declares, because
+/// they belong to the gateway.
 const OURS: [&str; 3] = ["WHARF_", "OTEL_", "PGPASS"];
 
-/// How many sources may be registered.
+/// Maximum number of registered sources.
 const MOST: usize = 1_000;
 
-/// What others have of the registered sources; cheap to clone.
+/// Handle to the registered sources. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     shared: Arc<Shared>,
@@ -44,41 +45,41 @@ pub(crate) struct Registry {
     book: watch::Receiver<Arc<Book>>,
 }
 
-/// What the registry and the registrar both need.
+/// State that the registry and the registrar share.
 #[derive(Debug)]
 struct Shared {
     store: Store,
     vault: Vault,
     around: Surroundings,
-    /// The agent file, beside which relative paths are meant.
+    /// Path of the agent file; relative paths are resolved against its folder.
     file: PathBuf,
     inventory: Inventory,
 }
 
-/// Why a source is not registered or changed.
+/// The reason why a registration or change is refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// What was sent is wrong.
+    /// The definition is invalid.
     Wrong(Diagnostics),
-    /// There is no such source.
+    /// The source does not exist.
     Unknown,
-    /// The agent file has it, so it is changed there.
+    /// The source is defined in the agent file and can only be changed there.
     OfFile,
-    /// Another source has this name: whether it is one of the agent file.
+    /// Another source has this name; `by_file` if it is one of the agent file.
     Taken { by_file: bool },
-    /// There are as many as may be.
+    /// The maximum number of sources is reached.
     Full,
-    /// Somebody else has changed it: its present epoch.
+    /// The source was changed concurrently; contains its current epoch.
     Stale(i64),
-    /// Its secrets cannot be kept, or not be read.
+    /// Its secrets cannot be sealed or opened.
     Vault(VaultError),
-    /// The database does not take it.
+    /// The database failed.
     Store(StoreError),
 }
 
 impl Registry {
-    /// What is registered in this database beside the sources of an agent file, and the task that owns the plan. It is read
-    /// here, so that the first plan that runs is whole.
+    /// Loads the registered sources from the database and creates the task that owns the plan. Loading them here
+    /// makes the first running plan complete.
     pub(crate) async fn open(
         store: Store,
         around: &Surroundings,
@@ -93,27 +94,28 @@ impl Registry {
         Ok((Registry { shared, orders, book }, registrar))
     }
 
-    /// What is registered, and what runs of it.
+    /// A snapshot of the registered sources and their states.
     pub(crate) fn book(&self) -> Arc<Book> {
         self.book.borrow().clone()
     }
 
-    /// Where it is written down what sources offer, and how they are.
+    /// The stored inventory and health of all sources.
     pub(crate) fn inventory(&self) -> &Inventory {
         &self.shared.inventory
     }
 
-    /// Notes what sources offer and how they are, for as long as it is polled.
+    /// Stores changes of inventory and health. Runs until the runtime has shut down.
     pub(crate) async fn follow(&self, handle: wharf_runtime::Handle) {
         inventory::follow(self, handle).await;
     }
 
-    /// Reads the rows again and applies what changed to the runtime.
+    /// Reads the table again and applies changes to the runtime.
     pub(crate) async fn reload(&self) -> Result<(), StoreError> {
         self.again(None).await
     }
 
-    /// The same, and this source is read anew though its row is as it was: its manifest, or what it needs, may not be.
+    /// Reads the table again, and lowers this source again even if its row is unchanged, because its manifest or its
+    /// variables may have changed.
     pub(crate) async fn renew(&self, id: &str) -> Result<(), StoreError> {
         self.again(Some(id.to_owned())).await
     }
@@ -121,13 +123,13 @@ impl Registry {
     async fn again(&self, anew: Option<String>) -> Result<(), StoreError> {
         let (done, told) = oneshot::channel();
         if self.orders.send(Order::Again { anew, done }).await.is_err() {
-            // Whoever owned the plan has left, and with it everything that ran.
+            // The registrar has ended, and the runtime with it.
             return Ok(());
         }
         told.await.unwrap_or(Ok(()))
     }
 
-    /// The agent file has changed: this is what it means now.
+    /// Applies a changed agent file.
     pub(crate) async fn file_changed(&self, plan: Plan, grants: Grants) -> Applied {
         let (done, told) = oneshot::channel();
         let change = FileChange { plan: Box::new(plan), grants: Box::new(grants), done };
@@ -137,14 +139,14 @@ impl Registry {
         }
     }
 
-    /// What a registration means, or what is wrong with it.
+    /// Parses and validates a registration.
     pub(crate) fn read(&self, body: &str) -> Result<Registration, Refusal> {
         let env = self.shared.env(&self.book().grants);
         let (registration, diagnostics) = config::register(body, &env);
         registration.ok_or(Refusal::Wrong(diagnostics))
     }
 
-    /// Registers a source, and comes back when it runs, or is known not to.
+    /// Registers a source. Returns when it has started, or is known not to be able to.
     pub(crate) async fn register(&self, registration: Registration) -> Result<Arc<Entry>, Refusal> {
         let Registration { name, definition, secrets, lifecycle } = registration;
         let book = self.book();
@@ -174,7 +176,7 @@ impl Registry {
         self.book().entry(&id).cloned().ok_or(Refusal::Unknown)
     }
 
-    /// Changes a registered source, and comes back when the change runs.
+    /// Changes a registered source. Returns when the change has been applied.
     pub(crate) async fn change(&self, word: &str, change: Change) -> Result<Arc<Entry>, Refusal> {
         let id = self.known(word)?.row.id.clone();
         let row = self.shared.store.source(&id).await?.ok_or(Refusal::Unknown)?;
@@ -191,7 +193,7 @@ impl Registry {
         self.book().entry(&id).cloned().ok_or(Refusal::Unknown)
     }
 
-    /// Removes a registered source; comes back when its server is told to end.
+    /// Removes a registered source. Returns when its removal has been applied to the runtime.
     pub(crate) async fn remove(&self, word: &str) -> Result<Arc<Entry>, Refusal> {
         let entry = self.known(word)?;
         if !self.shared.store.delete_source(&entry.row.id).await? {
@@ -202,7 +204,7 @@ impl Registry {
         Ok(entry)
     }
 
-    /// A registered source, by its id or its name.
+    /// Finds a registered source by id or name.
     fn known(&self, word: &str) -> Result<Arc<Entry>, Refusal> {
         let book = self.book();
         let of_file = || if book.is_of_file(word) { Refusal::OfFile } else { Refusal::Unknown };
@@ -210,7 +212,7 @@ impl Registry {
     }
 }
 
-/// The world without what opens our own doors.
+/// Removes the gateway's own tokens, database address and settings from the environment that sources may use.
 fn without_ours(around: &Surroundings, settings: &ServerSettings) -> Surroundings {
     let mut around = around.clone();
     let is_token = |name: &String| {
@@ -229,13 +231,13 @@ fn without_ours(around: &Surroundings, settings: &ServerSettings) -> Surrounding
 }
 
 impl Shared {
-    /// What a registration may know of the world.
+    /// The environment for lowering a registration.
     fn env(&self, grants: &Grants) -> Env {
         let env = self.around.env_for(&self.file, grants.clone());
         Env { file: "the registration".to_owned(), ..env }
     }
 
-    /// The secrets of a row.
+    /// Opens the sealed secrets of a row.
     fn secrets(&self, row: &SourceRow) -> Result<Secrets, VaultError> {
         self.vault.open(&row.id, row.secrets.as_deref())
     }

@@ -1,4 +1,4 @@
-//! A changed agent file is applied while everything runs. A broken one changes nothing and says why.
+//! Applies changes of the agent file while the gateway runs. An invalid file changes nothing and is logged.
 
 use crate::{
     agent_input, cli::Common, commands::load_agent_or_todo, registry::Registry, surroundings::Surroundings,
@@ -7,14 +7,14 @@ use std::{fs, future, path::Path, time::Duration};
 use tokio::time;
 use wharf_runtime::{Applied, config::Diagnostics};
 
-/// How often the file is looked at.
+/// Interval at which the file is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What tells one state of a file from another without reading it.
+/// Modification time and size of the file, which detect a change without reading it.
 #[derive(PartialEq, Eq)]
 struct Look(Option<(std::time::SystemTime, u64)>);
 
-/// Applies every change of the agent file, for as long as it is polled.
+/// Applies every change of the agent file. Never returns.
 pub(crate) async fn follow(common: Common, around: Surroundings, registry: &Registry) {
     if agent_input::is_standard_input(&common.file) {
         return future::pending().await;

@@ -1,4 +1,4 @@
-//! The last good list of tools of an agent file, kept on disk: it answers when nothing is to be started.
+//! Caches the last successful tool list of an agent file on disk, for commands that must not start any server.
 
 use crate::state_folder::make_private_folder;
 use serde_json::{Value, json};
@@ -13,22 +13,22 @@ use wharf_runtime::{
     stamp::rfc3339,
 };
 
-/// The longest list that is read back.
+/// Maximum size of a cached list, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// Where the list of one agent file is kept.
+/// Path of the cached list of one agent file.
 #[derive(Clone, Debug)]
 pub(crate) struct Remembered(PathBuf);
 
 impl Remembered {
-    /// In this folder, under a name that only this agent file has.
+    /// Returns the cache in this folder, with a file name derived from the agent file's path.
     pub(crate) fn new(folder: &Path, agent_file: &Path) -> Remembered {
         let hash = Sha256::digest(agent_file.as_os_str().as_encoded_bytes());
         let name: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
         Remembered(folder.join(format!("{name}.json")))
     }
 
-    /// The list, if there is one that can be read.
+    /// Reads the cached list.
     pub(crate) fn recall(&self) -> Result<Value, String> {
         match read_regular(&self.0, LONGEST) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|_| "it cannot be read".to_owned()),
@@ -37,7 +37,7 @@ impl Remembered {
         }
     }
 
-    /// Keeps a list. What a source that failed this time offered the last time stays.
+    /// Stores a list. Sources that failed this time keep their tools from the previous list.
     pub(crate) fn keep(&self, tools: &[Value], sources: &[Value]) -> io::Result<()> {
         let before = self.recall().unwrap_or_default();
         let failed = |name: &Value| sources.iter().any(|it| it["name"] == *name && !it["error"].is_null());
@@ -47,7 +47,7 @@ impl Remembered {
         let list = json!({ "at": rfc3339(SystemTime::now()), "tools": all, "sources": sources });
         let folder = self.0.parent().unwrap_or(Path::new("."));
         make_private_folder(folder)?;
-        // Whole or not at all: another wharf may be reading it.
+        // Written atomically, because another process may be reading it.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         io::Write::write_all(&mut file, list.to_string().as_bytes())?;
         file.persist(&self.0)?;

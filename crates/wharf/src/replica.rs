@@ -1,8 +1,8 @@
-//! What this gateway has in common with others on the same database.
+//! Synchronizes this gateway with other replicas on the same database.
 //!
-//! One task hears what others change and brings it in: registered sources, tools that were switched off, breakers that
-//! turned, sessions that changed or ended. It alone speaks with the database about breakers, on behalf of the runtime. With
-//! SQLite there are no others, and nothing of this runs. While the database is away, everybody goes on alone.
+//! One task receives the changes that others make and applies them: registered sources, disabled tools, circuit
+//! breakers and sessions. It also handles all database access for breakers on behalf of the runtime. SQLite has no
+//! replicas, so nothing of this runs there. While the database is unreachable, every replica continues on its own.
 
 mod breakers;
 mod sessions;
@@ -23,20 +23,20 @@ use tokio::{
 use wharf_runtime::Handle;
 use wharf_store::{Change, Changes, Store, StoreError};
 
-/// How long the database may take over anything that is asked here.
+/// Timeout for each database query made here.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many changes may wait to be brought in.
+/// Maximum number of changes that are queued for processing.
 const QUEUE: usize = 64;
 
-/// One of several gateways.
+/// This gateway as one of several replicas.
 pub(crate) struct Replica {
     store: Store,
     reach: Arc<Reach>,
     asks: mpsc::UnboundedReceiver<Ask>,
 }
 
-/// What is brought up to date when others change something.
+/// The state that changes of other replicas are applied to.
 struct Common<'a> {
     store: Store,
     reach: Arc<Reach>,
@@ -44,12 +44,13 @@ struct Common<'a> {
     front: Front,
     registry: &'a Registry,
     breakers: Breakers,
-    /// Something could not be read, and is read again.
+    /// Set if a change could not be read. Everything is then read again at the next tick.
     missed: bool,
 }
 
 impl Replica {
-    /// One of several, if the database is one that several can have, and what the runtime asks it by.
+    /// Creates the replica and its breaker coordinator for the runtime. Returns `None` if the database cannot be
+    /// shared.
     pub(crate) fn new(store: &Store, reach: &Arc<Reach>) -> Option<(Replica, Council)> {
         store.is_shared().then(|| {
             let (council, asks) = Council::new();
@@ -57,12 +58,12 @@ impl Replica {
         })
     }
 
-    /// Where sessions of the handshake era are kept for the others.
+    /// The session store for legacy-era sessions, shared by all replicas.
     pub(crate) fn sessions(&self) -> SharedSessions {
         SharedSessions::new(self.store.clone(), self.reach.clone())
     }
 
-    /// Brings in what others change, for as long as it is polled.
+    /// Applies the changes of other replicas. Never returns.
     pub(crate) async fn follow(self, handle: Handle, front: Front, registry: &Registry) {
         let Replica { store, reach, mut asks } = self;
         let (tell, mut changes) = mpsc::channel(QUEUE);
@@ -87,7 +88,7 @@ impl Replica {
     }
 }
 
-/// Keeps listening whatever is done with the news meanwhile.
+/// Receives notifications independently of how long processing them takes.
 async fn listen(mut changes: Changes, tell: mpsc::Sender<Change>) {
     while let Some(change) = changes.next().await {
         if tell.send(change).await.is_err() {

@@ -1,7 +1,7 @@
-//! The gateway that runs on a database or a state folder: at most one, and where programs on this machine find it.
+//! Finds the gateway that runs on a database or a state folder, and ensures that there is at most one.
 //!
-//! The gateway writes its address into `gateway.json` and keeps that file locked as long as it lives. The kernel takes the
-//! lock back however a process ends, so a file that a killed gateway left behind stands in nobody's way.
+//! A gateway writes its address to `gateway.json` and holds a lock on that file while it runs. The kernel releases
+//! the lock however the process ends, so the file of a killed gateway does no harm.
 
 use crate::state_folder::{is_still_at, make_private_folder, open_private};
 use serde_json::{Value, json};
@@ -16,24 +16,25 @@ use tokio::time;
 use wharf_runtime::config::read_regular;
 use wharf_store::Location;
 
-/// The name of the file in a state folder, and what the name of a database elsewhere gets appended.
+/// Name of the file in a state folder, and suffix of the file beside a database elsewhere.
 const FILE: &str = "gateway.json";
 
-/// The longest file that is read.
+/// Maximum size of the file, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// Whoever looks for a gateway holds the lock for a moment, so a taken lock is tried again this often, this soon.
+/// Number of attempts to take the lock, and the pause between them. A lookup holds the lock briefly, so one failure
+/// does not mean that a gateway runs.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A gateway that runs.
+/// A running gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunningGateway {
-    /// Where it answers, without a path: `http://127.0.0.1:7373`.
+    /// Base URL without a path, such as `http://127.0.0.1:7373`.
     pub(crate) url: String,
-    /// Its process.
+    /// Process id.
     pub(crate) pid: u64,
-    /// The agent file that it serves, which need not exist.
+    /// Path of its agent file, which may not exist.
     pub(crate) agent_file: PathBuf,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct RunningGateway {
 pub(crate) fn find(state_folder: &Path) -> Option<RunningGateway> {
     let path = state_folder.join(FILE);
     let file = File::open(&path).ok()?;
-    // Only a gateway that lives holds the lock.
+    // Only a running gateway holds the exclusive lock.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => RunningGateway::read(&path),
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -71,13 +72,13 @@ impl RunningGateway {
     }
 }
 
-/// The claims of one gateway: that of its database, if it is a file, and that of its state folder. Given up when dropped.
+/// The locks of one gateway: on its SQLite database and on its state folder. They are released on drop.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayClaims(Vec<GatewayClaim>);
 
 impl GatewayClaims {
-    /// Claims the database, or says who has it. Gateways share PostgreSQL, so of those that also share a state folder
-    /// only the first can be found there.
+    /// Locks the database, or fails if another gateway uses it. PostgreSQL is not locked, because replicas share it.
+    /// Of replicas that also share a state folder, only the first is published there.
     pub(crate) async fn take(
         database: Option<&Location>,
         state_folder: Option<&Path>,
@@ -93,7 +94,8 @@ impl GatewayClaims {
             match GatewayClaim::take(file).await {
                 Ok(claim) => claims.push(claim),
                 Err(Refused::Taken(by)) => return Err(in_use(path, is_state, by.as_ref())),
-                // Without locks nobody can tell. If it is the folder that cannot be used, the database will say so.
+                // Without file locks a second gateway cannot be detected, so startup continues. If the folder is
+                // unusable, opening the database reports it.
                 Err(Refused::Unusable(error)) => {
                     let file = file.display();
                     tracing::warn!(target: "wharf::serve", "`{file}` cannot be locked: {error}");
@@ -106,7 +108,7 @@ impl GatewayClaims {
         Ok(GatewayClaims(claims))
     }
 
-    /// Tells programs on this machine where the gateway is.
+    /// Writes the gateway's address to its lock files.
     pub(crate) fn publish(&mut self, gateway: &RunningGateway) {
         for claim in &mut self.0 {
             if let Err(error) = claim.publish(gateway) {
@@ -117,7 +119,7 @@ impl GatewayClaims {
     }
 }
 
-/// The file that is locked for a database: in the state folder for the database there, else beside the database.
+/// Returns the lock file of a database: in the state folder for the default database, otherwise beside the database.
 fn claim_file(database: &Path, state_folder: Option<&Path>) -> PathBuf {
     let folder = |it: Option<&Path>| it.map(|it| it.canonicalize().unwrap_or_else(|_| it.to_owned()));
     if let Some(state_folder) = state_folder
@@ -147,7 +149,7 @@ fn in_use(database: &Path, is_state: bool, by: Option<&RunningGateway>) -> Strin
     )
 }
 
-/// A locked file that tells where the gateway is; removed when dropped.
+/// A locked file with the gateway's address. It is removed on drop.
 #[derive(Debug)]
 struct GatewayClaim {
     path: PathBuf,
@@ -155,7 +157,7 @@ struct GatewayClaim {
 }
 
 enum Refused {
-    /// By a gateway that lives, which may not have told its address yet.
+    /// A running gateway holds the lock. It may not have published its address yet.
     Taken(Option<RunningGateway>),
     Unusable(io::Error),
 }
@@ -180,14 +182,14 @@ impl GatewayClaim {
     }
 }
 
-/// The file, if nobody else holds its lock.
+/// Opens and locks the file. Returns `None` if another process holds the lock.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
         make_private_folder(folder)?;
     }
     let file = open_private(path)?;
     match file.try_lock() {
-        // Its last owner may have removed it in between.
+        // The previous owner may have removed the file before it was locked.
         Ok(()) if is_still_at(&file, path) => file.set_len(0).map(|()| Some(file)),
         Ok(()) | Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
@@ -195,7 +197,8 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 impl Drop for GatewayClaim {
-    /// Removed before the lock goes, so that nobody takes it for the file of a gateway that lives.
+    /// Removes the file before the lock is released, so that no other process locks a file that is about to
+    /// disappear.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }

@@ -1,20 +1,20 @@
-//! The signals that ask the program to end: INT and TERM.
+//! The signals that ask the program to stop: SIGINT and SIGTERM.
 
 use crate::exit::Exit;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for the signals from the moment it is created, so one that arrives before [`Signals::next`] is not lost.
+/// Receives signals from its creation on, so that one that arrives before [`Signals::next`] is not lost.
 ///
-/// From then on a signal no longer ends the process by itself: the owner has to ask for it.
+/// While it exists, a signal does not end the process by default: the owner has to await it.
 pub(crate) struct Signals {
-    /// `None` where the system lets us listen for Ctrl-C alone.
+    /// `None` if the handlers could not be installed; then only Ctrl-C is received.
     #[cfg(unix)]
     unix: Option<(Signal, Signal)>,
 }
 
 impl Signals {
-    /// Starts to listen. Needs the tokio runtime.
+    /// Installs the signal handlers. Requires a tokio runtime.
     pub(crate) fn listen() -> Signals {
         Signals {
             #[cfg(unix)]
@@ -36,7 +36,7 @@ impl Signals {
     }
 }
 
-/// Waits for a signal that arrives from now on.
+/// Waits for a signal that arrives after this call.
 pub(crate) async fn interrupted() -> Exit {
     Signals::listen().next().await
 }

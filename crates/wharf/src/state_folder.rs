@@ -1,7 +1,7 @@
-//! The state folder, which only its owner may read: the database in it has the arguments of every call.
+//! The state folder. Only its owner may read it, because its database contains the arguments of every call.
 //!
-//! New folders and files are made private one by one. The process does not change its umask, because servers would inherit
-//! it and make unreadable files in their users' projects.
+//! New folders and files are created with private permissions one by one. The process does not change its umask,
+//! because servers would inherit it and create unreadable files in their users' projects.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Makes a folder that only its owner may enter, and the missing folders above it.
+/// Creates a folder that only its owner may enter, and its missing parents.
 pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -17,7 +17,7 @@ pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Checks that files can be made in a folder, or that the folder can be made. Makes neither.
+/// Checks that the folder, or its nearest existing parent, is writable. Creates nothing.
 pub(crate) fn check_writable(folder: &Path) -> io::Result<()> {
     let Some(nearest) = folder.ancestors().find(|it| it.exists()) else { return Ok(()) };
     if !nearest.is_dir() {
@@ -31,8 +31,8 @@ pub(crate) fn check_writable(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder among temporary ones that stands in for a state folder that cannot be written to: the same one each time,
-/// so that commands find what others keep there, unless that name is somebody else's.
+/// Creates a temporary folder that replaces an unwritable state folder. Its name is the same each time, so that
+/// commands share it. If that name belongs to another user or is not private, the folder gets a random name.
 pub(crate) fn make_stand_in(temporary: &Path) -> io::Result<PathBuf> {
     #[cfg(unix)]
     {
@@ -51,7 +51,7 @@ pub(crate) fn make_stand_in(temporary: &Path) -> io::Result<PathBuf> {
     Ok(builder.prefix("wharf-").tempdir_in(temporary)?.keep())
 }
 
-/// Opens a file for reading and writing, and makes it if it is missing: one that only its owner can read.
+/// Opens a file for reading and appending. Creates it, readable by its owner only, if it is missing.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -60,7 +60,7 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether an open file is still the one of this name, and not one that was removed meanwhile.
+/// Returns whether the open file is still the one at this path, and was not removed or replaced.
 pub(crate) fn is_still_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -75,8 +75,8 @@ pub(crate) fn is_still_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Takes the rights of other users away from a state folder and from what wharf keeps in it. Earlier versions left both
-/// to the umask. A folder of another user, or one that is shared on purpose such as `/tmp`, stays as it is.
+/// Removes the permissions of other users from a state folder and wharf's files in it, because earlier versions left
+/// both to the umask. Skips a folder of another user, and a shared one with the sticky bit, such as `/tmp`.
 #[cfg(unix)]
 pub(crate) fn protect(folder: &Path) {
     use rustix::process::geteuid;
@@ -97,7 +97,7 @@ pub(crate) fn protect(folder: &Path) {
         let name = name.to_string_lossy();
         let is_folder = ["catalogs", "credentials", "scratch"].contains(&&*name);
         let is_file = ["wharf.db", "postgres-"].iter().any(|it| name.starts_with(it));
-        // The folder itself is closed by now, so nobody else can come by a file that stays as it is.
+        // Failures are ignored: the folder itself is private by now, so its files are unreachable for others.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && is_folder => _ = take_from_others(&entry.path()),
             Ok(kind) if kind.is_file() && is_file => _ = take_from_others(&entry.path()),
@@ -109,7 +109,7 @@ pub(crate) fn protect(folder: &Path) {
 #[cfg(not(unix))]
 pub(crate) fn protect(_folder: &Path) {}
 
-/// Whether only its owner may read or change a file.
+/// Returns whether only the owner has permissions on the file.
 #[cfg(unix)]
 pub(crate) fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -121,11 +121,11 @@ pub(crate) fn is_private(_path: &Path) -> bool {
     true
 }
 
-/// The rights of everybody but the owner.
+/// The permission bits of group and others.
 #[cfg(unix)]
 const OTHERS: u32 = 0o077;
 
-/// Leaves the owner's rights as they are: a folder may be read-only on purpose.
+/// Removes the permissions of group and others. The owner's stay, because a folder may be read-only on purpose.
 #[cfg(unix)]
 fn take_from_others(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(make_stand_in(temporary.path()).expect("a folder"), first);
     }
 
-    /// In a folder where everybody may write, somebody else may have been there first.
+    /// In a world-writable folder, another user may have created the name first.
     #[test]
     fn a_stand_in_that_others_could_read_or_lead_elsewhere_is_not_used() {
         let temporary = TempDir::new().expect("a folder");

@@ -1,6 +1,6 @@
-//! The world around the program: its environment, the current directory, the files it is told to read.
+//! The environment of the process: variables, current directory, home, and the paths derived from them.
 //!
-//! The only place that looks at any of them. Everything below gets what it may know as an [`Env`].
+//! No other module reads them. All others receive what they may know, configuration as an [`Env`].
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 
@@ -25,21 +25,21 @@ use wharf_runtime::config::{
 use wharf_runtime::upstream::find_program;
 use wharf_store::Location;
 
-/// Where the gateway listens if nobody says otherwise.
+/// Default listen address of the gateway.
 const USUAL_ADDRESS: &str = "127.0.0.1:7373";
 
-/// What the process was started with.
+/// The environment that the process was started with.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) folder: PathBuf,
     pub(crate) home: Option<PathBuf>,
-    /// The folder used instead of the state folder if that cannot be written to.
+    /// Temporary folder that replaces an unwritable state folder.
     stand_in: Option<PathBuf>,
 }
 
 impl Surroundings {
-    /// Looks around. Variables that are not text are left out; nothing could name them.
+    /// Reads the environment. Skips variables that are not UTF-8, because no configuration could name them.
     pub(crate) fn look() -> io::Result<Surroundings> {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -52,7 +52,7 @@ impl Surroundings {
         })
     }
 
-    /// What an agent file at this path may know.
+    /// Builds the environment for lowering the agent file at this path.
     pub(crate) fn env_for(&self, file: &Path, grants: Grants) -> Env {
         let absolute = self.folder.join(file);
         let folder = absolute.parent().map_or_else(|| self.folder.clone(), Path::to_owned);
@@ -68,12 +68,13 @@ impl Surroundings {
         }
     }
 
-    /// The operator's settings: the file that is named, else wharf.toml in the state directory, else none.
+    /// Loads the operator's settings: the named file, otherwise wharf.toml in the state folder, otherwise the
+    /// defaults.
     pub(crate) fn settings(&self, named: Option<&Path>) -> Result<Settings, Diagnostics> {
         let Some(path) = self.settings_file(named) else {
             return Ok(Settings::default());
         };
-        // Whoever lacks a grant is told where it belongs, also where there is no such file yet.
+        // Messages about a missing grant name this file, even if it does not exist yet.
         let filed = |mut settings: Settings| {
             settings.grants.file = Some(self.folder.join(&path));
             settings
@@ -94,12 +95,12 @@ impl Surroundings {
         settings.map(filed).ok_or(diagnostics)
     }
 
-    /// Where the operator's settings are kept, whether or not they are there.
+    /// The path of the settings file, whether or not it exists.
     fn settings_file(&self, named: Option<&Path>) -> Option<PathBuf> {
         named.map(Path::to_owned).or_else(|| self.state().map(|it| it.join("wharf.toml")))
     }
 
-    /// Where wharf keeps what it must remember: `$WHARF_HOME`, or the platform's place for such things.
+    /// The state folder: `$WHARF_HOME`, or the platform's default data folder.
     fn state(&self) -> Option<PathBuf> {
         let named = |name: &str| self.variables.get(name).filter(|it| !it.is_empty()).map(PathBuf::from);
         let below_home = |path: &str| self.home.as_ref().map(|it| it.join(path));
@@ -117,8 +118,8 @@ impl Surroundings {
         })
     }
 
-    /// Goes over to a temporary folder if the state folder cannot be written to, as in a container whose disk is read-only.
-    /// Says so in a warning.
+    /// Switches to a temporary folder if the state folder is not writable, as in a container with a read-only disk.
+    /// Returns a warning in that case.
     pub(crate) fn find_writable_state(&mut self) -> Option<String> {
         let folder = self.folder.join(self.state()?);
         let error = state_folder::check_writable(&folder).err()?;
@@ -133,13 +134,13 @@ impl Surroundings {
         Some(warning)
     }
 
-    /// The folder that is written to: the state folder, or the one that stands in for it.
+    /// The folder to write to: the state folder or its temporary replacement.
     fn writable_state(&self) -> Option<PathBuf> {
         self.stand_in.clone().or_else(|| self.state())
     }
 
-    /// Keeps other users out of the state folder, if it exists. One that is or holds the current folder or the user's home
-    /// has other purposes too and stays as it is.
+    /// Makes the state folder private, if it exists. Skips a folder that is or contains the current folder or the
+    /// user's home, because other programs use it too.
     pub(crate) fn protect_state(&self) {
         let Some(folder) = self.state().and_then(|it| self.folder.join(it).canonicalize().ok()) else {
             return;
@@ -151,13 +152,13 @@ impl Surroundings {
         }
     }
 
-    /// Where what remote servers granted is kept.
+    /// The folder for OAuth credentials of remote servers.
     pub(crate) fn credentials(&self) -> Option<PathBuf> {
         self.writable_state().map(|it| it.join("credentials"))
     }
 
-    /// Where what is to be remembered of sources, calls and todos is: what was typed, else what the environment says, else
-    /// the operator's file, else the usual place, if there is one.
+    /// The database: from the command line, otherwise `WHARF_DATABASE`, otherwise the settings, otherwise the
+    /// default, if there is a state folder.
     pub(crate) fn database(
         &self,
         typed: Option<&str>,
@@ -184,7 +185,8 @@ impl Surroundings {
         found.map(Some).map_err(|error| format!("{error}\n --> {at}"))
     }
 
-    /// Where the gateway listens, in the same order, and where that stands if it stands in the operator's file.
+    /// The listen address, with the same precedence as the database, and its position in the settings file if it is
+    /// from there.
     pub(crate) fn listen(&self, typed: Option<&str>, settings: &ServerSettings) -> (String, Option<String>) {
         let said = typed.or_else(|| self.variable("WHARF_LISTEN"));
         match (said, &settings.listen) {
@@ -194,36 +196,36 @@ impl Surroundings {
         }
     }
 
-    /// A variable that is set, and not to nothing.
+    /// Returns a variable that is set and not empty.
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
     }
 
-    /// The gateway that runs on the state folder, if there is one.
+    /// Finds the gateway that runs on the state folder.
     pub(crate) fn running_gateway(&self) -> Option<RunningGateway> {
         running_gateway::find(&self.folder.join(self.writable_state()?))
     }
 
-    /// Where calls wait while the database cannot be reached.
+    /// The folder for the spool of a PostgreSQL journal.
     pub(crate) fn spool(&self) -> Option<PathBuf> {
         self.writable_state().map(|it| self.folder.join(it))
     }
 
-    /// The key that the secrets of registered sources are sealed with.
+    /// The path of the key that encrypts the secrets of registered sources.
     pub(crate) fn secret_key(&self) -> Option<PathBuf> {
         self.writable_state().map(|it| self.folder.join(it).join("secrets.key"))
     }
 
-    /// What opens the door of the gateway.
+    /// The operator's token: from `WHARF_TOKEN`, otherwise from the token file.
     pub(crate) fn token(&self) -> Option<Token> {
         let set = self.variables.get("WHARF_TOKEN").filter(|it| !it.is_empty()).cloned().map(Token::Set);
-        // A token that the operator has put beside wharf.toml counts, even where nothing can be written.
+        // A token file in the state folder counts even if the folder is not writable.
         let token = |it: PathBuf| self.folder.join(it).join("token");
         let given = || self.state().map(token).filter(|it| it.exists());
         set.or_else(|| given().or_else(|| self.writable_state().map(token)).map(Token::File))
     }
 
-    /// Where traces go, if they go anywhere.
+    /// The configuration of trace export, if enabled.
     pub(crate) fn telemetry(
         &self,
         settings: &TelemetrySettings,
@@ -231,7 +233,7 @@ impl Surroundings {
         telemetry::Config::of(settings, |name| self.variables.get(name).cloned())
     }
 
-    /// Where the last good list of an agent file's tools is kept.
+    /// The cache of the tool list of an agent file. There is none for an agent file on standard input.
     pub(crate) fn remembered(&self, file: &Path) -> Option<Remembered> {
         if agent_input::is_standard_input(file) {
             return None;
@@ -241,43 +243,44 @@ impl Surroundings {
         self.writable_state().map(|it| Remembered::new(&it.join("catalogs"), &file))
     }
 
-    /// Where short-lived folders are made.
+    /// The folder for temporary folders of servers.
     pub(crate) fn scratch(&self) -> PathBuf {
-        // Not in a folder that everybody may write to: npm looks upwards for packages and would find a stranger's.
+        // Not in a world-writable folder: npm searches parent folders for packages and could load another user's.
         self.writable_state().map_or_else(env::temp_dir, |it| it.join("scratch"))
     }
 
-    /// What holds the processes of servers together: this program. On Linux it is found even when its file was replaced.
+    /// The program that supervises the processes of servers: this executable. On Linux it is found even if its file
+    /// was replaced.
     pub(crate) fn supervisor(&self) -> Option<PathBuf> {
         let itself = PathBuf::from("/proc/self/exe");
         if itself.exists() { Some(itself) } else { env::current_exe().ok() }
     }
 
-    /// The path of this program, for others to start it by.
+    /// The path of this executable, for configurations that start it.
     pub(crate) fn program(&self) -> Option<PathBuf> {
         env::current_exe().ok()
     }
 
-    /// The absolute path of a program on PATH.
+    /// Finds a program on `PATH` and returns its absolute path.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
         find_program(name, self.variables.get("PATH")?)
     }
 }
 
-/// What to supervise, if that is what this process was started for.
+/// The command to supervise, if this process was started as a supervisor.
 #[cfg(target_os = "linux")]
 pub(crate) fn supervised() -> Option<impl Iterator<Item = std::ffi::OsString>> {
     let mut words = env::args_os().skip(1);
     (words.next()? == wharf_mcp::stdio::SUPERVISE).then_some(words)
 }
 
-/// Whether a JSON document is wanted, where what was typed makes no sense otherwise.
+/// Returns whether `--json` was given. Used when parsing the command line has failed.
 pub(crate) fn is_json_wanted() -> bool {
     env::args_os().any(|it| it == "--json")
 }
 
-/// What was probably meant by an address that names no database. Of the address only its first word is repeated: the rest
-/// may hold a password.
+/// Suggests the intended form of an invalid database address. Repeats at most its scheme or a plain file name,
+/// because the rest may contain a password.
 fn hint(address: &str) -> String {
     const SCHEMES: [&str; 3] = ["sqlite", "postgres", "postgresql"];
     let scheme = match address.split_once(':') {
@@ -295,12 +298,12 @@ fn hint(address: &str) -> String {
     format!("\nhelp: `{scheme}:` is not known; did you mean `{meant}`?")
 }
 
-/// The day it is here, as YYYY-MM-DD.
+/// Today's date in the local time zone, as YYYY-MM-DD.
 pub(crate) fn today() -> String {
     jiff::Zoned::now().date().to_string()
 }
 
-/// Whether colour is unwelcome everywhere.
+/// Returns whether `NO_COLOR` is set.
 pub(crate) fn no_colour() -> bool {
     env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
 }

@@ -1,8 +1,8 @@
-//! Traces for OpenTelemetry: a span for each request at our door, and one for each call that it led to.
+//! OpenTelemetry traces: a span for each request of a client, and one for each call to a source.
 //!
-//! Written from what is known anyway when a request or a call is over, and sent by one task in batches, as OTLP in JSON
-//! over HTTP. Nobody waits for it: what the collector does not take in time is dropped and counted. When it is off, a
-//! request costs one look at an `Option`.
+//! Spans are built when a request or call completes. One task exports them in batches, as OTLP/JSON over HTTP. No
+//! request waits for the export: spans that the collector does not accept in time are dropped and counted. When
+//! traces are disabled, a request costs only the check of an `Option`.
 
 mod ask;
 mod config;
@@ -23,15 +23,15 @@ use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 use wharf_runtime::{CallRecord, Handle, Happening, Trace};
 
-/// How many spans may wait to be sent; of more, the newest are dropped.
+/// Maximum number of queued spans. When the queue is full, new ones are dropped.
 const QUEUE: usize = 4_096;
 
 tokio::task_local! {
-    /// The request that this task answers.
+    /// The trace of the request that this task handles.
     static CURRENT: Trace;
 }
 
-/// Where spans are handed in; cheap to clone, and does nothing if it is off.
+/// Handle that accepts spans. Cheap to clone; does nothing if traces are disabled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telemetry(Option<Arc<Inner>>);
 
@@ -39,14 +39,14 @@ pub(crate) struct Telemetry(Option<Arc<Inner>>);
 struct Inner {
     spans: mpsc::Sender<Span>,
     dropped: Arc<AtomicU64>,
-    /// How many of the traces that begin here are written down.
+    /// Sampling ratio of traces that begin here.
     ratio: f64,
-    /// Its end tells the exporter that nothing more will come.
+    /// Dropping it tells the exporter that there will be no more spans.
     _alive: watch::Sender<()>,
 }
 
 impl Telemetry {
-    /// Hands spans to an exporter, which has to be run. Without a configuration there is neither.
+    /// Creates the handle and the exporter, which has to be run. Without a configuration, traces are disabled.
     pub(crate) fn new(config: Option<Config>) -> (Telemetry, Option<Exporter>) {
         let Some(config) = config else { return (Telemetry::default(), None) };
         let (spans, taken) = mpsc::channel(QUEUE);
@@ -56,7 +56,7 @@ impl Telemetry {
         (Telemetry(Some(Arc::new(inner))), Some(Exporter::new(config, taken, dropped, alive)))
     }
 
-    /// Writes down a call to a source that is over, if it is part of a trace.
+    /// Records the span of a completed call to a source, if it belongs to a sampled trace.
     pub(crate) fn called(&self, record: &CallRecord) {
         if let (Some(inner), Some(trace)) = (&self.0, &record.trace)
             && trace.sampled
@@ -66,7 +66,7 @@ impl Telemetry {
         }
     }
 
-    /// Writes down every call, for those who have no journal that does.
+    /// Records the spans of all calls, for commands without a journal.
     pub(crate) async fn follow(self, handle: Handle) {
         let mut events = handle.events();
         while let Some(event) = events.next().await {
@@ -84,7 +84,7 @@ impl Inner {
         }
     }
 
-    /// A new span: part of the caller's trace, if it names one, else the first of a trace of its own.
+    /// Starts a span: a child of the caller's span if there is one, otherwise the root of a new trace.
     fn begin(&self, caller: Option<Trace>) -> Trace {
         match caller {
             Some(caller) => child(&caller),
@@ -96,7 +96,7 @@ impl Inner {
     }
 }
 
-/// The span of a call that is about to be made for the request that this task answers.
+/// Creates a child span for a call made by the request that this task handles.
 pub(crate) fn call() -> Option<Trace> {
     CURRENT.try_with(child).ok()
 }
@@ -107,16 +107,16 @@ fn child(parent: &Trace) -> Trace {
 
 fn span_id() -> [u8; 8] {
     let mut id = [0; 8];
-    // The first half is random but for its version, which is never zero.
+    // The first half of a version 4 UUID is random except for the version, so it is never zero.
     id.copy_from_slice(&Uuid::new_v4().as_bytes()[..8]);
     id
 }
 
-/// The same for everybody who sees the trace.
+/// Decides by the trace id alone, so that the decision is the same wherever it is made.
 fn is_sampled(id: &[u8; 16], ratio: f64) -> bool {
     let mut low = [0; 8];
     low.copy_from_slice(&id[8..]);
-    // The variant of a UUID stands in the two highest bits, so the others decide.
+    // The two highest bits are the UUID's variant, so they are shifted out.
     let part = (u64::from_be_bytes(low) << 2) as f64 / u64::MAX as f64;
     part < ratio || ratio >= 1.0
 }

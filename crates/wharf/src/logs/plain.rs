@@ -1,5 +1,5 @@
-//! A line of the log as text without colour: what `tracing` writes by default, written with less ado. A server logs every
-//! call, so a line is part of what a call costs.
+//! Formats log lines as text without colour, in the default format of `tracing` but faster. A server logs every call,
+//! so the cost of a line is part of the cost of a call.
 
 use std::{
     cell::RefCell,
@@ -16,11 +16,11 @@ use tracing_subscriber::{
 };
 use wharf_runtime::stamp::rfc3339;
 
-/// Writes such lines.
+/// The log formatter.
 pub(super) struct Plain;
 
 thread_local! {
-    /// The second that was written last, and its text up to the point.
+    /// The last formatted second, and its text without the fraction.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
@@ -47,7 +47,7 @@ where
     }
 }
 
-/// The time, to the microsecond. Most of it is that of the line before.
+/// Writes the time with microseconds. The text up to the second is cached.
 fn write_time(out: &mut impl Write, now: SystemTime) -> fmt::Result {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     SECOND.with_borrow_mut(|(second, text)| {
@@ -85,7 +85,7 @@ impl<W: Write> Fields<'_, W> {
 impl<W: Write> Visit for Fields<'_, W> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.write(field, |out| match field.name() {
-            // What a stranger said must not look like a line of its own, nor colour the terminal.
+            // Escapes control characters, so that untrusted text cannot send escape sequences to the terminal.
             "message" => Escaped(out).write_fmt(format_args!("{value:?}")),
             _ => write!(out, "{value:?}"),
         });
@@ -102,7 +102,7 @@ impl<W: Write> Visit for Fields<'_, W> {
     }
 }
 
-/// Writes control characters as their escapes; lines that were meant stay lines.
+/// Escapes control characters except line feeds and tabs.
 struct Escaped<'a, W>(&'a mut W);
 
 impl<W: Write> Write for Escaped<'_, W> {
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Everything behind the time and the level is as `tracing` writes it.
+    /// Everything after time and level is the same as the output of `tracing`.
     #[test]
     fn a_line_is_what_it_always_was() {
         let say = || {

@@ -1,5 +1,5 @@
-//! Log lines on their way to stderr. A thread of its own writes them, many at once if many have come, so that a call
-//! never waits for a terminal or for a pipe that nobody reads. If too many wait, the newest are dropped and counted.
+//! Queue of log lines on their way to stderr. A separate thread writes them in batches, so that a call never waits
+//! for a terminal or a blocked pipe. When the queue is full, new lines are dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -9,25 +9,25 @@ use std::{
 };
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How much may wait.
+/// Maximum size of the queue, in bytes.
 const MOST: usize = 1 << 20;
 
-/// How long others are waited for after a line has come, so that a busy server does not wake the thread for each of them.
+/// How long the thread waits for more lines before it writes, so that a busy server does not wake it for every line.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// How long the last lines may take.
+/// How long flushing the last lines may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Takes lines; cheap to clone.
+/// Accepts log lines. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spool(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// Something has come, or is wanted at once.
+    /// Signals new lines or a flush.
     come: Condvar,
-    /// Everything has been written.
+    /// Signals that all lines have been written.
     done: Condvar,
 }
 
@@ -35,14 +35,14 @@ struct Shared {
 struct Waiting {
     text: Vec<u8>,
     dropped: u64,
-    /// What was taken is being written.
+    /// A batch is being written.
     writing: bool,
-    /// Somebody waits for the end.
+    /// A flush is waiting.
     ending: bool,
 }
 
 impl Spool {
-    /// A spool, if there is a thread for it. The thread lives as long as the process.
+    /// Starts the writer thread, which runs until the process ends. Returns `None` if the thread cannot be created.
     pub(super) fn start() -> Option<Spool> {
         let spool = Spool::default();
         let written = spool.clone();
@@ -54,7 +54,7 @@ impl Spool {
         started.ok().map(|_| spool)
     }
 
-    /// Waits until everything is written, but not for long.
+    /// Waits until all lines are written, for at most [`PATIENCE`].
     pub(super) fn finish(&self) {
         let mut waiting = self.waiting();
         waiting.ending = true;
@@ -63,7 +63,7 @@ impl Spool {
         let _ = self.0.done.wait_timeout_while(waiting, PATIENCE, pending);
     }
 
-    /// Waits for lines and writes them.
+    /// Waits for lines and writes one batch.
     fn write_to(&self, to: &mut impl Write) {
         let waiting = self.0.come.wait_while(self.waiting(), |it| it.text.is_empty());
         let waiting = waiting.unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +77,7 @@ impl Spool {
             let _ =
                 writeln!(text, "{dropped} lines were dropped: they came faster than they could be written");
         }
-        // Where nobody hears us there is nobody to tell.
+        // A failed write to stderr cannot be reported anywhere.
         let _ = to.write_all(&text);
         self.waiting().writing = false;
         self.0.done.notify_all();

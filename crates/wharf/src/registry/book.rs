@@ -1,6 +1,7 @@
-//! What is registered at one moment, and what becomes of it: the plan that runs is the agent file's and this.
+//! A snapshot of the registered sources and their states. Together with the agent file it determines the running
+//! plan.
 //!
-//! A source that cannot run is in the book all the same, with the reason, and so is what its callers are told.
+//! A source that cannot run is included too, with the reason and the fault that its callers receive.
 
 use super::Shared;
 use std::{collections::HashSet, sync::Arc};
@@ -11,14 +12,14 @@ use wharf_runtime::{
 };
 use wharf_store::{SourceRow, StoreError};
 
-/// What is registered, beside what the agent file names.
+/// The registered sources, beside the plan of the agent file.
 #[derive(Clone, Debug)]
 pub(crate) struct Book {
-    /// What the agent file means.
+    /// The plan of the agent file.
     pub(crate) file: Arc<Plan>,
-    /// What the operator allows.
+    /// The operator's grants.
     pub(crate) grants: Grants,
-    /// The registered sources, by name.
+    /// The registered sources, in the order of the table.
     pub(crate) entries: Vec<Arc<Entry>>,
 }
 
@@ -29,28 +30,29 @@ pub(crate) struct Entry {
     pub(crate) state: State,
 }
 
-/// What becomes of a registered source.
+/// The state of a registered source.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
-    /// It runs.
+    /// Runs with this definition.
     Ready(Box<Source>),
-    /// It is switched off.
+    /// Disabled.
     Off,
-    /// It needs variables that nobody has given.
+    /// Requires these variables, which are not set.
     Lacking(Vec<String>),
-    /// It cannot be used as it is: why, and what to do.
+    /// Unusable: the reason and a hint.
     Broken(String, String),
-    /// The agent file has a source of the same name, which goes first.
+    /// Hidden by a source of the same name in the agent file, which takes precedence.
     Shadowed,
 }
 
 impl Book {
-    /// Nothing is registered yet.
+    /// Creates a book without registered sources.
     pub(super) fn new(file: Plan, grants: Grants) -> Book {
         Book { file: Arc::new(file), grants, entries: Vec::new() }
     }
 
-    /// The same, with what is in the table now. What runs and has not changed is not read again, unless it is to be.
+    /// Returns a book with the current rows of the table. Ready sources with an unchanged row are kept as they are,
+    /// except `anew`.
     pub(super) async fn filled(&self, shared: &Shared, anew: Option<&str>) -> Result<Book, StoreError> {
         let rows = shared.store.sources().await?;
         let mut known = self.clone();
@@ -59,7 +61,8 @@ impl Book {
         Ok(Book { entries, ..known })
     }
 
-    /// The same beside another agent file; other grants may mean another source.
+    /// Returns a book for another agent file. All sources are lowered again, because their meaning depends on the
+    /// grants.
     pub(super) fn beside(&self, file: Plan, grants: Grants, shared: &Shared) -> Book {
         let mut book = Book { entries: Vec::new(), ..Book::new(file, grants) };
         let rows = self.entries.iter().map(|it| it.row.clone());
@@ -77,7 +80,7 @@ impl Book {
         Arc::new(Entry { row, state })
     }
 
-    /// What runs: the agent file's sources, then those that are registered and ready.
+    /// The plan to run: the agent file's sources, then the registered ones that are ready.
     pub(crate) fn plan(&self) -> Plan {
         let mut plan = (*self.file).clone();
         plan.sources.extend(self.entries.iter().filter_map(|it| match &it.state {
@@ -87,29 +90,29 @@ impl Book {
         plan
     }
 
-    /// What callers of those are told that do not run.
+    /// The faults for callers of sources that do not run.
     pub(crate) fn absent(&self) -> Absent {
         let told = |it: &Arc<Entry>| Some((it.row.name.clone(), Arc::new(it.fault()?)));
         self.entries.iter().filter_map(told).collect()
     }
 
-    /// Whether the agent file has a source of this name.
+    /// Returns whether the agent file has a source of this name.
     pub(crate) fn is_of_file(&self, name: &str) -> bool {
         self.file.sources.iter().any(|it| it.name.expose() == name)
     }
 
-    /// A registered source, by its id or its name.
+    /// Finds a registered source by id, otherwise by name.
     pub(crate) fn entry(&self, word: &str) -> Option<&Arc<Entry>> {
         let by_id = self.entries.iter().find(|it| it.row.id == word);
         by_id.or_else(|| self.entries.iter().find(|it| it.row.name == word))
     }
 
-    /// The registered source that runs under this name.
+    /// Finds the registered source that runs under this name.
     pub(crate) fn running(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.iter().find(|it| it.row.name == name && matches!(it.state, State::Ready(_)))
     }
 
-    /// The names of those that are registered and do not run, which nobody else runs under.
+    /// The registered sources that do not run and whose name is not used by the agent file.
     pub(crate) fn idle(&self) -> Vec<&Arc<Entry>> {
         let running: HashSet<&str> = self.file.sources.iter().map(|it| it.name.expose()).collect();
         let idle = self.entries.iter().filter(|it| !matches!(it.state, State::Ready(_)));
@@ -141,7 +144,7 @@ impl State {
         }
     }
 
-    /// Its name.
+    /// The state as REST shows it.
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
             State::Ready(_) => "ready",
@@ -155,7 +158,7 @@ fn unusable() -> State {
     State::Broken("it cannot be started".to_owned(), "remove it, and register it anew".to_owned())
 }
 
-/// What the row says counts, whatever the definition says.
+/// Applies name and lifecycle of the row, which take precedence over the definition.
 fn dressed(mut source: Source, row: &SourceRow) -> Source {
     source.name = Text::plain(&row.name);
     source.lifecycle = Lifecycle::parse(&row.lifecycle).unwrap_or(source.lifecycle);
@@ -163,7 +166,7 @@ fn dressed(mut source: Source, row: &SourceRow) -> Source {
 }
 
 impl Entry {
-    /// The variables that nobody has given.
+    /// The required variables that are not set.
     pub(crate) fn missing(&self) -> &[String] {
         match &self.state {
             State::Lacking(missing) => missing,
@@ -171,7 +174,7 @@ impl Entry {
         }
     }
 
-    /// What its callers are told, unless it runs or another runs under its name.
+    /// The fault for its callers, unless it runs or is shadowed.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let name = &self.row.name;
         let (cause, hint) = match &self.state {

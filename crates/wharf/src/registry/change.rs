@@ -1,4 +1,4 @@
-//! What is to become of a registered source.
+//! A change to a registered source: the body of a PATCH request.
 
 use super::{
     Refusal,
@@ -8,35 +8,35 @@ use serde_json::Value;
 use wharf_runtime::config::{self, Env, Lifecycle};
 use wharf_store::SourceRow;
 
-/// The longest description, in characters.
+/// Maximum length of a description, in characters.
 const LONGEST: usize = 1_000;
 
-/// A change. What is not said stays as it is.
+/// A change to a source. Missing members keep their value.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     enabled: Option<bool>,
     description: Option<String>,
     lifecycle: Option<Lifecycle>,
     given: Vec<Given>,
-    /// The change is meant for this edition of the source and no other.
+    /// Expected epoch of the source. The change is refused if the source has another one.
     pub(crate) epoch: Option<i64>,
 }
 
-/// One variable or header.
+/// A variable or header to set or remove.
 struct Given {
-    /// The part of a definition it belongs to.
+    /// The member of the definition that contains it.
     section: &'static str,
     name: String,
-    /// Without one it is taken away.
+    /// New value; `None` removes it.
     value: Option<String>,
 }
 
 impl Change {
-    /// What there is to say.
+    /// Hint that lists the valid members.
     pub(crate) const HINT: &'static str = "there are enabled, description, lifecycle (`singleton`, `transient`), \
         env and headers (each {NAME: value, or null}) and epoch";
 
-    /// What somebody has written.
+    /// Parses the body of a request.
     pub(crate) fn read(body: &Value) -> Result<Change, String> {
         let mut change = Change::default();
         for (key, value) in body.as_object().into_iter().flatten() {
@@ -58,7 +58,7 @@ impl Change {
         if nothing { Err("there is nothing to change".to_owned()) } else { Ok(change) }
     }
 
-    /// The row as it is to be, if what it then says can be used.
+    /// Applies the change to a row and validates the result.
     pub(super) fn made(self, mut row: SourceRow, vault: &Vault, env: &Env) -> Result<SourceRow, Refusal> {
         row.enabled = self.enabled.unwrap_or(row.enabled);
         if let Some(lifecycle) = self.lifecycle {
@@ -72,7 +72,7 @@ impl Change {
             definition["description"] = Value::from(description);
         }
         let mut secrets = match vault.open(&row.id, row.secrets.as_deref()) {
-            // Where the old ones cannot be read any more, the new ones are all.
+            // The stored secrets can no longer be opened, so the new ones replace them.
             Err(VaultError::NoKey | VaultError::NotOurs) => Secrets::new(),
             known => known?,
         };
@@ -85,7 +85,7 @@ impl Change {
 }
 
 impl Given {
-    /// The definition has the name, and the secrets have the value.
+    /// Adds the name to the definition and the value to the secrets, or removes both.
     fn put(self, definition: &mut Value, secrets: &mut Secrets) {
         let in_provider_words = definition
             .as_object()
@@ -122,7 +122,7 @@ fn given(section: &'static str, value: &Value) -> Option<Vec<Given>> {
     value.as_object()?.iter().map(one).collect()
 }
 
-// The values are nobody's to print.
+// Omits the value, which is a secret.
 impl std::fmt::Debug for Given {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.section, self.name)

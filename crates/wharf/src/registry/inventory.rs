@@ -1,4 +1,4 @@
-//! What sources offer and how they are, written down when it changes and at no other time.
+//! Stores the tools and the health of sources in the database whenever they change.
 
 use super::Registry;
 use sha2::{Digest, Sha256};
@@ -14,27 +14,27 @@ use wharf_runtime::{
 };
 use wharf_store::{ListedTool, Store, StoreError, ToolRow};
 
-/// How soon what could not be written down is tried again.
+/// Pause before a failed write is retried.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Where what sources offer is written down.
+/// Writes the inventory of sources.
 #[derive(Debug)]
 pub(crate) struct Inventory {
     store: Store,
-    /// What was written down last, by source: a hash of it.
+    /// Hash of the stored inventory, by source.
     noted: Mutex<HashMap<String, String>>,
 }
 
-/// What one source offers: its tools by name, of several with one name the first.
+/// The tools of one source by wire name. If several have the same name, the first one counts.
 #[derive(Debug)]
 pub(crate) struct Listed<'a> {
     tools: BTreeMap<&'a str, &'a ToolEntry>,
-    /// The same for the same tools, in whatever order they are listed.
+    /// Hash over names and definitions, independent of the order of the list.
     pub(crate) hash: String,
 }
 
 impl<'a> Listed<'a> {
-    /// The tools of a source in a catalog.
+    /// Collects the tools of a source from a catalog.
     pub(crate) fn of(source: &str, catalog: &'a Catalog) -> Listed<'a> {
         let mut tools: BTreeMap<&str, &ToolEntry> = BTreeMap::new();
         for tool in catalog.tools.iter().filter(|it| it.source == source) {
@@ -51,7 +51,7 @@ impl<'a> Listed<'a> {
         Listed { tools, hash }
     }
 
-    /// As the store takes them.
+    /// Converts the tools to the store's type.
     pub(crate) fn rows(&self) -> Vec<ListedTool> {
         let row = |it: &&ToolEntry| ListedTool {
             wire_name: it.wire_name.clone(),
@@ -67,7 +67,7 @@ impl Inventory {
         Inventory { store, noted: Mutex::default() }
     }
 
-    /// Writes down what a source offers, unless that is known. `id` is that of a registered one.
+    /// Stores the tools of a source if they have changed. `id` is set for a registered source.
     pub(crate) async fn note(
         &self,
         source: &str,
@@ -85,12 +85,12 @@ impl Inventory {
         Ok(())
     }
 
-    /// What a source's tools were when they were written down last.
+    /// The hash of the stored tools of a source.
     pub(crate) fn hash(&self, source: &str) -> Option<String> {
         self.noted().get(source).cloned()
     }
 
-    /// A source is gone; another of its name is written down anew.
+    /// Drops the cached hash of a removed source, so that a new source with this name is stored again.
     pub(super) fn forget(&self, source: &str) {
         self.noted().remove(source);
     }
@@ -100,16 +100,16 @@ impl Inventory {
     }
 }
 
-/// The tools that an operator has switched off.
+/// Reads the disabled tools and the reasons.
 pub(crate) async fn switched_off(store: &Store) -> Result<SwitchedOff, StoreError> {
     let reason = |it: ToolRow| (tool_id(&it.source, &it.wire_name), it.reason.unwrap_or_default());
     Ok(store.disabled_tools().await?.into_iter().map(reason).collect())
 }
 
-/// Notes every change of what sources offer and of how registered ones are. What could not be written down is tried again.
+/// Stores every change of tools and health. Retries failed writes until the runtime has shut down.
 pub(super) async fn follow(registry: &Registry, handle: Handle) {
     let mut events = handle.changes();
-    // What was listed before anybody listened.
+    // The first pass stores lists that were read before the subscription began.
     let mut owed = Some(Instant::now() + AGAIN);
     loop {
         let noted = tokio::select! {
@@ -118,7 +118,7 @@ pub(super) async fn follow(registry: &Registry, handle: Handle) {
                 Some((source, Happening::Health(_))) => note_health(registry, &handle, Some(&source)).await,
                 Some((_, Happening::Missed(_))) => note_all(registry, &handle).await,
                 Some(_) => continue,
-                // The runtime is gone.
+                // The runtime has shut down.
                 None => return,
             },
             () = until(owed) => {
@@ -156,7 +156,7 @@ async fn note_offer(registry: &Registry, handle: &Handle, source: &str) -> Resul
     registry.inventory().note(source, id, &Listed::of(source, &catalog)).await
 }
 
-/// How one source is, or all of them.
+/// Stores the health of one registered source, or of all.
 async fn note_health(registry: &Registry, handle: &Handle, source: Option<&str>) -> Result<(), StoreError> {
     let book = registry.book();
     for state in handle.sources() {

@@ -1,4 +1,4 @@
-//! The task that owns the plan: whatever changes, the agent file or the table, it alone hands the whole to the runtime.
+//! The task that owns the running plan: it alone applies changes of the agent file or the table to the runtime.
 
 use super::{Book, Shared};
 use crate::dock::Dock;
@@ -10,10 +10,10 @@ use wharf_runtime::{
 };
 use wharf_store::StoreError;
 
-/// How many may wait for the registrar.
+/// Maximum number of queued orders.
 const QUEUE: usize = 16;
 
-/// The owner of the plan.
+/// Owner of the running plan.
 #[derive(Debug)]
 pub(crate) struct Registrar {
     shared: Arc<Shared>,
@@ -21,16 +21,16 @@ pub(crate) struct Registrar {
     book: watch::Sender<Arc<Book>>,
 }
 
-/// What the registrar is asked to do.
+/// A request to the registrar.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// The table may have changed, or what one of its sources means.
+    /// Reload the table. `anew` names a source to lower again even if its row is unchanged.
     Again { anew: Option<String>, done: oneshot::Sender<Result<(), StoreError>> },
-    /// The agent file has.
+    /// Apply a changed agent file.
     File(FileChange),
 }
 
-/// What an agent file means now.
+/// A changed agent file and its grants.
 #[derive(Debug)]
 pub(super) struct FileChange {
     pub(super) plan: Box<Plan>,
@@ -48,14 +48,14 @@ impl Registrar {
         (Registrar { shared, orders, book }, sender, reader)
     }
 
-    /// Starts what is in the book beside what runs already.
+    /// Starts the registered sources in addition to those already running.
     pub(crate) fn begin(&self, dock: &Dock, runtime: &Runtime) {
         let book = self.book.borrow().clone();
         dock.apply(runtime, &book.plan());
         runtime.handle().leave_out(book.absent());
     }
 
-    /// Does what it is asked to, one thing after the other, for as long as it is polled and somebody may ask.
+    /// Processes orders one after the other, until all senders are dropped.
     pub(crate) async fn run(mut self, dock: &Dock, runtime: &Runtime) {
         while let Some(order) = self.orders.recv().await {
             let book = self.book.borrow().clone();

@@ -1,8 +1,8 @@
-//! The secrets of registered sources, as they lie in the database: sealed with a key that is not in it.
+//! Encrypts the secrets of registered sources for the database. The key is not stored there.
 //!
-//! AES-256-GCM. What is kept is a version, a nonce of its own for each sealing, and the sealed bytes; the source's id is
-//! sealed along, so that the secrets of one source cannot be put under another. The key is a file that only its owner can
-//! read, made when the first secret is to be kept.
+//! Uses AES-256-GCM. The stored value is a version, a fresh nonce and the ciphertext. The source's id is
+//! authenticated as associated data, so that the secrets of one source cannot be moved to another. The key is in a
+//! file that only its owner can read; it is generated when the first secret is stored.
 
 use crate::state_folder::{is_private, make_private_folder};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
@@ -14,41 +14,41 @@ use std::{
 };
 use wharf_runtime::config::{FileTrouble, read_regular};
 
-/// The form of what is kept; a later one would have another number.
+/// Version of the stored format.
 const VERSION: u8 = 1;
 
-/// How long a key is.
+/// Length of the key, in bytes.
 const KEY: usize = 32;
 
-/// Names and values.
+/// Names and values of secrets.
 pub(crate) type Secrets = BTreeMap<String, String>;
 
-/// Where the key is.
+/// Seals and opens secrets with the key in this file.
 #[derive(Clone, Debug)]
 pub(crate) struct Vault(Option<PathBuf>);
 
-/// Why secrets cannot be sealed or read. Says neither what they are nor where the key is.
+/// The reason why secrets cannot be sealed or opened. It reveals neither the secrets nor the path of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VaultError {
     /// There is no state directory.
     Nowhere,
     /// There is no key file.
     NoKey,
-    /// Others can read or change the key file.
+    /// Other users can read or change the key file.
     Exposed,
-    /// The key file cannot be read or made, or holds no key.
+    /// The key file cannot be read or created, or has the wrong length.
     Unusable,
-    /// They were sealed with another key, or for another source, or were changed.
+    /// The secrets were sealed with another key or for another source, or were modified.
     NotOurs,
 }
 
 impl Vault {
-    /// With the key in this file.
+    /// Uses the key in this file.
     pub(crate) fn new(key_file: Option<PathBuf>) -> Vault {
         Vault(key_file)
     }
 
-    /// What may be kept of a source's secrets; nothing if it has none.
+    /// Seals the secrets of a source. Returns `None` if there are none. Generates the key if it is missing.
     pub(crate) fn seal(&self, id: &str, secrets: &Secrets) -> Result<Option<Vec<u8>>, VaultError> {
         if secrets.is_empty() {
             return Ok(None);
@@ -64,7 +64,7 @@ impl Vault {
         Ok(Some([&[VERSION], nonce.as_ref().as_slice(), &sealed].concat()))
     }
 
-    /// The secrets of a source.
+    /// Opens the secrets of a source.
     pub(crate) fn open(&self, id: &str, sealed: Option<&[u8]>) -> Result<Secrets, VaultError> {
         let Some(sealed) = sealed else { return Ok(Secrets::new()) };
         let key = read_key(self.0.as_deref().ok_or(VaultError::Nowhere)?)?;
@@ -106,11 +106,11 @@ fn make_key(path: &Path) -> Result<Vec<u8>, VaultError> {
         make_private_folder(folder)?;
         let mut key = [0; KEY];
         aws_lc_rs::rand::fill(&mut key).map_err(|_| io::Error::other("no randomness"))?;
-        // A temporary file is readable by its owner only, and is never seen half-written.
+        // A temporary file is readable by its owner only, and renaming it never exposes a partial key.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&key)?;
         file.as_file().sync_all()?;
-        // Another one may be faster: then its key counts.
+        // If another process created the file first, its key is used.
         let _ = file.persist_noclobber(path);
         Ok(())
     };
@@ -134,7 +134,7 @@ impl fmt::Display for VaultError {
 }
 
 impl VaultError {
-    /// What to do about it.
+    /// A hint on how to fix it.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             VaultError::Nowhere => "set WHARF_HOME",

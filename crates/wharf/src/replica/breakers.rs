@@ -1,9 +1,9 @@
-//! Breakers that gateways on one database share.
+//! Circuit breakers that replicas share through the database.
 //!
-//! What turns here is written down, and what turned elsewhere is followed; both are compared by the epoch of the row, so of
-//! two turns one counts. Whoever wants to try a source takes a lease on it first and renews it while the call is out: if it
-//! is killed, another may try when the lease is over. Nothing of this is asked while a source is well, and when the database
-//! cannot be asked, each gateway's own breaker decides.
+//! A replica writes its own transitions and follows those of others. Both use compare-and-set on the row's epoch, so
+//! that only one of two concurrent transitions wins. Before a replica probes a source, it takes a lease and renews it
+//! during the call. If the replica is killed, another may probe when the lease expires. While a breaker is closed,
+//! the database is not queried, and when the database is unreachable, every replica's own breaker decides.
 
 use super::PATIENCE;
 use crate::journal::Reach;
@@ -15,39 +15,39 @@ use tokio::{
 use wharf_runtime::{Arbiter, Breaker, Handle, Ruling};
 use wharf_store::{BreakerRow, Store, StoreError};
 
-/// How long a probe may be unheard of before another may try.
+/// How long a probe's lease is valid without renewal.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// How often a lease is renewed.
+/// Interval of lease renewals.
 pub(super) const RENEWAL: Duration = Duration::from_secs(3);
 
-/// A rest that is over so soon is waited for: the clocks of two machines need not be alike.
+/// An open breaker with at most this much time left is waited for, because the clocks of two machines may differ.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// The longest that a caller waits for what others say.
+/// Maximum time that a caller waits for the decision.
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// Speaks for all gateways on one database, to the runtime.
+/// Coordinates circuit breakers with other replicas, on behalf of the runtime.
 #[derive(Clone, Debug)]
 pub(crate) struct Council(mpsc::UnboundedSender<Ask>);
 
-/// What the runtime says or asks.
+/// A notification or request of the runtime.
 #[derive(Debug)]
 pub(super) enum Ask {
     Turned(Arc<str>, Breaker),
     MayProbe(Arc<str>, oneshot::Sender<Ruling>),
 }
 
-/// The breakers as the database has them.
+/// The breakers as stored in the database.
 pub(super) struct Breakers {
     store: Store,
     handle: Handle,
     reach: Arc<Reach>,
-    /// The epoch that each was last seen with.
+    /// Last seen epoch, by source.
     known: HashMap<String, i64>,
-    /// The probes that are out from here, and the epochs of their leases.
+    /// Epochs of the leases for this replica's running probes, by source.
     leases: HashMap<String, i64>,
-    /// What turned while the database was away.
+    /// Transitions that could not be written because the database was unreachable.
     unwritten: HashMap<String, Breaker>,
 }
 
@@ -60,7 +60,7 @@ impl Council {
 
 impl Arbiter for Council {
     fn turned(&self, source: &Arc<str>, breaker: Breaker) {
-        // Who tries has asked before.
+        // A half-open breaker has already asked for its probe.
         if breaker != Breaker::HalfOpen {
             let _ = self.0.send(Ask::Turned(source.clone(), breaker));
         }
@@ -71,7 +71,7 @@ impl Arbiter for Council {
         let _ = self.0.send(Ask::MayProbe(source.clone(), reply));
         Box::pin(async {
             let ruling = timeout(LONGEST, ruling).await;
-            // When nobody answers we are on our own.
+            // Without a decision in time, the local breaker decides.
             ruling.ok().and_then(Result::ok).unwrap_or(Ruling::Go)
         })
     }
@@ -96,7 +96,7 @@ impl Breakers {
         }
     }
 
-    /// Brings in what turned elsewhere, after what turned here and could not be said.
+    /// Writes pending local transitions, then applies those of other replicas.
     pub(super) async fn read(&mut self) -> Result<(), StoreError> {
         for (source, breaker) in std::mem::take(&mut self.unwritten) {
             self.write(&source, breaker).await;
@@ -110,7 +110,7 @@ impl Breakers {
         Ok(())
     }
 
-    /// Keeps the leases of the probes that are out.
+    /// Renews the leases of running probes.
     pub(super) async fn renew(&mut self) {
         for (source, epoch) in self.leases.clone() {
             let renewed = timeout(PATIENCE, self.store.renew_probe(&source, epoch, LEASE)).await;
@@ -120,7 +120,7 @@ impl Breakers {
         }
     }
 
-    /// Says that a breaker has turned, unless somebody else was faster: then that counts.
+    /// Writes a transition. If another replica was first, its transition is applied instead.
     async fn write(&mut self, source: &str, breaker: Breaker) {
         let open_for = match breaker {
             Breaker::Open { until } => Some(until.saturating_duration_since(Instant::now())),
@@ -143,7 +143,7 @@ impl Breakers {
     }
 
     async fn rule(&mut self, source: &str) -> Ruling {
-        // Others do not know yet that it rests at all.
+        // The database does not know yet that this breaker is open.
         if self.reach.is_away() || self.unwritten.contains_key(source) {
             return Ruling::Go;
         }
@@ -172,7 +172,7 @@ impl Breakers {
         Ruling::Wait(wait.max(MOMENT))
     }
 
-    /// Takes a breaker as it is elsewhere.
+    /// Applies the stored state of a breaker.
     fn follow(&mut self, row: &BreakerRow) {
         self.known.insert(row.source.clone(), row.epoch);
         self.leases.remove(&row.source);
@@ -180,17 +180,17 @@ impl Breakers {
             "closed" => Breaker::Closed { failures: 0 },
             _ => Breaker::Open { until: Instant::now() + rest(row) },
         };
-        // Not everybody has every source.
+        // This replica may not have the source.
         let _ = self.handle.follow(&row.source, breaker);
     }
 }
 
-/// For how long more nobody may try.
+/// Remaining time until a probe is allowed.
 fn rest(row: &BreakerRow) -> Duration {
     Duration::from_micros(u64::try_from(row.wait).unwrap_or_default())
 }
 
-/// What the database says, if it says anything.
+/// Runs a query with a timeout. Returns `None` if it fails.
 async fn asked<T>(question: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
     match timeout(PATIENCE, question).await {
         Ok(Ok(answer)) => Some(answer),

@@ -1,4 +1,4 @@
-//! Sessions of the handshake era in the database, for whichever gateway their client comes to next.
+//! Stores legacy-era MCP sessions in the database, so that a client can continue at any replica.
 
 use super::PATIENCE;
 use crate::journal::Reach;
@@ -14,10 +14,10 @@ use wharf_mcp::{
 };
 use wharf_store::{SessionRow, Store, StoreError};
 
-/// How long a session is kept that nobody uses.
+/// How long an unused session is kept.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where sessions are kept.
+/// Session store in the shared database.
 #[derive(Debug)]
 pub(crate) struct SharedSessions {
     store: Store,
@@ -29,7 +29,7 @@ impl SharedSessions {
         SharedSessions { store, reach }
     }
 
-    /// What comes of asking the database, if it can be asked.
+    /// Runs a query with a timeout. Fails at once if the database is unreachable.
     async fn asked<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, OutOfReach> {
         if self.reach.is_away() {
             return Err(OutOfReach);
@@ -79,7 +79,7 @@ fn row(key: &str, session: &KeptSession) -> SessionRow {
     }
 }
 
-/// The session of a row, unless somebody has written into it what nobody can read.
+/// Converts a row to a session. Returns `None` if the row cannot be decoded.
 fn session(row: SessionRow) -> Option<KeptSession> {
     let raw = |text: String| Raw::parse(text).ok();
     let watched: BTreeSet<String> = serde_json::from_str(&row.watched).ok()?;

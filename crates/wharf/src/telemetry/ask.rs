@@ -1,4 +1,4 @@
-//! What is asked of a source beside calls of its tools: prompts and resources.
+//! Spans for requests to sources other than tool calls: prompts and resources.
 
 use super::{
     Telemetry, call,
@@ -12,19 +12,19 @@ use std::{
 use wharf_mcp::{Raw, session::MetaKey};
 use wharf_runtime::{Caller, Fault, Trace};
 
-/// What is asked, and whom.
+/// The request to a source, for its span.
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'static str,
-    /// The source, if it is known.
+    /// The source, if known.
     pub(crate) source: Option<&'a str>,
-    /// The prompt's name there.
+    /// The prompt's name at the source.
     pub(crate) prompt: Option<&'a str>,
-    /// The resource's address.
+    /// The URI of the resource.
     pub(crate) uri: Option<&'a str>,
 }
 
 impl Telemetry {
-    /// Asks a source something for the request that this task answers: a span of its own, which the source is told of.
+    /// Sends a request to a source in its own span, and passes the span's context on to the source.
     pub(crate) async fn ask(
         &self,
         asked: Asked<'_>,
@@ -57,7 +57,7 @@ impl Asked<'_> {
     }
 }
 
-/// The caller, with our span in place of its own.
+/// Replaces the caller's trace context with that of this span.
 fn told(caller: Caller, trace: &Trace) -> Caller {
     let meta = caller.meta.clone().unwrap_or_else(Raw::empty_object);
     let mut meta = meta.with(MetaKey::TRACE_PARENT, &json!(trace.traceparent()).into());

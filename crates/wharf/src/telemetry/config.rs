@@ -1,4 +1,4 @@
-//! Where traces go: what `[telemetry]` of wharf.toml says, and where it says nothing, the usual variables.
+//! Configuration of trace export: `[telemetry]` in wharf.toml, otherwise the standard `OTEL_` variables.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -6,21 +6,22 @@ use std::fmt;
 use url::Url;
 use wharf_runtime::config::{TelemetrySettings, parse_web_address};
 
-/// The path at which collectors take traces.
+/// The path at which collectors accept traces.
 const PATH: &str = "v1/traces";
 
-/// What has to be known to send traces.
+/// Configuration of the exporter.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(super) endpoint: Url,
     pub(super) headers: HeaderMap,
-    /// What we are: names and values, `service.name` among them.
+    /// Resource attributes, among them `service.name`.
     pub(super) resource: Vec<(String, String)>,
     pub(super) ratio: f64,
 }
 
 impl Config {
-    /// Nothing if nobody says where traces go; a sentence if what is said makes no sense.
+    /// Builds the configuration. Returns `None` if no endpoint is configured, and a message if the configuration is
+    /// invalid.
     pub(crate) fn of(
         settings: &TelemetrySettings,
         variable: impl Fn(&str) -> Option<String>,
@@ -49,7 +50,7 @@ impl Config {
         Ok(Some(Config { endpoint, headers: header_map(&headers)?, resource, ratio }))
     }
 
-    /// The collector's address, without what may be a key.
+    /// The collector's origin, without path and credentials.
     pub(super) fn place(&self) -> String {
         self.endpoint.origin().ascii_serialization()
     }
@@ -72,7 +73,7 @@ fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Result<Option
     }
 }
 
-/// What is said about traces alone counts more than what is said about everything.
+/// Reads the variable for traces, otherwise the one for all signals.
 fn specific(variable: &impl Fn(&str) -> Option<String>, what: &str) -> Option<String> {
     variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
         .or_else(|| variable(&format!("OTEL_EXPORTER_OTLP_{what}")))
@@ -93,7 +94,7 @@ fn below(text: &str, where_from: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// `name=value,name=value`, the values percent-encoded.
+/// Parses `name=value,name=value` with percent-encoded values.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pair = |it: &str| {
         let (name, value) = it.split_once('=')?;
@@ -138,7 +139,7 @@ fn ratio(variable: &impl Fn(&str) -> Option<String>) -> f64 {
     }
 }
 
-// Addresses and headers hold keys, so they are not printed in passing.
+// Omits the full URL and the headers, because they may contain secrets.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")

@@ -1,4 +1,4 @@
-//! The one task that sends spans: in batches, to one collector, without anybody waiting for it.
+//! The task that exports spans in batches to one collector, in the background.
 
 use super::{Config, otlp, span::Span};
 use http::{StatusCode, header};
@@ -16,23 +16,23 @@ use tokio::{
 };
 use wharf_runtime::Handle;
 
-/// The most spans that are sent at once.
+/// Maximum number of spans in a batch.
 const BATCH: usize = 512;
 
-/// How long the first span of a batch waits for others.
+/// How long the first span of a batch waits for more.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// How long the collector may take for a batch.
+/// Timeout for sending a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a batch is sent that the collector could not take just now, and how long the pause between is.
+/// Number of attempts for a batch after transient errors, and the pause between them, which grows with each attempt.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long the rest may take once nothing more will come.
+/// How long the export may take after the last span.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Sends spans until nobody hands any in.
+/// Exports spans until all handles are dropped.
 pub(crate) struct Exporter {
     config: Config,
     spans: mpsc::Receiver<Span>,
@@ -40,7 +40,7 @@ pub(crate) struct Exporter {
     alive: watch::Receiver<()>,
 }
 
-/// What is told apart about a failure: whether it is worth another try.
+/// An export error, and whether a retry can help.
 enum Trouble {
     Passing(String),
     Lasting(String),
@@ -56,7 +56,7 @@ impl Exporter {
         Exporter { config, spans, dropped, alive }
     }
 
-    /// Ends when everything has been sent, or soon after everybody else has left.
+    /// Exports spans. Ends when all have been sent, or [`DRAIN`] after the last handle was dropped.
     pub(crate) async fn run(mut self, handle: Handle) {
         let place = self.config.place();
         tracing::info!(target: "wharf::telemetry", "traces are sent to {place}");
@@ -103,7 +103,7 @@ impl Exporter {
         }
     }
 
-    /// Some spans; none when there will be no more.
+    /// Collects a batch. It stays empty when there will be no more spans.
     async fn gather(&mut self, batch: &mut Vec<Span>) {
         if self.spans.recv_many(batch, BATCH).await == 0 {
             return;
@@ -113,7 +113,7 @@ impl Exporter {
             let room = BATCH - batch.len();
             match timeout_at(until, self.spans.recv_many(batch, room)).await {
                 Ok(1..) => {}
-                // Time is up, or nothing more will come.
+                // The time is up, or there will be no more spans.
                 Ok(0) | Err(_) => return,
             }
         }
@@ -136,7 +136,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Says so when it begins to fail and when it works again, and not each time.
+    /// Logs only when the export starts to fail and when it works again.
     fn report(&self, sent: &Result<(), String>, spans: usize, works: &mut bool) {
         let place = self.config.place();
         match sent {
@@ -166,13 +166,13 @@ fn judge(response: Result<reqwest::Response, reqwest::Error>) -> Result<(), Trou
                 _ => Trouble::Lasting(what),
             })
         }
-        // One that is silent once is not waited for again.
+        // A timeout is not retried, because every further attempt would take as long.
         Err(error) if error.is_timeout() => Err(Trouble::Lasting("it does not answer in time".to_owned())),
         Err(error) => Err(Trouble::Passing(error.without_url().to_string())),
     }
 }
 
-/// Adds what is known of the sources that were called: how they are reached, and what they speak.
+/// Adds the transport and protocol version of the called sources.
 fn complete(batch: &mut [Span], handle: &Handle) {
     let sources: HashMap<String, _> =
         handle.sources().into_iter().map(|it| (it.source.name.expose().to_owned(), it)).collect();

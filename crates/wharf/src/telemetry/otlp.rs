@@ -1,14 +1,14 @@
-//! Spans as OTLP in JSON: numbers of nanoseconds as strings, ids as hexadecimal, enumerations as numbers.
+//! Encodes spans as OTLP/JSON: nanoseconds as strings, ids as hexadecimal, enumerations as numbers.
 
 use super::span::Span;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wharf_runtime::trace::text;
 
-/// The status of a span that went wrong.
+/// The status code of a failed span.
 const ERROR: u8 = 2;
 
-/// The body of one POST.
+/// The body of an export request.
 pub(super) fn request(resource: &[(String, String)], spans: &[Span]) -> Value {
     let resource: Vec<Value> = resource.iter().map(|(name, it)| attribute(name, &json!(it))).collect();
     let spans: Vec<Value> = spans.iter().map(span).collect();

@@ -1,4 +1,4 @@
-//! One span: what is known of a request or a call when it is over, in the words of the conventions for MCP.
+//! A span of a completed request or call, with the attributes of the semantic conventions for MCP.
 
 use serde_json::{Value, json};
 use std::{
@@ -7,10 +7,10 @@ use std::{
 };
 use wharf_runtime::{CallRecord, Fault, FaultKind, Outcome, Trace};
 
-/// The longest text that a stranger may put into a span.
+/// Maximum length of an attribute, in bytes, because clients and servers control its text.
 const LONGEST: usize = 256;
 
-/// The longest account of an error.
+/// Maximum length of an error message, in bytes.
 const LONGEST_ERROR: usize = 1_024;
 
 #[derive(Debug)]
@@ -21,17 +21,17 @@ pub(super) struct Span {
     pub(super) start: SystemTime,
     pub(super) took: Duration,
     pub(super) attributes: Vec<(&'static str, Value)>,
-    /// What went wrong, if something did.
+    /// The error message, if it failed.
     pub(super) error: Option<String>,
-    /// The source that was called, of which more may be known.
+    /// The called source; the exporter adds its attributes.
     pub(super) source: Option<Arc<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A request at our door.
+    /// A request of a client.
     Server = 2,
-    /// A call that we make.
+    /// A call to a source.
     Client = 3,
 }
 
@@ -41,7 +41,7 @@ impl Span {
         Span { trace, name, kind, start, took, attributes, error: None, source: None }
     }
 
-    /// A call to a source.
+    /// Builds the span of a call to a source.
     pub(super) fn of_call(record: &CallRecord, trace: Trace) -> Span {
         let tool = record.wire_name.as_ref().unwrap_or(&record.tool);
         let name = format!("tools/call {}", cut(tool, LONGEST));
@@ -61,7 +61,7 @@ impl Span {
         span
     }
 
-    /// With what went wrong.
+    /// Marks the span as failed.
     pub(super) fn failed(&mut self, fault: &Fault) {
         self.error = Some(cut(&fault.to_string(), LONGEST_ERROR).to_owned());
         match &fault.rpc {
@@ -71,22 +71,22 @@ impl Span {
         }
     }
 
-    /// With the address of a resource, without what may be a key in it.
+    /// Sets the URI of a resource, without query and fragment, which may contain secrets.
     pub(super) fn resource(&mut self, uri: &str) {
         self.says("mcp.resource.uri", uri.split(['?', '#']).next().unwrap_or(uri));
     }
 
-    /// With this attribute, not too long.
+    /// Adds an attribute, truncated to [`LONGEST`] bytes.
     pub(super) fn says(&mut self, name: &'static str, text: &str) {
         self.attributes.push((name, json!(cut(text, LONGEST))));
     }
 
-    /// With this number.
+    /// Adds a numeric attribute.
     pub(super) fn counts(&mut self, name: &'static str, number: i64) {
         self.attributes.push((name, json!(number)));
     }
 
-    /// With this error of JSON-RPC.
+    /// Adds the attributes of a JSON-RPC error.
     pub(super) fn failed_with(&mut self, code: i64) {
         let code = code.to_string();
         self.says("error.type", &code);
@@ -94,7 +94,7 @@ impl Span {
     }
 }
 
-/// The beginning of a text, in whole characters.
+/// Truncates a text at a character boundary.
 pub(super) fn cut(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
 }

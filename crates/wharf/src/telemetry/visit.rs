@@ -1,4 +1,4 @@
-//! A request at our door, from its arrival to its answer. One that nobody waited for is written down too.
+//! The span of a client's request, from its arrival to its response. A request that is cancelled is recorded too.
 
 use super::{
     CURRENT, Inner, Telemetry,
@@ -16,22 +16,22 @@ use wharf_mcp::{
 };
 use wharf_runtime::Trace;
 
-/// The longest list of what the systems of a trace say to each other.
+/// Maximum length of `tracestate`, in bytes.
 const LONGEST_STATE: usize = 512;
 
-/// A request that is being answered.
+/// A request in progress.
 pub(crate) struct Visit {
     inner: Arc<Inner>,
     begun: Instant,
-    /// Until it is over; nothing if it is not written down.
+    /// The span until the request ends; `None` if it is not sampled.
     span: Option<Span>,
     trace: Trace,
-    /// The tool or the prompt that is asked for.
+    /// Name of the requested tool or prompt.
     target: Option<String>,
 }
 
 impl Telemetry {
-    /// A request of an MCP client.
+    /// Starts the span of an MCP request.
     pub(crate) fn over_mcp(&self, request: &Incoming, client: &Client) -> Option<Visit> {
         let inner = self.0.as_ref()?;
         let params = request.params.as_ref();
@@ -51,7 +51,7 @@ impl Telemetry {
         Some(visit)
     }
 
-    /// A call over REST.
+    /// Starts the span of a call over REST.
     pub(crate) fn over_rest(&self, headers: &HeaderMap, tool: &str) -> Option<Visit> {
         let inner = self.0.as_ref()?;
         let route = "/api/v1/tools/{tool_id}/call";
@@ -74,8 +74,8 @@ impl Visit {
         Visit { inner: inner.clone(), begun: Instant::now(), span, trace, target: None }
     }
 
-    /// Has an MCP request answered, and writes down what came of it. `is_known` says whether there is such a tool or
-    /// prompt in the end: names that anybody makes up name no span.
+    /// Handles an MCP request and records its result. `is_known` tells whether the tool or prompt exists: a client
+    /// can send any name, so an unknown one does not become part of the span's name.
     pub(crate) async fn mcp(
         mut self,
         work: impl Future<Output = Result<Raw, RpcError>>,
@@ -92,7 +92,7 @@ impl Visit {
         outcome
     }
 
-    /// Has a request over REST answered. Only what is our fault or a source's is an error of a server.
+    /// Handles a REST request and records its status. Only a 5xx status marks the span as failed.
     pub(crate) async fn rest<T>(
         mut self,
         work: impl Future<Output = T>,
