@@ -181,7 +181,8 @@ pub(crate) fn guard(listener: &TcpListener) -> Guard {
     Guard { hosts: if is_open(listener) { vec!["*".to_owned()] } else { Vec::new() }, ..Guard::default() }
 }
 
-/// Builds the host and origin check from the operator's lists. Configured hosts replace the default ones.
+/// Builds the host and origin check from the operator's lists. Configured hosts replace the default ones; loopback
+/// names stay valid.
 pub(crate) fn guard_of(listener: &TcpListener, hosts: &[String], origins: &[String]) -> Guard {
     let hosts = if hosts.is_empty() { guard(listener).hosts } else { hosts.to_vec() };
     Guard { hosts, origins: origins.to_vec() }

@@ -180,8 +180,8 @@ impl Front {
         response
     }
 
-    /// Checks host and origin, finds the operation, authenticates and authorizes. Stores the principal, or the
-    /// connection handle for routes that upgrade or stream, in the request's extensions for the handlers.
+    /// Checks host and origin, finds the operation, authenticates and authorizes. Stores the principal's name in the
+    /// request's extensions and, depending on the route, the principal or the connection handle.
     fn admit(
         &self,
         request: &mut Request<Incoming>,

@@ -1,6 +1,6 @@
 //! The journal of calls: a call is recorded before its caller receives the answer.
 //!
-//! With SQLite, a call is first appended to the [`spool`], a file beside the database, and moved into the database
+//! With SQLite, a call is first appended to the [`spool`] beside the database, and moved into the database together
 //! with others a moment later. Reading the journal waits for that move. With PostgreSQL, which other replicas read,
 //! every call is inserted before it is answered. Calls that end at about the same time share one insert, and while
 //! the database is unreachable they go to a spool. Calls whose caller has disconnected are recorded too.

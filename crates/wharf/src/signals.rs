@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Receives signals from its creation on, so that one that arrives before [`Signals::next`] is not lost.
 ///
-/// While it exists, a signal does not end the process by default: the owner has to await it.
+/// From then on a signal no longer ends the process by default: the owner has to await it.
 pub(crate) struct Signals {
     /// `None` if the handlers could not be installed; then only Ctrl-C is received.
     #[cfg(unix)]

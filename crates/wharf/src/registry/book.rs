@@ -19,7 +19,7 @@ pub(crate) struct Book {
     pub(crate) file: Arc<Plan>,
     /// The operator's grants.
     pub(crate) grants: Grants,
-    /// The registered sources, in the order of the table.
+    /// The registered sources, sorted by name.
     pub(crate) entries: Vec<Arc<Entry>>,
 }
 
