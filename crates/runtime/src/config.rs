@@ -1,4 +1,5 @@
-//! From the text of an agent file to a [`Plan`]: parse, substitute, lower, collecting every complaint on the way.
+//! Turns the text of an agent file into a [`Plan`]: parses it, substitutes variables and lowers every entry. Collects
+//! all diagnostics instead of stopping at the first.
 //!
 //! ```
 //! use wharf_runtime::config::{Env, load};
@@ -57,12 +58,12 @@ pub use settings::{
 pub use suggest::closest;
 pub use url::parse_web_address;
 
-/// An agent file longer than this is refused unread.
+/// Maximum size of an agent file, in bytes. Longer input is rejected before it is parsed.
 pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;
 
-/// Reads an agent file, or an entry that comes as JSON, which is YAML.
+/// Loads an agent file. The input may also be JSON, which is valid YAML.
 ///
-/// Either there is a plan, and perhaps warnings, or there are errors and no plan.
+/// Returns either a plan, possibly with warnings, or no plan and at least one error.
 pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
     let mut diagnostics = match decode(text.as_ref(), &env.file) {
         Ok(text) => Diagnostics::new(&env.file, text),
@@ -75,7 +76,7 @@ pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
     (plan.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
-/// The text behind the bytes, without a byte order mark.
+/// Decodes `bytes` as UTF-8 and strips a byte order mark.
 fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, Diagnostics> {
     if bytes.len() as u64 > LONGEST_FILE {
         return Err(Diagnostics::too_large(file));

@@ -1,7 +1,7 @@
-//! Every complaint that a configuration can earn: one constructor each, so that the wording has one home.
+//! Constructors for all diagnostics of the configuration, one each, so that all messages are in one place.
 //!
-//! Messages that the contract fixes stand here word for word. The others begin with the class of error they belong to.
-//! None quotes a header's value or a value that came from a variable: texts are named by their shown form.
+//! Some messages are fixed word for word by the contract. The others begin with their error class. No message quotes
+//! a header value or the value of a variable; it uses the shown form instead.
 
 mod command;
 mod document;
@@ -9,15 +9,16 @@ mod entry;
 mod launch;
 mod registration;
 
-/// The longest part of a file that a message repeats.
+/// Maximum number of characters of user input that a message repeats.
 const LONGEST_ECHO: usize = 80;
 
-/// Something from a file as a message repeats it: on one line, and not all of it if there is much.
+/// Formats user input for a message: on one line and truncated.
 pub(super) fn echo(text: &str) -> String {
     one_line(text, LONGEST_ECHO)
 }
 
-/// At most so many characters of a text; what would break a line or turn it around is written as an escape.
+/// Truncates a text to `longest` characters, and escapes control characters and characters that change the line or
+/// text direction.
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let mut out = String::new();
     for (count, c) in text.chars().enumerate() {

@@ -1,46 +1,46 @@
-//! What is wrong with a file, collected so that it can be mended in one go.
+//! Collects all diagnostics about a file, so that the user can fix them in one go.
 
 use super::{complaint, grants::MissingGrant, mask::Mask, place::Place, suggest};
 use std::{collections::HashSet, sync::Arc};
 
-/// After this many complaints a file is only counted.
+/// Maximum number of diagnostics shown. Further ones are only counted.
 const MOST_SHOWN: usize = 200;
-/// More complaints than this are not even kept: enough to bring the shown ones into file order.
+/// Maximum number of diagnostics kept: enough to sort the shown ones into file order.
 const MOST_KEPT: usize = 1_000;
-/// Candidates that all the did-you-means of one file may look at.
+/// Maximum number of candidates that all did-you-mean suggestions of one file may compare.
 const MOST_GUESSED: u32 = 100_000;
-/// A message is never longer than this, whatever it names.
+/// Maximum length of a message, in characters.
 const LONGEST_MESSAGE: usize = 8_000;
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The file cannot be used.
     Error,
-    /// The file can be used, but its author should know.
+    /// The file can be used, but its author should know about the problem.
     Warning,
 }
 
-/// One complaint.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Severity of the diagnostic.
     pub severity: Severity,
-    /// The rule behind it, such as `V-05`.
+    /// Code of the violated rule, such as `V-05`.
     pub code: &'static str,
-    /// What is wrong, in words that the contract fixes where it does.
+    /// Description of the problem. The contract fixes the wording of some messages.
     pub message: String,
-    /// Where it is wrong; `None` when the file as a whole is.
+    /// Place of the problem. `None` means the whole file.
     pub place: Option<Place>,
-    /// What to do about it.
+    /// Advice for fixing the problem.
     pub hint: Option<String>,
-    /// Other places that belong to it, each with a word on why.
+    /// Related places, each with a short label.
     pub also: Vec<(Place, String)>,
-    /// The grant that would make it go away, where there is one and it may be shown.
+    /// Grant that would resolve the problem, if there is one and it may be shown.
     pub missing_grant: Option<MissingGrant>,
 }
 
-/// All complaints about one file, with the text they point into.
+/// All diagnostics about one file, with the text they point into.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
     file: String,
@@ -48,14 +48,14 @@ pub struct Diagnostics {
     items: Vec<Diagnostic>,
     hidden: Vec<Place>,
     secrets_known: bool,
-    /// What there was no room for: where it is written, and how often, errors first.
+    /// The latest diagnostic beyond the limit. `dropped` counts all of them, errors first.
     overflow: Option<Box<Diagnostic>>,
     dropped: [u32; 2],
     guessed: u32,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Returns the name of the severity.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -77,7 +77,7 @@ impl Diagnostic {
 }
 
 impl Diagnostics {
-    /// No complaints yet about `file`, whose text is `source`.
+    /// Creates an empty collection for `file`, whose text is `source`.
     pub fn new(file: impl Into<String>, source: impl Into<Arc<str>>) -> Diagnostics {
         Diagnostics {
             file: file.into(),
@@ -91,7 +91,7 @@ impl Diagnostics {
         }
     }
 
-    /// The one complaint that a file cannot be read at all.
+    /// Creates a collection with one error: the file cannot be read at all.
     pub fn unreadable(
         file: impl Into<String>,
         message: impl Into<String>,
@@ -102,28 +102,28 @@ impl Diagnostics {
         diagnostics
     }
 
-    /// The complaints, in the order of the file.
+    /// Returns the diagnostics, in file order.
     pub fn items(&self) -> &[Diagnostic] {
         &self.items
     }
 
-    /// The name of the file, as it was given.
+    /// Returns the name of the file, as given.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Whether the file cannot be used.
+    /// Returns whether there is at least one error, so that the file cannot be used.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
 
-    /// How many complaints there are of one severity.
+    /// Counts the diagnostics of one severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.items.iter().filter(|it| it.severity == severity).count()
             + self.dropped[severity as usize] as usize
     }
 
-    /// `--strict`: a missing description is an error, and nothing else changes.
+    /// Turns missing descriptions into errors, for `--strict`.
     pub fn raise_missing_descriptions(&mut self) {
         for item in self.items.iter_mut().filter(|it| it.code == "V-14") {
             item.severity = Severity::Error;
@@ -131,22 +131,22 @@ impl Diagnostics {
         }
     }
 
-    /// The text that the complaints point into.
+    /// Returns the text that the diagnostics point into.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// What must not be shown of the source.
+    /// Returns the mask of the parts of the source that must not be shown.
     pub(crate) fn mask(&self) -> Mask {
         Mask::new(&self.source, &self.hidden, !self.secrets_known)
     }
 
-    /// From now on, what is hidden is all there is to hide.
+    /// Declares that `hidden` now contains every secret of the file.
     pub(crate) fn secrets_are_known(&mut self) {
         self.secrets_known = true;
     }
 
-    /// The candidate that was meant, as long as guessing is cheap.
+    /// Returns the closest candidate, unless the budget for suggestions is used up.
     pub(crate) fn closest<'a>(
         &mut self,
         written: &str,
@@ -160,7 +160,7 @@ impl Diagnostics {
         suggest::closest(written, affordable)
     }
 
-    /// From now on, nothing of this place is quoted.
+    /// Excludes this place from all quotations of the source.
     pub(crate) fn hide(&mut self, place: Place) {
         self.hidden.push(place);
     }
@@ -204,7 +204,7 @@ impl Diagnostics {
         self.overflow.insert(Box::new(item))
     }
 
-    /// Leaves out the warning about an empty variable where an error is about the value that it stands in.
+    /// Drops warnings about an empty variable if an error covers the value that contains it.
     fn drop_explained_warnings(&mut self) {
         let is_error = |it: &&Diagnostic| it.severity == Severity::Error;
         let wrong: Vec<Place> = self.items.iter().filter(is_error).filter_map(|it| it.place).collect();
@@ -214,8 +214,8 @@ impl Diagnostics {
         });
     }
 
-    /// Brings the complaints into file order. What several entries share through an anchor complains once, and a
-    /// file that is wrong from end to end is not listed from end to end.
+    /// Sorts the diagnostics into file order, removes duplicates that an anchor causes in several entries, and limits
+    /// their number.
     pub(crate) fn settle(&mut self) {
         self.drop_explained_warnings();
         self.items.sort_by_key(|it| it.place);

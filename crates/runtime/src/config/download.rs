@@ -1,39 +1,40 @@
-//! The package or image that a launcher downloads, and the arguments that make the launcher download it and run nothing.
+//! Describes the package or image that a launcher downloads, and the arguments that make the launcher download it
+//! without running anything.
 //!
-//! The server's own arguments are never part of these: nothing of the server may run before it is connected to.
+//! These never include the server's own arguments, because no code of the server may run before wharf connects to it.
 
 use crate::text::Text;
 
-/// A package or image that has to be on this machine before its server can run.
+/// A package or image that must be on this machine before its server can run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Download {
-    /// Packages of npm, which `npx` keeps in one folder of its cache for each set of them.
+    /// npm packages. npx keeps each set of packages in one folder of its cache.
     Npm {
-        /// The packages as npx is given them; the first one contains the server.
+        /// Packages as passed to npx. The first one contains the server.
         packages: Vec<Text>,
         /// The arguments of `npx`.
         args: Vec<Text>,
-        /// Whether `npx` also takes the first package from where `npm install --global` puts packages.
+        /// Whether `npx` also accepts the first package from the folder of `npm install --global`.
         or_global: bool,
     },
-    /// A package of PyPI.
+    /// A PyPI package.
     PyPi {
-        /// The package, with its version as uvx is given it.
+        /// Package with its version, as passed to uvx.
         package: Text,
         /// The arguments of `uvx`.
         args: Vec<Text>,
     },
     /// A container image.
     Image {
-        /// The image, with its tag.
+        /// Image with its tag.
         image: Text,
-        /// The value of `--platform`.
+        /// Value of `--platform`.
         platform: Option<Text>,
     },
 }
 
 impl Download {
-    /// What is downloaded, in the form that may be shown.
+    /// Returns the name of the package or image in the form that may be shown.
     pub fn shown(&self) -> String {
         match self {
             Download::Npm { packages, .. } => {

@@ -1,8 +1,8 @@
-//! The names of text encodings: those of the web, and Python's spellings of them.
+//! Finds text encodings by their WHATWG labels and by Python's names.
 
 use encoding_rs::Encoding;
 
-/// Python names that differ from the web's by more than case and punctuation.
+/// Python names that differ from WHATWG labels by more than case and punctuation.
 const PYTHON: &[(&str, &str)] = &[
     ("u8", "utf-8"),
     ("utf", "utf-8"),
@@ -52,7 +52,8 @@ const PYTHON: &[(&str, &str)] = &[
     ("shiftjis", "shift_jis"),
 ];
 
-/// The encoding by this name. UTF-16 is none: frames are lines, and its lines end in two bytes.
+/// Returns the encoding of this name. UTF-16 is not supported, because messages are separated by single newline
+/// bytes.
 pub(crate) fn find(label: &str) -> Option<&'static Encoding> {
     let bare: String =
         label.trim().chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();

@@ -1,4 +1,4 @@
-//! Everything the outside world may tell the configuration.
+//! Defines the inputs of the configuration loader other than the file itself.
 
 use super::{
     files::{Files, NoFiles},
@@ -6,40 +6,42 @@ use super::{
 };
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-/// What a file is loaded with. The program builds it; nothing below the program looks anywhere else.
+/// Inputs for loading a configuration. Only the program builds it; the loader reads no other environment, file or
+/// global.
 #[derive(Clone)]
 pub struct Env {
-    /// The name of the file in messages.
+    /// Name of the file in messages.
     pub file: String,
-    /// The folder of the agent file, absolute: `${workspaceFolder}`, and what relative paths are relative to.
+    /// Absolute path of the agent file's folder: the value of `${workspaceFolder}` and the base of relative paths.
     pub folder: PathBuf,
-    /// The user's home: `${userHome}`.
+    /// The user's home folder: the value of `${userHome}`.
     pub home: Option<PathBuf>,
-    /// The environment of the process.
+    /// Environment of the process.
     pub variables: BTreeMap<String, String>,
     /// Reads the files that the agent file names.
     pub files: Arc<dyn Files + Send + Sync>,
-    /// What the operator allows beyond the rules.
+    /// Exceptions from the rules that the operator grants.
     pub grants: Grants,
-    /// Whose word the configuration is.
+    /// Origin of the configuration, which determines how far it is trusted.
     pub origin: Origin,
 }
 
-/// Whose word a configuration is, and so how far it is trusted.
+/// Origin of a configuration, which determines how far it is trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// A file of the operator's.
+    /// A file of the operator.
     #[default]
     File,
-    /// Somebody who came in over REST. Nothing of this machine is theirs: no file, no variable, no address inside our
-    /// network, and no process unless the operator allows that.
+    /// A client of the REST API. It may use no files and no variables of this machine, no private addresses, and no
+    /// processes unless the operator allows them.
     Rest,
-    /// The same, for a plugin whose folder lies under a root of the operator's: what is in the folder is its own.
+    /// A plugin that was registered over REST and whose folder lies under one of the operator's plugin roots. It may
+    /// also use files in its own folder.
     Plugin,
 }
 
 impl Env {
-    /// No variables, no files, no grants, and a folder that need not exist.
+    /// Returns an environment without variables, files and grants. Its folder need not exist.
     pub fn bare() -> Env {
         Env {
             file: "agent.yaml".to_owned(),
@@ -54,8 +56,8 @@ impl Env {
 }
 
 impl Env {
-    /// The wharf.toml in which an operator grants something, as messages name it. Only the file's own author learns
-    /// where it lies.
+    /// Returns the name of wharf.toml for messages. Only the author of a file sees its path; clients that register
+    /// sources do not.
     pub(crate) fn settings_file(&self) -> String {
         let file = self.grants.file.as_ref().filter(|_| !self.origin.is_registered());
         file.map_or_else(|| "wharf.toml".to_owned(), |it| it.display().to_string())
@@ -63,7 +65,7 @@ impl Env {
 }
 
 impl Origin {
-    /// Whether it was registered while the program runs.
+    /// Returns whether the configuration was registered at run time.
     pub fn is_registered(self) -> bool {
         self != Origin::File
     }

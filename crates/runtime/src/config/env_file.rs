@@ -1,25 +1,26 @@
-//! Reads an env file: `NAME=value` by line, quotes, comments. No expansion; the last of a repeated name wins.
+//! Parses env files: one `NAME=value` per line, with quotes and comments. There is no variable expansion. The last
+//! value of a repeated name wins.
 
 use std::collections::BTreeMap;
 
-/// No environment has more names than this.
+/// Maximum number of names in one env file.
 const MOST_NAMES: usize = 2_000;
 
-/// One assignment.
+/// One variable assignment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Assignment {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// A line that cannot be read. It names the line and never quotes it.
+/// A line that cannot be parsed. Contains the line number but no text of the line, which may be secret.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLine {
     pub(crate) number: usize,
     pub(crate) why: &'static str,
 }
 
-/// The assignments of an env file, each name once, in the order of the names.
+/// Parses an env file. Returns each name once, sorted by name.
 pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, BadLine> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut number = 1;
@@ -36,10 +37,10 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, BadLine> {
     Ok(found.into_iter().map(|(name, value)| Assignment { name, value }).collect())
 }
 
-/// An assignment, if the line has one, and what follows the line.
+/// The assignment on a line, if any, and the text after the line.
 type Statement<'a> = (Option<(String, String)>, &'a str);
 
-/// The assignment on the first line of `text`, if there is one, and what follows it.
+/// Parses the first line of `text`.
 fn statement(text: &str) -> Result<Statement<'_>, &'static str> {
     let line = text.split('\n').next().unwrap_or_default();
     if line.trim().is_empty() || line.trim().starts_with('#') {
@@ -61,7 +62,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
 }
 
-/// The value at the start of `text`, and what follows its line.
+/// Parses the value at the start of `text`. Returns it with the text after its line.
 fn value_of(text: &str) -> Result<(String, &str), &'static str> {
     let start = text.trim_start_matches([' ', '\t']);
     let (value, tail) = match start.chars().next() {

@@ -1,7 +1,8 @@
-//! What a child finds in its environment: a cleared one, then a few names from the operator, then what the entry asks for.
+//! Builds the environment of a child process: a few of the operator's variables plus the ones the entry asks for.
+//! Nothing else is inherited.
 //!
-//! Some names are never taken from an agent file, because they make a launcher run something else: a search path, a
-//! preloaded library, another registry, another interpreter start-up file.
+//! An agent file may not set names that make a launcher run something else, such as a search path, a preloaded
+//! library, another registry or an interpreter's startup file.
 
 use super::{
     diagnostic::Diagnostics,
@@ -16,10 +17,10 @@ use super::{
 use crate::{glob, text::Text};
 use std::collections::BTreeSet;
 
-/// The operator's own, for every child.
+/// Names of the operator's variables that every child inherits.
 const ALWAYS: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_*", "TZ", "TMPDIR"];
 
-/// The operator's own, without which a package runner fails behind a company's proxy.
+/// Names of the operator's variables that package runners need behind a corporate proxy.
 const NETWORK: &[&str] = &[
     "*_PROXY",
     "SSL_CERT_FILE",
@@ -29,7 +30,7 @@ const NETWORK: &[&str] = &[
     "CURL_CA_BUNDLE",
 ];
 
-/// Names that an agent file may not set. A name is refused in any letter case.
+/// Names that an agent file may not set. They match in any letter case.
 const REFUSED: &[&str] = &[
     "PATH",
     "HOME",
@@ -69,7 +70,7 @@ const REFUSED: &[&str] = &[
     "WHARF_*",
 ];
 
-/// The harmless ones among the refused.
+/// Exceptions from the refused names that are harmless.
 const HARMLESS: &[&str] = &[
     "PYTHONUNBUFFERED",
     "PYTHONIOENCODING",
@@ -79,7 +80,7 @@ const HARMLESS: &[&str] = &[
     "GIT_COMMITTER_*",
 ];
 
-/// Where a name was written.
+/// Location of a variable's name in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
     Entry,
@@ -87,16 +88,17 @@ pub(crate) enum Named {
     InheritEnv,
 }
 
-/// What the entry says about the environment of its child.
+/// Environment settings of an entry.
 pub(crate) struct Wishes<'a> {
     pub(crate) entry: Texts,
-    /// The env file's name, its assignments, and where it is named.
+    /// Name of the env file, its assignments, and the place where the entry names it.
     pub(crate) env_file: Option<(&'a str, &'a [Assignment], Place)>,
     pub(crate) inherit: Vec<Placed<Text>>,
     pub(crate) config: Option<&'a ServerConfig>,
 }
 
-/// The whole environment of a child.
+/// Builds the complete environment of a child. Later sources win: the operator, `inherit_env`, the env file, `env`,
+/// then `MCP_CONFIG`.
 pub(crate) fn assemble(
     program: &Program,
     wishes: Wishes<'_>,
@@ -143,8 +145,8 @@ pub(crate) fn assemble(
     child
 }
 
-/// Names of the operator's variables that an entry could pass on and the child does not get. Whoever registers a source
-/// over REST is not told what is set here.
+/// Returns the names of the operator's variables that the entry could inherit but does not. Returns none for a
+/// registered source, because a REST client must not learn which variables are set.
 pub(crate) fn withheld(child: &ChildEnv, env: &Env) -> BTreeSet<String> {
     let is_known = !env.origin.is_registered();
     let names = env.variables.iter().filter(|(_, value)| is_known && !value.is_empty());
@@ -164,7 +166,7 @@ fn inherit(child: &mut ChildEnv, name: &Placed<Text>, env: &Env, diagnostics: &m
     }
 }
 
-/// Why the operator's variable reaches the child without being asked for, if it does.
+/// Returns the reason why every such child inherits the operator's variable `name`, or `None` if it does not.
 fn operators(name: &str, program: &Program) -> Option<EnvOrigin> {
     let own = match program {
         Program::Launcher(launcher @ Launcher::Npx) => Some(("NPM_CONFIG_*", *launcher)),
@@ -180,7 +182,7 @@ fn operators(name: &str, program: &Program) -> Option<EnvOrigin> {
     }
 }
 
-/// Whether nobody but the operator may set this name.
+/// Returns whether only the operator may set `name`.
 pub(crate) fn is_refused(name: &str, grants: &Grants) -> bool {
     let refused =
         matches_any(REFUSED, name) && !matches_any(HARMLESS, name) || matches_any(&["*_PROXY"], name);

@@ -1,4 +1,4 @@
-//! The files that a configuration may name, and only those: regular files inside the folder of the agent file.
+//! Reads the files that a configuration may name: regular files inside the agent file's folder, and nothing else.
 
 use std::{
     fmt, fs, io,
@@ -7,52 +7,52 @@ use std::{
     sync::Arc,
 };
 
-/// Finds and reads what an agent file names.
+/// Finds and reads files that an agent file names.
 pub trait Files {
-    /// The true path of something that lies inside the folder, after all links.
+    /// Returns the canonical path of an entry inside the folder, with all links resolved.
     fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble>;
-    /// The content of a regular file inside the folder, refused unread when it is longer than `most` bytes.
+    /// Reads a regular file inside the folder. A file longer than `most` bytes is rejected.
     fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble>;
-    /// The true path of a file inside the folder that nobody but its owner may write to.
+    /// Returns the canonical path of a file inside the folder that only its owner can write.
     fn trusted(&self, path: &str) -> Result<PathBuf, FileTrouble> {
         self.locate(path)
     }
-    /// The files of a plugin: a folder that lies under one of these roots, and that not everybody may write to.
+    /// Opens the folder of a plugin. It must lie under one of `roots` and must not be world-writable.
     fn plugin(&self, _path: &str, _roots: &[PathBuf]) -> Result<Arc<dyn Files + Send + Sync>, FileTrouble> {
         Err(FileTrouble::Elsewhere)
     }
-    /// The content of a file of the operator's, by absolute path, that nobody else may read.
+    /// Reads one of the operator's files, by absolute path. No other user may have access to it.
     fn private(&self, _path: &Path, _most: u64) -> Result<Vec<u8>, FileTrouble> {
         Err(FileTrouble::Missing)
     }
-    /// Whether `path`, a list of folders, has a program by this name.
+    /// Returns whether a folder in `path`, a PATH-style list, contains the program `name`.
     fn is_on_path(&self, name: &str, path: &str) -> bool {
         self.find_on_path(name, path).is_some()
     }
-    /// The program by this name in `path`, a list of folders.
+    /// Finds the program `name` in `path`, a PATH-style list of folders.
     fn find_on_path(&self, _name: &str, _path: &str) -> Option<PathBuf> {
         None
     }
 }
 
-/// Why a file cannot be used. Each reads on from "'envFile' `.env` …".
+/// Reason why a file cannot be used. Each message continues a sentence that begins "'envFile' `.env` …".
 #[derive(Debug)]
 pub enum FileTrouble {
-    /// Nothing by that name.
+    /// The file does not exist.
     Missing,
-    /// It lies outside the folder of the agent file.
+    /// The path lies outside the agent file's folder.
     Outside,
-    /// A folder, a pipe, a device.
+    /// The path is a folder, a pipe or a device.
     NotRegular(&'static str),
-    /// Longer than it may be.
+    /// The file is larger than this many bytes.
     TooLarge(u64),
-    /// It lies under none of the plugin roots.
+    /// The path lies under none of the plugin roots.
     Elsewhere,
-    /// Others may write to it.
+    /// Other users can write the file.
     Writable,
-    /// Others may read it.
+    /// Other users can read the file.
     Readable,
-    /// What the system said.
+    /// The operating system reported an error.
     Unreadable(io::Error),
 }
 
@@ -60,12 +60,12 @@ pub enum FileTrouble {
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
-/// No files at all: for configuration that comes from elsewhere than a folder.
+/// Provides no files, for configuration that does not come from a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 
 impl Folder {
-    /// The folder at this path.
+    /// Uses the folder at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Folder {
         Folder(path.into())
     }
@@ -96,7 +96,7 @@ impl Files for Folder {
         if path.contains('\0') {
             return Err(FileTrouble::Missing);
         }
-        // What lies elsewhere is not even said to be there or not.
+        // Do not reveal whether a path outside the roots exists.
         let found = Path::new(path).canonicalize().map_err(|_| FileTrouble::Elsewhere)?;
         let mut roots = roots.iter().filter_map(|it| it.canonicalize().ok());
         let root = roots.find(|it| found.starts_with(it)).ok_or(FileTrouble::Elsewhere)?;
@@ -133,9 +133,9 @@ impl Files for NoFiles {
     }
 }
 
-/// Reads a regular file of at most `most` bytes. Never waits on a pipe, never reads a device.
+/// Reads a regular file of at most `most` bytes. Never blocks on a pipe and never reads a device.
 pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, FileTrouble> {
-    // Asked before opening: opening a device can already have an effect.
+    // Check before opening, because opening a device can have side effects.
     refuse_irregular(&fs::metadata(path)?)?;
     let file = open_without_waiting(path)?;
     let metadata = file.metadata()?;
@@ -145,14 +145,14 @@ pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, FileTrouble> {
     }
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
-    // A file may grow while it is read, and those under /proc have no length to begin with.
+    // The file may grow while it is read, and files under /proc report a length of 0.
     if bytes.len() as u64 > most { Err(FileTrouble::TooLarge(most)) } else { Ok(bytes) }
 }
 
 #[cfg(unix)]
 fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
     use rustix::fs::{Mode, OFlags};
-    // Should a pipe have taken the file's place since it was looked at, NONBLOCK keeps the open from hanging.
+    // If a pipe has replaced the file since the check, NONBLOCK keeps `open` from blocking.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(fs::File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
@@ -162,7 +162,7 @@ fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
     fs::File::open(path)
 }
 
-/// What others than the owner might do: everybody write, anybody write, anybody do anything.
+/// Permission bits to test: writable by everyone, writable by others than the owner, any access by others.
 const EVERYBODY: u32 = 0o002;
 const OTHERS: u32 = 0o022;
 const ANYTHING: u32 = 0o077;
@@ -200,7 +200,7 @@ fn kind(metadata: &fs::Metadata) -> &'static str {
 }
 
 impl FileTrouble {
-    /// The same of a file in a plugin's folder, which is not the agent file's.
+    /// Returns the message for a file in a plugin's folder instead of the agent file's folder.
     pub(crate) fn of_plugin(&self) -> String {
         match self {
             FileTrouble::Outside => "lies outside the plugin's folder".to_owned(),

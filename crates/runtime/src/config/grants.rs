@@ -1,4 +1,4 @@
-//! What the operator allows beyond the rules of agent.yaml: the `[grants]` of wharf.toml.
+//! Exceptions from the rules of agent.yaml that the operator grants in `[grants]` of wharf.toml.
 
 use super::plan::Launcher;
 use crate::glob::Glob;
@@ -7,42 +7,42 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Exceptions, each named by the operator. By default there are none.
+/// Exceptions that the operator grants. The default is none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grants {
-    /// Programs that may be a `command`, by absolute path; their arguments are free.
+    /// Programs allowed as `command`, by absolute path. Their arguments are not restricted.
     pub commands: Vec<PathBuf>,
-    /// Arguments of the three launchers: `--flag`, or `--flag=value`, where `*` stands for anything.
+    /// Allowed arguments of the three launchers: `--flag` or `--flag=value`, where `*` matches anything.
     pub arguments: Vec<(Launcher, Glob)>,
-    /// Package specs that do not come from a registry, and tools that are interpreters.
+    /// Allowed package specs that no registry resolves, and allowed interpreters.
     pub packages: Vec<Glob>,
-    /// Environment names that are otherwise refused.
+    /// Environment names that are allowed although they are refused by default.
     pub environment: Vec<Glob>,
     /// Hosts that may be reached without TLS.
     pub insecure_hosts: Vec<String>,
-    /// Hosts inside our network that a registered source may be at.
+    /// Hosts in private networks that a registered source may use.
     pub private_hosts: Vec<String>,
-    /// Where the folders of plugins may lie; absolute.
+    /// Folders that may contain plugin folders, as absolute paths.
     pub plugin_roots: Vec<PathBuf>,
-    /// Whether a server that is a process may be registered over REST.
+    /// Whether REST clients may register servers that run as processes.
     pub processes_over_rest: bool,
-    /// Where the operator keeps values for plugins that are registered, if anywhere: an env file, by absolute path.
+    /// Absolute path of the operator's env file with values for registered plugins, if any.
     pub secrets_file: Option<PathBuf>,
-    /// The wharf.toml that holds these grants, or would hold them. Messages name it.
+    /// Path of the wharf.toml that holds these grants or would hold them. Messages name it.
     pub file: Option<PathBuf>,
 }
 
-/// The grant without which an entry is refused.
+/// The grant that an entry needs and the operator has not given.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissingGrant {
     /// A program, by absolute path.
     Command(PathBuf),
-    /// A package that does not come from a registry, or a tool that runs anything.
+    /// A package that no registry resolves, or an interpreter.
     Package(String),
 }
 
 impl MissingGrant {
-    /// The key of `[grants]` that lists grants of this kind.
+    /// Returns the key of `[grants]` that lists grants of this kind.
     pub fn key(&self) -> &'static str {
         match self {
             MissingGrant::Command(_) => "commands",
@@ -50,7 +50,7 @@ impl MissingGrant {
         }
     }
 
-    /// The granted value as a TOML string, quotes included.
+    /// Returns the value as a TOML string, quotes included.
     pub fn toml_string(&self) -> String {
         toml_string(&self.to_string())
     }
@@ -74,7 +74,8 @@ impl Grants {
         }
     }
 
-    /// The granted programs that a `command` may mean: the one at this path, or for a bare name all by that name.
+    /// Returns the granted programs that match a `command`: the one at this path or, for a bare name, all with that
+    /// file name.
     pub(crate) fn matching_commands(&self, written: &str) -> Vec<&Path> {
         let is_bare = !written.is_empty() && !written.contains(['/', '\\']);
         let fits = |path: &Path| match is_bare {
@@ -88,7 +89,7 @@ impl Grants {
         found
     }
 
-    /// The line of `[grants]` that allows one thing more, with everything that it allows already.
+    /// Returns the line of `[grants]` that adds `missing` to the values that are already allowed.
     pub(crate) fn line_with(&self, missing: &MissingGrant) -> String {
         let mut allowed: Vec<String> = match missing {
             MissingGrant::Command(_) => {
@@ -101,7 +102,7 @@ impl Grants {
     }
 
     pub(crate) fn allow_argument(&self, launcher: Launcher, flag: &str, value: Option<&str>) -> bool {
-        // `/srv/*` does not mean `/srv/../etc`.
+        // `/srv/*` must not match `/srv/../etc`.
         let climbs = value.is_some_and(|it| it.split(['/', ':', ',', '=']).any(|it| it == ".."));
         let with_value = value.filter(|_| !climbs).map(|value| format!("{flag}={value}"));
         self.arguments
@@ -110,7 +111,7 @@ impl Grants {
             .any(|(_, glob)| glob.matches(flag) || with_value.as_deref().is_some_and(|it| glob.matches(it)))
     }
 
-    /// Whether a grant knows the flag as one that takes a value, so that the next argument belongs to it.
+    /// Returns whether a grant has the form `FLAG=…`, so that the next argument is the flag's value.
     pub(crate) fn takes_value(&self, launcher: Launcher, flag: &str) -> bool {
         self.arguments.iter().any(|(it, glob)| {
             *it == launcher && glob.as_str().strip_prefix(flag).is_some_and(|rest| rest.starts_with('='))
@@ -130,13 +131,13 @@ impl Grants {
         self.insecure_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 
-    /// Whether a registered source may be at this host, wherever the host is.
+    /// Returns whether a registered source may use this host even if it is in a private network.
     pub(crate) fn allow_private(&self, host: &str) -> bool {
         self.allow_insecure(host) || self.private_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 }
 
-/// A text as a basic string of TOML.
+/// Formats `text` as a basic TOML string.
 fn toml_string(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! JSON text to the same tree that YAML becomes. What others send or publish as JSON is read as JSON and nothing more:
-//! YAML would also take comments, anchors and bare words, and does not know JSON's pairs of surrogates.
+//! Parses JSON text into the common document tree. Input that must be JSON is not parsed as YAML, because YAML also
+//! accepts comments, anchors and bare words, and does not support JSON's surrogate pairs.
 
 use super::{
     diagnostic::Diagnostics,
@@ -8,10 +8,10 @@ use super::{
 };
 use std::collections::HashMap;
 
-/// How deep objects and arrays may nest.
+/// Maximum nesting depth of objects and arrays.
 const DEEPEST: usize = 64;
 
-/// Reads a whole document. `None` means a complaint was recorded; a key that is there twice is one too.
+/// Parses a whole document. `None` means that a diagnostic was recorded. A repeated key is an error too.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     let mut parser = Parser { source, at: 0, depth: 0, diagnostics };
     let root = parser.value().and_then(|root| {

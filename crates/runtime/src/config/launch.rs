@@ -1,11 +1,11 @@
-//! What may follow `npx`, `uvx` and `docker`.
+//! Checks the arguments of `npx`, `uvx` and `docker`.
 //!
-//! Naming one of three launchers is not yet safe: each of them runs anything when it is asked to (`npx -c`,
-//! `uvx python -c`, `docker run -v /:/h`). So each has a grammar: the flags it may be given, then one package, tool or
-//! image, then arguments that are the server's own business and free. What is not in a grammar needs a grant.
+//! Restricting `command` to three launchers is not enough, because each of them can run anything (`npx -c`, `uvx
+//! python -c`, `docker run -v /:/h`). So each launcher has a grammar: allowed flags, then one package, tool or image,
+//! then arguments for the server, which are not restricted. Anything else needs a grant.
 //!
-//! A grammar is worth nothing where the launcher reads the line differently. Short flags in clusters are written out one
-//! by one, and where a flag is present that a launcher might read further than we do, `--` ends the flags.
+//! A grammar is useless if the launcher parses the line differently. So clusters of short flags are split into single
+//! flags, and `--` is added after the flags where a launcher might look for more flags than the grammar does.
 
 mod docker;
 mod flags;
@@ -23,22 +23,22 @@ use super::{
 use crate::text::Text;
 use std::path::{Component, Path, PathBuf};
 
-/// What the grammars know of the world.
+/// Context that the grammars share.
 pub(crate) struct Launching<'a> {
     pub(crate) env: &'a Env,
-    /// Names that docker is to pass into the container.
+    /// Names of the variables that docker must pass into the container.
     pub(crate) container_env: Vec<Text>,
     pub(crate) diagnostics: &'a mut Diagnostics,
 }
 
-/// The arguments of a server's process.
+/// Checked arguments of a server's process.
 pub(crate) struct Arguments {
     pub(crate) args: Vec<Arg>,
-    /// The package or image that the launcher downloads for them, if any.
+    /// Package or image that the launcher downloads, if any.
     pub(crate) download: Option<Download>,
 }
 
-/// The arguments that a launcher is started with. `None` means a complaint was recorded.
+/// Checks the arguments of a launcher. `None` means that a diagnostic was recorded.
 pub(crate) fn arguments(
     launcher: Launcher,
     args: Vec<Placed<Text>>,
@@ -51,7 +51,7 @@ pub(crate) fn arguments(
     }
 }
 
-/// The arguments that follow from `server` when there is no `args`.
+/// Derives the arguments from `server`, for an entry without `args`.
 pub(crate) fn derived(launcher: Launcher, server: &Placed<Text>) -> Vec<Placed<Text>> {
     let before: &[&str] = match launcher {
         Launcher::Npx => &["-y"],
@@ -61,7 +61,8 @@ pub(crate) fn derived(launcher: Launcher, server: &Placed<Text>) -> Vec<Placed<T
     before.iter().map(|it| Placed::new(Text::plain(*it), server.at)).chain([server.clone()]).collect()
 }
 
-/// An argument of the server's own. Its working directory is private and empty, so a path is made absolute here.
+/// Builds an argument for the server itself. A relative path is made absolute, because the server's working directory
+/// is private and empty.
 pub(crate) fn free(text: Text, folder: &Path) -> Arg {
     let value = text.expose();
     let is_relative = matches!(value, "." | "..") || value.starts_with("./") || value.starts_with("../");
@@ -72,7 +73,7 @@ pub(crate) fn free(text: Text, folder: &Path) -> Arg {
     Arg { value, origin: ArgOrigin::Resolved(text) }
 }
 
-/// A path relative to the agent file, made absolute without asking the disk.
+/// Makes a path absolute, relative to the agent file's folder, without accessing the disk.
 pub(crate) fn absolute(path: &str, folder: &Path) -> PathBuf {
     let mut absolute = folder.to_owned();
     for component in Path::new(path).components() {
@@ -87,7 +88,8 @@ pub(crate) fn absolute(path: &str, folder: &Path) -> PathBuf {
 }
 
 impl Launching<'_> {
-    /// Not something that runs whatever it is given: an interpreter, or a program of this machine.
+    /// Checks that `tool` is not an interpreter, unless the operator granted it. An interpreter would run any code it
+    /// is given.
     fn not_an_interpreter(&mut self, launcher: Launcher, tool: &Placed<Text>) -> bool {
         let text = tool.value.expose();
         let fits = !spec::is_interpreter(text) || self.env.grants.allow_package(text);
@@ -97,8 +99,8 @@ impl Launching<'_> {
         fits
     }
 
-    /// The name of a tool inside a package: a word, not a path, and not a program that is on PATH anyway, which the
-    /// launcher would run although the package has nothing to do with it.
+    /// Checks the name of a tool inside a package. It must be a plain word, not a path. It must not be a program on
+    /// PATH, because the launcher would run that program instead of the package's tool.
     fn tool(&mut self, launcher: Launcher, tool: &Placed<Text>) -> bool {
         let text = tool.value.expose();
         if self.env.grants.allow_package(text) {
@@ -118,7 +120,7 @@ impl Launching<'_> {
         self.not_an_interpreter(launcher, tool)
     }
 
-    /// A value that is one word.
+    /// Checks that a flag's value is one word.
     fn simple_value(&mut self, launcher: Launcher, flag: &str, value: &Placed<Text>) -> bool {
         let text = value.value.expose();
         let fits = !text.is_empty()
@@ -138,7 +140,7 @@ impl From<Vec<Arg>> for Arguments {
     }
 }
 
-/// Something that was not written.
+/// Builds an argument that wharf adds.
 fn added(value: &str, why: &'static str) -> Arg {
     Arg { value: Text::plain(value), origin: ArgOrigin::Added(why) }
 }
@@ -147,7 +149,7 @@ fn as_written(text: Placed<Text>) -> Arg {
     Arg { value: text.value, origin: ArgOrigin::Written }
 }
 
-/// `--`, unless the flags end with one already.
+/// Returns a `--` argument, unless the flags already end with one.
 fn end_of_flags(flags: &[flags::Flag]) -> Option<Arg> {
     let ended = flags.last().is_some_and(|it| it.name == "--");
     (!ended).then(|| added("--", "what follows is not for the launcher to read"))

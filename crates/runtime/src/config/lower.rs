@@ -1,4 +1,4 @@
-//! From what is written to what is meant: the whole file, entry by entry.
+//! Lowers a parsed agent file to a [`Plan`], entry by entry.
 
 mod endpoint;
 mod model;
@@ -22,15 +22,15 @@ use super::{
 use crate::text::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More servers than this are two agents.
+/// Maximum number of `tools:` entries in one agent file.
 const MOST_TOOLS: usize = 50;
-/// Instructions longer than this are not read.
+/// Maximum size of an instructions file, in bytes.
 const LONGEST_INSTRUCTIONS: u64 = 1024 * 1024;
 
-/// Gives an agent file its meaning. `None` means at least one complaint was recorded.
+/// Lowers an agent file. `None` means that at least one diagnostic was recorded.
 pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plan> {
     hide_secrets(&root, false, diagnostics);
-    // Without a repeated key, say, which the tree does not hold.
+    // After an error the tree can be incomplete (a repeated key is dropped), so it may not contain every secret.
     if !diagnostics.has_errors() {
         diagnostics.secrets_are_known();
     }
@@ -74,7 +74,7 @@ fn sources(
     sources.into_iter().collect()
 }
 
-/// V-01. All repeated names are one complaint, at the first repetition.
+/// V-01: names must be unique. Reports all duplicates in one diagnostic, at the first repetition.
 fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();
     let mut repeated: Vec<(Place, Place)> = Vec::new();
@@ -94,8 +94,8 @@ fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// No header value is ever quoted, nor what a telling key holds, nor the private parts of an address, whatever else
-/// is wrong with their line.
+/// Marks secrets so that no diagnostic quotes them: header values, values of keys that sound secret, and the private
+/// parts of URLs.
 fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
     match &node.value {
         Value::Seq(items) => items.iter().for_each(|it| hide_secrets(it, secret, diagnostics)),

@@ -1,20 +1,20 @@
-//! Strikes out what must not be quoted when a source line is shown beside a complaint.
+//! Masks the parts of a source line that must not be quoted beside a diagnostic.
 //!
-//! Two nets, one behind the other. The loader names the places it knows to hold secrets (header values, keys,
-//! passwords in URLs). The second net looks at lines: what stands behind a key that sounds like a secret is struck
-//! out too. Where the file is too broken to have places it is drawn tighter: any key of a line counts, and so does
-//! what is indented under one.
+//! There are two layers. The loader reports the places that it knows to hold secrets: header values, keys and
+//! passwords in URLs. The second layer works on lines and masks the text after a key that sounds secret. If the file
+//! is too broken to have places, the second layer is stricter: it considers every key on a line, and also masks the
+//! lines indented below such a key.
 
 use super::{place::Place, suggest};
 
-/// Words in a key that make its value look like a secret.
+/// Words in a key that suggest a secret value.
 const TELLTALES: [&str; 9] =
     ["authorization", "token", "secret", "passw", "api_key", "apikey", "api-key", "credential", "cookie"];
 
-/// No key that tells anything is longer than this.
+/// Maximum length of a key that is considered, in bytes.
 const LONGEST_KEY: usize = 128;
 
-/// Whether a key by this name tends to hold a secret. A limit on tokens is none.
+/// Returns whether a key of this name usually holds a secret. A limit such as `max_tokens` does not.
 pub(crate) fn sounds_secret(key: &str) -> bool {
     let key = key.trim().to_ascii_lowercase();
     let is_limit = key.starts_with("max") && key.ends_with("tokens");
@@ -23,33 +23,34 @@ pub(crate) fn sounds_secret(key: &str) -> bool {
     tells && !is_limit
 }
 
-/// Whether a key is `headers`, or somebody's attempt at it.
+/// Returns whether a key is `headers` or a misspelling of it.
 pub(crate) fn means_headers(key: &str) -> bool {
     let key = key.trim();
     key.eq_ignore_ascii_case("headers")
         || (5..=9).contains(&key.len()) && suggest::closest(key, ["headers"].into_iter()).is_some()
 }
 
-/// `X-Something`, which is nothing but a header.
+/// Returns whether a key has the form `X-Something`, which can only be a header.
 fn is_custom_header(key: &str) -> bool {
     key.get(..2).is_some_and(|it| it.eq_ignore_ascii_case("x-"))
 }
 
-/// Everything of a file that must not be quoted, in order and without overlaps.
+/// All places of a file that must not be quoted, sorted and without overlaps.
 pub(crate) struct Mask {
     hidden: Vec<Place>,
 }
 
-/// A part of the source that may be shown. Every character has its place in it, but not every byte.
+/// A masked part of the source. It keeps the number of characters, but not the number of bytes.
 pub(crate) struct Quotation {
     pub(crate) text: String,
     from: usize,
-    /// Where a longer character became a star: one past it in the source, and the bytes lost up to there.
+    /// Multi-byte characters that became a star: the end of each in the source, and the total number of bytes lost so
+    /// far.
     lost: Vec<(usize, usize)>,
 }
 
 impl Mask {
-    /// `broken`: the known places are not all there are.
+    /// Builds the mask. `broken` means that `known` may not contain every secret.
     pub(crate) fn new(source: &str, known: &[Place], broken: bool) -> Mask {
         let mut hidden = known.to_vec();
         match broken {
@@ -67,7 +68,7 @@ impl Mask {
         Mask { hidden }
     }
 
-    /// The source between two places, with what is hidden struck out.
+    /// Returns a part of the source with hidden text replaced by stars.
     pub(crate) fn quote(&self, source: &str, part: Place) -> Quotation {
         let mut quotation = Quotation { text: String::new(), from: part.start, lost: Vec::new() };
         let mut at = part.start;
@@ -87,7 +88,7 @@ impl Mask {
 }
 
 impl Quotation {
-    /// Where a byte of the source is found in the quotation.
+    /// Converts a byte offset of the source to an offset in the quotation.
     pub(crate) fn position(&self, offset: usize) -> usize {
         let passed = self.lost.partition_point(|(end, _)| *end <= offset);
         let lost = passed.checked_sub(1).map_or(0, |last| self.lost[last].1);
@@ -95,7 +96,7 @@ impl Quotation {
         self.text.floor_char_boundary(at)
     }
 
-    /// A star for every character, but for white space and for `${NAME}`, which names a secret and is none.
+    /// Replaces every character by a star, except white space and `${NAME}`, which only names a secret.
     fn strike_out(&mut self, struck: &str, mut at: usize) {
         let mut rest = struck;
         while let Some(c) = rest.chars().next() {
@@ -116,18 +117,18 @@ impl Quotation {
     }
 }
 
-/// The length of the `${NAME}` that the text begins with.
+/// Returns the length of a `${NAME}` at the start of the text.
 fn variable_length(text: &str) -> Option<usize> {
     let name = text.strip_prefix("${")?;
     let length = name.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
     name[length..].starts_with('}').then_some(length + 3)
 }
 
-/// The private parts of an address: a user's name and password, and the query. All are byte ranges of the text.
+/// Returns the private parts of a URL as byte ranges: the user info and the query.
 pub(crate) fn private_parts(url: &str) -> impl Iterator<Item = Place> {
     let scheme = url.find("://");
     let host = scheme.map_or(0, |at| at + 3);
-    // What is no address at all may still have been meant to be one with a password in it.
+    // Text without a scheme may still be an attempt at a URL with a password.
     let authority = if scheme.is_some() { url[host..].split(['/', '?', '#']).next() } else { Some(url) };
     let userinfo = authority.and_then(|it| it.rfind('@'));
     let userinfo = userinfo.map(|length| Place::new(host, host + length));
@@ -135,7 +136,7 @@ pub(crate) fn private_parts(url: &str) -> impl Iterator<Item = Place> {
     userinfo.into_iter().chain(query)
 }
 
-/// The private parts of every address on a line.
+/// Hides the private parts of every URL on a line.
 fn addresses(line: &str, start: usize, hidden: &mut Vec<Place>) {
     let mut from = 0;
     while let Some(at) = line[from..].find("://").map(|at| from + at) {
@@ -147,14 +148,14 @@ fn addresses(line: &str, start: usize, hidden: &mut Vec<Place>) {
     }
 }
 
-/// What stands behind a key that begins a line and sounds like a secret.
+/// Returns the text after each key that begins a line and sounds secret.
 fn lines_that_tell(source: &str) -> impl Iterator<Item = Place> + '_ {
     let mut start = 0;
     source.split_inclusive('\n').filter_map(move |line| {
         let line_start = start;
         start += line.len();
         let (key, _) = line.split_once(':')?;
-        // A header that has slipped out of `headers` is in no place that is known.
+        // A header outside of `headers`, for example wrongly indented, is not among the known places.
         let tells = key
             .split(|c: char| !is_word(c))
             .any(|it| it.len() > 3 && (sounds_secret(it) || is_custom_header(it)));
@@ -162,19 +163,19 @@ fn lines_that_tell(source: &str) -> impl Iterator<Item = Place> + '_ {
     })
 }
 
-/// What a line stands under.
+/// Relation of a line to a preceding key that sounds secret.
 #[derive(Clone, Copy)]
 enum Under {
     Nothing,
-    /// A telling key at this column with nothing behind it: the next line is its value, however it is indented.
+    /// The key at this column has no value on its line. The next line is its value, whatever its indentation.
     Next(usize),
-    /// A telling key at this column: whatever is indented deeper is its value.
+    /// All lines indented deeper than this column belong to the key's value.
     Block(usize),
-    /// A telling key whose `{` or `[` is not closed yet.
+    /// The key's value has this many unclosed `{` or `[`.
     Flow(usize),
 }
 
-/// What stands behind a telling key on its line, and on the lines that belong to it.
+/// Hides the text after a key that sounds secret, on its line and on the lines that belong to it.
 fn suspicious(source: &str, hidden: &mut Vec<Place>) {
     let mut under = Under::Nothing;
     let mut start = 0;
@@ -210,19 +211,20 @@ fn suspicious(source: &str, hidden: &mut Vec<Place>) {
     }
 }
 
-/// Whether a line is part of what a key at this column holds: deeper, or a list, which may begin at the same column.
+/// Returns whether a line belongs to the value of a key at this column: it is indented deeper, or it is a list at the
+/// same column.
 fn belongs(line: &str, column: usize) -> bool {
     let indent = line.len() - line.trim_start().len();
     indent > column || indent == column && line[indent..].starts_with(['-', '{', '['])
 }
 
-/// Where the value on a line begins: behind its key, or behind the white space where there is no key.
+/// Returns the start of the value on a line: after its key or, without a key, after the indentation.
 fn value_start(line: &str) -> usize {
     let indent = line.len() - line.trim_start().len();
     line.find(": ").map_or(indent, |at| at + 1)
 }
 
-/// How deep brackets are open after this text; `closed` when none is.
+/// Tracks the depth of open brackets after this text. Returns `closed` if none is open.
 fn flow(depth: usize, text: &str, closed: Under) -> Under {
     let depth = text.bytes().fold(depth, |depth, b| match b {
         b'{' | b'[' => depth + 1,
@@ -232,7 +234,7 @@ fn flow(depth: usize, text: &str, closed: Under) -> Under {
     if depth > 0 { Under::Flow(depth) } else { closed }
 }
 
-/// The first key of a line that sounds like a secret, or is `headers`: its column, and where its value begins.
+/// Finds the first key of a line that sounds secret or is `headers`. Returns its column and the start of its value.
 fn telling_key(line: &str) -> Option<(usize, usize)> {
     let mut first = true;
     for (at, _) in line.match_indices([':', '=']) {
@@ -246,7 +248,7 @@ fn telling_key(line: &str) -> Option<(usize, usize)> {
         let telling = |word: &str| {
             word.len() > 3 && (means_headers(word) || is_custom_header(word) || sounds_secret(word))
         };
-        // `My secret: x` is telling too, where it begins a line.
+        // At the start of a line, `My secret: x` counts too.
         if telling(word) || first && window.split(|c: char| !is_word(c)).any(telling) {
             return Some((before.len() - word.len(), at + 1));
         }

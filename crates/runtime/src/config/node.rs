@@ -1,9 +1,9 @@
-//! A document as a tree in which everything knows its place. YAML, JSON and TOML all become this.
+//! The common document tree for YAML, JSON and TOML. Every key and value has a place in the source.
 
 use super::place::Place;
 use crate::text::Text;
 
-/// A value and where it stands.
+/// A value with its place in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
@@ -19,16 +19,16 @@ pub(crate) enum Value {
     Str(Str),
     Seq(Vec<Node>),
     Map(Vec<Pair>),
-    /// A value that already has its error: an unset variable, an unknown tag or alias. It fits every type and means
-    /// nothing, so one mistake gives one error.
+    /// A value whose error was already reported: an unset variable, an unknown tag or alias. It is accepted as every
+    /// type, so one mistake gives one error.
     Broken,
 }
 
-/// A string, and whether it may still turn out to be a number.
+/// A string, and whether it may be converted to a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Str {
     pub(crate) text: Text,
-    /// The string was wholly one `${VAR}`, so its value may fill a number or a boolean.
+    /// Whether the whole string was one `${VAR}`, so its value may be used as a number or boolean.
     pub(crate) is_variable: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Pair {
 }
 
 impl Node {
-    /// What a mapping holds under this key.
+    /// Returns the value of `key`, if this is a mapping that contains it.
     pub(crate) fn child(&self, key: &str) -> Option<&Node> {
         match &self.value {
             Value::Map(pairs) => pairs.iter().find(|it| it.key == key).map(|it| &it.node),

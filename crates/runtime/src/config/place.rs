@@ -1,4 +1,4 @@
-//! Where something stands in a file.
+//! Places in a source text, and their line and column.
 
 /// A range of bytes of the source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +9,7 @@ pub struct Place {
     pub end: usize,
 }
 
-/// A value and where it was written.
+/// A value with the place where it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed<T> {
     pub(crate) value: T,
@@ -29,7 +29,7 @@ impl<T> Placed<T> {
     }
 }
 
-/// Where each line of a text begins: finds lines and columns without walking the text again.
+/// Index of line starts: finds lines and columns without scanning the text again.
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
     source: &'a str,
@@ -37,20 +37,21 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Walks the text once.
+    /// Scans the text once.
     pub fn of(source: &'a str) -> Lines<'a> {
         let starts = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Lines { source, starts }
     }
 
-    /// The line and the column of a byte, both from 1, the column counted in characters.
+    /// Returns the line and column of a byte, both from 1. The column counts characters.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let line = self.line(offset);
         let before = self.source.get(self.starts[line]..offset.min(self.source.len()));
         (line + 1, before.unwrap_or_default().chars().count() + 1)
     }
 
-    /// The whole lines that hold the bytes from `first` to `last`: the number of the first one, from 1, and their place.
+    /// Returns the whole lines that contain the bytes from `first` to `last`: the number of the first line, from 1,
+    /// and their place.
     pub fn around(&self, first: usize, last: usize) -> (usize, Place) {
         let (from, to) = (self.line(first), self.line(last));
         let end = self.starts.get(to + 1).copied().unwrap_or(self.source.len());

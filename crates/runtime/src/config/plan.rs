@@ -1,4 +1,4 @@
-//! What an agent file means once it is known to be right. A `Plan` is valid: nothing after the loader checks again.
+//! The validated configuration. A [`Plan`] is valid by construction, so no code after the loader checks it again.
 
 use crate::{config::download::Download, glob::Glob, text::Text};
 use std::{
@@ -10,45 +10,45 @@ use std::{
 use url::Url;
 use wharf_mcp::Reach;
 
-/// A whole agent file.
+/// A complete agent file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What the agent is called.
+    /// Name of the agent.
     pub name: Option<Text>,
-    /// What it is for.
+    /// Purpose of the agent.
     pub description: Option<Text>,
-    /// Who wrote it.
+    /// Author of the agent.
     pub author: Option<Text>,
-    /// The model that `run` and `chat` talk to.
+    /// Model that `run` and `chat` use.
     pub model: Option<Model>,
-    /// What the model is told first.
+    /// System prompt for the model.
     pub instructions: Option<Text>,
-    /// The servers, in the order of the file.
+    /// MCP servers, in the order of the file.
     pub sources: Vec<Source>,
 }
 
-/// The model of an agent.
+/// Model settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// Who serves it.
+    /// Provider that serves the model.
     pub provider: Provider,
-    /// The provider's name for it.
+    /// Name of the model, as the provider spells it.
     pub name: Text,
-    /// 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
-    /// The longest answer.
+    /// Maximum length of an answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// 0 to 1.
+    /// Nucleus sampling threshold, 0 to 1.
     pub top_p: Option<f64>,
-    /// Where the provider listens, if not at its usual address.
+    /// Base URL of the provider's API, if it differs from the default.
     pub endpoint: Option<Text>,
-    /// The key.
+    /// API key.
     pub api_key: Option<Text>,
-    /// The revision of the provider's interface.
+    /// Version of the provider's API.
     pub api_version: Option<Text>,
 }
 
-/// Who serves a model.
+/// Provider of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// `openai`
@@ -63,237 +63,238 @@ pub enum Provider {
     Gemini,
 }
 
-/// One `tools:` entry: a server to reach, and how to treat it.
+/// One `tools:` entry: an MCP server, how to reach it and which policies apply to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// Unique in its plan.
+    /// Name of the source, unique in its plan.
     pub name: Text,
-    /// For people and models.
+    /// Description for users and models.
     pub description: Text,
-    /// What the entry says it is, a package or a label.
+    /// Value of `server`: a package name or a label.
     pub server: Text,
-    /// How to reach it.
+    /// Transport and address or process of the server.
     pub endpoint: Endpoint,
-    /// Which addresses it may lead to; without it, wherever its own address leads.
+    /// Addresses that connections to the server may use. `None` allows any address its host resolves to.
     pub reach: Option<Reach>,
-    /// What is put before the names of its tools; empty: nothing is.
+    /// Prefix for the names of its tools. Empty means no prefix.
     pub prefix: Text,
-    /// Passed on to the server.
+    /// Settings that are passed to the server.
     pub config: Option<ServerConfig>,
-    /// The folders it is told it may work in, if it asks; absolute paths.
+    /// Folders that are offered to the server as MCP roots, as absolute paths.
     pub roots: Vec<Text>,
-    /// Whether its tools are listed at the start.
+    /// Whether to list its tools at startup.
     pub load_tools: bool,
-    /// Whether its prompts are.
+    /// Whether to list its prompts at startup.
     pub load_prompts: bool,
-    /// When it runs.
+    /// When its process or session runs.
     pub lifecycle: Lifecycle,
-    /// Whether nothing works without it.
+    /// Whether a failure of this source makes the whole command fail.
     pub required: bool,
-    /// Which era of the protocol to speak.
+    /// Protocol era to use.
     pub era: EraChoice,
-    /// How long things may take.
+    /// Timeouts for connecting and for requests.
     pub timeouts: Timeouts,
-    /// The longest result that is passed on whole.
+    /// Maximum size of a result, in bytes, before it is truncated.
     pub max_result_bytes: Option<u64>,
-    /// The tools that a model is offered; empty: all.
+    /// Tools to offer to models. Empty means all.
     pub allow: Vec<Glob>,
-    /// The tools that a model is never offered.
+    /// Tools never to offer to models.
     pub deny: Vec<Glob>,
-    /// The keys that the entry has; everything else is a default.
+    /// Keys that the entry sets itself. All other values are defaults.
     pub written: Vec<&'static str>,
 }
 
-/// How a server is reached.
+/// Transport of a server and the data needed to connect to it.
 #[derive(Clone, PartialEq)]
 pub enum Endpoint {
-    /// Ours, in this process.
+    /// A built-in server in this process.
     Builtin(Builtin),
-    /// A child process.
+    /// A child process that speaks MCP on its standard input and output.
     Stdio(Launch),
-    /// HTTP with server-sent events, as of 2024-11-05.
+    /// The HTTP+SSE transport of protocol version 2024-11-05.
     Sse(Remote),
-    /// One socket, one message per text frame.
+    /// A WebSocket connection with one message per text frame. The second field is the URL in the form that may be
+    /// shown.
     WebSocket(Url, Text),
     /// Streamable HTTP.
     Http {
-        /// Where it is.
+        /// Address and HTTP settings.
         remote: Remote,
-        /// Whether the session is ended on the server too when we leave.
+        /// Whether to send `DELETE` for the session when closing it.
         terminate_on_close: bool,
     },
 }
 
-/// A server that is part of wharf.
+/// A server that is built into wharf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtin {
     /// `builtin:todo`
     Todo,
 }
 
-/// A server behind HTTP.
+/// An MCP server that is reached over HTTP.
 #[derive(Clone, PartialEq)]
 pub struct Remote {
-    /// Its address.
+    /// URL of the server. It may contain secrets.
     pub url: Url,
-    /// The address in the form that may be shown.
+    /// The URL in the form that may be shown.
     pub shown_url: Text,
-    /// Sent with every request.
+    /// Headers to send with every request.
     pub headers: Vec<(String, Text)>,
-    /// For a connection to stand.
+    /// Timeout for establishing a connection.
     pub timeout: Option<Duration>,
-    /// For the next event of a stream.
+    /// Timeout for the next event of an SSE stream.
     pub sse_read_timeout: Option<Duration>,
 }
 
-/// A child process: always a program and its arguments, never a shell.
+/// A child process: always a program with arguments, never a shell command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// What is started.
+    /// Program to start.
     pub program: Program,
-    /// With what.
+    /// Arguments of the program.
     pub args: Vec<Arg>,
-    /// Everything the child finds in its environment.
+    /// Complete environment of the child.
     pub env: ChildEnv,
-    /// Names of the operator's variables that the entry could have passed on, and does not.
+    /// Names of the operator's variables that the entry could inherit but does not.
     pub withheld: BTreeSet<String>,
-    /// How its pipes are encoded.
+    /// Text encoding of the child's pipes.
     pub encoding: &'static encoding_rs::Encoding,
-    /// The path of its stream, where it speaks by server-sent events on a port that it is given, and not by its pipes.
+    /// Path of the SSE endpoint, if the server listens on a port that wharf assigns instead of using its pipes.
     pub serves: Option<String>,
-    /// The package or image that its launcher downloads before the first start, if any.
+    /// Package or image that the launcher downloads before the first start, if any.
     pub download: Option<Download>,
-    /// The time limit of that download.
+    /// Timeout of that download.
     pub install_timeout: Duration,
 }
 
-/// A program that may be started.
+/// A program that a source may start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// One of the three, found on the operator's PATH.
+    /// One of the three launchers, looked up on the operator's PATH.
     Launcher(Launcher),
-    /// One that the operator granted, by absolute path.
+    /// A program that the operator granted, by absolute path.
     Granted(PathBuf),
-    /// One that runs a plugin's script, found on the operator's PATH.
+    /// An interpreter for a plugin's script, looked up on the operator's PATH.
     Interpreter(Interpreter),
 }
 
-/// What may run a script of a plugin's folder.
+/// An interpreter that may run a script from a plugin's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpreter {
-    /// `python3`, else `python`.
+    /// `python3`, or `python` if there is no `python3`.
     Python,
     /// Node.js.
     Node,
 }
 
-/// The programs that agent.yaml may name.
+/// The launchers that agent.yaml may name without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Launcher {
-    /// Runs packages of npm.
+    /// Runs npm packages.
     Npx,
-    /// Runs packages of PyPI.
+    /// Runs PyPI packages.
     Uvx,
-    /// Runs images.
+    /// Runs container images.
     Docker,
 }
 
-/// One argument, and where it comes from.
+/// One argument of a child process, with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// What is passed.
+    /// Value to pass.
     pub value: Text,
-    /// Why it is passed in this form.
+    /// Reason for the value's form.
     pub origin: ArgOrigin,
 }
 
-/// Where an argument comes from.
+/// Origin of an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgOrigin {
-    /// It is in `args` as it is.
+    /// Taken from `args` unchanged.
     Written,
-    /// There is no `args`; it follows from `server`.
+    /// Derived from `server`, because the entry has no `args`.
     FromServer,
-    /// It was added.
+    /// Added by wharf. The field is the reason.
     Added(&'static str),
-    /// It was a path relative to the agent file.
+    /// Made absolute from a path relative to the agent file. The field is the path as written.
     Resolved(Text),
-    /// It was the bare name of a package.
+    /// Extended by a version. The field is the bare package name as written.
     Versioned(Text),
 }
 
-/// The environment of a child, complete.
+/// Complete environment of a child process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChildEnv(pub BTreeMap<String, EnvVar>);
 
-/// One variable of a child.
+/// One environment variable of a child process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvVar {
-    /// Its value.
+    /// Value of the variable.
     pub value: Text,
-    /// Where the value comes from.
+    /// Origin of the value.
     pub origin: EnvOrigin,
 }
 
-/// Where a variable of a child comes from.
+/// Origin of a child's environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvOrigin {
-    /// `env` in the entry.
+    /// Set by `env` in the entry.
     Entry,
-    /// The entry's env file.
+    /// Set by the entry's env file. The field is the file's name.
     EnvFile(String),
-    /// The operator's environment, named in `inherit_env`.
+    /// Inherited from the operator's environment through `inherit_env`.
     Inherited,
-    /// The operator's environment, passed to every child.
+    /// Inherited from the operator's environment by every child.
     Always,
-    /// The operator's environment: proxies and certificates.
+    /// Proxy or certificate setting from the operator's environment.
     Network,
-    /// The operator's environment: the launcher's own settings.
+    /// The launcher's own setting from the operator's environment.
     Launcher(Launcher),
-    /// `config`, as JSON.
+    /// The entry's `config`, serialized as JSON.
     Config,
 }
 
-/// Settings for the server, of any shape. Two trees: the one to send, and the one to show.
+/// Arbitrary settings for the server, as two JSON trees: one to send and one to show.
 #[derive(Clone, PartialEq)]
 pub struct ServerConfig {
     pub(crate) value: serde_json::Value,
     pub(crate) shown: serde_json::Value,
 }
 
-/// When a server runs.
+/// Lifetime of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// From its first use to the end.
+    /// Runs from the first use until shutdown.
     Singleton,
-    /// For one call.
+    /// Runs for one call only.
     Transient,
 }
 
-/// Which era of the protocol to speak.
+/// Protocol era to use with a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EraChoice {
-    /// Whichever the server speaks.
+    /// Detects the era of the server.
     Auto,
-    /// The handshake, up to 2025-11-25.
+    /// Handshake era, up to 2025-11-25.
     Legacy,
-    /// Stateless, 2026-07-28.
+    /// Stateless era, 2026-07-28.
     Modern,
 }
 
-/// How long things may take.
+/// Timeouts of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For the server to be ready.
+    /// Timeout for the server to become ready.
     pub connect: Duration,
-    /// For an answer, from the request or its latest progress.
+    /// Timeout for a response. Every progress notification restarts it.
     pub request: Duration,
-    /// For an answer in all, however much progress there is.
+    /// Upper limit for a response, regardless of progress.
     pub total: Duration,
 }
 
 impl Interpreter {
-    /// The names of its program, the better one first.
+    /// Executable names, in order of preference.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             Interpreter::Python => &["python3", "python"],
@@ -303,14 +304,14 @@ impl Interpreter {
 }
 
 impl Source {
-    /// Whether the entry says this itself.
+    /// Returns whether the entry sets `key` itself.
     pub fn says(&self, key: &str) -> bool {
         self.written.contains(&key)
     }
 }
 
 impl Endpoint {
-    /// Whether it runs without us.
+    /// Returns whether the server runs independently of this process.
     pub fn is_remote(&self) -> bool {
         match self {
             Endpoint::Builtin(_) | Endpoint::Stdio(_) => false,
@@ -318,7 +319,7 @@ impl Endpoint {
         }
     }
 
-    /// Where it is, if it is reached by an address.
+    /// Returns the URL, if the server has one.
     pub fn url(&self) -> Option<&Url> {
         match self {
             Endpoint::Builtin(_) | Endpoint::Stdio(_) => None,
@@ -327,7 +328,7 @@ impl Endpoint {
         }
     }
 
-    /// The name of the transport.
+    /// Returns the name of the transport.
     pub fn transport(&self) -> &'static str {
         match self {
             Endpoint::Builtin(_) => "builtin",
@@ -341,12 +342,12 @@ impl Endpoint {
 }
 
 impl ServerConfig {
-    /// The settings. Only for what passes them on.
+    /// Returns the real settings. Use only to pass them to the server.
     pub fn expose(&self) -> &serde_json::Value {
         &self.value
     }
 
-    /// The settings as they may be printed.
+    /// Returns the settings in the form that may be shown.
     pub fn shown(&self) -> &serde_json::Value {
         &self.shown
     }
@@ -358,7 +359,7 @@ impl fmt::Debug for ServerConfig {
     }
 }
 
-// An address may hold what came from a variable, so its shown form stands for it.
+// A URL may contain values of variables, so `Debug` prints its shown form.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -378,7 +379,7 @@ impl fmt::Debug for Endpoint {
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Remote { url: _, shown_url, headers, timeout, sse_read_timeout } = self;
-        // No value of a header is shown, whether or not it came from a variable.
+        // Header values are often secrets, so only the names are printed.
         let headers: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Remote")
             .field("shown_url", shown_url)
@@ -389,19 +390,19 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Gives an enum of words its spelling: parsing, printing and listing from one table.
+/// Implements parsing, printing and listing for an enum of keywords from one table.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $type {
-            /// Every value, as it is written.
+            /// All keywords.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// As it is written.
+            /// Returns the keyword.
             pub fn as_str(self) -> &'static str {
                 match self { $($type::$variant => $word),+ }
             }
 
-            /// The value that is written so.
+            /// Parses a keyword.
             pub fn parse(word: &str) -> Option<$type> {
                 match word { $($word => Some($type::$variant),)+ _ => None }
             }

@@ -1,6 +1,7 @@
-//! The shapes of an agent file as written: which keys there are, and nothing about what they mean.
+//! The structure of the configuration files as written: declares the known keys of every mapping, but not their
+//! meaning.
 //!
-//! Lowering takes these structs apart without `..`, so that a new key does not compile until it has a meaning.
+//! Lowering destructures these structs without `..`, so a new key does not compile until it is handled.
 
 use super::{
     diagnostic::Diagnostics,
@@ -9,25 +10,25 @@ use super::{
     place::Place,
 };
 
-/// The value of a key that is there.
+/// A key that is present, with its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) key_at: Place,
     pub(crate) node: Node,
 }
 
-/// A mapping whose values can be changed without knowing which they are.
+/// Access to the fields of a mapping without knowing their keys.
 pub(crate) trait Fields {
-    /// The keys that are there.
+    /// Returns the keys that are present.
     fn written(&self) -> Vec<&'static str>;
-    /// Every field that is there.
+    /// Iterates over all fields that are present.
     fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field>;
 }
 
-/// Tells which keys a mapping does not use, for what else it says.
+/// Returns the keys that a mapping does not use, given its other values.
 type UnusedKeys = fn(&Node) -> Vec<&'static str>;
 
-/// Declares a mapping with known keys: the struct, the list of its keys, and how it is read.
+/// Declares a mapping with known keys: the struct, its list of keys and its reader.
 macro_rules! raw {
     ($(#[$doc:meta])* $name:ident, $what:literal $(, $unused:path)? { $($field:ident = $key:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -39,7 +40,7 @@ macro_rules! raw {
         impl $name {
             pub(crate) const KEYS: &'static [&'static str] = &[$($key),+];
 
-            /// Sorts a mapping's values by their keys; `None` when it is not a mapping.
+            /// Assigns a mapping's values to the fields. Returns `None` if the node is not a mapping.
             pub(crate) fn read(node: Node, diagnostics: &mut Diagnostics) -> Option<$name> {
                 let unused: &[UnusedKeys] = &[$($unused)?];
                 let mut slots = sort(node, $what, Self::KEYS, unused, diagnostics)?.into_iter();
@@ -164,7 +165,7 @@ raw! {
     RawArguments, "[grants.arguments]" { npx = "npx", uvx = "uvx", docker = "docker" }
 }
 
-/// One slot per key. A key without a value is the same as no key.
+/// Sorts the pairs of a mapping into one slot per key. A key with a null value counts as absent.
 fn sort(
     node: Node,
     what: &str,
@@ -172,7 +173,7 @@ fn sort(
     unused: &[UnusedKeys],
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<Option<Field>>> {
-    // A misspelt key is never taken for one that would be refused.
+    // Never suggest a key that the entry could not use anyway.
     let unused: Vec<&str> = unused.iter().flat_map(|it| it(&node)).collect();
     let pairs = match node.value {
         Value::Map(pairs) => pairs,
@@ -201,7 +202,8 @@ fn sort(
             }
         }
     }
-    // A misspelt key stands in for the one that was meant: its value is checked too, and "missing" is not a second mistake.
+    // Use the value of a misspelt key for the suggested key. Its value is then checked too, and the key is not also
+    // reported as missing.
     for (guess, field) in guesses {
         let slot = keys.iter().position(|key| *key == guess).and_then(|index| slots.get_mut(index));
         if let Some(slot @ None) = slot {

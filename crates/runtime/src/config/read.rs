@@ -1,4 +1,4 @@
-//! Takes typed values out of fields, complaining where the type is wrong.
+//! Reads typed values from fields and reports wrong types.
 
 use super::{
     diagnostic::Diagnostics,
@@ -12,13 +12,13 @@ use crate::text::Text;
 use serde_json::{Map, Number, Value as Json};
 use std::time::Duration;
 
-/// No timeout is longer than a day.
+/// Maximum value of a timeout, in seconds.
 pub(crate) const LONGEST_SECONDS: u64 = 86_400;
 
-/// A mapping of strings, each key with its place.
+/// A mapping of strings, with the places of keys and values.
 pub(crate) type Texts = Vec<(Placed<String>, Placed<Text>)>;
 
-/// Reads the fields of one mapping. `class` is the name of the error that a wrong one is.
+/// Reads the fields of one mapping. `class` is the error class in its messages.
 pub(crate) struct Reader<'a> {
     pub(crate) class: &'static str,
     pub(crate) diagnostics: &'a mut Diagnostics,
@@ -37,7 +37,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One of a few words.
+    /// Reads one of a few keywords.
     pub(crate) fn word<T>(
         &mut self,
         key: &str,
@@ -53,7 +53,7 @@ impl Reader<'_> {
         parsed
     }
 
-    /// A value in a form of its own, such as a time with its unit. A number is read as it is written.
+    /// Reads a value with its own syntax, such as a duration with a unit. A number is parsed in its written form.
     pub(crate) fn parsed<T>(
         &mut self,
         key: &str,
@@ -84,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A whole number from 1 to `most`.
+    /// Reads an integer from 1 to `most`.
     pub(crate) fn count(&mut self, key: &str, field: Option<Field>, most: u64) -> Option<u64> {
         let node = typed(field?.node);
         match node.value {
@@ -100,7 +100,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number within bounds, both included.
+    /// Reads a number between two inclusive bounds.
     pub(crate) fn number(&mut self, key: &str, field: Option<Field>, least: f64, most: f64) -> Option<f64> {
         let node = typed(field?.node);
         let found = as_number(&node).filter(|it| (least..=most).contains(it));
@@ -122,7 +122,7 @@ impl Reader<'_> {
         found
     }
 
-    /// A list of strings.
+    /// Reads a list of strings.
     pub(crate) fn texts(&mut self, key: &str, field: Option<Field>) -> Option<Placed<Vec<Placed<Text>>>> {
         let node = field?.node;
         let Value::Seq(items) = node.value else {
@@ -147,7 +147,7 @@ impl Reader<'_> {
         all_fit.then(|| Placed::new(texts, node.at))
     }
 
-    /// A mapping of strings. A key without a value is left out.
+    /// Reads a mapping of strings. A key with a null value is skipped.
     pub(crate) fn text_map(&mut self, key: &str, field: Option<Field>) -> Option<Texts> {
         let node = field?.node;
         let Value::Map(pairs) = node.value else {
@@ -165,14 +165,14 @@ impl Reader<'_> {
                     let nothing = Placed::new(Text::plain(""), pair.node.at);
                     texts.push((Placed::new(pair.key, pair.key_at), nothing));
                 }
-                // The others are still looked at: their names may be wrong as well.
+                // Keep checking the other pairs, because their names may be wrong too.
                 _ => self.diagnostics.wrong_item(self.class, key, "a mapping of strings", &pair.node),
             }
         }
         Some(texts)
     }
 
-    /// A mapping of anything that JSON can say.
+    /// Reads a mapping of arbitrary JSON values.
     pub(crate) fn json(&mut self, key: &str, field: Option<Field>) -> Option<ServerConfig> {
         let node = field?.node;
         match &node.value {
@@ -187,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether JSON can say all of it. Every number that it cannot say is a complaint.
+    /// Returns whether JSON can represent the whole tree. Reports every number that it cannot.
     fn fits_json(&mut self, key: &str, node: &Node) -> bool {
         let fits = match &node.value {
             Value::Int(it) => Number::from_i128(*it).is_some(),
@@ -227,11 +227,11 @@ pub(crate) fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
     }
 }
 
-/// A string that was wholly one variable takes the type that its value would have had, written unquoted.
+/// Converts a string that was wholly one variable to the type its value would have if written unquoted.
 fn typed(node: Node) -> Node {
     match node.value {
         Value::Str(ref it) if it.is_variable => match scalar::resolve(it.text.expose().trim()) {
-            // What is still a string keeps its hidden form.
+            // A value that remains a string keeps its shown form.
             Value::Str(_) | Value::Null => node,
             value => Node { value, at: node.at },
         },

@@ -1,4 +1,4 @@
-//! Shows complaints the way rustc shows them: what, where, the line itself, and what to do.
+//! Renders diagnostics in the style of rustc: message, place, source line and hint.
 
 use super::{
     diagnostic::{Diagnostic, Diagnostics, Severity},
@@ -9,12 +9,12 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Render
 use serde_json::{Value, json};
 use std::ops::Range;
 
-/// Lines wider than this are cut around the place in question.
+/// Maximum width of a rendered line. Longer lines are cut around the place.
 const WIDTH: usize = 140;
-/// A quotation longer than this is left out: a line of a megabyte helps nobody.
+/// Maximum size of a quotation, in bytes. A longer one is omitted.
 const LONGEST_QUOTE: usize = 16 * 1024;
 
-/// The lines to show, and what to point at in them.
+/// Source lines to show, with the ranges to underline.
 struct Quote {
     line: usize,
     text: String,
@@ -23,7 +23,7 @@ struct Quote {
 }
 
 impl Diagnostics {
-    /// All complaints as text, with a closing line that counts them.
+    /// Renders all diagnostics as text, followed by a line that counts them.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() }.term_width(WIDTH);
         let lines = Lines::of(self.source());
@@ -41,7 +41,7 @@ impl Diagnostics {
         out
     }
 
-    /// `agent.yaml: 2 errors, 1 warning`; nothing when there is nothing to say.
+    /// Returns a summary such as `agent.yaml: 2 errors, 1 warning`, or `None` if there are no diagnostics.
     pub fn summary(&self) -> Option<String> {
         let counted: Vec<String> = [Severity::Error, Severity::Warning]
             .into_iter()
@@ -52,7 +52,7 @@ impl Diagnostics {
         (!counted.is_empty()).then(|| format!("{}: {}", self.file(), counted.join(", ")))
     }
 
-    /// One object per complaint, for programs.
+    /// Returns the diagnostics as JSON, one object each.
     pub fn to_json(&self) -> Value {
         let lines = Lines::of(self.source());
         self.items().iter().map(|it| self.item_to_json(it, &lines)).collect()
@@ -92,7 +92,7 @@ impl Diagnostics {
         group.element(Level::NOTE.message(item.code))
     }
 
-    /// The lines around a place, with the other places that belong to it if they are near enough.
+    /// Quotes the lines around a place, together with its related places if they are close enough.
     fn quote(&self, item: &Diagnostic, place: Place, lines: &Lines<'_>, mask: &Mask) -> Option<Quote> {
         let starts = || item.also.iter().map(|(at, _)| at.start).chain([place.start]);
         let (first, last) = (starts().min()?, starts().max()?);
@@ -102,7 +102,7 @@ impl Diagnostics {
         let (line, part) =
             with_others.or_else(|| Some(lines.around(place.start, place.start)).filter(fits))?;
         let quotation = mask.quote(self.source(), part);
-        // A place may run over several lines; the first is enough to find it.
+        // A place may span several lines. Underlining the first is enough.
         let span = |at: Place| {
             let (start, end) = (quotation.position(at.start), quotation.position(at.end));
             let line_end = quotation.text[start..].find('\n').map_or(quotation.text.len(), |it| start + it);

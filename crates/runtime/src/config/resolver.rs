@@ -1,8 +1,8 @@
-//! Where the value of a variable that a plugin declares comes from.
+//! Resolves the values of variables that a plugin declares.
 //!
-//! Whoever is nearest wins: the request that is being answered, then the operator's secrets file, then what was given
-//! when the source was registered, and last the machine's own environment, which is asked only for names that the
-//! manifest declares and that a child may be given at all.
+//! The layers, in order of precedence: the current request, the operator's secrets file, the values given at
+//! registration, and the environment of this machine. The environment is used only for names that the manifest
+//! declares and that a child may inherit.
 
 use super::{
     env::Env,
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 const LONGEST_SECRETS: u64 = 1024 * 1024;
 
-/// Those who may give a value, the nearest first.
+/// Sources of values, in order of precedence.
 #[derive(Clone, Copy)]
 pub(super) struct Layers<'a> {
     pub(super) request: &'a BTreeMap<String, String>,
@@ -23,13 +23,13 @@ pub(super) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// What somebody gave under this name.
+    /// Returns the value given under this name, without consulting the environment.
     pub(super) fn given(&self, name: &str) -> Option<&'a str> {
         let layers = [self.request, self.file, self.registered];
         layers.into_iter().find_map(|it| it.get(name)).map(String::as_str)
     }
 
-    /// The same, for a name that the manifest declares: the machine is asked last.
+    /// Returns the value of a name that the manifest declares, with the environment as the last layer.
     pub(super) fn declared(&self, name: &str) -> Option<&'a str> {
         self.given(name).or_else(|| {
             let machine = || self.env.variables.get(name).map(String::as_str);
@@ -38,7 +38,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// What the operator's secrets file holds. The error quotes nothing of it.
+/// Reads the operator's secrets file. The error contains no text of the file.
 pub(super) fn secrets_file(env: &Env) -> Result<BTreeMap<String, String>, String> {
     let Some(path) = &env.grants.secrets_file else { return Ok(BTreeMap::new()) };
     let bytes = env.files.private(path, LONGEST_SECRETS).map_err(|trouble| trouble.to_string())?;

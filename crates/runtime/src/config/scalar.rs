@@ -1,8 +1,8 @@
-//! What an unquoted scalar means: the core schema of YAML 1.2, so `yes` and `on` are words and `0o17` is a number.
+//! Types unquoted scalars by the core schema of YAML 1.2, so `yes` and `on` are strings and `0o17` is a number.
 
 use super::node::Value;
 
-/// Gives an unquoted scalar its type.
+/// Returns the typed value of an unquoted scalar.
 pub(crate) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -29,7 +29,7 @@ fn number(text: &str) -> Option<Value> {
         return radix(digits, 8);
     }
     if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        // An integer beyond 128 bits is still a number, but none that anything could use.
+        // An integer beyond 128 bits is still a number, but no field accepts it.
         return Some(text.parse().map_or(Value::Float(f64::INFINITY), Value::Int));
     }
     is_decimal(unsigned).then(|| float(text))
@@ -44,7 +44,7 @@ fn float(text: &str) -> Value {
     Value::Float(text.parse().unwrap_or(f64::NAN))
 }
 
-/// `1.5`, `.5`, `5.`, `1e3`: digits with at most one point, at least one digit, and an optional exponent.
+/// Returns whether `text` is a decimal such as `1.5`, `.5`, `5.` or `1e3`.
 fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),

@@ -1,7 +1,8 @@
-//! The JSON Schema of an agent file, for editors: completion, descriptions, and the first mistakes underlined.
+//! Generates the JSON Schema of an agent file for editors: completion, descriptions and early validation.
 //!
-//! Draft 7, which is what editors understand best. It is looser than the loader where a schema cannot tell (variables,
-//! addresses, arguments) and never stricter: what `wharf check` accepts, the schema accepts.
+//! It uses draft-07, which editors support best. It is never stricter than the loader, so it accepts every file that
+//! `wharf check` accepts. It is looser where a schema cannot express a rule, such as for variables, URLs and
+//! arguments.
 
 use super::{
     lower::TRANSPORTS,
@@ -10,10 +11,10 @@ use super::{
 };
 use serde_json::{Value, json};
 
-/// A string that is wholly one variable may fill any value.
+/// Pattern of a string that is wholly one variable, which may replace any value.
 const VARIABLE: &str = r"^\$\{[^{}]+\}$";
 
-/// The schema of agent.yaml.
+/// Returns the schema of agent.yaml.
 pub fn schema() -> Value {
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -69,7 +70,7 @@ fn instructions() -> Value {
     })
 }
 
-/// A key without a value is no key.
+/// Matches an object in which `key` is a string. A key with a null value counts as absent.
 fn given(key: &str) -> Value {
     json!({ "type": "object", "required": [key], "properties": { key: { "type": "string" } } })
 }

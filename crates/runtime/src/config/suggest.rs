@@ -1,9 +1,9 @@
-//! Did you mean: the known word that is closest to the one that was written.
+//! Did-you-mean suggestions: finds the known word closest to a misspelt one.
 
-/// The closest of the candidates, if any is close enough to be worth a word. The spelling of words
-/// (`requestTimeout`, `request-timeout`) counts for nothing.
+/// Returns the closest candidate, if one is similar enough. Differences in word style (`requestTimeout`,
+/// `request-timeout`) are ignored.
 pub fn closest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A longer word is no typing mistake, and comparing it is not free.
+    // A longer word is hardly a typo, and comparing it is expensive.
     if written.len() > 64 {
         return None;
     }

@@ -1,4 +1,5 @@
-//! TOML text to the same tree that YAML becomes, so that settings are read and complained about in the same way.
+//! Parses TOML text into the common document tree, so that settings use the same readers and diagnostics as agent
+//! files.
 
 use super::{
     diagnostic::Diagnostics,
@@ -11,10 +12,10 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// Reads a whole file. `None` means a complaint was recorded.
+/// Parses a whole file. `None` means that a diagnostic was recorded.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(source);
-    // What follows the first is mostly its echo.
+    // Later errors are mostly consequences of the first.
     if let Some(error) = errors.first() {
         let at = error.span().map_or(Place::default(), place);
         diagnostics.syntax(at, error.message());
@@ -40,7 +41,7 @@ fn node(value: &Spanned<DeValue<'_>>) -> Node {
         }
         DeValue::Float(it) => Value::Float(it.as_str().parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(it) => Value::Bool(*it),
-        // No setting is a date: a number that no setting accepts either.
+        // No setting is a date. Use a number that no setting accepts.
         DeValue::Datetime(_) => Value::Float(f64::NAN),
         DeValue::Array(items) => Value::Seq(items.iter().map(node).collect()),
         DeValue::Table(table) => return map(table, at),

@@ -1,8 +1,8 @@
-//! Which addresses an agent file may name.
+//! Checks the URLs that an agent file may name.
 //!
-//! The host is parsed, never compared as a prefix, and it must be written the way it is meant: the parser of URLs
-//! reads `http://2130706433`, `http://127.1` and `http://localhost` in other alphabets as loopback, and a reviewer
-//! does not.
+//! The host is parsed, never compared as a prefix, and it must be in its canonical spelling. URL parsers read
+//! `http://2130706433`, `http://127.1` and `http://localhost` in other alphabets as loopback, but a reviewer would
+//! not notice.
 
 use super::{
     diagnostic::Diagnostics,
@@ -15,16 +15,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
 use wharf_mcp::Reach;
 
-/// What the transport asks of the scheme.
+/// Allowed schemes of a transport.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wants {
-    /// sse and http: https, or http to this machine.
+    /// For sse and http: https, or http to this machine.
     Http,
-    /// websocket: wss, or ws with a warning beyond this machine.
+    /// For websocket: wss, or ws with a warning if the host is not this machine.
     WebSocket,
 }
 
-/// Checks the address of a server. `None` means a complaint was recorded.
+/// Checks the URL of a server. `None` means that a diagnostic was recorded.
 pub(crate) fn check(
     text: &Placed<Text>,
     wants: Wants,
@@ -103,15 +103,15 @@ impl Wants {
     }
 }
 
-/// How far a source at this address may lead us, where the operator did not name its host. Whoever registers one is not
-/// led into our own network by it; nobody is led to a cloud's metadata service.
+/// Returns the addresses that connections to this URL may use, or `None` if the operator granted its host. A
+/// registered source may not reach private networks. No source may reach a cloud's metadata service.
 pub(crate) fn reach(url: &Url, env: &Env) -> Option<Reach> {
     let granted = url.host_str().is_some_and(|it| env.grants.allow_private(it));
     let reach = || if env.origin.is_registered() { Reach::public(url) } else { Reach::wide() };
     (!granted).then(reach)
 }
 
-/// What stands between `://` and the path, as written.
+/// Returns the text between `://` and the path, as written.
 fn authority(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once("://")?;
     let is_scheme = !scheme.is_empty()
@@ -119,17 +119,18 @@ fn authority(url: &str) -> Option<&str> {
     is_scheme.then(|| rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
 }
 
-/// Whether an authority names a host, every part of it. The URL parser does not ask: it folds the slashes of
-/// `https:///mcp` and takes the path's `mcp` for the host, so an empty variable would send a token to another server.
+/// Returns whether the authority names a host without empty parts. The URL parser does not check this: it drops the
+/// extra slash of `https:///mcp` and uses `mcp` as the host, so an empty variable would send a token to another
+/// server.
 fn has_host(authority: &str) -> bool {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let host = written_host(host);
-    // One dot at the end is another mistake, with words of its own.
+    // A trailing dot is a different error with its own message.
     let host = host.strip_suffix('.').unwrap_or(host);
     host.split('.').all(|part| !part.is_empty())
 }
 
-/// The first variable in the host of an address, as it is written.
+/// Returns the first variable in the host of a URL, as written.
 fn variable_in_host(url: &Text) -> Option<&str> {
     let authority = authority(url.shown())?;
     let start = authority.find("${")?;
@@ -137,10 +138,10 @@ fn variable_in_host(url: &Text) -> Option<&str> {
     authority.get(start..=start + length)
 }
 
-/// Parses an http or https address that names its host; `None` where it is anything else.
+/// Parses an http or https URL that names its host. Returns `None` for anything else.
 ///
-/// Use this and not `Url::parse` for an address that somebody writes and that credentials are sent to:
-/// `https:///v1` parses, as the host `v1`.
+/// Use this instead of `Url::parse` for a URL that a user writes and that receives credentials: `https:///v1` parses
+/// with the host `v1`.
 pub fn parse_web_address(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let named = authority(text).is_some_and(has_host) && url.host_str().is_some_and(has_host);
@@ -154,10 +155,10 @@ fn written_host(authority: &str) -> &str {
     authority.rsplit_once(':').map_or(authority, |(host, _)| host)
 }
 
-/// A password in the address, or a key in its query, is not quoted when there is something to complain about.
+/// Hides the user info and the query of a URL from quotations of the source.
 pub(crate) fn hide_private_parts(at: Place, value: &str, diagnostics: &mut Diagnostics) {
     let source = diagnostics.source().get(at.start..at.end).unwrap_or_default();
-    // An escape in the source hides the `?` from us, but not from a reader.
+    // An escape in the source hides the `?` from this search, but a reader can still decode it.
     let disguised = value.contains(['?', '@']) && !source.contains(['?', '@']);
     let whole = disguised.then(|| Place::new(0, source.len()));
     for part in mask::private_parts(source).chain(whole).collect::<Vec<_>>() {
@@ -165,7 +166,7 @@ pub(crate) fn hide_private_parts(at: Place, value: &str, diagnostics: &mut Diagn
     }
 }
 
-/// `localhost`, `*.localhost`, 127.0.0.0/8 and `[::1]`.
+/// Returns whether the host is `localhost`, `*.localhost`, in 127.0.0.0/8, or `[::1]`.
 fn is_loopback(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
@@ -174,7 +175,8 @@ fn is_loopback(host: &Host<&str>) -> bool {
     }
 }
 
-/// Why a host is not to be trusted, whatever the scheme. What came from a variable is not repeated, not even its host.
+/// Returns why a host is refused regardless of the scheme. If the URL contains a variable, the message does not
+/// repeat the host.
 fn suspicious(host: &Host<&str>, written: &str, secret: bool) -> Option<String> {
     let spelling_of = |plain: &str| match secret {
         true => "its host is not spelled the way it is meant".to_owned(),
@@ -215,7 +217,7 @@ fn suspicious(host: &Host<&str>, written: &str, secret: bool) -> Option<String> 
     }
 }
 
-/// The IPv4 address inside a mapped or compatible IPv6 one.
+/// Returns the IPv4 address inside an IPv4-mapped or IPv4-compatible IPv6 address.
 fn embedded_v4(ip: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(ip) = ip else { return None };
     if ip == Ipv6Addr::LOCALHOST || ip == Ipv6Addr::UNSPECIFIED {

@@ -1,8 +1,10 @@
-//! Replaces `${VAR}` in string values, after parsing, so that a value can never change the structure of a file.
+//! Replaces `${VAR}` in string values. This happens after parsing, so a value can never change the structure of a
+//! file.
 //!
-//! `${workspaceFolder}`, `${workspaceFolderBasename}` and `${userHome}` come first, then the environment of the
-//! process, then the entry's env file. `${env:X}` is `${X}` without the first three, `${X:-default}` has a default
-//! for when X is unset or empty, `$${` is a literal `${`. What is put in is not looked at again.
+//! Names are looked up first among `${workspaceFolder}`, `${workspaceFolderBasename}` and `${userHome}`, then in the
+//! environment of the process, then in the entry's env file. `${env:X}` skips the three predefined names.
+//! `${X:-default}` uses the default if X is unset or empty. `$${` is a literal `${`. Substituted values are not
+//! expanded again.
 
 use super::{
     diagnostic::Diagnostics,
@@ -14,26 +16,27 @@ use super::{
 use crate::text::Text;
 use std::collections::BTreeSet;
 
-/// What every agent file can name.
+/// Names that are defined for every agent file.
 pub(crate) const PREDEFINED: [&str; 3] = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
 
-/// Bytes that all substitutions of one file may produce.
+/// Maximum number of bytes that all substitutions of one file may produce.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// What a variable costs beside its value, whether or not it has one.
+/// Cost of each variable in addition to its value, in bytes.
 const VARIABLE_COST: usize = 100;
 
-/// Where variables are looked up.
+/// Sources of values for variables.
 pub(crate) struct Scope<'a> {
     pub(crate) env: &'a Env,
-    /// The entry's env file; `None` when it could not be read, and then an unknown variable is not a second mistake.
+    /// The entry's env file. `None` if it could not be read; an unknown variable is then not reported as a second
+    /// error.
     pub(crate) env_file: Option<&'a [Assignment]>,
 }
 
-/// Replaces variables in a tree, within a budget that one file shares.
+/// Replaces variables in a tree, within a budget per file.
 pub(crate) struct Substitution<'a> {
     source: &'a str,
     produced: usize,
-    /// The variables that were set to nothing, and were warned about.
+    /// Variables that are set but empty, for which a warning was recorded.
     empty: BTreeSet<String>,
 }
 
@@ -65,7 +68,7 @@ impl<'a> Substitution<'a> {
         Substitution { source, produced: 0, empty: BTreeSet::new() }
     }
 
-    /// Whether a variable of this name was found to be empty where it is used.
+    /// Returns whether a variable of this name was used and found empty.
     pub(crate) fn found_empty(&self, name: &str) -> bool {
         self.empty.contains(name)
     }
@@ -85,7 +88,7 @@ impl<'a> Substitution<'a> {
         }
     }
 
-    /// The text with its variables replaced; `None` means that one of them could not be.
+    /// Replaces the variables in `text`. `None` means that at least one could not be replaced.
     fn replaced(
         &mut self,
         text: &str,
@@ -142,7 +145,8 @@ impl<'a> Substitution<'a> {
         (!broken).then_some(Str { text, is_variable })
     }
 
-    /// Where a variable stands inside its scalar; the scalar as a whole where escapes or folding hide it.
+    /// Returns the place of a variable inside its scalar, or the whole scalar if escapes or folding hide the
+    /// variable.
     fn locate(&self, written: &str, at: Place, searched: &mut usize) -> Place {
         let rest = self.source.get(*searched..at.end).unwrap_or_default();
         match rest.find(written) {
@@ -152,7 +156,8 @@ impl<'a> Substitution<'a> {
                 Place::new(start, *searched)
             }
             None => {
-                // What follows is hidden too, and looking for it again and again is not free.
+                // The following variables are hidden too. Do not search for them again, because repeated searches are
+                // expensive.
                 *searched = at.end;
                 at
             }
@@ -184,7 +189,8 @@ impl Scope<'_> {
         Some(&assignments[index].value)
     }
 
-    /// The outer `None`: not one of ours. The inner: ours, but there is no home to speak of.
+    /// Returns the value of a predefined name. `None`: not predefined. `Some(None)`: predefined, but there is no home
+    /// folder.
     fn predefined(&self, name: &str) -> Option<Option<String>> {
         let folder = &self.env.folder;
         match name {
@@ -206,7 +212,7 @@ impl Scope<'_> {
     }
 }
 
-/// Cuts a text at its variables.
+/// Splits a text at its variables.
 struct Pieces<'a>(&'a str);
 
 impl<'a> Iterator for Pieces<'a> {
@@ -215,7 +221,7 @@ impl<'a> Iterator for Pieces<'a> {
     fn next(&mut self) -> Option<Piece<'a>> {
         let rest = self.0;
         let at = rest.find("${").unwrap_or(rest.len());
-        // Of `$$${X}` the first two are the escape's, as reading from the left has it.
+        // In `$$${X}` the last `$` before `${` belongs to the escape.
         let escaped = at < rest.len() && rest[..at].ends_with('$');
         let before = &rest[..at - usize::from(escaped)];
         let (piece, tail) = match () {
@@ -229,7 +235,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// Reads the `${…}` at the start of `text`.
+/// Parses the `${…}` at the start of `text`.
 fn variable(text: &str) -> (Piece<'_>, &str) {
     let Some(end) = text.find('}').filter(|_| text.starts_with("${")) else {
         return (Piece::Malformed { written: text, why: "the `}` is missing" }, "");
@@ -254,7 +260,7 @@ fn variable(text: &str) -> (Piece<'_>, &str) {
         () if !is_name(name) => "a name has letters, digits and `_`, and does not begin with a digit",
         () => return (Piece::Variable(Variable { written, name, only_env, default }), tail),
     };
-    // A nested one ends at a later brace; what follows it is not worth reading.
+    // A nested variable ends at a later brace, so the rest cannot be parsed reliably.
     let tail = if inside.contains("${") { "" } else { tail };
     (Piece::Malformed { written, why }, tail)
 }

@@ -1,8 +1,8 @@
-//! YAML text to a tree of nodes, within a budget.
+//! Parses YAML text into a tree of nodes, within a budget.
 //!
-//! Built on the parser's events rather than on serde: only so are all duplicate keys, tags and broken merges of a
-//! file reported at once, and does every key, not only every value, have a place. The stack is ours, so depth costs
-//! heap and never the call stack; an alias pays for what it repeats before it is repeated.
+//! Uses the parser's events instead of serde, for two reasons: all duplicate keys, tags and broken merges of a file
+//! are reported at once, and keys have places as well as values. The builder has its own stack, so nesting uses heap
+//! and never the call stack. An alias is charged for its content before the content is copied.
 
 mod weight;
 
@@ -16,16 +16,16 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::collections::{HashMap, HashSet};
 use weight::Weight;
 
-/// Nodes of one file, counting what aliases repeat.
+/// Maximum number of nodes in one file, including the copies that aliases make.
 const MOST_NODES: usize = 200_000;
-/// Bytes of text in all scalars, counting what aliases repeat.
+/// Maximum number of bytes in all scalars, including the copies that aliases make.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
-/// How deep sequences and mappings may nest.
+/// Maximum nesting depth of sequences and mappings.
 const DEEPEST: usize = 64;
-/// `%YAML` and a few `%TAG`s are all that anybody needs.
+/// Maximum number of directives, such as `%YAML` and `%TAG`.
 const MOST_DIRECTIVES: usize = 16;
 
-/// Reads one document. `None` means that there is no tree; complaints may have been recorded in any case.
+/// Parses one document. `None` means that there is no tree. Diagnostics may be recorded in either case.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     if let Some(at) = source.find(is_unwelcome) {
         let character = source[at..].chars().next().unwrap_or_default();
@@ -58,12 +58,13 @@ pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node>
     builder.root
 }
 
-/// What no text file contains. A byte order mark inside a text also confuses the parser about its place.
+/// Returns whether `c` must not occur in a text file. A byte order mark inside the text also makes the parser report
+/// wrong places.
 fn is_unwelcome(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}') || c == '\u{feff}'
 }
 
-/// A complaint was recorded after which reading on makes no sense.
+/// Signals that an error was recorded and parsing must stop.
 struct Refused;
 
 struct Builder<'a> {
@@ -76,7 +77,7 @@ struct Builder<'a> {
     bytes: usize,
 }
 
-/// What an alias repeats, and what that costs.
+/// A node that aliases may copy, with the cost of a copy.
 struct Anchor {
     node: Node,
     weight: Weight,
@@ -86,7 +87,7 @@ struct Frame {
     at: Place,
     anchor: usize,
     kind: Collection,
-    /// Its tag is unknown, so nobody can tell what its contents mean.
+    /// Whether the tag is unknown, so the meaning of the contents is too.
     broken: bool,
 }
 
@@ -100,16 +101,16 @@ struct Mapping {
     pairs: Vec<Pair>,
     merges: Vec<Node>,
     seen: HashMap<String, Place>,
-    /// A key that still waits for its value.
+    /// A key whose value has not been read yet.
     key: Option<Key>,
 }
 
 struct Key {
     text: String,
     at: Place,
-    /// An unquoted `<<`.
+    /// Whether the key is an unquoted `<<`.
     merges: bool,
-    /// A second value for this key is read, so that its own mistakes are found, and then dropped.
+    /// Whether the key was seen before. Its value is parsed to find errors in it, and then dropped.
     repeated: bool,
 }
 
@@ -230,13 +231,13 @@ impl<'a> Builder<'a> {
         let node = match kind {
             _ if broken => Node { value: Value::Broken, at },
             Collection::Seq(items) => {
-                // Only a bracket is where the list ends; without one the list ends with its last item.
+                // Only a closing bracket marks the end of a list. A block list ends with its last item.
                 let last = items.last().map_or(at.end, |it| it.at.end);
                 let end = if end.end > end.start { end.end } else { last };
                 Node { value: Value::Seq(items), at: Place::new(at.start, end.max(at.end)) }
             }
             Collection::Map(map) => {
-                // What a reader looks for is the first key, not the brace or the white space before it.
+                // Point at the first key, which a reader looks for, not at the brace or white space before it.
                 let at = map.pairs.first().map_or(at, |first| first.key_at);
                 Node { value: Value::Map(self.merged(map)), at }
             }
@@ -265,7 +266,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Keeps a copy of what an alias may repeat, which costs as much as an alias does.
+    /// Keeps a copy of an anchored node. The copy costs as much as an alias.
     fn remember(&mut self, node: &Node, anchor: usize) -> Result<(), Refused> {
         if anchor > 0 {
             let weight = Weight::of(node);
@@ -275,7 +276,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs: into the collection around it, or at the root.
+    /// Adds a finished node to the enclosing collection, or makes it the root.
     fn place_node(&mut self, node: Node, anchor: usize) -> Result<(), Refused> {
         self.remember(&node, anchor)?;
         match self.stack.last_mut().map(|frame| &mut frame.kind) {
@@ -292,7 +293,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The pairs of a mapping with what `<<` brings in. What is written beats what is merged, and the first merge wins.
+    /// Returns the pairs of a mapping, including the ones that `<<` merges. Written pairs override merged ones, and
+    /// the first merge wins.
     fn merged(&mut self, map: Mapping) -> Vec<Pair> {
         let Mapping { mut pairs, merges, .. } = map;
         if merges.is_empty() {

@@ -1,4 +1,4 @@
-//! Complaints about the program that an entry starts. Each says how an operator can allow it.
+//! Diagnostics about the program that an entry starts. Each tells how an operator can allow it.
 
 use crate::{
     config::{
@@ -21,7 +21,7 @@ impl Diagnostics {
         let has_arguments = written
             .split_once(char::is_whitespace)
             .is_some_and(|(program, rest)| Launcher::parse(program).is_some() && !rest.trim().is_empty());
-        // The value of a variable is not to be shown, so nothing is said about the program it names.
+        // The value of a variable must not be shown, so the message does not name the program.
         let program = program_of(written, env).filter(|_| !found.is_secret());
         let file = env.settings_file();
         let grant = program.as_ref().map(|it| {
@@ -58,7 +58,8 @@ impl Diagnostics {
     }
 }
 
-/// The absolute path of the program that a command names, as far as that can be known. A bare name is on PATH.
+/// Returns the absolute path of the program that a command names, if it can be determined. A bare name is looked up
+/// on PATH.
 fn program_of(written: &str, env: &Env) -> Option<PathBuf> {
     let is_plain = !written.is_empty() && !written.contains(|c: char| c.is_control());
     match () {

@@ -1,4 +1,4 @@
-//! Complaints about the file: its bytes, its YAML, its variables, its types.
+//! Diagnostics about a document: its bytes, syntax, variables and types.
 
 use crate::{
     config::{
@@ -13,7 +13,7 @@ use crate::{
     text::Text,
 };
 
-/// The file as a whole.
+/// Diagnostics about the file as a whole.
 impl Diagnostics {
     pub(in crate::config) fn too_large(file: &str) -> Diagnostics {
         let mut diagnostics = Diagnostics::new(file, "");
@@ -24,7 +24,7 @@ impl Diagnostics {
     }
 
     pub(in crate::config) fn not_utf8(file: &str, bytes: &[u8], valid_up_to: usize) -> Diagnostics {
-        // Only what can be read is kept: enough to say on which line the trouble begins.
+        // Keep only the valid prefix, which is enough to compute the line of the error.
         let readable = String::from_utf8_lossy(&bytes[..valid_up_to]).into_owned();
         let binary = bytes.contains(&0);
         let mut diagnostics = Diagnostics::new(file, readable);
@@ -134,7 +134,7 @@ impl Diagnostics {
         self.error("K-01", at, message).hint = hint;
     }
 
-    /// `unused` is the closest key, and this entry's transport does not take it.
+    /// Reports an unknown key whose closest match, `unused`, is not used by this entry's transport.
     pub(in crate::config) fn unknown_key_like(&mut self, at: Place, key: &str, what: &str, unused: &str) {
         let message = format!("ConfigError: unknown key '{}' in {what}", echo(key));
         let takes_timeouts = unused.ends_with("timeout");
@@ -162,7 +162,7 @@ impl Diagnostics {
             hint;
     }
 
-    /// One value of a list or mapping of strings is none.
+    /// Reports one value in a list or mapping of strings that is not a string.
     pub(in crate::config) fn wrong_item(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
         if node.value == Value::Broken {
             return;
@@ -225,7 +225,7 @@ impl Diagnostics {
     }
 }
 
-/// Variables.
+/// Diagnostics about variables.
 impl Diagnostics {
     pub(in crate::config) fn unset_variable<'a>(
         &mut self,
@@ -254,7 +254,7 @@ impl Diagnostics {
             .hint(format!("give it a value, or write ${{{name}:-}} if it may be empty"));
     }
 
-    /// Does not repeat what is written: around a slip of the pen there may be a secret.
+    /// Does not repeat the text, because a mistyped variable may be next to a secret.
     pub(in crate::config) fn malformed_variable(&mut self, at: Place, why: &str) {
         self.error("V-09", at, format!("ConfigError: this is not a variable: {why}"))
             .hint("write $${ for a literal ${");
@@ -274,7 +274,7 @@ fn code_of_type(class: &str, key: &str) -> &'static str {
     }
 }
 
-/// What to do about a string where something else is expected; nothing where quotes make no difference.
+/// Returns a hint for a string where another type is expected, or `None` if removing the quotes would not help.
 fn string_instead_of(expected: &str, found: &Str) -> Option<String> {
     let wants_flag = expected == "true or false";
     let wants_number = expected.contains("number") || expected.contains("integer");

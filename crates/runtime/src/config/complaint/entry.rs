@@ -1,4 +1,4 @@
-//! Complaints about the agent and about one entry of `tools:`.
+//! Diagnostics about the agent and about one entry of `tools:`.
 
 use crate::{
     config::{
@@ -8,7 +8,7 @@ use crate::{
     text::Text,
 };
 
-/// The agent.
+/// Diagnostics about the agent.
 impl Diagnostics {
     pub(in crate::config) fn too_many_tools(&mut self, at: Place, found: usize, most: usize) {
         self.error("A-01", at, format!("ConfigError: too many tools: {found}, at most {most}"));
@@ -31,7 +31,7 @@ impl Diagnostics {
     }
 }
 
-/// A tool entry.
+/// Diagnostics about a `tools:` entry.
 impl Diagnostics {
     pub(in crate::config) fn duplicate_names(&mut self, at: Place, names: &[&str], first: Place) {
         let message = format!(
@@ -126,7 +126,7 @@ impl Diagnostics {
         self.error("V-07", at, format!("MCPConfigError: 'url' is not a valid address: {why}"));
     }
 
-    /// `variable` stands in the host, as it is written: most likely it is empty.
+    /// Reports a URL without a host. `variable` is a variable in the host, as written, which is probably empty.
     pub(in crate::config) fn url_without_host(&mut self, at: Place, wants: Wants, variable: Option<&str>) {
         let example = match wants {
             Wants::Http => "https://mcp.example.com/mcp",
@@ -148,7 +148,8 @@ impl Diagnostics {
         self.error("V-07", at, format!("MCPConfigError: 'url' is refused: {why}"));
     }
 
-    /// Of what came from a variable not even the host is repeated.
+    /// Reports a URL in a network that the source may not reach. `host` is `None` if it came from a variable and must
+    /// not be shown.
     pub(in crate::config) fn url_out_of_reach(&mut self, at: Place, what: &str, host: Option<&str>) {
         let host = echo(host.unwrap_or("host"));
         self.error("V-07", at, format!("MCPConfigError: 'url' is refused: its host is {what}")).hint(

@@ -1,4 +1,4 @@
-//! Complaints about what a launcher is given, and about what an operator grants.
+//! Diagnostics about the arguments of a launcher and about the operator's settings.
 
 use crate::{
     config::{
@@ -8,7 +8,7 @@ use crate::{
     text::Text,
 };
 
-/// What a launcher may be given. Each refusal shows the line by which an operator can allow it.
+/// Diagnostics about the arguments of a launcher. Each refusal shows the setting with which an operator can allow it.
 impl Diagnostics {
     pub(in crate::config) fn empty_args(&mut self, at: Place, launcher: Launcher) {
         let launcher = launcher.as_str();
@@ -168,7 +168,7 @@ impl Diagnostics {
     }
 }
 
-/// How an operator allows it.
+/// Returns the part of a hint that shows how an operator can allow the argument.
 fn grant(line: &str) -> String {
     format!("; an operator can allow more in wharf.toml: {line}")
 }
@@ -179,12 +179,12 @@ fn package_grant(spec: &Text, env: &Env) -> String {
     })
 }
 
-/// A grant names what is run, and the value of a variable is not to be shown.
+/// Returns the missing grant for a package, or `None` if its name comes from a variable and must not be shown.
 fn missing_package(spec: &Text) -> Option<MissingGrant> {
     (!spec.is_secret()).then(|| MissingGrant::Package(spec.shown().to_owned()))
 }
 
-/// The operator's settings.
+/// Diagnostics about the operator's settings.
 impl Diagnostics {
     pub(in crate::config) fn grant_not_absolute(&mut self, at: Place, key: &str, path: &str) {
         self.error("S-01", at, format!("ConfigError: '{path}' is not an absolute path")).hint(match key {

@@ -1,8 +1,8 @@
-//! Complaints about what is registered while the program runs.
+//! Diagnostics about sources that are registered at run time.
 
 use crate::config::{complaint::echo, diagnostic::Diagnostics, place::Place};
 
-/// What somebody registers.
+/// Diagnostics about the body of a registration.
 impl Diagnostics {
     pub(in crate::config) fn json_syntax(&mut self, at: Place, what: &str) {
         self.error("Y-01", at, format!("ConfigError: this is not JSON: {what}"));

@@ -1,5 +1,5 @@
-//! `docker run [flags] image [arguments]`: a container that talks on its pipes, is gone when it ends, and sees nothing of
-//! this machine but what lies in the folder of the agent file.
+//! Grammar of `docker run [flags] image [arguments]`. The container speaks MCP on its pipes, is removed when it
+//! exits, and sees no files of this machine outside the agent file's folder.
 
 use super::{
     Arguments, Launching, absolute, added, as_written, end_of_flags,
@@ -62,12 +62,12 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
     let before = [as_written(run)].into_iter().chain(flags.into_iter().flatten());
     let before = before.chain(launching.docker_added(&cut.flags)).chain(dashes);
     let download = download(&cut.flags, &image.value);
-    // The container has a working directory of its own, so what follows the image is passed on as it is.
+    // The container has its own working directory, so arguments after the image are passed unchanged.
     let args = before.chain([as_written(image)]).chain(rest.map(as_written)).collect();
     Some(Arguments { args, download })
 }
 
-/// The image, unless docker is told never to pull it.
+/// Returns the image to download, unless `--pull never` is set.
 fn download(flags: &[Flag], image: &Text) -> Option<Download> {
     let value = |name: &str| {
         flags.iter().rev().find(|it| it.name == name).and_then(|it| it.value.as_ref()).map(|it| &it.value)
@@ -77,7 +77,7 @@ fn download(flags: &[Flag], image: &Text) -> Option<Download> {
 }
 
 impl Launching<'_> {
-    /// The flag as docker is given it: paths made absolute, everything else as written.
+    /// Checks a flag and makes paths in its value absolute.
     fn docker_flag(&mut self, flag: &Flag) -> Option<Vec<Arg>> {
         let plain = || Some(flag.args().collect());
         let Some(value) = flag.value.as_ref().filter(|_| !flag.granted) else { return plain() };
@@ -108,7 +108,7 @@ impl Launching<'_> {
         }
     }
 
-    /// `./source:/target[:ro]`
+    /// Checks `./source:/target[:ro]`.
     fn volume(&mut self, flag: &Flag, value: &Placed<Text>) -> Option<Vec<Arg>> {
         let (source, target) = value.value.expose().split_once(':').unwrap_or((value.value.expose(), ""));
         if !target.starts_with('/') {
@@ -124,7 +124,7 @@ impl Launching<'_> {
         Some(rewritten(flag, value, format!("{source}:{target}")))
     }
 
-    /// `type=bind,source=./data,target=/data,readonly`
+    /// Checks `type=bind,source=./data,target=/data,readonly`.
     fn mount(&mut self, flag: &Flag, value: &Placed<Text>) -> Option<Vec<Arg>> {
         let mut parts = Vec::new();
         let (mut sources, mut targets) = (0, 0);
@@ -154,10 +154,11 @@ impl Launching<'_> {
         Some(rewritten(flag, value, parts.join(",")))
     }
 
-    /// The true path of what is mounted. A separator in it would be read as the end of it.
+    /// Resolves the source of a mount. Rejects a path that contains the separator, because docker would end the path
+    /// there.
     fn mounted(&mut self, value: &Placed<Text>, path: &str, flag: &str, separator: char) -> Option<String> {
         if !path.contains('/') && !matches!(path, "." | "..") {
-            // A bare word is the name of a volume, which docker keeps elsewhere.
+            // Docker treats a bare word as the name of a volume and stores it elsewhere.
             let why = "a named volume lies outside the folder of the agent file";
             self.diagnostics.refused_mount(value.at, why);
             return None;
@@ -173,7 +174,8 @@ impl Launching<'_> {
         Some(path)
     }
 
-    /// The true path of something in the folder of the agent file. What is written as elsewhere is not even looked at.
+    /// Resolves a path inside the agent file's folder. A path that points outside is rejected without accessing the
+    /// disk.
     fn inside(&mut self, value: &Placed<Text>, path: &str, flag: &str) -> Option<String> {
         let written_inside = absolute(path, &self.env.folder).starts_with(&self.env.folder);
         let found = if written_inside { self.env.files.locate(path) } else { Err(FileTrouble::Outside) };
@@ -188,7 +190,7 @@ impl Launching<'_> {
         None
     }
 
-    /// What a container needs to be a server: open pipes, no remains, and the environment of the entry.
+    /// Returns the flags a container needs to act as a server: `-i`, `--rm`, and `-e` for the variables of the entry.
     fn docker_added(&self, flags: &[Flag]) -> Vec<Arg> {
         let has = |name: &str| flags.iter().any(|it| it.name == name);
         let mut more = Vec::new();
@@ -211,7 +213,7 @@ impl Launching<'_> {
     }
 }
 
-/// A flag whose value was made absolute. A secret one keeps the form that may be shown.
+/// Builds a flag with its rewritten value. A secret value keeps its shown form.
 fn rewritten(flag: &Flag, before: &Placed<Text>, value: String) -> Vec<Arg> {
     let before = before.value.clone();
     let value = if before.is_secret() { Text::secret(value, before.shown()) } else { Text::plain(value) };

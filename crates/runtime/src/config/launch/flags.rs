@@ -1,4 +1,4 @@
-//! Cuts a launcher's own flags from what it is to run.
+//! Splits a launcher's arguments into its own flags and the command it runs.
 
 use super::Launching;
 use crate::{
@@ -9,46 +9,47 @@ use crate::{
     text::Text,
 };
 
-/// No cluster of short flags has more letters than there are flags.
+/// Maximum number of letters in a cluster of short flags.
 const LONGEST_CLUSTER: usize = 8;
 
-/// One flag that a launcher may be given: its spellings, and whether a value follows.
+/// A flag that a launcher may be given: its spellings, and whether it takes a value.
 pub(super) struct Known {
     pub(super) spellings: &'static [&'static str],
     pub(super) has_value: bool,
 }
 
-/// A flag as it was given.
+/// A flag as given in `args`.
 pub(super) struct Flag {
-    /// The first of its spellings; a granted one keeps its own.
+    /// Canonical spelling of a known flag, or the spelling as written for a granted one.
     pub(super) name: String,
     pub(super) value: Option<Placed<Text>>,
-    /// The arguments it is passed on as.
+    /// Arguments to pass to the launcher for this flag.
     pub(super) written: Vec<Text>,
     pub(super) granted: bool,
 }
 
-/// Arguments cut into the launcher's own flags and the rest, which begins with the package, tool or image.
+/// Arguments, split into the launcher's flags and the rest. The rest begins with the package, tool or image.
 pub(super) struct Cut {
     pub(super) flags: Vec<Flag>,
     pub(super) rest: Vec<Placed<Text>>,
 }
 
-/// What one argument was read as, and whether the next one belongs to it.
+/// Flags read from one argument, and whether the next argument is the value of the last one.
 struct Reading {
     flags: Vec<Flag>,
     takes_next: bool,
 }
 
 impl Flag {
-    /// As it is passed on.
+    /// Returns the arguments to pass to the launcher.
     pub(super) fn args(&self) -> impl Iterator<Item = Arg> {
         self.written.clone().into_iter().map(|value| Arg { value, origin: ArgOrigin::Written })
     }
 }
 
 impl Launching<'_> {
-    /// Reads flags up to the first argument that is none. Goes on after a mistake as long as it is clear how.
+    /// Reads flags up to the first argument that is not a flag. Continues after an error while the meaning of the
+    /// next argument is clear.
     pub(super) fn cut(
         &mut self,
         launcher: Launcher,
@@ -74,7 +75,7 @@ impl Launching<'_> {
                     flags.extend(reading.flags);
                     args.next_if(|_| reading.takes_next);
                 }
-                // It may or may not have a value: whatever follows cannot be read.
+                // The refused flag may or may not take a value, so the rest of the line is ambiguous.
                 None if next.is_some() && !arg.value.expose().contains('=') => return None,
                 None => fine = false,
             }
@@ -82,7 +83,7 @@ impl Launching<'_> {
         fine.then(|| Cut { flags, rest: args.collect() })
     }
 
-    /// Reads one argument: a long flag, a short one, or where the launcher knows such, a cluster of short ones.
+    /// Reads one argument: a long flag, a short flag, or a cluster of short flags if the launcher supports clusters.
     fn read(
         &mut self,
         launcher: Launcher,
@@ -93,7 +94,7 @@ impl Launching<'_> {
         let is_long = arg.value.expose().starts_with("--");
         let reading = match launcher {
             _ if is_long => whole(known, arg, next),
-            // npx takes the word after a cluster, or after a value glued to its flag, for a value.
+            // npx treats the word after a cluster, or after `-f=value`, as a value.
             Launcher::Npx if arg.value.expose().contains('=') => None,
             Launcher::Npx => whole(known, arg, next),
             Launcher::Uvx | Launcher::Docker => cluster(known, arg, next),
@@ -132,7 +133,7 @@ fn is_flag(arg: &Placed<Text>) -> bool {
     arg.value.expose().starts_with('-') && arg.value.expose() != "-"
 }
 
-/// `--flag`, `--flag value`, `--flag=value`; `-f` and `-f value`.
+/// Reads `--flag`, `--flag value`, `--flag=value`, `-f` or `-f value`.
 fn whole(known: &[Known], arg: &Placed<Text>, next: Option<&Placed<Text>>) -> Option<Reading> {
     let text = arg.value.expose();
     let (name, inline) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
@@ -149,7 +150,7 @@ fn whole(known: &[Known], arg: &Placed<Text>, next: Option<&Placed<Text>>) -> Op
     Some(Reading { flags: vec![flag], takes_next })
 }
 
-/// `-i`, `-eNAME`, `-e NAME`, `-ie NAME`: each letter becomes a flag of its own, and is passed on as one.
+/// Reads `-i`, `-eNAME`, `-e NAME` or `-ie NAME`. Each letter becomes a separate flag.
 fn cluster(known: &[Known], arg: &Placed<Text>, next: Option<&Placed<Text>>) -> Option<Reading> {
     let text = arg.value.expose();
     let mut flags = Vec::new();
@@ -176,7 +177,7 @@ fn cluster(known: &[Known], arg: &Placed<Text>, next: Option<&Placed<Text>>) -> 
     (!flags.is_empty()).then_some(Reading { flags, takes_next: false })
 }
 
-/// What follows a separator, in both forms of a text.
+/// Returns the text after the separator, for both the real and the shown form.
 fn after(arg: &Placed<Text>, separator: char) -> Placed<Text> {
     let tail = |it: &str| it.split_once(separator).map_or_else(String::new, |(_, tail)| tail.to_owned());
     Placed::new(arg.value.map(tail), arg.at)

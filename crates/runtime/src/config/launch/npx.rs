@@ -1,4 +1,4 @@
-//! `npx [flags] package [arguments]`, or `npx -p package … tool [arguments]`.
+//! Grammar of `npx [flags] package [arguments]` and `npx -p package … tool [arguments]`.
 
 use super::{
     Arguments, Launching, added, as_written, end_of_flags,
@@ -33,7 +33,7 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
         launching.diagnostics.nothing_to_run(end, Launcher::Npx, !packages.is_empty());
         return None;
     };
-    // With -p the first word is a tool of those packages; without, it is the package itself.
+    // With `-p`, the first word is a tool of those packages. Without it, the word is the package itself.
     let first_fits = match packages.is_empty() {
         true => launching.npm_package(&first) && launching.not_an_interpreter(Launcher::Npx, &first),
         false => launching.tool(Launcher::Npx, &first),
@@ -49,10 +49,11 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
     (packages_fit && first_fits).then_some(Arguments { args, download })
 }
 
-/// `npx -y --package=PACKAGE -c true`: the packages decide which folder of its cache npx installs into, so that it is the
-/// one that the server is run from. `true` is part of every shell, and so no program of the package can take its place.
+/// Builds the download command, `npx -y --package=PACKAGE -c true`. The packages determine the folder in npx's cache,
+/// so the download fills the folder that the server later runs from. `true` is a shell builtin, so no program of the
+/// package can replace it.
 fn download(flags: &[Flag], packages: &[&Placed<Text>], target: &Arg) -> Option<Download> {
-    // Offline there is nothing to download; and with a granted `-c`, npx runs no package.
+    // `--offline` forbids downloads, and with a granted `-c` npx runs no package.
     let has = |names: &[&str]| flags.iter().any(|it| names.contains(&it.name.as_str()));
     if has(&["--offline", "--call", "-c"]) {
         return None;
@@ -73,7 +74,8 @@ fn download(flags: &[Flag], packages: &[&Placed<Text>], target: &Arg) -> Option<
 }
 
 impl Launching<'_> {
-    /// npx prefers a program of this name to the package; with a version it can only be the package.
+    /// Appends a version to a bare package name if PATH has a program of that name. Otherwise npx would run that
+    /// program.
     fn the_package(&self, package: Placed<Text>) -> Arg {
         let text = package.value.expose();
         let path = self.env.variables.get("PATH").map(String::as_str).unwrap_or_default();

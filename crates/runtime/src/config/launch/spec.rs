@@ -1,6 +1,6 @@
-//! Names of packages and images as a registry knows them, and names of tools that run anything.
+//! Validates names of packages and images that a registry resolves, and recognizes tools that run arbitrary code.
 
-/// Tools that take code or a command and run it. The allow-list of launchers would mean nothing with these behind it.
+/// Tools that run any code or command they are given. Allowing them would defeat the allow-list of launchers.
 const INTERPRETERS: &[&str] = &[
     "node",
     "nodejs",
@@ -101,7 +101,7 @@ const INTERPRETERS: &[&str] = &[
     "java",
 ];
 
-/// Whether a tool by this name, with or without a version, runs whatever it is given.
+/// Returns whether `tool`, with or without a version, is an interpreter.
 pub(super) fn is_interpreter(tool: &str) -> bool {
     let name = tool.rsplit(['/', '\\']).next().unwrap_or(tool).to_ascii_lowercase();
     let name = name.split(['@', '=', '<', '>', '~', '!', '[', ' ']).next().unwrap_or(&name);
@@ -112,7 +112,8 @@ pub(super) fn is_interpreter(tool: &str) -> bool {
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)
 }
 
-/// `name`, `@scope/name`, either with `@version`: what npm looks up in its registry and nowhere else.
+/// Returns whether `spec` is `name` or `@scope/name`, optionally with `@version`. npm looks these up only in its
+/// registry.
 pub(super) fn is_npm(spec: &str) -> bool {
     let (name, version) = match spec.char_indices().skip(1).find(|(_, c)| *c == '@') {
         Some((at, _)) => (&spec[..at], Some(&spec[at + 1..])),
@@ -127,7 +128,7 @@ pub(super) fn is_npm(spec: &str) -> bool {
         Some(scoped) => scoped.split_once('/').is_some_and(|(scope, name)| part(scope) && part(name)),
         None => part(name),
     };
-    // npm takes these for files beside it.
+    // npm treats these as local files.
     let is_archive = ends_with_any(spec, &[".tgz", ".tar", ".tar.gz"]);
     let version_fits = version.is_none_or(|it| {
         !it.is_empty()
@@ -139,7 +140,7 @@ pub(super) fn is_npm(spec: &str) -> bool {
     name_fits && version_fits && !is_archive
 }
 
-/// `name`, with extras and versions: what PyPI's index knows, no address and no path.
+/// Returns whether `spec` is a PyPI name with optional extras and versions. URLs and paths do not match.
 pub(super) fn is_pypi(spec: &str) -> bool {
     let end = spec
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
@@ -168,22 +169,22 @@ pub(super) fn is_pypi(spec: &str) -> bool {
                     | b'@'
             )
     });
-    // `name@1.2` and `name@latest` are uv's; `name @ address` is not a registry's.
+    // uv accepts `name@1.2` and `name@latest`. `name @ URL` bypasses the registry.
     let at_fits = rest.split_once('@').is_none_or(|(before, version)| {
         !before.ends_with(' ')
             && !version.is_empty()
             && version.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'+'))
     });
-    // A comma goes on with a version or an extra; one that begins another package is not a spec.
+    // A comma may only continue a version or an extra. It must not start another package.
     let extras_end = rest.find(']').map_or(0, |at| at + 1);
     let commas_fit = rest[extras_end..].split(',').skip(1).all(|it| it.trim_start().starts_with(OPERATORS));
     name_fits && rest_fits && at_fits && commas_fit && !is_archive
 }
 
-/// How a condition on a version begins.
+/// First characters of a version condition.
 const OPERATORS: [char; 5] = ['<', '>', '=', '~', '!'];
 
-/// Several specs, separated by commas that may also belong to versions.
+/// Returns whether `specs` is a comma-separated list of specs. Versions may contain commas too.
 pub(super) fn are_pypi(specs: &str) -> bool {
     let mut all: Vec<String> = Vec::new();
     for part in specs.split(',') {
@@ -202,7 +203,7 @@ fn ends_with_any(text: &str, endings: &[&str]) -> bool {
     endings.iter().any(|it| text.ends_with(it))
 }
 
-/// `3.12`, `>=3.11`, `cpython@3.12`: a version, not a program.
+/// Returns whether `text` is a Python version such as `3.12`, `>=3.11` or `cpython@3.12`, and not a program.
 pub(super) fn is_python_version(text: &str) -> bool {
     let text = ["cpython", "pypy", "graalpy"].iter().find_map(|it| text.strip_prefix(it)).unwrap_or(text);
     let version = text.trim_start_matches(['@', '-', '<', '>', '=', '~', '!']);
@@ -213,7 +214,7 @@ pub(super) fn is_python_version(text: &str) -> bool {
         })
 }
 
-/// `[registry[:port]/]name[:tag][@digest]`.
+/// Returns whether `text` has the form `[registry[:port]/]name[:tag][@digest]`.
 pub(super) fn is_image(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.len() <= 512
@@ -224,7 +225,7 @@ pub(super) fn is_image(text: &str) -> bool {
         && !text.ends_with(['/', ':', '@'])
 }
 
-/// A scoped npm name, which an entry without a command may be known by.
+/// Returns whether `server` is a scoped npm name. Such an entry needs no `command`.
 pub(crate) fn is_scoped_npm(server: &str) -> bool {
     server.starts_with('@') && is_npm(server)
 }

@@ -1,4 +1,4 @@
-//! `uvx [flags] tool [arguments]`, where `--from` names the package that the tool comes from.
+//! Grammar of `uvx [flags] tool [arguments]`, where `--from` names the package that contains the tool.
 
 use super::{
     Arguments, Launching, as_written, end_of_flags,
@@ -52,15 +52,16 @@ pub(super) fn arguments(args: Vec<Placed<Text>>, launching: &mut Launching<'_>) 
     fine.then_some(Arguments { args, download })
 }
 
-/// `uvx --from PACKAGE python -I -S -c pass`: uvx makes the same environment as for the server and runs only its Python,
-/// which with these flags runs nothing of the package either.
+/// Builds the download command, `uvx --from PACKAGE python -I -S -c pass`. uvx creates the same environment as for
+/// the server but runs only Python, and these flags keep Python from running code of the package.
 fn download(flags: &[Flag], tool: &Text) -> Option<Download> {
     if flags.iter().any(|it| it.name == "--offline") {
         return None;
     }
     let from = flags.iter().find(|it| it.name == "--from").and_then(|it| it.value.as_ref());
     let package = from.map_or(tool, |it| &it.value).clone();
-    // An isolated environment is thrown away; one that is kept has the same packages, and shows that they are there.
+    // Drop `--isolated`, because its environment is discarded. The cached environment has the same packages and
+    // proves that they are installed.
     let other = flags.iter().filter(|it| !matches!(it.name.as_str(), "--from" | "--isolated" | "--"));
     let args = other
         .flat_map(|it| it.written.clone())

@@ -1,4 +1,4 @@
-//! How an entry's server is reached: which transport, which of its fields, and what they mean.
+//! Lowers the transport of an entry: selects the transport, checks which fields it uses and builds the [`Endpoint`].
 
 use super::tool::{CLASS, EnvFile};
 use crate::{
@@ -21,10 +21,10 @@ use crate::{
 };
 use std::{collections::HashSet, time::Duration};
 
-/// How long a launcher may download before its server is started for the first time.
+/// Default timeout for the download that precedes a server's first start.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The fields that belong to one transport or another.
+/// Fields of an entry that belong to specific transports.
 pub(super) struct Wire {
     pub(super) command: Option<Field>,
     pub(super) args: Option<Field>,
@@ -39,9 +39,9 @@ pub(super) struct Wire {
     pub(super) install_timeout: Option<Field>,
 }
 
-/// What the rest of the entry says.
+/// The transport-independent parts of an entry.
 pub(super) struct Entry<'a> {
-    /// Where to point when something is not there.
+    /// Place to report when a required field is missing.
     pub(super) here: Place,
     pub(super) server: Option<&'a Placed<Text>>,
     pub(super) config: Option<&'a ServerConfig>,
@@ -49,11 +49,11 @@ pub(super) struct Entry<'a> {
     pub(super) env: &'a Env,
 }
 
-/// A transport, as far as the entry decides it.
+/// Transport of an entry, with the place where the entry names it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Builtin(Builtin),
-    /// With whether the entry says so, or says nothing at all.
+    /// `written` is `None` if the entry names no transport and stdio is the default.
     Stdio {
         written: Option<Place>,
     },
@@ -68,7 +68,7 @@ pub(super) enum Kind {
     },
 }
 
-/// The keys that belong to one transport or another.
+/// Keys that belong to specific transports.
 const WIRE_KEYS: [&str; 11] = [
     "command",
     "args",
@@ -83,7 +83,7 @@ const WIRE_KEYS: [&str; 11] = [
     "install_timeout",
 ];
 
-/// The keys that the transport of this entry does not use, as far as that can be told before anything is read.
+/// Returns the keys that this entry's transport does not use. Returns none if the transport is not clear yet.
 pub(in crate::config) fn unused_keys(node: &Node) -> Vec<&'static str> {
     let text = |key: &str| match node.child(key).map(|it| &it.value) {
         Some(Value::Str(it)) => it.text.expose(),
@@ -102,11 +102,11 @@ pub(in crate::config) fn unused_keys(node: &Node) -> Vec<&'static str> {
     WIRE_KEYS.into_iter().filter(|it| !kind.uses().contains(it)).collect()
 }
 
-/// The transports, as they are written.
+/// Names of the transports.
 pub(in crate::config) const TRANSPORTS: [&str; 4] = ["stdio", "sse", "websocket", "http"];
 
 impl Kind {
-    /// Reads the transport. `None` means a complaint was recorded.
+    /// Determines the transport. `None` means that a diagnostic was recorded.
     pub(super) fn of(
         transport: Option<Field>,
         server: Option<&Placed<Text>>,
@@ -141,7 +141,7 @@ impl Kind {
         }
     }
 
-    /// The transport-bound fields that this transport uses.
+    /// Returns the transport-specific keys that this transport uses.
     fn uses(self) -> &'static [&'static str] {
         match self {
             Kind::Builtin(_) => &["command"],
@@ -153,7 +153,7 @@ impl Kind {
     }
 }
 
-/// V-16.
+/// V-16: checks a `builtin:` server, which takes neither `transport` nor `command`.
 fn builtin(
     server: &Placed<Text>,
     transport: Option<Field>,
@@ -172,7 +172,7 @@ fn builtin(
     builtin.map(Kind::Builtin)
 }
 
-/// Lowers the fields of one transport. `None` means a complaint was recorded.
+/// Lowers the fields of one transport. `None` means that a diagnostic was recorded.
 pub(super) fn endpoint(
     kind: Kind,
     wire: Wire,
@@ -183,7 +183,7 @@ pub(super) fn endpoint(
     match kind {
         Kind::Builtin(builtin) => Some(Endpoint::Builtin(builtin)),
         Kind::Stdio { written } => {
-            // An entry with an address and no transport has made one mistake, and it was named just now.
+            // `foreign_fields` has already reported a URL without a transport. Do not report a second error for it.
             let meant_remote = written.is_none() && wire.command.is_none() && strayed.contains(&"url");
             let Env { origin, grants, .. } = entry.env;
             if !meant_remote && origin.is_registered() && !grants.processes_over_rest {
@@ -205,7 +205,7 @@ pub(super) fn endpoint(
     }
 }
 
-/// V-12. What is there but belongs to another transport.
+/// V-12: reports fields that belong to another transport and returns their keys.
 fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec<&'static str> {
     let Wire {
         command,
@@ -233,7 +233,7 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
         ("terminate_on_close", terminate_on_close),
         ("install_timeout", install_timeout),
     ];
-    // Who writes an address and no transport has forgotten one thing, however much else belongs to it.
+    // With a URL and no transport, the only mistake is the missing transport. Report it once, at `url`.
     let forgot_transport =
         matches!(kind, Kind::Stdio { written: None }) && command.is_none() && url.is_some();
     let strayed = fields.into_iter().filter(|(key, _)| !kind.uses().contains(key));
@@ -264,7 +264,7 @@ fn remote(
     Some((Remote { url, shown_url: shown_url.value, headers, timeout, sse_read_timeout }, terminate_on_close))
 }
 
-/// V-06.
+/// V-06: a remote transport requires `url`.
 fn required_url(
     transport: &str,
     at: Place,
@@ -280,7 +280,8 @@ fn required_url(
     }
 }
 
-/// Names that are tokens, values on one line, and nothing that the protocol says itself.
+/// Checks headers: names are valid tokens and unique, values fit on one line, and none is a header that wharf sets
+/// itself.
 fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)> {
     const OURS: [&str; 14] = [
         "host",
@@ -349,7 +350,7 @@ fn stdio(
     Some(Launch { program, args, env, withheld, encoding, serves: None, download, install_timeout })
 }
 
-/// V-04, V-05, V-15.
+/// V-04, V-05, V-15: determines the program to start and checks that it is allowed.
 fn program(
     written: Option<Place>,
     command: Option<Field>,
@@ -385,7 +386,7 @@ fn program(
     }
 }
 
-/// The arguments as the program gets them, by the program's own rules.
+/// Checks and completes the arguments by the rules of the program.
 fn arguments(
     program: &Program,
     args: Option<Placed<Vec<Placed<Text>>>>,
@@ -421,7 +422,7 @@ fn arguments(
     }
 }
 
-/// A script of the plugin's own folder, and its arguments.
+/// Resolves a script in the plugin's own folder, followed by its arguments.
 fn script(args: Vec<Placed<Text>>, entry: &Entry<'_>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
     let mut args = args.into_iter();
     let Some(script) = args.next() else {
@@ -446,7 +447,7 @@ fn script(args: Vec<Placed<Text>>, entry: &Entry<'_>, launching: &mut Launching<
     }
 }
 
-/// The names that an entry gives its server, which a container sees only if docker is told to pass them on.
+/// Names of the variables that the entry sets. Docker must be told to pass them into the container.
 fn container_env(variables: &Texts, inherit: &[Placed<Text>], entry: &Entry<'_>) -> Vec<Text> {
     let mut names: Vec<Text> = variables.iter().map(|(name, _)| Text::plain(&name.value)).collect();
     names.extend(inherit.iter().map(|it| it.value.clone()));

@@ -1,4 +1,4 @@
-//! `model:`, which only `run` and `chat` need.
+//! Lowers `model:`, which only `run` and `chat` use.
 
 use crate::config::{
     diagnostic::Diagnostics,

@@ -1,4 +1,4 @@
-//! One entry of `tools:`, from its keys to a [`Source`].
+//! Lowers one entry of `tools:` to a [`Source`].
 
 use super::endpoint::{self, Kind, Wire};
 use crate::{
@@ -21,23 +21,23 @@ use crate::{
 };
 use std::time::Duration;
 
-/// The class of every complaint about an entry, but for those that the contract words otherwise.
+/// Error class in messages about an entry, unless the contract fixes another one.
 pub(super) const CLASS: &str = "MCPConfigError";
 
-/// The key of `config` that also says which folders a server is told of.
+/// Key of `config` that also defines the MCP roots of a server.
 const ROOTS: &str = "allowed_directories";
 const LONGEST_ENV_FILE: u64 = 1024 * 1024;
 const CONNECT: Duration = Duration::from_secs(60);
 const REQUEST: Duration = Duration::from_secs(60);
 
-/// An env file that was read.
+/// A parsed env file.
 pub(super) struct EnvFile {
     pub(super) name: String,
     pub(super) at: Place,
     pub(super) assignments: Vec<Assignment>,
 }
 
-/// Gives an entry its meaning. `None` means at least one complaint was recorded.
+/// Lowers an entry. `None` means that at least one diagnostic was recorded.
 pub(in crate::config) fn tool(
     node: Node,
     substitution: &mut Substitution<'_>,
@@ -57,7 +57,7 @@ pub(in crate::config) fn tool(
         substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
     }
     let unfilled = unfilled(&raw, env_file.as_ref(), substitution);
-    // Without `..`: a new key does not compile until it means something.
+    // No `..` here, so a new key does not compile until it is handled.
     #[rustfmt::skip]
     let RawTool {
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
@@ -108,7 +108,7 @@ pub(in crate::config) fn tool(
     (diagnostics.count(Severity::Error) == before).then_some(source)
 }
 
-/// A name that must be there. It is looked for at its own place, and where the entry begins when it is not there.
+/// Reads a required name. A blank one is reported at its own place, a missing one at `at`.
 fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_>) -> Option<Placed<Text>> {
     let written = field.is_some();
     let text = reader.text(key, field);
@@ -136,7 +136,7 @@ fn tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
     }
 }
 
-/// V-14. A model needs to be told something.
+/// V-14: a model needs a description. A missing one is a warning, and a default is generated.
 fn description_of(
     at: Place,
     field: Option<Field>,
@@ -174,7 +174,7 @@ fn globs(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Glob> 
     texts.into_iter().map(|it| Glob::of(it.value)).collect()
 }
 
-/// `config.allowed_directories` as absolute paths. Other settings are the server's own business.
+/// Returns `config.allowed_directories` as absolute paths. Only the server interprets the other settings.
 fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reader<'_>) -> Vec<Text> {
     use serde_json::Value as Json;
     let paths = |tree: &Json| match tree.get(ROOTS) {
@@ -196,7 +196,7 @@ fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reade
     .collect()
 }
 
-/// The entry's env file. `Err` means that one was named and could not be read.
+/// Reads the entry's env file. `Err` means that the entry names one that cannot be read.
 fn read_env_file(
     raw: &mut RawTool,
     substitution: &mut Substitution<'_>,
@@ -222,8 +222,8 @@ fn read_env_file(
     parse_env_file(&path, bytes, diagnostics).map(Some).ok_or(())
 }
 
-/// The names that the env file leaves empty, and that nothing else of the entry says anything about. A server that is
-/// started gets them all.
+/// Returns the names that the env file leaves empty and that neither `env` nor a diagnostic about substitution
+/// covers. A stdio server receives them all as empty values.
 fn unfilled(
     raw: &RawTool,
     env_file: Result<&Option<EnvFile>, &()>,
@@ -266,7 +266,8 @@ fn parse_env_file(
     None
 }
 
-/// What is registered is taken as it is written, and sees neither files nor variables of this machine.
+/// Rejects the keys and variables that a registered entry must not use: it sees neither files nor variables of this
+/// machine.
 fn registered(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
     let RawTool { env_file, env_file_snake, inherit_env, .. } = raw;
     for (key, field) in [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env)] {
@@ -279,7 +280,7 @@ fn registered(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Secrets may look like anything; elsewhere a variable was meant to be one.
+/// Rejects `${` in values. Secrets are exempt, because a secret may contain any characters.
 fn refuse_variables(node: &Node, diagnostics: &mut Diagnostics) {
     match &node.value {
         Value::Str(it) if !it.text.is_secret() && it.text.expose().contains("${") => {

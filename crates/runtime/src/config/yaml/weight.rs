@@ -1,13 +1,13 @@
-//! What it costs to repeat a part of a document.
+//! Computes the cost of copying a part of a document.
 
 use crate::config::node::{Node, Value};
 
-/// The size of a tree. Keys count like values.
+/// Size of a tree. Keys count like values.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weight {
     pub(super) nodes: usize,
     pub(super) bytes: usize,
-    /// How deep it nests; a scalar does not.
+    /// Nesting depth. A scalar has depth 0.
     pub(super) height: usize,
 }
 
