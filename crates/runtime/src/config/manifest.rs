@@ -1,8 +1,8 @@
-//! A server's manifest, `server.json` or `plugin.json`: what its author says about how it is run or reached.
+//! Parses a server's manifest, `server.json` or `plugin.json`, in which its author describes how to run or reach it.
 //!
-//! There are two vocabularies, the official registry's (camelCase now, snake_case before) and the tools provider's; each
-//! may stand in either file, so every word is looked for under all its names. A manifest is somebody else's document:
-//! words that nobody knows are passed over, and what it asks for is judged later, by the rules of an agent file.
+//! There are two vocabularies: the official registry's (camelCase, formerly snake_case) and the tools provider's.
+//! Either file may use either one, so every field is looked up under all its names. A manifest is untrusted: unknown
+//! fields are ignored, and the rules of an agent file are applied to the result later.
 
 mod argv;
 mod fill;
@@ -19,12 +19,12 @@ pub(super) use fill::{Filler, Values};
 use input::{Argument, Input, KeyValue};
 pub use suggestion::{Suggestion, suggest};
 
-/// A manifest that is longer is refused unread.
+/// Maximum size of a manifest, in bytes.
 pub(super) const LONGEST: u64 = 1024 * 1024;
-/// More packages, remotes, arguments or variables than this nobody needs.
+/// Maximum number of packages, remotes, arguments or variables.
 const MOST: usize = 200;
 
-/// A manifest, read.
+/// A parsed manifest.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) name: Option<String>,
@@ -33,10 +33,10 @@ pub(super) struct Manifest {
     pub(super) remotes: Vec<Remote>,
 }
 
-/// One way to run the server here.
+/// One way to run the server on this machine.
 #[derive(Debug)]
 pub(super) struct Package {
-    /// What starts it: the word for a launcher or an interpreter, or for what we cannot start.
+    /// Name of the launcher or interpreter that runs the package. It may be one that wharf does not support.
     pub(super) runtime: Option<String>,
     /// `npm`, `pypi`, `oci` and others.
     pub(super) registry: Option<String>,
@@ -44,16 +44,16 @@ pub(super) struct Package {
     pub(super) identifier: Option<String>,
     pub(super) version: Option<String>,
     pub(super) transport: Option<String>,
-    /// Where it listens, if it does: only the path counts.
+    /// URL at which the package listens, if it does. Only its path is used.
     pub(super) transport_url: Option<String>,
-    /// What the tools provider's manifests have instead of an identifier.
+    /// Command line, which the tools provider's manifests have instead of an identifier.
     pub(super) command: Vec<String>,
     pub(super) runtime_arguments: Vec<Argument>,
     pub(super) package_arguments: Vec<Argument>,
     pub(super) variables: Vec<KeyValue>,
 }
 
-/// One place where the server runs already.
+/// One address at which the server is already running.
 #[derive(Debug)]
 pub(super) struct Remote {
     pub(super) transport: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct Remote {
 }
 
 impl Manifest {
-    /// Reads a document. The error is one sentence, and no more of the document than a name.
+    /// Parses a manifest. The error is one sentence and contains no text of the document except a name.
     pub(super) fn read(bytes: &[u8]) -> Result<Manifest, String> {
         let text = str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -74,7 +74,7 @@ impl Manifest {
             return Err(format!("line {line}: {what}"));
         }
         let root = root.ok_or("it is empty")?;
-        // What a registry hands out has the document one level down.
+        // A registry's response wraps the document in `server`.
         let root = root.child("server").filter(|it| matches!(it.value, Value::Map(_))).unwrap_or(&root);
         if !matches!(root.value, Value::Map(_)) {
             return Err("it is not an object".to_owned());
@@ -93,7 +93,7 @@ impl Package {
     fn read(node: &Node) -> Result<Package, String> {
         let registry = text_of(node, &["registryType", "registry_type", "registry_name", "registryName"])?;
         let named = text_of(node, &["identifier"])?;
-        // The name of a package is its label in one vocabulary, and what a registry knows it by in an older one.
+        // In one vocabulary `name` is a label. In an older one it is the package's name in the registry.
         let identifier = match (named, &registry) {
             (None, Some(_)) => text_of(node, &["name"])?,
             (named, _) => named,
@@ -130,12 +130,12 @@ impl Remote {
     }
 }
 
-/// The value under the first of these keys that is there.
+/// Returns the first non-null value among these keys.
 fn pick<'a>(node: &'a Node, keys: &[&str]) -> Option<&'a Node> {
     keys.iter().filter_map(|key| node.child(key)).find(|it| !matches!(it.value, Value::Null))
 }
 
-/// A string; numbers and booleans are taken for what they read as.
+/// Reads a string. Numbers and booleans are converted to strings.
 fn text_of(node: &Node, keys: &[&str]) -> Result<Option<String>, String> {
     let Some(found) = pick(node, keys) else { return Ok(None) };
     text(found).map(Some).ok_or_else(|| format!("'{}' is not a string", keys[0]))
@@ -151,7 +151,7 @@ fn text(node: &Node) -> Option<String> {
     }
 }
 
-/// A list of strings, or one.
+/// Reads a list of strings or a single string.
 fn texts_of(node: &Node, keys: &[&str]) -> Result<Vec<String>, String> {
     let Some(found) = pick(node, keys) else { return Ok(Vec::new()) };
     let items = match &found.value {
@@ -174,7 +174,7 @@ fn flag_of(node: &Node, keys: &[&str]) -> bool {
     matches!(pick(node, keys).map(|it| &it.value), Some(Value::Bool(true)))
 }
 
-/// The pairs of an object.
+/// Reads the pairs of an object.
 fn each_pair<T>(
     node: &Node,
     keys: &[&str],

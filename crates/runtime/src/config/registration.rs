@@ -1,9 +1,9 @@
-//! What is registered while the program runs: read, checked by the rules of an agent file and stricter ones, and cut in
-//! two: a definition that may be stored and shown, and the secrets that belong to it.
+//! Loads sources that are registered at run time. Applies the rules of an agent file plus stricter ones, and splits a
+//! registration into a definition that may be stored and shown, and its secrets.
 //!
-//! A body is an entry of `tools:` as JSON, or a source in the words of the tools provider (`mcp_server_url`,
-//! `mcp_plugin_dir`), which is translated into such an entry; past that there is one loader. A stored definition comes
-//! back the same way, with its secrets filled in where it only has names.
+//! A body is either an entry of `tools:` as JSON, or a source in the tools provider's vocabulary (`mcp_server_url`,
+//! `mcp_plugin_dir`), which is translated into such an entry. From there on, the loader of agent files handles both.
+//! A stored definition takes the same path, with its secrets filled in.
 
 mod entry;
 mod plugin;
@@ -24,44 +24,44 @@ use super::{
 use crate::text::Text;
 use std::{collections::BTreeMap, fmt};
 
-/// The mappings whose values are secrets, whatever their keys are.
+/// Mappings whose values are secrets, whatever their keys.
 const SECTIONS: [&str; 3] = ["env", "headers", "mcp_env_vars"];
-/// What stands for a secret where it is shown.
+/// Placeholder for a secret in shown text.
 const SHOWN: &str = "***";
-/// The longest name of a source that is registered.
+/// Maximum length of the name of a registered source.
 const LONGEST_NAME: usize = 128;
 
-/// What was registered, read.
+/// A parsed registration.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// What the source is called.
+    /// Name of the source.
     pub name: String,
-    /// What is stored: JSON, in which secrets have names and no values.
+    /// Definition to store: JSON in which secrets have names but no values.
     pub definition: String,
-    /// What is encrypted beside it, by the names in the definition.
+    /// Secrets to encrypt and store beside the definition, by their names in the definition.
     pub secrets: BTreeMap<String, String>,
-    /// When its server runs.
+    /// Lifetime of the server.
     pub lifecycle: Lifecycle,
 }
 
-/// A stored source as it can be used.
+/// A stored source, loaded again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Restored {
-    /// The source, unless something that it needs is missing.
+    /// The source, or `None` if required values are missing.
     pub source: Option<Source>,
-    /// The names of required variables that have no value.
+    /// Names of the required variables that have no value.
     pub missing: Vec<String>,
 }
 
-/// A source that is being read.
+/// Intermediate result of loading a source.
 struct Reading {
     source: Source,
     missing: Vec<String>,
 }
 
-/// Reads what somebody registers. Either there is a registration, and perhaps warnings, or there are errors.
+/// Parses a registration. Returns either a registration, possibly with warnings, or at least one error.
 ///
-/// Whether everything is there that the source needs is for [`restore`] to say.
+/// Does not check whether all values that the source needs are present; [`restore`] does.
 pub fn register(body: &str, env: &Env) -> (Option<Registration>, Diagnostics) {
     read(body, "the request", |mut root, diagnostics| {
         let secrets = take_secrets(&mut root);
@@ -72,7 +72,7 @@ pub fn register(body: &str, env: &Env) -> (Option<Registration>, Diagnostics) {
     })
 }
 
-/// Reads a stored source again. It is checked anew: the operator may allow less than when it was registered.
+/// Loads a stored source. Checks it again, because the operator may have revoked grants since it was registered.
 pub fn restore(
     definition: &str,
     secrets: &BTreeMap<String, String>,
@@ -98,14 +98,14 @@ fn read<T>(
         Err(diagnostics) => return (None, diagnostics),
     };
     let source = diagnostics.source().to_owned();
-    // Nothing of it is quoted: where it is broken, nobody can tell what in it is a secret.
+    // Quote nothing, because in malformed input secrets cannot be told apart from other text.
     diagnostics.hide(Place::new(0, source.len()));
     let found = json::parse(&source, &mut diagnostics).and_then(|root| lower(root, &mut diagnostics));
     diagnostics.settle();
     (found.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
-/// The source that this means, by the loader of agent files.
+/// Lowers the definition with the loader of agent files.
 fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Reading> {
     let in_provider_words = matches!(&root.value, Value::Map(pairs)
         if pairs.iter().any(|it| it.key == "source_type" || it.key.starts_with("mcp_")));
@@ -139,14 +139,14 @@ fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Readi
     Some(Reading { source, missing })
 }
 
-/// `source_type`, which is `mcp` where it is said at all.
+/// Checks `source_type`, which must be `mcp` if present.
 fn source_type(field: Option<Field>, reader: &mut Reader<'_>) {
     if let Some(kind) = reader.text("source_type", field).filter(|it| it.value.expose() != "mcp") {
         reader.diagnostics.unknown_source_type(kind.at, kind.value.shown());
     }
 }
 
-/// Hands out the values of the sections that hold secrets, and makes them secret where they stand.
+/// Extracts the values of the secret sections, and marks them as secret in the tree.
 fn take_secrets(root: &mut Node) -> BTreeMap<String, String> {
     let mut secrets = BTreeMap::new();
     each_section(root, |pairs| pairs.retain(|it| !matches!(it.node.value, Value::Null)));
@@ -160,14 +160,14 @@ fn take_secrets(root: &mut Node) -> BTreeMap<String, String> {
     secrets
 }
 
-/// The same tree with nothing where secrets stand.
+/// Returns a copy of the tree with all secrets replaced by null.
 fn without_secrets(root: &Node) -> Node {
     let mut root = root.clone();
     each_secret(&mut root, |_, node| node.value = Value::Null);
     root
 }
 
-/// Puts secrets where only their names stand. The names that have none.
+/// Inserts the secrets into the tree. Returns the names that have no value.
 fn fill_in(root: &mut Node, secrets: &BTreeMap<String, String>) -> Vec<String> {
     let mut lost = Vec::new();
     each_secret(root, |name, node| match secrets.get(name) {
@@ -194,7 +194,7 @@ fn secret(value: &str) -> Value {
     Value::Str(Str { text: Text::secret(value, SHOWN), is_variable: false })
 }
 
-// The values of secrets are nobody's to print.
+// `Debug` must not print the values of secrets.
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Registration { name, definition, secrets, lifecycle } = self;

@@ -1,4 +1,4 @@
-//! The operator's own file, wharf.toml: what this machine allows, whoever wrote the agent file.
+//! Loads wharf.toml, the operator's settings file: what this machine allows, independent of the agent file's author.
 
 mod edit;
 mod journal;
@@ -24,33 +24,34 @@ use std::{
 };
 pub use telemetry::TelemetrySettings;
 
-/// How many processes an operator may allow.
+/// Maximum value of `max_processes`.
 const MOST_PROCESSES: u64 = 10_000;
 
-/// The settings of this machine.
+/// Settings of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Exceptions from the rules of agent.yaml.
     pub grants: Grants,
-    /// When a source rests.
+    /// Circuit breaker policy of the sources.
     pub breaker: BreakerPolicy,
-    /// The tools that may be run twice, as globs over `source:tool`.
+    /// Tools that are safe to run twice, as globs over `source:tool`.
     pub repeatable: Vec<Glob>,
-    /// After how long without a call a server is stopped, if ever.
+    /// Idle time after which a server is stopped. `None` means never.
     pub idle_stop: Option<Duration>,
-    /// How many servers may run as processes, if the operator says.
+    /// Maximum number of servers that run as processes, if set.
     pub max_processes: Option<usize>,
-    /// From how many bytes on only the beginning of a result or of parameters is written down, where it is said.
+    /// Maximum size in bytes of recorded parameters and results, if set. Of larger ones only the beginning is
+    /// recorded.
     pub record_limit: Option<usize>,
-    /// Who may come in at the gateway.
+    /// Listener, authentication and limits of the gateway.
     pub server: ServerSettings,
-    /// Where traces go.
+    /// Export of traces.
     pub telemetry: TelemetrySettings,
-    /// How long calls are kept.
+    /// Retention of call records.
     pub journal: JournalSettings,
 }
 
-/// Reads wharf.toml. Either there are settings or there are errors.
+/// Loads wharf.toml. Returns either settings, possibly with warnings, or at least one error.
 pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, Diagnostics) {
     let mut diagnostics = match decode(text.as_ref(), file) {
         Ok(text) => Diagnostics::new(file, text),
@@ -126,7 +127,7 @@ fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy>
     })
 }
 
-/// `[calls]`, read.
+/// Parsed values of `[calls]`.
 #[derive(Default)]
 struct Calls {
     repeatable: Vec<Glob>,

@@ -103,8 +103,9 @@ impl Wants {
     }
 }
 
-/// Returns the addresses that connections to this URL may use, or `None` if the operator granted its host. A
-/// registered source may not reach private networks. No source may reach a cloud's metadata service.
+/// Returns the addresses that connections to this URL may use, or `None` if the operator granted its host.
+/// Without a grant, a registered source may not reach private networks, and no source may reach a cloud's metadata
+/// service.
 pub(crate) fn reach(url: &Url, env: &Env) -> Option<Reach> {
     let granted = url.host_str().is_some_and(|it| env.grants.allow_private(it));
     let reach = || if env.origin.is_registered() { Reach::public(url) } else { Reach::wide() };

@@ -274,7 +274,7 @@ fn code_of_type(class: &str, key: &str) -> &'static str {
     }
 }
 
-/// Returns a hint for a string where another type is expected, or `None` if removing the quotes would not help.
+/// Returns a hint for a string where another type is expected, if there is useful advice.
 fn string_instead_of(expected: &str, found: &Str) -> Option<String> {
     let wants_flag = expected == "true or false";
     let wants_number = expected.contains("number") || expected.contains("integer");

@@ -1,16 +1,16 @@
-//! From a manifest to what an entry of `tools:` says: a command and its arguments, or an address.
+//! Converts a manifest to the fields of a `tools:` entry: a command with its arguments, or a URL.
 
 use super::{Filler, Manifest, Package, Remote};
 use crate::text::Text;
 
-/// What a manifest offers to somebody who asks.
+/// The package or remote of a manifest that was selected.
 pub(in crate::config) enum Offer<'a> {
-    /// With the transport that it speaks: `stdio` or `sse`.
+    /// A package to run, with its transport: `stdio` or `sse`.
     Package(&'a Package, &'static str),
     Remote(&'a Remote),
 }
 
-/// What is written into an entry. Either there is a command, or there is an address.
+/// Fields of the resulting entry: either a command or a URL.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Run {
     pub(in crate::config) command: Option<String>,
@@ -20,13 +20,13 @@ pub(in crate::config) struct Run {
     pub(in crate::config) transport: Option<&'static str>,
     pub(in crate::config) url: Option<Text>,
     pub(in crate::config) headers: Vec<(String, Text)>,
-    /// The path of its stream, for a process that serves one.
+    /// Path of the SSE endpoint, for a process that listens on a port.
     pub(in crate::config) serves: Option<String>,
 }
 
 impl Manifest {
-    /// The first way to reach the server that fits: a package for this runtime and transport, where they are asked for,
-    /// or else a remote place. The error says what there is instead.
+    /// Selects the first package that fits the requested runtime and transport, or else a remote. The error names
+    /// what the manifest offers instead.
     pub(in crate::config) fn offer(
         &self,
         runtime: Option<&str>,
@@ -53,7 +53,7 @@ impl Manifest {
 }
 
 impl Package {
-    /// What there is, for somebody who asked for something else.
+    /// Returns the error for a package that differs from the requested runtime or transport.
     fn instead(&self, runtime: Option<&str>) -> String {
         let own = self.runtime().or_else(|| self.runtime.clone()).unwrap_or_default();
         match runtime.filter(|asked| *asked != own) {
@@ -65,7 +65,8 @@ impl Package {
         }
     }
 
-    /// Where its stream is. A container would have to be told to let the port through, and nobody can.
+    /// Returns the path of the SSE endpoint. Containers are not supported, because their port would have to be
+    /// published.
     pub(in crate::config) fn path_of_stream(&self, run: &Run) -> Result<String, String> {
         if run.command.as_deref() == Some("docker") {
             return Err("a container that serves 'sse' is not supported".to_owned());
@@ -76,7 +77,7 @@ impl Package {
         Ok(path.to_owned())
     }
 
-    /// What starts it. What a registry's packages are run with is known; the hint is for the others.
+    /// Returns the launcher for the package's registry, or `None` if the registry is missing or unknown.
     pub(in crate::config) fn runtime(&self) -> Option<String> {
         let known = match self.registry.as_deref()? {
             "npm" => Some("npx"),
@@ -87,7 +88,7 @@ impl Package {
         known.map(str::to_owned)
     }
 
-    /// Why we cannot run it, if we cannot.
+    /// Returns the reason why wharf cannot run the package, if any.
     fn cannot_run(&self, asked: Option<&str>) -> Option<String> {
         let runtime = self.started_by(asked);
         let registry = self.registry.as_deref();
@@ -108,7 +109,8 @@ impl Package {
         self.runtime().or_else(|| asked.map(str::to_owned)).or_else(|| self.runtime.clone())
     }
 
-    /// A package of another registry may be another package where the operator's launcher looks for it.
+    /// Rejects a package of a custom registry, because the operator's launcher could find a different package of that
+    /// name.
     fn foreign_registry(&self) -> Option<String> {
         let usual = match self.registry.as_deref()? {
             "npm" => "npmjs",
@@ -121,7 +123,7 @@ impl Package {
             .then(|| "its package comes from a registry of its own, which is not supported".to_owned())
     }
 
-    /// The command line, its arguments after the package's own, and the environment.
+    /// Builds the command, its arguments (`more` comes after the package's own) and the environment.
     pub(in crate::config) fn run(
         &self,
         asked: Option<&str>,
@@ -151,13 +153,14 @@ impl Package {
         Ok(Run { command: Some(command), args, env: self.environment(filler), ..Run::default() })
     }
 
-    /// The declared variables that have a value.
+    /// Returns the declared variables that have a value.
     pub(in crate::config) fn environment(&self, filler: &mut Filler<'_>) -> Vec<(String, Text)> {
         let variables = self.variables.iter();
         variables.filter_map(|it| Some((it.name.clone(), filler.variable(&it.name, &it.input)?))).collect()
     }
 
-    /// The package as its launcher knows it. The tool of a package that `--from` names has no version of its own.
+    /// Returns the package in its launcher's syntax, with its version. The version is omitted if `--from` names the
+    /// package.
     fn named(&self, identifier: &str, command: &str, from: bool) -> String {
         let between = match command {
             "npx" => "@",
@@ -169,7 +172,7 @@ impl Package {
             "docker" => self.with_registry(identifier),
             _ => identifier.to_owned(),
         };
-        // An image may have its tag or digest already.
+        // An image may already have a tag or digest.
         let tagged = command == "docker"
             && identifier.rsplit('/').next().is_some_and(|name| name.contains([':', '@']));
         match &self.version {
@@ -178,7 +181,7 @@ impl Package {
         }
     }
 
-    /// An image of a registry that is not docker's own has the registry in its name.
+    /// Adds the registry's host to an image name, unless it is Docker's own registry.
     fn with_registry(&self, identifier: &str) -> String {
         let url = self.registry_url.as_deref().unwrap_or_default();
         let host = url.split_once("://").map_or(url, |(_, rest)| rest).trim_end_matches('/');
@@ -208,10 +211,10 @@ impl Remote {
     }
 }
 
-/// What a registration calls the transport of a server that runs elsewhere.
+/// Name of the transport for a server that already runs elsewhere.
 pub(super) const REMOTE: &str = "streamable_http";
 
-/// A word of a manifest as a message repeats it.
+/// Formats a word of a manifest for a message.
 fn short(word: &str) -> String {
     crate::config::complaint::echo(word)
 }

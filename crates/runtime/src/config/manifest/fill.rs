@@ -1,27 +1,27 @@
-//! Fills in what a manifest asks for.
+//! Fills in the values that a manifest asks for.
 
 use super::input::{Argument, Input};
 use crate::{config::resolver::Layers, text::Text};
 use std::collections::BTreeSet;
 
-/// Where values come from.
+/// Source of the values.
 pub(in crate::config) enum Values<'a> {
-    /// From those who may give some.
+    /// Values from the configured layers.
     Given(Layers<'a>),
-    /// From nobody yet: a name is written in their place, as agent files name variables.
+    /// No values: `${NAME}` is written instead, for an agent file.
     Named,
 }
 
-/// Fills in one manifest, and remembers what it could not.
+/// Fills in one manifest and records which values are missing.
 pub(in crate::config) struct Filler<'a> {
     values: Values<'a>,
-    /// Required, and nobody gave it.
+    /// Names of required values that were not given.
     pub(in crate::config) missing: BTreeSet<String>,
-    /// Not required, and nobody gave it.
+    /// Names of optional values that were not given.
     pub(in crate::config) open: BTreeSet<String>,
-    /// The names that were used or written.
+    /// Names of values that were used, or written as variables.
     pub(in crate::config) used: BTreeSet<String>,
-    /// What was given and does not fit: a name, and why.
+    /// Given values that are invalid: the name and the reason.
     pub(in crate::config) wrong: Vec<(String, String)>,
 }
 
@@ -31,22 +31,22 @@ impl<'a> Filler<'a> {
         Filler { values, missing, open, used, wrong: Vec::new() }
     }
 
-    /// The value of an environment variable, which the machine may have as well.
+    /// Returns the value of an environment variable, which may also come from this machine's environment.
     pub(super) fn variable(&mut self, name: &str, input: &Input) -> Option<Text> {
         match &self.values {
-            // Whoever gives a value means it, even where the manifest has one.
+            // A given value overrides the value in the manifest.
             Values::Given(layers) if layers.declared(name).is_some() => self.open_value(name, input, true),
             _ if input.value.is_some() => self.template(name, input),
             _ => self.open_value(name, input, true),
         }
     }
 
-    /// The value of something else.
+    /// Returns the value of an input that is not an environment variable.
     pub(super) fn value(&mut self, id: &str, input: &Input) -> Option<Text> {
         if input.value.is_some() { self.template(id, input) } else { self.open_value(id, input, false) }
     }
 
-    /// An argument as it stands on the command line.
+    /// Returns an argument as it appears on the command line.
     pub(super) fn argument(&mut self, argument: &Argument) -> Vec<Text> {
         let Argument { flag, input, .. } = argument;
         let flag = flag.as_ref().map(|it| self.literal(it));
@@ -59,7 +59,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// A value that has to be given, or has a default.
+    /// Returns a value that must be given, or its default.
     fn open_value(&mut self, id: &str, input: &Input, declared: bool) -> Option<Text> {
         let name = if declared { id.to_owned() } else { variable_name(id) };
         let given = match &self.values {
@@ -94,8 +94,8 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// A fixed value with its `{variables}` filled in. `None` when one that is not required has no value: then the whole
-    /// is left out.
+    /// Returns a fixed value with its `{variables}` filled in. Returns `None` if an optional variable has no value;
+    /// the whole value is then omitted.
     fn template(&mut self, id: &str, input: &Input) -> Option<Text> {
         let mut rest = input.value.as_deref().unwrap_or_default();
         let (mut value, mut secret, mut whole) = (String::new(), false, true);
@@ -106,7 +106,7 @@ impl<'a> Filler<'a> {
                 input.variables.iter().find(|(it, _)| it == name).map(|found| (found, end))
             });
             let Some(((name, variable), end)) = known else {
-                // Braces that name nothing stay as they are.
+                // Keep braces that do not name a variable.
                 value.push_str(self.literal(&rest[..=start]).expose());
                 rest = &rest[start + 1..];
                 continue;
@@ -128,7 +128,7 @@ impl<'a> Filler<'a> {
         Some(text).filter(|_| whole)
     }
 
-    /// What the manifest says word for word, written so that it stays that.
+    /// Returns literal text of the manifest, escaped if it goes into an agent file.
     fn literal(&self, text: &str) -> Text {
         match self.values {
             Values::Named => Text::plain(text.replace("${", "$${")),
@@ -137,7 +137,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// The name by which the value of an argument is given: `api-key` is `API_KEY`.
+/// Returns the variable name for an argument: `api-key` becomes `API_KEY`.
 pub(in crate::config) fn variable_name(id: &str) -> String {
     let name: String =
         id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();

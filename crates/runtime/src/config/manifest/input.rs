@@ -1,18 +1,18 @@
-//! What a manifest asks for: values with a name, a default, a few choices.
+//! Inputs that a manifest declares: named values with defaults and choices.
 
 use super::{each_pair, flag_of, text_of, texts_of};
 use crate::config::node::Node;
 use wharf_mcp::sse::PORT;
 
-/// A value that may be given.
+/// A value that the user may give.
 #[derive(Clone, Debug, Default)]
 pub(in crate::config) struct Input {
-    /// Fixed, but for the `{variables}` in it.
+    /// Fixed value, which may contain `{variables}`.
     pub(in crate::config) value: Option<String>,
     pub(in crate::config) default: Option<String>,
     pub(in crate::config) required: bool,
     pub(in crate::config) secret: bool,
-    /// `number`, `boolean`, `filepath`; anything else is a string.
+    /// `number`, `boolean` or `filepath`. Anything else means a string.
     pub(in crate::config) format: Option<String>,
     pub(in crate::config) choices: Vec<String>,
     pub(in crate::config) described: bool,
@@ -22,9 +22,9 @@ pub(in crate::config) struct Input {
 /// One argument of a command line.
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Argument {
-    /// The flag before the value; without it, the value stands alone.
+    /// Flag before the value. `None` for a positional argument.
     pub(in crate::config) flag: Option<String>,
-    /// What the value is called where it has to be given.
+    /// Name of the value, for a positional argument.
     pub(in crate::config) hint: Option<String>,
     pub(in crate::config) input: Input,
 }
@@ -38,7 +38,7 @@ pub(in crate::config) struct KeyValue {
 
 impl Input {
     pub(super) fn read(node: &Node) -> Result<Input, String> {
-        // Variables have none of their own, so this ends.
+        // Variables cannot contain variables, so there is no recursion.
         let variables = each_pair(node, &["variables"], Input::plain)?;
         Ok(Input { variables, ..Input::plain(node)? })
     }
@@ -56,9 +56,9 @@ impl Input {
         })
     }
 
-    /// Why a value does not fit, if it does not. The value itself is not repeated.
+    /// Returns why a value is invalid, if it is. Does not repeat the value.
     pub(super) fn objection(&self, value: &str) -> Option<String> {
-        // The port of a server that is given one is filled in when it is started.
+        // The placeholder is replaced by the port when the server starts.
         if value == PORT {
             return None;
         }
@@ -89,13 +89,13 @@ impl Argument {
         Ok(Argument { flag, hint: text_of(node, &["valueHint", "value_hint"])?, input: Input::read(node)? })
     }
 
-    /// What its value is called where it has to be given.
+    /// Returns the name under which the value is given.
     pub(super) fn id(&self) -> &str {
         let flag = self.flag.as_deref().map(|it| it.trim_start_matches('-'));
         flag.or(self.hint.as_deref()).unwrap_or("argument")
     }
 
-    /// Whether it is a flag that never has a value.
+    /// Returns whether this is a flag without a value.
     pub(super) fn is_bare(&self) -> bool {
         let Input { value, default, required, choices, described, variables, .. } = &self.input;
         let wants = *required || *described || !choices.is_empty() || !variables.is_empty();

@@ -1,33 +1,32 @@
-//! What a manifest suggests to somebody who writes an agent file: an entry in which values that have to be given are
-//! named as variables.
+//! Suggests a `tools:` entry for a manifest. Values that the user must give are written as variables.
 
 use super::{Filler, Manifest, Offer, Run, Values, argv::REMOTE};
 use crate::text::Text;
 
-/// An entry of `tools:` that is still to be written.
+/// A suggested entry of `tools:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggestion {
-    /// What it is called, as far as the manifest knows.
+    /// Name of the entry, derived from the manifest.
     pub name: String,
-    /// What it is for.
+    /// Description of the server.
     pub description: Option<String>,
-    /// The package, or what the manifest calls the server.
+    /// Package, or the manifest's name of the server.
     pub server: String,
-    /// The command and its arguments, for a server that is a process.
+    /// Command and arguments, for a server that runs as a process.
     pub command: Option<(String, Vec<String>)>,
-    /// The environment of that process.
+    /// Environment of that process.
     pub env: Vec<(String, String)>,
-    /// The transport and the address, for one that is not.
+    /// Transport and URL, for a remote server.
     pub remote: Option<(&'static str, String)>,
-    /// What is sent there with every request.
+    /// Headers to send with every request.
     pub headers: Vec<(String, String)>,
-    /// The variables that the entry names, which have to be set.
+    /// Variables that the entry uses and that must be set.
     pub variables: Vec<String>,
-    /// What could be given beside them and is left out.
+    /// Optional values that the entry omits.
     pub optional: Vec<String>,
 }
 
-/// Reads a manifest. The error is one sentence that reads on from "the manifest cannot be used".
+/// Suggests an entry for a manifest. The error is one sentence that continues "the manifest cannot be used".
 pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
     if manifest.len() as u64 > super::LONGEST {
         return Err(format!("it is larger than {} MiB", super::LONGEST / 1024 / 1024));
@@ -51,7 +50,7 @@ pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
         pairs.into_iter().map(|(name, it)| (name, it.expose().to_owned())).collect()
     };
     let mut args: Vec<String> = args.into_iter().map(|it| it.expose().to_owned()).collect();
-    // So that it reads as what is run.
+    // wharf adds `-y` anyway. Show it, so that the entry matches the command that runs.
     if command.as_deref() == Some("npx") && !args.iter().any(|it| it == "-y") {
         args.insert(0, "-y".to_owned());
     }
@@ -68,7 +67,7 @@ pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
     })
 }
 
-/// `io.github.somebody/weather` is `weather`.
+/// Returns the last part of a label: `io.github.somebody/weather` becomes `weather`.
 fn short_name(label: &str) -> String {
     let last = label.rsplit('/').find(|it| !it.trim().is_empty()).unwrap_or("server");
     let name: String =

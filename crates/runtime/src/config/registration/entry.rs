@@ -1,4 +1,4 @@
-//! An entry of `tools:` that nobody wrote: made of the parts of a registration, each where it was written.
+//! Builds an entry of `tools:` from the parts of a registration. Each part keeps its place in the registration.
 
 use crate::config::{
     env::Env,
@@ -8,14 +8,14 @@ use crate::config::{
 };
 use std::{path::PathBuf, sync::Arc};
 
-/// An entry while it is put together.
+/// An entry under construction.
 pub(super) struct Entry {
     at: Place,
     pairs: Vec<Pair>,
 }
 
 impl Entry {
-    /// One of an MCP server, as all are.
+    /// Creates an entry with `type: mcp`.
     pub(super) fn new(at: Place) -> Entry {
         let mut entry = Entry { at, pairs: Vec::new() };
         entry.put("type", at, Value::plain("mcp"));
@@ -30,7 +30,7 @@ impl Entry {
         self.pairs.push(Pair { key: key.to_owned(), key_at, node });
     }
 
-    /// A mapping, unless there is nothing in it.
+    /// Adds a mapping, unless it is empty.
     pub(super) fn put_map(&mut self, key: &str, at: Place, pairs: Vec<(Placed<String>, Node)>) {
         if !pairs.is_empty() {
             let pairs = pairs.into_iter();
@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-/// What somebody far away may know of our files: which programs there are, and nothing else.
+/// Returns the file access of a REST client: it can check which programs are on PATH, but cannot read any file.
 pub(super) fn afar(env: &Env) -> Arc<dyn Files + Send + Sync> {
     Arc::new(Afar(env.files.clone()))
 }

@@ -1,4 +1,5 @@
-//! A plugin: a folder with a manifest, under a root of the operator's, as an entry of `tools:`.
+//! Translates a plugin into an entry of `tools:`. A plugin is a folder with a manifest, under one of the operator's
+//! plugin roots.
 
 use super::entry::Entry;
 use crate::{
@@ -25,23 +26,23 @@ use wharf_mcp::sse::PORT;
 
 const CLASS: &str = "MCPConfigError";
 
-/// Where a manifest is looked for.
+/// File names of a manifest, in order of preference.
 const MANIFESTS: [&str; 2] = ["plugin.json", "server.json"];
 
 const RUNTIMES: &[&str] = &["uvx", "npx", "python", "node", "docker"];
 const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
 
-/// A plugin as the loader takes it.
+/// A plugin, ready for the loader.
 pub(super) struct Plugin {
     pub(super) entry: Node,
     pub(super) env: Env,
-    /// The path of its stream, if it serves one.
+    /// Path of its SSE endpoint, if it listens on a port.
     pub(super) serves: Option<String>,
-    /// What it needs and nobody gave.
+    /// Names of the required values that are missing.
     pub(super) missing: Vec<String>,
 }
 
-/// What a registration asks of its manifest.
+/// Requirements and values that a registration gives for its manifest.
 struct Asked {
     runtime: Option<String>,
     transport: Option<String>,
@@ -50,11 +51,11 @@ struct Asked {
     variables: BTreeMap<String, String>,
 }
 
-/// A manifest with values in it.
+/// A manifest with all values filled in.
 struct Filled {
     run: Run,
     missing: BTreeSet<String>,
-    /// The names that were asked for.
+    /// Names of the values that the manifest used.
     used: BTreeSet<String>,
 }
 
@@ -104,7 +105,7 @@ pub(super) fn plugin(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnost
 }
 
 impl Asked {
-    /// What the manifest says, with what was given filled in. `None` means a complaint was recorded.
+    /// Selects an offer of the manifest and fills in the given values. `None` means that a diagnostic was recorded.
     fn fill(
         &self,
         manifest: &Manifest,
@@ -115,7 +116,8 @@ impl Asked {
     ) -> Option<Filled> {
         let file = resolver::secrets_file(env);
         let file = file.inspect_err(|why| diagnostics.secrets_file(folder.at, why)).ok()?;
-        // Only whoever starts a server that serves knows its port; nobody else may say what it is.
+        // Only the code that starts a listening server knows its port, so the request layer overrides any given
+        // value.
         let serves = matches!(
             manifest.offer(self.runtime.as_deref(), self.transport.as_deref()),
             Ok(Offer::Package(_, "sse"))
@@ -136,7 +138,8 @@ impl Asked {
     fn run(&self, manifest: &Manifest, filler: &mut Filler<'_>) -> Result<Run, String> {
         let runtime = self.runtime.as_deref();
         if let [program, rest @ ..] = &*self.command {
-            // The operator's grants say which programs these may be; the manifest still says what it needs.
+            // The operator's grants decide which program may run. The manifest still declares the environment it
+            // needs.
             let package = manifest.packages.first();
             let env = package.map_or_else(Vec::new, |it| it.environment(filler));
             let args = rest.iter().chain(&self.args).cloned().collect();
@@ -154,8 +157,8 @@ impl Asked {
 }
 
 impl Entry {
-    /// What starts or reaches the server. Variables that nobody declared are the server's as well, unless an argument
-    /// has taken them.
+    /// Adds the command or URL of the server. Variables that the manifest does not declare are passed to the server
+    /// too, unless an argument has used them.
     fn put_run(&mut self, run: Run, given: Texts, used: &BTreeSet<String>, at: Place) {
         let Run { command, args, env, transport, url, headers, serves: _ } = run;
         let text = |text: Text, at: Place| Node { value: Value::Str(Str { text, is_variable: false }), at };
@@ -181,14 +184,15 @@ impl Entry {
     }
 }
 
-/// The plugin's folder and its manifest. `None` means a complaint was recorded.
+/// Opens the plugin's folder and reads its manifest. `None` means that a diagnostic was recorded.
 fn open(
     folder: &Placed<Text>,
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) -> Option<(Arc<dyn Files + Send + Sync>, Manifest)> {
     let path = folder.value.expose();
-    // Before the disk is asked: whoever may not start processes learns nothing about it either.
+    // Check permission before accessing the disk, so that a client that may not start processes learns nothing about
+    // its contents.
     let climbs = Path::new(path).components().any(|it| it == Component::ParentDir);
     if climbs || path.contains('\0') || !Path::new(path).is_absolute() {
         diagnostics.plugin_folder(folder.at, "is not a plain absolute path");
@@ -240,7 +244,7 @@ fn one_of(
     Some(word.to_owned())
 }
 
-/// One string or several.
+/// Reads one string or a list of strings.
 fn words(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Text> {
     match field {
         Some(Field { node: Node { value: Value::Str(it), .. }, .. }) if key == "mcp_command" => vec![it.text],

@@ -1,4 +1,4 @@
-//! A remote server in the words of the tools provider, as an entry of `tools:`.
+//! Translates a remote server from the tools provider's vocabulary into an entry of `tools:`.
 
 use super::entry::Entry;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 
 const CLASS: &str = "MCPConfigError";
 
-/// The path of a server whose address has none.
+/// Default path, for a URL without one.
 const USUAL_PATH: &str = "/mcp";
 
 pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Option<Node> {
@@ -55,7 +55,8 @@ pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Opti
 }
 
 impl Entry {
-    /// A registration needs no description; what is generated is not worth a warning.
+    /// Adds the description, or a generated one. A registration needs no description, so a missing one is not worth a
+    /// warning.
     pub(super) fn describe(&mut self, description: Option<Field>, at: Place) {
         match description {
             Some(field) => self.put_node("description", field.key_at, field.node),
@@ -64,7 +65,7 @@ impl Entry {
     }
 }
 
-/// Where the server is: `mcp_server_url`, else `url` where that is the address of one.
+/// Returns the URL of the server: `mcp_server_url`, or `url` if that is a web address.
 fn address(
     server_url: Option<Field>,
     url: Option<Field>,
@@ -88,11 +89,11 @@ fn is_web(url: &str) -> bool {
     ["http", "https"].iter().any(|it| it.eq_ignore_ascii_case(scheme))
 }
 
-/// The address, with the usual path where it has none at all.
+/// Appends the default path to a URL that has none.
 fn with_path(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     match rest.find(['/', '?', '#']) {
-        // Without a host it stays as it is written, so that the complaint is about that.
+        // Keep a URL without a host as written, so that the error is about the host.
         Some(0) => url.to_owned(),
         None if !rest.is_empty() => format!("{url}{USUAL_PATH}"),
         Some(at) if &rest[at..] == "/" => format!("{}{USUAL_PATH}", url.trim_end_matches('/')),
@@ -100,7 +101,7 @@ fn with_path(url: &str) -> String {
     }
 }
 
-/// The headers that the variables of a remote server are sent as.
+/// Converts the variables of a remote server to headers.
 fn named_headers(variables: Texts, diagnostics: &mut Diagnostics) -> Vec<(Placed<String>, Node)> {
     let mut headers = Vec::new();
     for (name, value) in variables {

@@ -1,11 +1,11 @@
-//! The text of a wharf.toml with one grant more. Everything else in it stays where it is, comments too.
+//! Adds a grant to the text of a wharf.toml. Keeps everything else in it unchanged, including comments.
 
 use super::{Settings, load_settings};
 use crate::config::grants::MissingGrant;
 use toml::de::{DeTable, DeValue};
 
-/// The text of `text`, a wharf.toml, with this grant added. `None` where the file is wrong, or written in a way that
-/// only its author can change.
+/// Returns `text`, a wharf.toml, with this grant added. Returns `None` if the file is invalid, or if its layout does
+/// not allow a safe automatic edit.
 pub fn settings_with_grant(text: &str, grant: &MissingGrant) -> Option<String> {
     let mut expected = settings(text)?;
     expected.grants.add(grant.clone());
@@ -30,8 +30,8 @@ fn edited(text: &str, grant: &MissingGrant) -> Option<String> {
     Some(format!("{text}{end}{gap}[grants]\n{line}"))
 }
 
-/// Where in the list under `grants.KEY` another string goes, and what to write before and after it. The inner `None`:
-/// there is no such list yet.
+/// Finds the place for another string in the list `grants.KEY`, with the text to write before and after it.
+/// `Some(None)` means that there is no such list yet; `None` means that the file cannot be edited.
 fn place_in_list(text: &str, key: &str) -> Option<Option<(usize, &'static str, &'static str)>> {
     let table = DeTable::parse(text).ok()?;
     let Some(grants) = table.get_ref().get("grants") else { return Some(None) };
@@ -44,7 +44,7 @@ fn place_in_list(text: &str, key: &str) -> Option<Option<(usize, &'static str, &
     }))
 }
 
-/// The end of the line `[grants]`.
+/// Returns the end of the line `[grants]`.
 fn end_of_header(text: &str) -> Option<usize> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! `[journal]` of wharf.toml: how long calls are kept, and how much of them.
+//! Loads `[journal]` of wharf.toml: the retention time and maximum size of the journal.
 
 use crate::config::{
     diagnostic::Diagnostics,
@@ -7,21 +7,21 @@ use crate::config::{
 };
 use std::time::Duration;
 
-/// What is said about the journal. What is not said depends on the database.
+/// Limits of the journal. The default of an unset limit depends on the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalSettings {
-    /// How long a call is kept.
+    /// Retention time of a call record.
     pub keep: Option<Limit<Duration>>,
-    /// How many bytes the journal may have.
+    /// Maximum size of the journal, in bytes.
     pub max_bytes: Option<Limit<u64>>,
 }
 
-/// A limit, or that there is none.
+/// A limit that the operator can set or switch off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit<T> {
-    /// No limit, because the operator says so.
+    /// The operator explicitly disabled the limit.
     Unlimited,
-    /// This much.
+    /// The limit is this value.
     At(T),
 }
 
@@ -41,7 +41,7 @@ const SIZES: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
-/// `None` means that a complaint was recorded.
+/// Reads `[journal]`. `None` means that a diagnostic was recorded.
 pub(super) fn journal(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<JournalSettings> {
     let Some(field) = field else { return Some(JournalSettings::default()) };
     let RawJournal { keep, max_bytes } = RawJournal::read(field.node, diagnostics)?;
@@ -53,7 +53,7 @@ pub(super) fn journal(field: Option<Field>, diagnostics: &mut Diagnostics) -> Op
     Some(JournalSettings { keep, max_bytes })
 }
 
-/// A whole number above 0 and its unit.
+/// Parses a positive integer with its unit, or `unlimited`.
 fn limit<T>(text: &str, units: &[(&str, u64)], of: fn(u64) -> T) -> Option<Limit<T>> {
     if text == UNLIMITED {
         return Some(Limit::Unlimited);

@@ -1,7 +1,7 @@
-//! Where the gateway is and who may come in: the `[server]` and `[tokens]` of wharf.toml.
+//! Loads `[server]` and `[tokens]` of wharf.toml: the listener, the database and the clients that may connect.
 //!
-//! A token itself never stands in the file: it is in a variable or in a file of its own, which the program reads. Nor does
-//! the password of a database.
+//! The file contains neither tokens nor the database password. It names a variable or another file that holds them,
+//! and the program reads those.
 
 use crate::config::{
     diagnostic::Diagnostics,
@@ -13,88 +13,88 @@ use crate::config::{
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// What the gateway takes from the operator.
+/// Settings of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Where it listens, if the operator says: a host and a port.
+    /// Listen address, as `host:port`, if set.
     pub listen: Option<Written<String>>,
-    /// Where its database is, if the operator says.
+    /// Address of the database, if set.
     pub database: Option<Written<DatabasePlace>>,
-    /// Whether everybody may come in who can reach it.
+    /// Whether to allow unauthenticated access.
     pub no_auth: bool,
-    /// Names under which the gateway is known beside those of loopback.
+    /// Host names that the gateway accepts, in addition to the loopback names.
     pub hosts: Vec<String>,
-    /// Pages that may use it beside its own.
+    /// Web origins that may use the gateway, in addition to its own.
     pub origins: Vec<String>,
-    /// How many calls may be out before REST takes no more, if there is a limit.
+    /// Maximum number of concurrent calls before REST rejects new ones. `None` means no limit.
     pub max_calls: Option<usize>,
-    /// How many streams of MCP may stand open at a time, if the operator says.
+    /// Maximum number of concurrently open MCP streams, if set.
     pub max_streams: Option<usize>,
-    /// Who may come in beside the operator.
+    /// Tokens of clients other than the operator.
     pub tokens: Vec<NamedToken>,
 }
 
-/// Something of the file, and where it stands there, for who finds out later that it is of no use.
+/// A value with its place in the file, so that later code can name the place in an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written<T> {
-    /// What it is.
+    /// The value.
     pub value: T,
-    /// `file:line:column`.
+    /// Place of the value, as `file:line:column`.
     pub at: String,
 }
 
-/// Where a database is.
+/// Location of the database address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabasePlace {
-    /// At this address, in which there is no secret.
+    /// The address itself, without a password.
     Address(String),
-    /// At the address that this variable holds.
+    /// The environment variable that holds the address.
     Variable(String),
 }
 
-/// Somebody who may come in.
+/// A client that may authenticate with a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedToken {
-    /// Who it is.
+    /// Name of the client.
     pub name: String,
-    /// What they may do.
+    /// Role of the client.
     pub role: Role,
-    /// Where their token is.
+    /// Location of the token.
     pub kept: TokenPlace,
 }
 
-/// Where a token is kept.
+/// Location of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenPlace {
-    /// In this variable.
+    /// The environment variable that holds the token.
     Variable(String),
-    /// In this file.
+    /// The file that holds the token.
     File(PathBuf),
 }
 
-/// What somebody may do; each may do what those before it may.
+/// Permissions of a client. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Look.
+    /// May read.
     Viewer,
-    /// Call tools, fill in prompts, speak MCP.
+    /// May call tools, get prompts and use MCP.
     Caller,
-    /// Restart servers, reset breakers, switch tools on and off.
+    /// May restart servers, reset circuit breakers, and enable or disable tools.
     Operator,
-    /// Everything.
+    /// May do everything.
     Admin,
 }
 
-/// The highest limit there can be.
+/// Maximum value of a limit.
 const MOST: u64 = u32::MAX as u64;
 
-/// The operator's own token, and nobody's.
+/// Reserved names: `operator` is the operator's own token, `anybody` is a client without authentication.
 const RESERVED: [&str; 2] = ["operator", "anybody"];
 
 impl Role {
     const NAMES: &[&str] = &["viewer", "caller", "operator", "admin"];
 
-    /// Its name.
+    /// Returns the name of the role.
     pub fn as_str(self) -> &'static str {
         Role::NAMES[self as usize]
     }
@@ -105,7 +105,7 @@ impl Role {
     }
 }
 
-/// `None` means that a complaint was recorded.
+/// Reads `[server]` and `[tokens]`. `None` means that a diagnostic was recorded.
 pub(super) fn server(
     server: Option<Field>,
     tokens: Option<Field>,
@@ -142,7 +142,7 @@ fn listen(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<Written
 
 fn database(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<Written<DatabasePlace>> {
     let text = Reader { class: "ConfigError", diagnostics }.text("database", field)?;
-    // Whatever is wrong with it, there may be a password in it.
+    // Hide the whole value, because even an invalid one may contain a password.
     diagnostics.hide(text.at);
     let address = text.value.expose();
     let is_postgres = ["postgres://", "postgresql://"].iter().any(|it| address.starts_with(it));
@@ -166,7 +166,8 @@ fn database(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<Writt
     Some(Written { value, at: where_it_stands(text.at, diagnostics) })
 }
 
-/// Whether an address tells a password, in front of its host or behind it. One that cannot be read might.
+/// Returns whether a URL contains a password, in its user info or its query. An unparsable URL counts as containing
+/// one.
 fn has_password(address: &str) -> bool {
     Url::parse(address).map_or(true, |url| {
         url.password().is_some() || url.query_pairs().any(|(name, _)| name.eq_ignore_ascii_case("password"))
@@ -187,7 +188,7 @@ fn tokens(field: Field, diagnostics: &mut Diagnostics) -> Option<Vec<NamedToken>
         let field = Field { key_at: it.key_at, node: it.node };
         token(it.key, field, diagnostics)
     });
-    // Every one is read, so that all complaints are heard at once.
+    // Collect before combining, so that errors in all tokens are reported at once.
     named.collect::<Vec<_>>().into_iter().collect()
 }
 
@@ -226,7 +227,7 @@ fn token(name: String, field: Field, diagnostics: &mut Diagnostics) -> Option<Na
     Some(NamedToken { name, role: role?, kept: kept? })
 }
 
-/// The name in `${NAME}`, if that is all there is.
+/// Returns the name in `${NAME}`, if the text consists of nothing else.
 fn variable(text: &str) -> Option<String> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,4 +1,4 @@
-//! `[telemetry]` of wharf.toml: where traces go.
+//! Loads `[telemetry]` of wharf.toml: the export of traces.
 
 use crate::{
     Text,
@@ -10,16 +10,16 @@ use crate::{
     },
 };
 
-/// What is said about traces. What is not said may be said by the environment.
+/// Settings for traces. The environment may provide values that are not set here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TelemetrySettings {
-    /// The collector's address, to which `/v1/traces` is added.
+    /// Base URL of the collector. `/v1/traces` is appended.
     pub endpoint: Option<Text>,
-    /// What it wants to be sent along, often a key.
+    /// Headers to send to the collector, often an API key.
     pub headers: Vec<(String, Text)>,
-    /// What we are called there.
+    /// Service name to report.
     pub service_name: Option<String>,
-    /// How many of the traces that begin here are written down, from 0 to 1.
+    /// Fraction of the traces started here that are sampled, from 0 to 1.
     pub sample_ratio: Option<f64>,
 }
 
