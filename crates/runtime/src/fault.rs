@@ -1,4 +1,4 @@
-//! A failure of a server in the user's words: what failed, which server, which command or address, why, what to do.
+//! Describes the failure of a server for users: what failed, which server, which command or URL, why, and what to do.
 
 mod excerpt;
 mod hint;
@@ -13,64 +13,64 @@ pub use stage::{Stage, sent_word};
 use std::{fmt, time::Duration};
 use wharf_mcp::{Class, Exit, Failure, Phase, RpcError, Sent};
 
-/// When there may be room for one more process.
+/// Delay before a retry when the process limit is reached.
 const CROWDED: Duration = Duration::from_secs(5);
 
-/// What went wrong with a server.
+/// A failed call or connection.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// The kind of error.
+    /// Kind of the error.
     pub kind: FaultKind,
-    /// The source, as its entry names it.
+    /// Name of the source.
     pub source: String,
-    /// The command or address, in the form that may be shown.
+    /// Command or URL, in the form that may be shown.
     pub target: String,
-    /// Why, one level deep.
+    /// Immediate cause.
     pub cause: String,
-    /// The lines of the server's stderr that say why, without secrets.
+    /// Relevant lines of the server's stderr, with secrets redacted.
     pub stderr: String,
-    /// What to do about it.
+    /// Advice for fixing the problem.
     pub hint: Option<String>,
-    /// What was being done.
+    /// Stage in which the failure occurred.
     pub phase: Stage,
-    /// Whether the request can have had an effect.
+    /// Whether the request was sent and may have had an effect.
     pub sent: Sent,
-    /// How the server's process ended, if it did.
+    /// Exit status of the server's process, if it ended.
     pub exit: Option<Exit>,
-    /// The error that the server answered with, as it came.
+    /// JSON-RPC error from the server, unchanged.
     pub rpc: Option<RpcError>,
-    /// The HTTP status that the server answered with, where that explains it.
+    /// HTTP status from the server, if it explains the failure.
     pub status: Option<u16>,
-    /// How long to wait before another try, where that is known.
+    /// Delay before a retry, if known.
     pub retry_after: Option<Duration>,
 }
 
-/// The kinds of error, by the names they are known under.
+/// Kinds of error. [`FaultKind::as_str`] returns their public names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The server could not be started or reached, or went away.
+    /// The server could not be started or reached, or it disconnected.
     Connection,
-    /// There was no answer in time.
+    /// No response arrived within the timeout.
     Timeout,
-    /// The server broke the protocol, or answered with an error.
+    /// The server violated the protocol or returned an error.
     Protocol,
-    /// There is no such tool.
+    /// The tool does not exist.
     ToolNotFound,
-    /// The tool may not be called: it is quarantined.
+    /// The tool is quarantined and must not be called.
     Quarantined,
-    /// The tool may not be called: an operator has switched it off.
+    /// An operator disabled the tool.
     Disabled,
-    /// The arguments are not what the tool takes.
+    /// The arguments do not match the tool's schema.
     Arguments,
-    /// The source rests after too many failures.
+    /// The circuit breaker of the source is open after too many failures.
     Resting,
-    /// As many servers run as may: no process is started for this one.
+    /// The process limit is reached, so the server cannot be started.
     Crowded,
-    /// The source is registered and cannot be used as it is.
+    /// The source is registered but cannot be used in its current state.
     NotReady,
-    /// We are shutting down.
+    /// wharf is shutting down.
     Closing,
-    /// The caller went away before there was an answer.
+    /// The caller disconnected before the response arrived.
     Abandoned,
 }
 
@@ -89,7 +89,8 @@ impl Fault {
             hint: hint::hint(source, failure, redactor),
             stderr: redactor.redact(&stderr),
             phase: failure.phase.into(),
-            // What was sent to begin a session, or to list, is not what the caller wants to have sent.
+            // Only a request counts as sent. The messages of a handshake or a listing have no effect that the caller
+            // asked for.
             sent: if failure.phase == Phase::Request { failure.sent } else { Sent::No },
             exit: failure.goodbye.as_ref().and_then(|it| it.exit),
             rpc: failure.rpc.clone(),
@@ -98,7 +99,7 @@ impl Fault {
         }
     }
 
-    /// A fault that no server has a part in.
+    /// Creates a fault that no server is involved in.
     pub(crate) fn ours(
         kind: FaultKind,
         phase: Stage,
@@ -121,13 +122,13 @@ impl Fault {
         }
     }
 
-    /// A source that is registered and cannot be used: nothing is started or asked for it.
+    /// Creates the fault for a registered source that cannot be used. No server is started or contacted.
     pub fn not_ready(source: &str, cause: impl Into<String>, hint: impl Into<String>) -> Fault {
         let fault = Fault::ours(FaultKind::NotReady, Stage::Resolve, cause, Some(hint.into()));
         Fault { source: source.to_owned(), ..fault }
     }
 
-    /// A process that may not be started beside so many others. That says nothing about the source.
+    /// Creates the fault for reaching the process limit. It does not count against the source.
     pub(crate) fn crowded(most: usize) -> Fault {
         let cause = format!("as many servers run as processes as may: {most}");
         let hint = "let those end that nobody uses (`idle_stop`), or allow more: `max_processes` in [calls] of wharf.toml";
@@ -139,23 +140,23 @@ impl Fault {
         Fault::ours(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
     }
 
-    /// A call that was under way when we gave up waiting for it.
+    /// Creates the fault for a call that was in flight when the grace period of the shutdown ended.
     pub(crate) fn cut_off() -> Fault {
         Fault { phase: Stage::Call, sent: Sent::Unknown, ..Fault::closing() }
     }
 
-    /// A caller whose time was up before anything was sent: that says nothing about the source.
+    /// Creates the fault for a deadline that passed before anything was sent. It does not count against the source.
     pub(crate) fn too_late() -> Fault {
         let hint = "give it more time; a server that is being started goes on starting".to_owned();
         Fault::ours(FaultKind::Timeout, Stage::Admit, "the server was not ready in time", Some(hint))
     }
 
-    /// A call that never reached this source.
+    /// Adds the source to the fault of a call that never reached it.
     pub(crate) fn before(source: &Source, fault: Fault) -> Fault {
         Fault { source: source.name.shown().to_owned(), target: target(source), ..fault }
     }
 
-    /// What failed, on one line.
+    /// Returns a one-line description of the failure.
     pub fn message(&self) -> String {
         match self.doing() {
             Some(doing) => format!("{doing} `{}` ({}): {}", self.source, self.target, self.cause),
@@ -163,7 +164,7 @@ impl Fault {
         }
     }
 
-    /// What was being done with a server, if it came to that.
+    /// Returns the failed operation on the server, or `None` if it did not get that far.
     fn doing(&self) -> Option<&'static str> {
         match self.phase {
             Stage::Resolve | Stage::Check | Stage::Admit => None,
@@ -177,7 +178,7 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// The name that users and programs know it by.
+    /// Returns the public name of the error kind.
     pub fn as_str(self) -> &'static str {
         match self {
             FaultKind::Connection => "MCPConnectionError",
@@ -193,7 +194,7 @@ impl FaultKind {
     }
 }
 
-/// The command line or the address, as it may be shown.
+/// Returns the command line or URL in the form that may be shown.
 fn target(source: &Source) -> String {
     match &source.endpoint {
         Endpoint::Builtin(builtin) => builtin.as_str().to_owned(),

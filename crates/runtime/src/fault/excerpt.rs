@@ -1,12 +1,12 @@
-//! The lines of a server's stderr that say why it failed, few enough to be shown.
+//! Extracts the lines of a server's stderr that explain its failure.
 //!
-//! Python, npm and most programs give the reason at the end. Others give it first and then print their whole help, or a
-//! chain of conclusions: there the end says nothing.
+//! Python, npm and most programs print the reason last. Others print it first, followed by their whole help text or a
+//! chain of consequences, so the last lines do not explain anything.
 
-/// The most lines that are shown.
+/// Maximum number of lines.
 const MAX_LINES: usize = 12;
 
-/// The end of stderr where the reason is there; else what follows the last line that reads like a reason.
+/// Returns the last lines if they contain the reason, or else the lines from the last reason on.
 pub(super) fn excerpt(stderr: &str) -> String {
     let lines = without_help(telling_lines(stderr));
     let end = lines.len().saturating_sub(MAX_LINES);
@@ -22,13 +22,13 @@ pub(super) fn excerpt(stderr: &str) -> String {
     text
 }
 
-/// The lines that tell a reader something.
+/// Returns the lines that carry information.
 fn telling_lines(stderr: &str) -> Vec<&str> {
-    // What npm warns of is not why it failed.
+    // If npm failed, its warnings are not the reason.
     let npm_failed = stderr.lines().any(|it| it.starts_with("npm error"));
     let mut after_frame = false;
     let tells = |it: &&str| {
-        // The first frame of Node's stack says where; those below it say how it got there.
+        // Keep only the first frame of a Node stack trace. The others are callers.
         let is_frame = it.starts_with("    at ");
         let is_another_frame = is_frame && after_frame;
         after_frame = is_frame;
@@ -37,7 +37,7 @@ fn telling_lines(stderr: &str) -> Vec<&str> {
     stderr.lines().map(str::trim_end).filter(tells).collect()
 }
 
-/// Without the help that a program prints after a reason. Help that comes before the reason stays.
+/// Removes the help text that follows a reason. Help text before the reason stays.
 fn without_help(mut lines: Vec<&str>) -> Vec<&str> {
     let is_help = |it: &&str| it.to_lowercase().starts_with("usage:");
     if let Some(help) = lines.iter().position(is_help)
@@ -49,7 +49,7 @@ fn without_help(mut lines: Vec<&str>) -> Vec<&str> {
     lines
 }
 
-/// Whether a line reads like the reason of a failure: `error: …`, `ValueError: …`, `program: error: …`, `[ERROR] …`.
+/// Returns whether a line looks like an error: `error: …`, `ValueError: …`, `program: error: …`, `[ERROR] …`.
 fn is_reason(line: &str) -> bool {
     const BEGINNINGS: [&str; 6] =
         ["error", "fatal", "panic", "uncaught", "npm error code", "no solution found"];

@@ -1,7 +1,7 @@
-//! What to do about it: the first row of a table of known causes that fits a failure.
+//! Finds advice for a failure: the first row in the table of known causes that matches.
 //!
-//! The table is data (`table`); what this file knows is only how a row is compared with what happened. A row that
-//! nobody can make happen does not belong there: the tests of the program produce the cause of each.
+//! The table is data (`table`). This file only matches a row against a failure. Every row must be reproducible: the
+//! tests of the program produce the cause of each.
 
 mod arguments;
 mod table;
@@ -15,27 +15,27 @@ use crate::{
 use variables::AskedFor;
 use wharf_mcp::{Class, Exit, Failure, Phase};
 
-/// How many of a server's last lines are looked at: more than are repeated, because some programs say first what
-/// happened, and then much else.
+/// Number of stderr lines to search. This is more than are shown, because some programs print the reason first and
+/// then much else.
 const LINES: usize = 200;
 
-/// The most characters of a server's line that a hint quotes.
+/// Maximum number of characters of a server's line that a hint quotes.
 const MAX_QUOTE: usize = 160;
 
-/// A known cause, and what to do about it.
+/// A known cause with advice for fixing it.
 #[derive(Debug)]
 pub struct KnownCause {
-    /// What it is called where the table is spoken of.
+    /// Name of the row.
     pub name: &'static str,
-    /// What to do. `{name}` stands for the source, `{line}` for the line of stderr that shows the cause, `{word}` for the
-    /// word behind the clue, `{variables}` for the variables that the server asks for, `{remedy}` for the exact change
-    /// to the entry, `{args}` for its `args` as YAML has them, and `{folder}` for the folder that npx runs it from.
+    /// The advice. Placeholders: `{name}` is the source, `{line}` the stderr line that shows the cause, `{word}` the
+    /// word after the clue, `{variables}` the variables that the server asks for, `{remedy}` the exact change to the
+    /// entry, `{args}` its `args` in YAML, and `{folder}` the folder that npx runs the package from.
     pub hint: &'static str,
     on: On,
     clues: &'static [Clue],
 }
 
-/// Which sources a row is about.
+/// Sources that a row applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     All,
@@ -43,59 +43,62 @@ enum On {
     Process,
     Npx,
     Uvx,
-    /// Anything behind an address.
+    /// Any server with a URL.
     Remote,
     Http,
     Sse,
     WebSocket,
 }
 
-/// One way in which a cause shows. All words are in small letters.
+/// One symptom of a cause. All text is lowercase.
 #[derive(Clone, Copy, Debug)]
 enum Clue {
-    /// Words on the server's stderr.
+    /// The server's stderr contains this text.
     Said(&'static str),
-    /// The same, from one that listens elsewhere and never answered on its pipes.
+    /// The server's stderr contains this text and startup timed out, because the server listens elsewhere instead of
+    /// using its pipes.
     SaidWhileLate(&'static str),
-    /// The server ended before it was ready and named a variable that it lacks. Wharf has it, and does not pass it on.
+    /// The server exited during startup and named a variable that it needs. wharf's own environment has it but does
+    /// not pass it on.
     LacksOurVariable,
-    /// The same, and wharf does not have it either.
+    /// The server exited during startup and named a variable that it needs. wharf's own environment may not have it
+    /// either.
     LacksVariable,
-    /// Words in the cause.
+    /// The cause contains this text.
     Cause(&'static str),
-    /// The status of an HTTP answer.
+    /// The HTTP response had this status.
     Status(u16),
-    /// The same, at a path that ends like this.
+    /// The HTTP response had this status, and the path of the URL has this suffix.
     StatusAt(u16, &'static str),
-    /// The server ended by itself, by one of these signals; by any, if there are none.
+    /// The server's process was ended by one of these signals, or by any signal if the list is empty.
     Signal(&'static [i32]),
-    /// The server wrote to stdout what is no message, and never became ready.
+    /// The server wrote something other than messages to stdout during startup.
     Noise,
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     Breach,
-    /// The server answered with an error of its own.
+    /// The server returned a JSON-RPC error.
     Refused,
-    /// It took too long, while one of these was done.
+    /// A timeout occurred in one of these phases.
     Late(&'static [Phase]),
-    /// It went away, while one of these was done.
+    /// The server disconnected in one of these phases.
     Gone(&'static [Phase]),
-    /// The same, and it had said something.
+    /// The server disconnected in one of these phases, after writing to stderr.
     GoneTalking(&'static [Phase]),
 }
 
-/// Every known cause, the most telling first.
+/// Returns all known causes, the most specific first.
 pub fn known_causes() -> &'static [KnownCause] {
     table::TABLE
 }
 
-/// What to do about a failure of this source.
+/// Returns advice for a failure of this source.
 pub(super) fn hint(source: &Source, failure: &Failure, redactor: &Redactor) -> Option<String> {
     let happened = Happened::of(source, failure);
     let (known, clue) = table::TABLE.iter().find_map(|it| Some((it, happened.clue(it)?)))?;
     Some(happened.fill(known.hint, clue, redactor))
 }
 
-/// The folder of npm's cache that a server is run from.
+/// Returns the folder in npm's cache that the server runs from.
 fn npx_folder(source: &Source) -> String {
     let folder = match &source.endpoint {
         Endpoint::Stdio(launch) => upstream::npx_folder(launch),
@@ -104,12 +107,12 @@ fn npx_folder(source: &Source) -> String {
     folder.map_or_else(|| "the package in npm's _npx folder".to_owned(), |it| it.display().to_string())
 }
 
-/// A failure, as the rows of the table see it.
+/// A failure, prepared for matching.
 struct Happened<'a> {
     source: &'a Source,
     failure: &'a Failure,
     lines: Vec<&'a str>,
-    /// The lines, in small letters.
+    /// The lines in lowercase.
     said: String,
     cause: String,
     asked_for: Option<AskedFor<'a>>,
@@ -129,13 +132,13 @@ impl<'a> Happened<'a> {
         Happened { source, failure, lines, said, cause: failure.what.to_lowercase(), asked_for }
     }
 
-    /// The clue by which a row fits.
+    /// Returns the first clue of the row that matches.
     fn clue(&self, known: &KnownCause) -> Option<Clue> {
         let covers = known.on.covers(&self.source.endpoint);
         known.clues.iter().copied().find(|it| covers && self.shows(*it))
     }
 
-    /// The hint with what stands for something filled in.
+    /// Fills in the placeholders of a hint.
     fn fill(&self, hint: &str, clue: Clue, redactor: &Redactor) -> String {
         let mut hint = hint.replace("{name}", self.source.name.shown());
         if hint.contains("{folder}") {
@@ -157,11 +160,11 @@ impl<'a> Happened<'a> {
         hint.replace("{args}", &arguments::as_yaml(launch))
     }
 
-    /// The first line with these words, and what follows them there.
+    /// Returns the first line that contains this text, with the rest of the line.
     fn line_with(&self, words: &str) -> Option<(&'a str, &'a str)> {
         self.lines.iter().find_map(|line| {
             let at = line.to_lowercase().find(words)?;
-            // Where small letters have another length there is nothing to tell.
+            // Lowercasing can change the length of a line, so the index may be invalid.
             Some((*line, line.get(at + words.len()..).unwrap_or_default()))
         })
     }
@@ -180,7 +183,7 @@ impl<'a> Happened<'a> {
             Clue::StatusAt(status, end) => {
                 self.failure.status == Some(status) && self.path().is_some_and(|it| it.ends_with(end))
             }
-            // What ends after we gave up on it was ended by us.
+            // After a timeout wharf ends the process itself, so its signal explains nothing.
             Clue::Signal(signals) => class == Class::Closed && self.ended_by(signals),
             Clue::Noise => is_starting(phase) && self.failure.goodbye.as_ref().is_some_and(|it| it.noise > 0),
             Clue::Breach => class == Class::Protocol,

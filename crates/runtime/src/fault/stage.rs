@@ -1,28 +1,28 @@
-//! How far a call had got when it failed.
+//! Stages of a call, to report how far it got before it failed.
 
 use wharf_mcp::{Phase, Sent};
 
-/// What was being done.
+/// Stage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Finding the tool.
+    /// Looking up the tool.
     Resolve,
-    /// Checking the arguments.
+    /// Validating the arguments.
     Check,
-    /// Asking whether the source may be called.
+    /// Waiting for permission to call the source, for example from its circuit breaker.
     Admit,
-    /// Starting or reaching the server.
+    /// Starting the server or connecting to it.
     Open,
-    /// Agreeing on a protocol version.
+    /// Negotiating the protocol version.
     Handshake,
-    /// Reading a list.
+    /// Listing tools, prompts or resources.
     Listing,
-    /// Waiting for the answer.
+    /// Waiting for the response.
     Call,
 }
 
 impl Stage {
-    /// Its name.
+    /// Returns the name of the stage.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Resolve => "resolve",
@@ -47,7 +47,7 @@ impl From<Phase> for Stage {
     }
 }
 
-/// Whether the tool may have been run, in one word.
+/// Returns in one word whether the tool may have run.
 pub fn sent_word(sent: Sent) -> &'static str {
     match sent {
         Sent::No => "no",

@@ -1,8 +1,8 @@
-//! The arguments of an entry, as they are written in a YAML list on one line.
+//! Formats the arguments of an entry as a YAML list on one line.
 
 use crate::config::{ArgOrigin, Launch};
 
-/// The arguments as the entry has them or could have them, in the form that may be shown.
+/// Returns the arguments as the entry writes them, or could write them, in the form that may be shown.
 pub(super) fn as_yaml(launch: &Launch) -> String {
     let args = launch.args.iter().filter_map(|it| match &it.origin {
         ArgOrigin::Added(_) => None,
@@ -12,7 +12,7 @@ pub(super) fn as_yaml(launch: &Launch) -> String {
     args.map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// In quotes, unless YAML reads it as the same text without them.
+/// Quotes an item, unless YAML reads it as the same string without quotes.
 fn item(text: &str) -> String {
     const WORDS: [&str; 8] = ["true", "false", "null", "yes", "no", "on", "off", "y"];
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '-')

@@ -1,4 +1,4 @@
-//! The table of known causes, from the most telling to the most general.
+//! The table of known causes, from the most specific to the most general.
 
 use super::{Clue::*, KnownCause, On};
 use wharf_mcp::Phase;
@@ -7,7 +7,7 @@ const STARTING: &[Phase] = &[Phase::Open, Phase::Handshake];
 const WORKING: &[Phase] = &[Phase::Listing, Phase::Request];
 
 pub(super) const TABLE: &[KnownCause] = &[
-    // Before anything is started.
+    // Before a process is started.
     row("breaker-open", On::All, &[Cause("is resting")], "`wharf doctor` says what is wrong with `{name}`"),
     row(
         "no-scratch",
@@ -174,7 +174,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         ],
         "there is no such image, or it needs `docker login`",
     ),
-    // What a server says before it ends.
+    // Messages that a server prints before it exits.
     row(
         "python-sdk",
         On::Uvx,
@@ -260,7 +260,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         &[Said("permission denied"), Said("eacces")],
         "the server may not do something it needs; its own words above say what",
     ),
-    // How it ended.
+    // Exit status.
     row(
         "killed",
         On::Process,
@@ -291,7 +291,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         &[Noise],
         "the server writes to stdout what is not MCP; is it an MCP server, and does its log go to stderr?",
     ),
-    // What a far server answers.
+    // Responses of remote servers.
     row(
         "session-lost",
         On::Remote,
@@ -357,7 +357,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         &[Cause("something that is no message"), Cause("holds no answer")],
         "something answers there, but not in MCP; check the path of `url`",
     ),
-    // How far a connection came.
+    // Connection errors.
     row(
         "out-of-reach",
         On::Remote,
@@ -394,7 +394,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         &[Cause("invalid http version"), Cause("httparse error")],
         "what answers there is not HTTP; is it https:// (or wss://) instead?",
     ),
-    // What is left when nothing is known but how it looked.
+    // Fallbacks, based only on the kind of failure.
     row(
         "version",
         On::All,

@@ -1,11 +1,11 @@
-//! The variables that a server asks for when it ends because it lacks them, and how to give it those.
+//! Finds the variables that a server reports as missing when it exits, and suggests how to set them.
 //!
-//! Servers say this in their own words (`Error: BRAVE_API_KEY environment variable is required`). What they have in
-//! common is a name in capitals on a line that asks for something.
+//! Servers word this in different ways (`Error: BRAVE_API_KEY environment variable is required`). The common pattern
+//! is an uppercase name on a line that asks for something.
 
 use crate::config::{ChildEnv, EnvOrigin, Launch, Source};
 
-/// Words of a line that asks for something, in small letters.
+/// Lowercase words that mark a line as asking for something.
 const ASKING: [&str; 13] = [
     "required",
     "missing",
@@ -22,15 +22,15 @@ const ASKING: [&str; 13] = [
     "export ",
 ];
 
-/// Beginnings of names that are codes of errors or settings of a launcher, not variables of a server.
+/// Prefixes of error codes and launcher settings, which are not variables of a server.
 const NOT_VARIABLES: [&str; 4] = ["ERR_", "NODE_", "NPM_", "UV_"];
 
-/// Variables that a server asks for and does not have: those of the first line that asks.
+/// Variables that a server reports as missing, from the first line that asks for any.
 pub(super) struct AskedFor<'a> {
     names: Vec<&'a str>,
-    /// Those of them that wharf has itself and does not pass on.
+    /// Variables that wharf's own environment has but does not pass on.
     ours: Vec<&'a str>,
-    /// Whether one of them is enough.
+    /// Whether one of the variables is enough.
     any: bool,
 }
 
@@ -45,19 +45,19 @@ impl<'a> AskedFor<'a> {
         Some(AskedFor { names, ours, any: line.contains(" or ") })
     }
 
-    /// Whether wharf has one of them itself.
+    /// Returns whether wharf's own environment has one of them.
     pub(super) fn is_ours(&self) -> bool {
         !self.ours.is_empty()
     }
 
-    /// The names, for a sentence.
+    /// Returns the names, formatted for a sentence.
     pub(super) fn variables(&self) -> String {
         let names = if self.is_ours() { &self.ours } else { &self.names };
         let quoted: Vec<String> = names.iter().map(|it| format!("`{it}`")).collect();
         quoted.join(if self.any { " or " } else { " and " })
     }
 
-    /// The exact change to the entry, or to its env file, that gives the server these variables.
+    /// Returns the exact change to the entry or its env file that sets these variables.
     pub(super) fn remedy(&self, source: &Source, launch: &Launch) -> String {
         let name = source.name.shown();
         if self.is_ours() {
@@ -85,7 +85,7 @@ fn asks(line: &str) -> bool {
     ASKING.iter().any(|it| line.contains(it))
 }
 
-/// The variables that a line names and the child does not have, each once.
+/// Returns the variables that a line names and the child does not have, without duplicates.
 fn names<'a>(line: &'a str, env: &ChildEnv) -> Vec<&'a str> {
     let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let has = |name: &str| env.0.get(name).is_some_and(|it| !it.value.expose().is_empty());
