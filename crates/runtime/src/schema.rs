@@ -1,11 +1,11 @@
-//! Checks the arguments of a call against the schema of its tool, before they are sent.
+//! Validates the arguments of a call against the tool's schema before they are sent.
 //!
-//! A schema comes from a server that nobody has to trust, and the server checks its arguments itself. So two things hold
-//! whatever is written there: what the schema allows is never refused, and no schema costs more than [`BUDGET`] steps.
-//! What is not known here, or takes too long, passes, and the [`Check`] says that it was skipped. Nothing is fetched:
-//! a schema that refers to another document does not compile.
+//! A schema comes from an untrusted server, and the server validates its arguments itself. So two rules hold for any
+//! schema: arguments that the schema allows are never rejected, and validation takes at most [`BUDGET`] steps per
+//! pass. Unsupported or too expensive parts are skipped, and [`Check`] reports that. Nothing is fetched: a schema
+//! that refers to another document does not compile.
 //!
-//! The dialect is JSON Schema 2020-12 with the spellings of draft-07; `format` is a remark and nothing else.
+//! The dialect is JSON Schema 2020-12 plus the spellings of draft-07. `format` is only an annotation.
 
 mod check;
 mod compile;
@@ -24,48 +24,48 @@ use say::Path;
 use serde_json::Value;
 use wharf_mcp::Raw;
 
-/// How many steps one pass over the arguments may take; there are at most two. A step is a keyword, a comparison, or a
-/// kilobyte of text, and takes well under a microsecond.
+/// Maximum number of steps in one pass over the arguments. There are at most two passes. A step is a keyword, a
+/// comparison or a kilobyte of text, and takes well under a microsecond.
 pub const BUDGET: u32 = 50_000;
 
-/// The schema of a tool's arguments, ready to be checked against.
+/// A compiled schema of a tool's arguments.
 #[derive(Debug)]
 pub struct Schema {
     nodes: Vec<Node>,
 }
 
-/// What is known about some arguments.
+/// Result of validating arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// They fit.
+    /// The arguments are valid.
     Fine,
-    /// They do not, for these reasons: at least one, and at most ten.
+    /// The arguments are invalid, for one to ten reasons.
     Wrong(Vec<Wrong>),
-    /// Nothing speaks against them, but not everything was checked, for this reason.
+    /// No error was found, but the validation is incomplete for this reason.
     Skipped(&'static str),
 }
 
-/// One thing that is wrong with arguments.
+/// One validation error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Where: `arguments.items[2].due_date`.
+    /// Path of the value, such as `arguments.items[2].due_date`.
     pub path: String,
-    /// What: `is missing`.
+    /// Description of the error, such as `is missing`.
     pub message: String,
 }
 
 impl Schema {
-    /// Reads a schema. The error says why its tool cannot be used.
+    /// Compiles a schema. The error tells why the tool cannot be used.
     pub fn compile(raw: &Raw) -> Result<Schema, String> {
         compile::schema(raw).map(|nodes| Schema { nodes })
     }
 
-    /// Checks arguments.
+    /// Validates arguments.
     pub fn check(&self, arguments: &Raw) -> Check {
         self.check_counted(arguments).0
     }
 
-    /// Checks arguments, and says how many steps it took: at most twice the [`BUDGET`].
+    /// Validates arguments and returns the number of steps, at most twice the [`BUDGET`].
     pub fn check_counted(&self, arguments: &Raw) -> (Check, u32) {
         let Ok(value) = arguments.decode::<Value>() else {
             return (
@@ -86,7 +86,7 @@ impl Schema {
         (check, run.steps())
     }
 
-    /// Goes through them a second time, now with an ear for what is wrong: only those who erred pay for it.
+    /// Runs a second pass that collects errors. Only invalid arguments pay for it.
     fn explain(&self, value: &Value) -> (Vec<Wrong>, u32) {
         let mut run = Run::loud(&self.nodes);
         run.node(Id::ROOT, value, &Path::ROOT);

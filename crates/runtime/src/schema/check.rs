@@ -1,7 +1,8 @@
-//! One pass over a value: quiet, which stops at the first thing that is wrong, or loud, which takes down what and where.
+//! One validation pass over a value. A quiet pass stops at the first error; a loud pass records what is wrong and
+//! where.
 //!
-//! A pass ends when its steps are used up or it is too deep in the schema; from there on nothing is known. What was found
-//! to be wrong before stays wrong.
+//! When the steps are used up or the nesting is too deep, the rest of the result is unknown. Errors found before that
+//! still count.
 
 mod choice;
 mod composite;
@@ -15,24 +16,24 @@ use super::{
 };
 use serde_json::Value;
 
-/// How many schemas may apply within each other.
+/// Maximum nesting depth of schemas.
 const DEPTH: u32 = 200;
-/// As many things as are named.
+/// Maximum number of errors reported.
 const NAMED: usize = 10;
-/// What it costs to say what is wrong, in steps.
+/// Cost of recording one error, in steps.
 const WORDS: u32 = 5;
 
 const TOO_LONG: &str = "checking takes too many steps";
 const TOO_DEEP: &str = "the schema goes too deep, or in circles";
 const UNCERTAIN: &str = "a number or a pattern is not certain to be read as the server reads it";
 
-/// A pass.
+/// State of one pass.
 pub(super) struct Run<'s> {
     nodes: &'s [Node],
     left: u32,
     depth: u32,
     why: Option<&'static str>,
-    /// What is wrong, if anybody wants to know.
+    /// Errors found so far. `None` in a quiet pass.
     flaws: Option<Vec<Flaw>>,
 }
 
@@ -49,7 +50,7 @@ impl<'s> Run<'s> {
         BUDGET - self.left
     }
 
-    /// Why something is not known.
+    /// Returns the reason why the result is unknown.
     pub(super) fn why(&self) -> &'static str {
         self.why.unwrap_or(UNCERTAIN)
     }
@@ -58,7 +59,7 @@ impl<'s> Run<'s> {
         self.flaws.into_iter().flatten().take(NAMED).map(Flaw::into_wrong).collect()
     }
 
-    /// Whether a value fits a schema.
+    /// Checks a value against a schema.
     pub(super) fn node(&mut self, id: Id, value: &Value, at: &Path<'_>) -> Verdict {
         let Some(node) = self.nodes.get(id.0 as usize) else { return self.unknown(UNCERTAIN) };
         if self.depth >= DEPTH {
@@ -122,7 +123,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Takes a step or more, if there are so many left.
+    /// Uses up `cost` steps. Returns `false` if not enough are left.
     fn spend(&mut self, cost: u32) -> bool {
         let suffices = same::spend(&mut self.left, cost).is_some();
         if !suffices {
@@ -131,7 +132,7 @@ impl<'s> Run<'s> {
         suffices
     }
 
-    /// Whether there is no point in going on where something is wrong already.
+    /// Returns whether further errors are of no interest.
     fn has_heard_enough(&self) -> bool {
         self.flaws.as_ref().is_none_or(|flaws| flaws.len() >= NAMED)
     }
@@ -140,7 +141,7 @@ impl<'s> Run<'s> {
         if let Some(flaws) = &mut self.flaws
             && flaws.len() < NAMED
         {
-            // Words take longer than a check, and of alternatives only one is heard.
+            // Recording an error is more expensive than a check, and of several alternatives only one is reported.
             self.left = self.left.saturating_sub(WORDS);
             flaws.push(Flaw::new(at, kind, message()));
         }
@@ -163,7 +164,7 @@ impl<'s> Run<'s> {
         Verdict::Unknown
     }
 
-    /// A comparison was left open, for want of steps or by its nature.
+    /// Returns an unknown result for a comparison that ran out of steps or cannot be decided.
     fn uncertain(&mut self) -> Verdict {
         self.unknown(if self.left == 0 { TOO_LONG } else { UNCERTAIN })
     }

@@ -1,8 +1,8 @@
-//! Reads a schema into nodes.
+//! Compiles a schema into nodes.
 //!
-//! Schemas are taken from a list of those still to do and never by recursion, and a place that is referred to a thousand
-//! times is read once. What is wrong in a way that leaves its meaning open is not checked; only what no server can have
-//! meant, such as a `type` that is a number, is an error.
+//! Subschemas are processed from a work list instead of recursively, and a subschema that is referred to many times
+//! is compiled once. A malformed keyword whose meaning is unclear is skipped. Only a clear mistake, such as a `type`
+//! that is a number, is an error.
 
 mod keywords;
 
@@ -16,11 +16,11 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use wharf_mcp::Raw;
 
-/// The longest schema that is read, in bytes.
+/// Maximum size of a schema, in bytes.
 const LONGEST: usize = 1024 * 1024;
-/// As many schemas as one may hold.
+/// Maximum number of subschemas.
 const NODES: usize = 20_000;
-/// As many patterns as one may hold that are matched; compiling them is what takes time.
+/// Maximum number of patterns that are compiled. Compiling them is the expensive part.
 const PATTERNS: usize = 100;
 
 pub(super) const ODD_KEYWORD: &str = "the schema has a keyword whose value is not understood";
@@ -29,7 +29,7 @@ const DANGLING: &str = "the schema refers to a part that it does not have";
 const DYNAMIC: &str = "the schema has dynamic references, which are not followed";
 const UNEVALUATED: &str = "the schema speaks of unevaluated parts, which are not checked";
 
-/// The nodes of a schema, or why it cannot be used.
+/// Compiles a schema. The error tells why it cannot be used.
 pub(super) fn schema(raw: &Raw) -> Result<Vec<Node>, String> {
     let length = raw.as_bytes().len();
     if !raw.is_object() {
@@ -53,7 +53,7 @@ struct Compiler<'v> {
     patterns: usize,
 }
 
-/// The schema that is being read, and what was found in it so far.
+/// The schema being compiled, with the rules found so far.
 struct Draft<'c, 'v> {
     compiler: &'c mut Compiler<'v>,
     spot: Spot<'v>,
@@ -75,7 +75,7 @@ impl<'v> Compiler<'v> {
         Ok(self.nodes)
     }
 
-    /// The number of a schema, which is read now or later.
+    /// Returns the index of a subschema, and adds it to the work list if it is new.
     fn id(&mut self, spot: Spot<'v>) -> Result<Id, String> {
         if let Some(id) = self.ids.get(&std::ptr::from_ref(spot.value)) {
             return Ok(*id);
@@ -118,11 +118,11 @@ impl<'v> Draft<'_, 'v> {
             self.unread(Types::ANY, FOREIGN);
             return Ok(());
         }
-        // Before 2019, nothing beside a reference counts.
+        // Before 2019-09, `$ref` disables all keywords beside it.
         if dialect == Dialect::Seven && self.schema.contains_key("$ref") {
             return self.reference();
         }
-        // What is cheap comes first: it may spare the rest.
+        // Cheap rules come first, because they may save the expensive ones.
         self.node.nullable = self.schema.get("nullable") == Some(&Value::Bool(true));
         self.types()?;
         self.values();
@@ -139,7 +139,8 @@ impl<'v> Draft<'_, 'v> {
         self.compiler.places.dialect
     }
 
-    /// What a keyword says. Null says nothing: it is what an absent list looks like in some languages.
+    /// Returns the value of a keyword. Null counts as absent, because some languages serialize an absent list that
+    /// way.
     fn keyword(&self, name: &str) -> Option<&'v Value> {
         self.schema.get(name).filter(|value| !value.is_null())
     }
@@ -174,7 +175,8 @@ impl<'v> Draft<'_, 'v> {
         }
     }
 
-    /// Members by name; an empty array is what an empty object looks like in some languages.
+    /// Returns the members of an object keyword. An empty array counts as absent, because some languages serialize an
+    /// empty map that way.
     fn map(&mut self, name: &str) -> Result<Option<&'v Map<String, Value>>, String> {
         match self.keyword(name) {
             None => Ok(None),

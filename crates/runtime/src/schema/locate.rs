@@ -1,18 +1,18 @@
-//! Where the parts of a schema are: what `$ref` may refer to, all of it within the one document.
+//! Indexes the parts of a schema that `$ref` can refer to. All of them are inside the one document.
 
 use super::say;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use url::Url;
 
-/// The address of a document that says none.
+/// Base URI of a document without `$id`.
 const NOWHERE: &str = "schema:///";
 
-/// The longest `$id`, in bytes, and as many as one schema may have.
+/// Maximum length of an `$id` in bytes, and maximum number of them in one schema.
 const LONGEST_ID: usize = 1024;
 const DOCUMENTS: usize = 1000;
 
-/// Keywords whose value is a schema, a list of schemas, or schemas by name.
+/// Keywords whose value is a schema, a list of schemas, or a map of schemas.
 const SINGLE: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
@@ -31,16 +31,16 @@ const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 const MAPS: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// The language a schema is written in.
+/// Version of JSON Schema that a schema uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Not said: 2020-12, with the spellings of draft-07.
+    /// Not specified: 2020-12, with the spellings of draft-07.
     Unsaid,
-    /// Draft-07, or one before it.
+    /// Draft-07 or older.
     Seven,
     Nineteen,
     Twenty,
-    /// None that is known here.
+    /// An unsupported dialect.
     Foreign,
 }
 
@@ -58,26 +58,26 @@ impl Dialect {
     }
 }
 
-/// A schema, and the document within the document that it belongs to.
+/// A subschema, with the embedded document that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot<'v> {
     pub(super) value: &'v Value,
     document: usize,
 }
 
-/// Everything that can be referred to.
+/// Everything that a reference can name.
 #[derive(Debug)]
 pub(super) struct Places<'v> {
     pub(super) dialect: Dialect,
     documents: Vec<(Url, &'v Value)>,
     by_address: HashMap<String, usize>,
-    /// Which values begin a document of their own.
+    /// Values that begin an embedded document.
     begins: HashMap<*const Value, usize>,
     anchors: HashMap<(usize, String), &'v Value>,
 }
 
 impl<'v> Places<'v> {
-    /// Finds them all; fails if something outside is referred to.
+    /// Indexes a schema. Fails if it refers to anything outside.
     pub(super) fn of(root: &'v Value) -> Result<Places<'v>, String> {
         let nowhere = Url::parse(NOWHERE).map_err(|error| error.to_string())?;
         let mut places = Places {
@@ -107,12 +107,12 @@ impl<'v> Places<'v> {
         self.settle(Spot { value: self.documents[0].1, document: 0 })
     }
 
-    /// A schema that stands in another one.
+    /// Returns the position of a schema nested in another one.
     pub(super) fn within(&self, spot: Spot<'v>, value: &'v Value) -> Spot<'v> {
         self.settle(Spot { value, ..spot })
     }
 
-    /// What a reference means; `Ok(None)` if it leads to nothing, an error if it leads out.
+    /// Resolves a reference. `Ok(None)` if the target does not exist, an error if it is outside the document.
     pub(super) fn resolve(&self, reference: &str, from: Spot<'v>) -> Result<Option<Spot<'v>>, String> {
         let (document, fragment) = match reference.strip_prefix('#') {
             Some(fragment) => (from.document, fragment.to_owned()),
@@ -149,13 +149,13 @@ impl<'v> Places<'v> {
         Some(self.within(spot, value))
     }
 
-    /// A value that begins a document belongs to that.
+    /// Assigns a value that begins an embedded document to that document.
     fn settle(&self, spot: Spot<'v>) -> Spot<'v> {
         let document = self.begins.get(&std::ptr::from_ref(spot.value)).copied().unwrap_or(spot.document);
         Spot { document, ..spot }
     }
 
-    /// Takes down the names a schema gives itself; says to which document what is in it belongs.
+    /// Records the identifiers of a schema. Returns the document that its contents belong to.
     fn enter(
         &mut self,
         value: &'v Value,
@@ -164,7 +164,7 @@ impl<'v> Places<'v> {
     ) -> Result<usize, String> {
         let is_old = matches!(self.dialect, Dialect::Seven | Dialect::Unsaid);
         let mut document = document;
-        // Before 2019, nothing beside a reference counts.
+        // Before 2019-09, `$ref` disables all keywords beside it.
         if !(self.dialect == Dialect::Seven && schema.contains_key("$ref")) {
             match schema.get("$id").and_then(Value::as_str) {
                 Some(id) if is_old && id.len() > 1 && id.starts_with('#') => {
@@ -183,7 +183,7 @@ impl<'v> Places<'v> {
     }
 
     fn begin(&mut self, value: &'v Value, id: &str, document: usize) -> Result<usize, String> {
-        // Each keeps its whole address, so that many long ones would add up.
+        // Each document keeps its whole URI, so many long ones would use a lot of memory.
         if id.len() > LONGEST_ID || self.documents.len() > DOCUMENTS {
             return Err("the schema is too large: it has too many, or too long, values of `$id`".to_owned());
         }
@@ -208,7 +208,7 @@ fn leads_out(reference: &str) -> String {
     format!("the schema refers to `{}`, which is not part of it and is not fetched", say::cut(reference))
 }
 
-/// Without the escapes of addresses.
+/// Decodes percent escapes.
 fn unescaped(fragment: &str) -> Option<String> {
     let mut bytes = fragment.bytes();
     let mut plain = Vec::with_capacity(fragment.len());

@@ -1,40 +1,40 @@
-//! A schema as it is checked: nodes that refer to each other by number, so that a schema may refer to itself.
+//! The compiled form of a schema: nodes that refer to each other by index, so that a schema may be recursive.
 
 use super::{pattern::Pattern, same};
 use serde_json::{Number, Value};
 use std::collections::HashSet;
 
-/// The number of a node.
+/// Index of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Id(pub(super) u32);
 
 impl Id {
-    /// The node of the whole schema.
+    /// Node of the whole schema.
     pub(super) const ROOT: Id = Id(0);
 }
 
-/// What a check has shown. What has to hold together is as bad as its worst part, which is the order of these.
+/// Result of a check, ordered from best to worst. The result of a conjunction is its worst part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// It fits.
+    /// The value is valid.
     Valid,
-    /// It fits, but for remarks such as `format` that a server may take more seriously.
+    /// The value is valid, except for annotations such as `format` that a server may enforce.
     Noted,
-    /// Nothing is known.
+    /// The result could not be determined.
     Unknown,
-    /// It does not fit.
+    /// The value is invalid.
     Invalid,
 }
 
-/// One schema: everything in it has to hold.
+/// One schema. All of its rules must hold.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// OpenAPI's `nullable`, which JSON Schema does not know and authors believe in.
+    /// OpenAPI's `nullable`. It is not part of JSON Schema, but authors use it.
     pub(super) nullable: bool,
     pub(super) rules: Vec<Rule>,
 }
 
-/// One keyword, or a few that only make sense together.
+/// One keyword, or several that belong together.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// The schema `false`.
@@ -50,7 +50,7 @@ pub(super) enum Rule {
     Names(Id),
     MinProperties(u64),
     MaxProperties(u64),
-    /// What must be there when another is.
+    /// Members that are required if another member is present.
     DependentRequired(Vec<(String, Vec<String>)>),
     DependentSchemas(Vec<(String, Id)>),
     Items {
@@ -75,13 +75,13 @@ pub(super) enum Rule {
         otherwise: Option<Id>,
     },
     Ref(Id),
-    /// A remark about values of these types.
+    /// An annotation for values of these types.
     Noted(Types),
-    /// A keyword that is not checked, and concerns values of these types.
+    /// A keyword for values of these types that is not checked, with the reason.
     Unread(Types, &'static str),
 }
 
-/// A limit of a number.
+/// Kind of a numeric limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound {
     AtLeast,
@@ -90,10 +90,10 @@ pub(super) enum Bound {
     LessThan,
 }
 
-/// What is said of the members of an object.
+/// Rules for the members of an object.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// By name, in the order of names.
+    /// Schemas by member name, sorted by name.
     pub(super) named: Vec<(String, Id)>,
     pub(super) patterns: Vec<(Pattern, Id)>,
     pub(super) additional: Option<Id>,
@@ -107,7 +107,7 @@ impl Members {
     }
 }
 
-/// The values of `enum`, or the only one of `const`.
+/// Values of `enum`, or the single value of `const`.
 #[derive(Debug)]
 pub(super) struct Values {
     pub(super) all: Vec<Value>,
@@ -120,7 +120,7 @@ impl Values {
         Values { all, strings }
     }
 
-    /// Whether a value is among them; `None` if that cannot be told, or not with so many steps.
+    /// Returns whether `value` is one of them. `None` if that is uncertain or the steps are used up.
     pub(super) fn contain(&self, value: &Value, steps: &mut u32) -> Option<bool> {
         if let Value::String(text) = value {
             same::spend(steps, same::text_cost(text.len()))?;
@@ -139,7 +139,7 @@ impl Values {
     }
 }
 
-/// A set of types.
+/// A set of JSON types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
@@ -148,7 +148,7 @@ impl Types {
     pub(super) const NULL: Types = Types(1);
     pub(super) const BOOLEAN: Types = Types(2);
     pub(super) const INTEGER: Types = Types(4);
-    /// With the whole ones.
+    /// Includes the integers.
     pub(super) const NUMBER: Types = Types(8 | 4);
     pub(super) const STRING: Types = Types(16);
     pub(super) const ARRAY: Types = Types(32);
@@ -187,7 +187,7 @@ impl Types {
         self.0 & one != 0
     }
 
-    /// In words: `a string or null`.
+    /// Returns a description such as `a string or null`.
     pub(super) fn in_words(self) -> String {
         let whole = |types: Types| self.0 & types.0 == types.0;
         let is_named = |types: Types| whole(types) && !(types == Types::INTEGER && whole(Types::NUMBER));
@@ -197,7 +197,7 @@ impl Types {
     }
 }
 
-/// `1.0` is whole: JSON has one kind of number.
+/// Returns whether a number is an integer. `1.0` is, because JSON has only one kind of number.
 fn is_whole(number: &Number) -> bool {
     !number.is_f64() || number.as_f64().is_some_and(|it| it.fract() == 0.0)
 }

@@ -1,24 +1,24 @@
-//! Numbers of JSON, which are decimal and of any length, by means of those of the machine, which are not. What got lost
-//! in reading must not refuse anybody, so an answer that depends on it is `None`.
+//! Compares JSON numbers, which are decimals of any length, with machine numbers. Lost precision must not reject
+//! valid arguments, so a result that depends on it is `None`.
 
 use serde_json::Number;
 use std::cmp::Ordering;
 
-/// From here on, doubles leave out whole numbers.
+/// From here on, doubles cannot represent every integer.
 const DENSE: f64 = 9_007_199_254_740_992.0;
 
-/// Which of two is greater, if that can be told.
+/// Compares two numbers. `None` if the result is uncertain.
 pub(super) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     if let (Some(a), Some(b)) = (whole(a), whole(b)) {
         return Some(a.cmp(&b));
     }
     let (a, b) = (a.as_f64()?, b.as_f64()?);
-    // Rounding keeps the order, so what differs afterwards has differed before.
+    // Rounding preserves order, so numbers that differ after it also differed before.
     let order = a.partial_cmp(&b)?;
     (order != Ordering::Equal || a.abs() < DENSE).then_some(order)
 }
 
-/// Whether `a` is a multiple of `b`, if that can be told.
+/// Returns whether `a` is a multiple of `b`. `None` if that is uncertain.
 pub(super) fn is_multiple(a: &Number, b: &Number) -> Option<bool> {
     if let (Some(a), Some(b)) = (whole(a), whole(b)) {
         return a.checked_rem(b).map(|rest| rest == 0);
@@ -27,7 +27,7 @@ pub(super) fn is_multiple(a: &Number, b: &Number) -> Option<bool> {
     if !quotient.is_finite() || quotient.abs() >= DENSE {
         return None;
     }
-    // 0.3 is three times 0.1, although no double says so: only a rest that no rounding explains counts.
+    // 0.3 is a multiple of 0.1, although doubles disagree. Only a remainder that rounding cannot explain counts.
     let rest = (quotient - quotient.round()).abs();
     let size = quotient.abs().max(1.0);
     match rest {

@@ -1,31 +1,32 @@
-//! Patterns of a schema, which are ECMAScript's, matched by an engine that takes linear time whatever the pattern.
+//! Matches the patterns of a schema, which are ECMAScript regular expressions, with an engine that takes linear time
+//! for any pattern.
 //!
-//! The two languages agree on most of what is written and differ quietly on some of it. So a pattern is translated piece by
-//! piece, and one with a piece that is not known to mean the same is not matched at all.
+//! The two regex languages mostly agree, but differ silently in some constructs. So a pattern is translated piece by
+//! piece, and is not matched at all if a piece may have a different meaning.
 
 use regex::{Regex, RegexBuilder};
 use std::{iter::Peekable, str::Chars};
 
-/// What a compiled pattern may weigh, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const SIZE_LIMIT: usize = 64 * 1024;
-/// The longest pattern that is looked at.
+/// Maximum length of a pattern, in bytes.
 const LONGEST: usize = 2048;
 
 const SPACE: &str = r"\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}";
 
-/// A pattern.
+/// A pattern of a schema.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// As it is written.
+    /// The pattern as written.
     pub(super) text: String,
     regex: Option<Regex>,
-    /// Whether it speaks of digits, words or spaces, of which not every server has the same idea outside of ASCII.
+    /// Whether it uses classes of digits, words or spaces. Servers disagree on their meaning outside of ASCII.
     has_classes: bool,
-    /// About how many states it has.
+    /// Approximate number of states.
     weight: u64,
 }
 
-/// A pattern on its way into the other language.
+/// Translation of a pattern from ECMAScript to the engine's syntax.
 struct Translation<'a> {
     left: Peekable<Chars<'a>>,
     out: String,
@@ -44,18 +45,18 @@ impl Pattern {
         pattern
     }
 
-    /// One that is not looked at, because the schema has too many.
+    /// Creates a pattern that is never matched, for a schema with too many patterns.
     pub(super) fn unread(text: &str) -> Pattern {
         Pattern { text: text.to_owned(), regex: None, has_classes: false, weight: 0 }
     }
 
-    /// What it takes to match a text, in steps, even if the engine has to fall back on its slowest way.
+    /// Returns the cost of matching a text, in steps, for the engine's slowest strategy.
     pub(super) fn cost(&self, text: &str) -> u32 {
         let work = (text.len() as u64).saturating_mul(self.weight) / 256;
         u32::try_from(work).map_or(u32::MAX, |cost| cost.saturating_add(1))
     }
 
-    /// Whether it is found in a text, if that can be told.
+    /// Returns whether the pattern matches somewhere in the text. `None` if that is uncertain.
     pub(super) fn is_found(&self, text: &str) -> Option<bool> {
         let regex = self.regex.as_ref()?;
         (!self.has_classes || text.is_ascii()).then(|| regex.is_match(text))
@@ -83,7 +84,7 @@ impl<'a> Translation<'a> {
                 self.out.push_str(r"[^\n\r\x{2028}\x{2029}]");
                 Some(())
             }
-            // Alone, they are literal in one language and a mistake in the other.
+            // Unpaired, these are literals in one language and errors in the other.
             ']' | '}' => None,
             c => {
                 self.out.push(c);
@@ -106,11 +107,12 @@ impl<'a> Translation<'a> {
             }
             'n' | 'r' | 't' | 'f' | 'v' => return self.literal(&['\\', c]),
             'x' => return self.hexadecimal(),
-            // `\<` and `\>` are edges of words over there.
+            // In the engine `\<` and `\>` are word boundaries.
             c if c.is_ascii_punctuation() && c != '<' && c != '>' => return self.literal(&['\\', c]),
             _ => return None,
         };
-        // In brackets of its own even within a class, lest a `-` behind it make a range of its last character.
+        // Use separate brackets even inside a class, so that a following `-` cannot form a range with the last
+        // character.
         self.classes(format!("[{inside}]"))
     }
 
@@ -133,7 +135,7 @@ impl<'a> Translation<'a> {
             .then(|| self.literal(&['\\', 'x', digits[0], digits[1]]))?
     }
 
-    /// Up to the closing bracket. What only one of the languages has, sets within sets, is left alone.
+    /// Translates a class up to its closing bracket. Nested sets, which only one language has, are not supported.
     fn class(&mut self) -> Option<()> {
         self.out.push('[');
         if self.left.next_if_eq(&'^').is_some() {
@@ -160,12 +162,12 @@ impl<'a> Translation<'a> {
         Some(())
     }
 
-    /// Whether the next character would be the end of a range, in a class that began at `start`.
+    /// Returns whether the next character would end a range, in a class that began at `start`.
     fn is_range(&self, start: usize) -> bool {
         self.out.len() > start + 1 && self.out.ends_with('-') && !self.out.ends_with(r"\-")
     }
 
-    /// Groups that are just groups.
+    /// Translates plain groups. Lookarounds, named groups and flags are not supported.
     fn group(&mut self) -> Option<()> {
         self.out.push_str("(?:");
         if self.left.next_if_eq(&'?').is_some() {
@@ -174,7 +176,7 @@ impl<'a> Translation<'a> {
         Some(())
     }
 
-    /// `{2}`, `{2,}`, `{2,5}`: anything else is no repetition over here.
+    /// Translates `{2}`, `{2,}` or `{2,5}`. In ECMAScript anything else is not a repetition.
     fn repetition(&mut self) -> Option<()> {
         let mut text = String::from("{");
         loop {
@@ -188,7 +190,7 @@ impl<'a> Translation<'a> {
         let (low, high) = inside.split_once(',').unwrap_or((inside, ""));
         let low: u64 = low.parse().ok()?;
         let high: u64 = if high.is_empty() { low } else { high.parse().ok()? };
-        // Repetitions within each other multiply; those beside each other are counted too dear.
+        // Nested repetitions multiply. Adjacent ones are overestimated.
         self.weight = self.weight.saturating_mul(high.max(1));
         self.out.push_str(&text);
         Some(())
@@ -225,7 +227,7 @@ mod tests {
             (r"^[-\w]+$", "a-b", Some(true)),
             (r"^[\w\-\s]+$", "a - b", Some(true)),
             (r"^[!-\d]+$", "a", None),
-            // What the languages read differently, or only one of them reads.
+            // Constructs that the languages interpret differently, or that only one of them has.
             ("^(?=a)", "a", None),
             ("^(?i)a", "A", None),
             (r"^(a)\1$", "aa", None),

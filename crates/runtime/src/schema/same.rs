@@ -1,4 +1,4 @@
-//! Whether JSON values are the same: numbers by what they say, objects whatever their order.
+//! Compares JSON values: numbers by value, objects regardless of member order.
 
 use super::number;
 use serde_json::Value;
@@ -7,19 +7,19 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-/// What a text of this length costs, in steps.
+/// Returns the cost of a text of this length, in steps.
 pub(super) fn text_cost(length: usize) -> u32 {
     u32::try_from(length / 1024).map_or(u32::MAX, |cost| cost.saturating_add(1))
 }
 
-/// Takes steps from those that are left; if they do not suffice, none are left.
+/// Subtracts `cost` from the remaining steps. If too few are left, sets them to 0 and returns `None`.
 pub(super) fn spend(steps: &mut u32, cost: u32) -> Option<()> {
     let left = steps.checked_sub(cost);
     *steps = left.unwrap_or(0);
     left.map(drop)
 }
 
-/// Whether two values are the same; `None` if that cannot be told, or not with so many steps.
+/// Returns whether two values are equal. `None` if that is uncertain or the steps are used up.
 pub(super) fn same(a: &Value, b: &Value, steps: &mut u32) -> Option<bool> {
     spend(steps, 1)?;
     match (a, b) {
@@ -55,7 +55,7 @@ fn all<'a>(pairs: impl Iterator<Item = (&'a Value, Option<&'a Value>)>, steps: &
     known
 }
 
-/// The first two of some values that are the same, if there are such; `None` if that cannot be told.
+/// Returns the indices of the first two equal values, if there are any. `None` if that is uncertain.
 pub(super) fn twins(values: &[Value], steps: &mut u32) -> Option<Option<(usize, usize)>> {
     let mut hashes = Vec::new();
     for (at, value) in values.iter().enumerate() {
@@ -83,13 +83,13 @@ pub(super) fn twins(values: &[Value], steps: &mut u32) -> Option<Option<(usize, 
     (known || found.is_some()).then_some(found)
 }
 
-/// The same for the same values.
+/// Hashes a value. Equal values have equal hashes.
 fn hash(value: &Value, hasher: &mut DefaultHasher, steps: &mut u32) -> Option<()> {
     spend(steps, 1)?;
     match value {
         Value::Null => 0u8.hash(hasher),
         Value::Bool(it) => (1u8, it).hash(hasher),
-        // Zero is zero, with whichever sign.
+        // Adding 0.0 turns -0.0 into 0.0.
         Value::Number(it) => (2u8, (it.as_f64()? + 0.0).to_bits()).hash(hasher),
         Value::String(it) => {
             spend(steps, text_cost(it.len()))?;
@@ -108,7 +108,7 @@ fn hash(value: &Value, hasher: &mut DefaultHasher, steps: &mut u32) -> Option<()
                 spend(steps, text_cost(name.len()))?;
                 name.hash(&mut member);
                 hash(value, &mut member, steps)?;
-                // The order of members means nothing.
+                // Sum the hashes, because the order of members does not matter.
                 sum = sum.wrapping_add(member.finish());
             }
             (5u8, sum).hash(hasher);

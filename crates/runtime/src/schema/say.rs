@@ -1,4 +1,4 @@
-//! How it is said what is wrong: where, and in which words. No value is shown at length.
+//! Formats validation errors: the path and the message. Long values are truncated.
 
 use super::{
     Wrong,
@@ -7,14 +7,14 @@ use super::{
 use serde_json::Value;
 use std::fmt::{self, Display};
 
-/// As much of a value or a name as is shown, in characters.
+/// Maximum number of characters of a value or name to show.
 const SHOWN: usize = 60;
-/// As many values as are listed.
+/// Maximum number of values to list.
 const LISTED: usize = 6;
-/// The last steps of a path, if there are more.
+/// Maximum number of path steps to show. Of a longer path only the last ones are shown.
 const STEPS: usize = 12;
 
-/// Where a value stands within the arguments: a chain that lives on the stack, and costs nothing until it is shown.
+/// Path of a value within the arguments. The chain lives on the stack and costs nothing until it is formatted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path<'a> {
     up: Option<(&'a Path<'a>, Step<'a>)>,
@@ -63,7 +63,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= SHOWN && name.chars().all(is_letter)
 }
 
-/// One thing that is wrong, with what it takes to compare it with others.
+/// One error, with the data needed to compare it to others.
 #[derive(Debug)]
 pub(super) struct Flaw {
     path: String,
@@ -72,14 +72,14 @@ pub(super) struct Flaw {
     message: String,
 }
 
-/// How far off a value is.
+/// Kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It is of another type than these.
+    /// The value does not have one of these types.
     Type(Types),
-    /// It is another one.
+    /// The value is not one of the allowed ones.
     Value,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
@@ -88,8 +88,9 @@ impl Flaw {
         Flaw { path: at.to_string(), depth: at.depth, kind, message }
     }
 
-    /// How much it speaks against the alternative it was found in, which stands at `depth`. Of another type: it was not
-    /// meant. With another word in a member: most likely not, because that is how alternatives are told apart.
+    /// Returns how much this error speaks against the alternative at `depth`. A wrong type means that the alternative
+    /// was not meant. A wrong type or value in a direct member probably does too, because such members distinguish
+    /// alternatives.
     pub(super) fn weight(&self, depth: usize) -> usize {
         match self.kind {
             Kind::Type(_) if self.depth == depth => 1000,
@@ -98,7 +99,7 @@ impl Flaw {
         }
     }
 
-    /// The types that were expected at `depth`.
+    /// Returns the types that were expected at `depth`.
     pub(super) fn expected(&self, depth: usize) -> Option<Types> {
         match self.kind {
             Kind::Type(types) if self.depth == depth => Some(types),
@@ -106,7 +107,7 @@ impl Flaw {
         }
     }
 
-    /// The same about a member's name.
+    /// Rewords an error about the name of a member.
     pub(super) fn about_name(self) -> Flaw {
         Flaw { message: format!("has a name that {}", self.message), kind: Kind::Other, ..self }
     }
@@ -116,12 +117,12 @@ impl Flaw {
     }
 }
 
-/// `is a string, but an integer is expected`.
+/// Formats `is a string, but an integer is expected`.
 pub(super) fn wrong_type(value: &Value, expected: Types) -> String {
     format!("is {}, but {} is expected", kind(value), expected.in_words())
 }
 
-/// `is "red", but one of "blue", "green" is expected`.
+/// Formats `is "red", but one of "blue", "green" is expected`.
 pub(super) fn not_among(value: &Value, all: &[Value]) -> String {
     let listed: Vec<String> = all.iter().take(LISTED).map(shown).collect();
     let more = all.len().saturating_sub(LISTED);
@@ -133,7 +134,7 @@ pub(super) fn not_among(value: &Value, all: &[Value]) -> String {
     }
 }
 
-/// `is 7, but at most 5 is allowed`.
+/// Formats `is 7, but at most 5 is allowed`.
 pub(super) fn out_of_bounds(value: &Value, bound: Bound, limit: impl Display) -> String {
     let limit = match bound {
         Bound::AtLeast => format!("at least {limit} is required"),
@@ -144,12 +145,12 @@ pub(super) fn out_of_bounds(value: &Value, bound: Bound, limit: impl Display) ->
     format!("is {}, but {limit}", shown(value))
 }
 
-/// `has 1 item, but at least 2 are required`.
+/// Formats `has 1 item, but at least 2 are required`.
 pub(super) fn too_few(count: usize, what: [&str; 2], limit: u64) -> String {
     format!("has {}, but at least {limit} {} required", counted(count, what), is_or_are(limit))
 }
 
-/// `has 3 items, but at most 2 are allowed`.
+/// Formats `has 3 items, but at most 2 are allowed`.
 pub(super) fn too_many(count: usize, what: [&str; 2], limit: u64) -> String {
     format!("has {}, but at most {limit} {} allowed", counted(count, what), is_or_are(limit))
 }
@@ -162,7 +163,7 @@ fn is_or_are(count: u64) -> &'static str {
     if count == 1 { "is" } else { "are" }
 }
 
-/// What a value is: numbers are named by themselves, because `1.5` is the shortest way to say why it is no integer.
+/// Describes a value by its type. A number is shown itself, because `1.5` best explains why it is not an integer.
 fn kind(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -174,7 +175,7 @@ fn kind(value: &Value) -> String {
     }
 }
 
-/// A value, as far as it is shown.
+/// Formats a value for a message. Objects and arrays are described by their type.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -183,13 +184,13 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// A text in quotes, cut.
+/// Formats a text in quotes, truncated.
 pub(super) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(SHOWN + 1).collect();
     cut(&Value::from(short).to_string())
 }
 
-/// A text without quotes, cut.
+/// Truncates a text.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         None => text.to_owned(),

@@ -1,5 +1,5 @@
-//! What is allowed, what is not, in which words, and what it costs. A schema is checked as the tool's own, or, where the
-//! subject is a single value, as that of the argument `v`.
+//! Tests of accepted and rejected arguments, messages and costs. A schema is that of the tool or, for tests of a
+//! single value, that of the argument `v`.
 
 mod bombs;
 mod keywords;
@@ -16,7 +16,7 @@ fn compiled(schema: &str) -> Schema {
     Schema::compile(&raw(schema)).unwrap_or_else(|why| panic!("{schema}: {why}"))
 }
 
-/// The outcome in a line: `fine`, `skipped`, or what is wrong.
+/// Returns the result as one line: `fine`, `skipped`, or the errors.
 fn outcome(schema: &str, arguments: &str) -> String {
     match compiled(schema).check(&raw(arguments)) {
         Check::Fine => "fine".to_owned(),
@@ -58,7 +58,7 @@ fn schemas_that_are_refused() {
 #[test]
 fn schemas_that_mean_something_odd_are_not_refused() {
     for (schema, arguments, expected) in [
-        // What other languages make of an empty map and an empty list.
+        // Some languages serialize an empty map as a list and an empty list as null.
         (r#"{"type": "object", "properties": []}"#, r#"{"a": 1}"#, "fine"),
         (r#"{"type": "object", "properties": null, "required": null}"#, "{}", "fine"),
         (r#"{"properties": {"a": {"type": "string", "required": true}}}"#, r#"{"a": "x"}"#, "fine"),

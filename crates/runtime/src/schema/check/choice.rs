@@ -1,4 +1,4 @@
-//! Schemas of which all, one, or none has to fit.
+//! Checks combinations of schemas: `allOf`, `anyOf`, `oneOf`, `not` and conditions.
 
 use super::{
     super::{
@@ -34,7 +34,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Whether a value fits, and what is wrong with it otherwise, which is not yet anybody's fault.
+    /// Checks a value and returns its errors separately. The caller decides whether they count.
     fn aside(&mut self, id: Id, value: &Value, at: &Path<'_>) -> (Verdict, Vec<Flaw>) {
         let before = self.flaws.as_mut().map(mem::take);
         let verdict = self.node(id, value, at);
@@ -63,7 +63,7 @@ impl<'s> Run<'s> {
         best
     }
 
-    /// Only when everything about every alternative is certain does it say that not exactly one fits.
+    /// Checks `oneOf`. Rejects the value only if the result of every alternative is certain.
     fn one(&mut self, ids: &'s [Id], value: &Value, at: &Path<'_>) -> Verdict {
         let (mut fitting, mut open, mut attempts, mut worst) = (0, 0, Vec::new(), Verdict::Valid);
         for id in ids {
@@ -95,7 +95,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Takes down what is wrong with the alternative that comes closest.
+    /// Records the errors of the closest alternative.
     fn explain(&mut self, attempts: Vec<Vec<Flaw>>, value: &Value, at: &Path<'_>) {
         let Some(flaws) = &mut self.flaws else { return };
         let expected = |flaws: &Vec<Flaw>| match flaws.as_slice() {

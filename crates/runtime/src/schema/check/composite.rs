@@ -1,4 +1,4 @@
-//! Objects and arrays.
+//! Checks objects and arrays.
 
 use super::{
     super::{
@@ -14,9 +14,9 @@ use std::mem;
 
 const ITEMS: [&str; 2] = ["item", "items"];
 const PROPERTIES: [&str; 2] = ["property", "properties"];
-/// As many properties as are looked at for one that may have been meant.
+/// Maximum number of properties to compare for a did-you-mean suggestion.
 const CANDIDATES: usize = 100;
-/// What looking costs, in steps.
+/// Cost of such a suggestion, in steps.
 const GUESS: u32 = 2000;
 
 impl<'s> Run<'s> {
@@ -80,7 +80,7 @@ impl<'s> Run<'s> {
             match found {
                 Some(true) => (verdict, is_known) = (verdict.max(self.node(*id, value, &at)), Some(true)),
                 Some(false) => {}
-                // It may have to fit the pattern's schema, and may be no additional one.
+                // The member may match the pattern, and then it is not an additional property.
                 None => {
                     verdict = verdict.max(self.uncertain());
                     is_known = is_known.filter(|known| *known);
@@ -111,7 +111,7 @@ impl<'s> Run<'s> {
         })
     }
 
-    /// Whether an object has a member, if there are steps enough to look for so long a name.
+    /// Returns whether an object has a member. `None` if there are not enough steps for a long name.
     pub(super) fn has(&mut self, object: &Map<String, Value>, name: &str) -> Option<bool> {
         self.spend(same::text_cost(name.len()) - 1).then(|| object.contains_key(name))
     }
@@ -185,7 +185,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// What has to hold of each; a step for each.
+    /// Checks all elements, at one step each. The result is the worst one.
     pub(super) fn together<T>(
         &mut self,
         all: impl IntoIterator<Item = T>,

@@ -1,4 +1,4 @@
-//! Numbers and strings.
+//! Checks numbers and strings.
 
 use super::{
     super::{
@@ -52,7 +52,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Counts characters, which is why a long text costs something.
+    /// Checks the length of a string in characters. Counting them makes a long text more expensive.
     fn length(&mut self, text: &str, at: &Path<'_>, flaw: impl FnOnce(u64) -> Option<String>) -> Verdict {
         if !self.spend(same::text_cost(text.len()) - 1) {
             return Verdict::Unknown;
@@ -65,7 +65,7 @@ impl<'s> Run<'s> {
 }
 
 impl Bound {
-    /// Whether a number may stand so to its limit.
+    /// Returns whether a number that compares to the limit like this is allowed.
     fn allows(self, order: Ordering) -> bool {
         match self {
             Bound::AtLeast => order.is_ge(),

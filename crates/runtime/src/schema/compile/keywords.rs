@@ -1,4 +1,4 @@
-//! The keywords that speak of one kind of value.
+//! Compiles the keywords for types, values, numbers, strings, objects and arrays.
 
 use super::{
     super::node::{Bound, Members, Values},
@@ -27,7 +27,7 @@ impl<'v> Draft<'_, 'v> {
                 .ok_or_else(|| format!("`type` is {} in the schema, which is no type", say::shown(name)))?;
             match Types::named(name) {
                 Some(one) => types = types.with(one),
-                // `any`, `int`, `float`: what is meant is a guess.
+                // The meaning of names such as `any`, `int` and `float` would be a guess.
                 None => {
                     self.unread(Types::ANY, ODD_KEYWORD);
                     return Ok(());
@@ -50,7 +50,7 @@ impl<'v> Draft<'_, 'v> {
             Some(_) => self.unread(Types::ANY, ODD_KEYWORD),
             None => {}
         }
-        // Here alone null is a value like any other.
+        // Only `const` accepts null as a regular value.
         if let Some(only) = self.schema.get("const") {
             self.add(Rule::Values(Box::new(Values::new(vec![only.clone()]))));
         }
@@ -62,7 +62,7 @@ impl<'v> Draft<'_, 'v> {
                 Some(Value::Number(limit)) => {
                     self.add(Rule::Bound(self.sharpened(name, bound), limit.clone()))
                 }
-                // Draft-04: a remark on the other keyword.
+                // In draft-04 a boolean modifies `minimum` or `maximum`. See `sharpened`.
                 Some(Value::Bool(_)) | None => {}
                 Some(_) => self.unread(Types::NUMBER, ODD_KEYWORD),
             }
@@ -76,7 +76,8 @@ impl<'v> Draft<'_, 'v> {
         }
     }
 
-    /// `exclusiveMinimum: true` makes `minimum` exclusive, as in draft-04.
+    /// Returns the bound that `minimum` or `maximum` has: exclusive if `exclusiveMinimum` or `exclusiveMaximum` is
+    /// true, as in draft-04.
     fn sharpened(&self, name: &str, bound: Bound) -> Bound {
         let is_sharp = |other: &str| self.keyword(other) == Some(&Value::Bool(true));
         match name {
@@ -147,7 +148,7 @@ impl<'v> Draft<'_, 'v> {
         match self.keyword("required") {
             None => Vec::new(),
             Some(value) => names(value).unwrap_or_else(|| {
-                // Draft-03 wrote `required: true` beside a property's type, and people still do.
+                // Draft-03 put `required: true` inside the property, and authors still do.
                 if !value.is_boolean() {
                     self.unread(Types::OBJECT, ODD_KEYWORD);
                 }
@@ -217,7 +218,7 @@ impl<'v> Draft<'_, 'v> {
         match (limit("minContains").unwrap_or(Some(1)), limit("maxContains")) {
             (Some(min), None) => self.add(Rule::Contains { item, min, max: None }),
             (Some(min), Some(Some(max))) => self.add(Rule::Contains { item, min, max: Some(max) }),
-            // With a limit that is not understood, nothing is known of the items.
+            // If a limit is malformed, the items cannot be checked.
             _ => self.unread(Types::ARRAY, ODD_KEYWORD),
         }
         Ok(())
@@ -232,12 +233,12 @@ impl<'v> Draft<'_, 'v> {
     }
 }
 
-/// A list of names and nothing else.
+/// Returns a list of strings, or `None` for anything else.
 fn names(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// A count; `2.0` is one, too.
+/// Returns a non-negative integer. `2.0` counts as one.
 fn whole(value: &Value) -> Option<u64> {
     let Value::Number(number) = value else { return None };
     let from_float = || number.as_f64().filter(|it| it.fract() == 0.0 && (0.0..1e15).contains(it));

@@ -1,9 +1,9 @@
-//! Schemas that are meant to hurt. Each is refused, or checked within its budget; steps are counted, not time.
+//! Tests with hostile schemas. Each is rejected, or checked within the budget. The tests count steps, not time.
 
 use super::*;
 use serde_json::Value;
 
-/// The arguments and what a schema makes of them, never at more than two passes.
+/// Checks the arguments and asserts that two passes stay within the budget.
 #[track_caller]
 fn check(schema: Value, arguments: &Value) -> Check {
     let schema = Schema::compile(&Raw::from(schema)).expect("a schema");
@@ -29,7 +29,7 @@ fn circles_of_references() {
 
 #[test]
 fn trees_of_references() {
-    // Two to the fortieth leaves, in forty definitions.
+    // Two to the power of forty leaves, in forty definitions.
     let mut definitions = serde_json::Map::new();
     for level in 0..40 {
         let next = json!({"$ref": format!("#/$defs/{}", level + 1)});
@@ -52,7 +52,7 @@ fn what_is_wrong_stays_wrong_when_the_steps_run_out() {
 fn depth() {
     let deep = format!("{}{{}}{}", r#"{"not":"#.repeat(5000), "}".repeat(5000));
     assert_eq!(Schema::compile(&raw(&deep)).map(drop), Err("the schema is nested too deeply".to_owned()));
-    // As deep as JSON is read, checked through a reference that goes round for each level.
+    // Nesting as deep as the JSON parser allows, through a recursive reference at each level.
     let (mut schema, mut value) = (json!({"$ref": "#"}), json!(1));
     for _ in 0..50 {
         schema = json!({"items": schema});

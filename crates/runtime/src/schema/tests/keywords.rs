@@ -1,8 +1,8 @@
-//! Every keyword: what it lets pass and what it does not.
+//! Tests of every keyword: accepted and rejected values.
 
 use super::*;
 
-/// A schema, values that fit, values that do not, and values of which nothing is said.
+/// A schema, valid values, invalid values, and values whose check is skipped.
 type Case = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
 #[track_caller]
@@ -182,7 +182,7 @@ fn of_choices() {
             &[],
             &["\"a\"", "\"\""],
         ),
-        // A server that takes `format` seriously sees exactly one.
+        // A server that enforces `format` would accept exactly one alternative.
         (r#"{"oneOf": [{"format": "date"}, {"format": "time"}]}"#, &[], &["true"], &["\"12:00:00Z\""]),
         (
             r#"{"oneOf": [{"type": "string", "format": "date"}, {"type": "null"}]}"#,
@@ -245,7 +245,7 @@ fn of_references() {
             &["\"\""],
             &[],
         ),
-        // Beside a reference other keywords count, but not before 2019.
+        // Keywords beside `$ref` apply, but not before 2019-09.
         (r##"{"$ref": "#/$defs/n", "maximum": 5, "$defs": {"n": {}}}"##, &["5"], &["6"], &[]),
         (
             r##"{"$schema": "http://json-schema.org/draft-07/schema#",
@@ -254,7 +254,7 @@ fn of_references() {
             &[],
             &[],
         ),
-        // Names within values are not names of schemas.
+        // A `$ref` or `$id` inside a plain value is not a keyword.
         (
             r##"{"const": {"$ref": "https://example.com/"}}"##,
             &[r#"{"$ref": "https://example.com/"}"#],

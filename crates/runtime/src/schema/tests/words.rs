@@ -1,4 +1,4 @@
-//! The words: exactly what is said about arguments that do not fit.
+//! Tests of the exact messages for invalid arguments.
 
 use super::*;
 
