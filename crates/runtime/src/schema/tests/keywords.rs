@@ -254,7 +254,7 @@ fn of_references() {
             &[],
             &[],
         ),
-        // A `$ref` or `$id` inside a plain value is not a keyword.
+        // A `$ref` inside a plain value, or as the name of a property, is not a keyword.
         (
             r##"{"const": {"$ref": "https://example.com/"}}"##,
             &[r#"{"$ref": "https://example.com/"}"#],
