@@ -1,7 +1,7 @@
-//! Holds a conversation with a model and runs the tools it asks for.
+//! Runs a conversation with a model and the tools it calls.
 //!
-//! What stands so far is what is known about the providers of models. This crate knows no HTTP server, no command line
-//! and no transport.
+//! So far this crate contains only the defaults of the model providers. It knows nothing of HTTP servers, the
+//! command line or MCP transports.
 
 mod provider;
 

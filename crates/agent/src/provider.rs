@@ -1,8 +1,9 @@
-//! What is customary with each provider of models.
+//! Default API keys and endpoints of the model providers.
 
 use wharf_runtime::config::Provider;
 
-/// The environment variable that holds the key when the agent file has no `api_key`; none where no key is needed.
+/// Returns the environment variable that holds the API key if the agent file has no `api_key`, or `None` if the
+/// provider needs no key.
 pub fn key_variable(provider: Provider) -> Option<&'static str> {
     match provider {
         Provider::OpenAi => Some("OPENAI_API_KEY"),
@@ -13,7 +14,7 @@ pub fn key_variable(provider: Provider) -> Option<&'static str> {
     }
 }
 
-/// Where the provider listens when the agent file has no `endpoint`; none where every customer has their own.
+/// Returns the endpoint to use if the agent file has no `endpoint`, or `None` if every customer has their own.
 pub fn default_endpoint(provider: Provider) -> Option<&'static str> {
     match provider {
         Provider::OpenAi => Some("https://api.openai.com/v1/"),

@@ -1,6 +1,7 @@
-//! The table of breakers: how they stand for all gateways that share a database.
+//! The `breakers` table: the state of every circuit breaker, shared by all replicas on one database.
 //!
-//! A turn is a compare-and-set on the epoch. Times are the database's own, so that gateways whose clocks differ agree.
+//! A state change is a compare-and-set on the epoch, so exactly one replica wins. All times come from the database
+//! clock, because the clocks of the replicas may differ.
 
 use crate::{
     Change, Store, StoreError,
@@ -9,24 +10,24 @@ use crate::{
 };
 use std::time::Duration;
 
-/// One breaker.
+/// The circuit breaker of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BreakerRow {
-    /// The source it is of.
+    /// Name of the source.
     pub source: String,
     /// `closed`, `open` or `half-open`.
     pub state: String,
-    /// How often it has turned.
+    /// Number of state changes so far.
     pub epoch: i64,
-    /// For how many microseconds more nobody may try, if it is not closed. Less than nothing if somebody may.
+    /// Microseconds until the next probe is allowed, if the breaker is not closed. Zero or negative means now.
     pub wait: i64,
-    /// Who is trying.
+    /// Replica that holds the lease for the half-open probe.
     pub prober: Option<String>,
 }
 
 plain_row!(BreakerRow { source, state, epoch, wait, prober });
 
-/// The epoch that a breaker has come to.
+/// The epoch that a write returns.
 struct Turned {
     epoch: i64,
 }
@@ -34,19 +35,21 @@ struct Turned {
 plain_row!(Turned { epoch });
 
 impl Store {
-    /// All breakers that have ever turned.
+    /// Returns all breakers that have ever changed state.
     pub async fn breakers(&self) -> Result<Vec<BreakerRow>, StoreError> {
         self.read(self.select_breakers()).await
     }
 
-    /// One of them.
+    /// Returns the breaker of one source.
     pub async fn breaker(&self, source: &str) -> Result<Option<BreakerRow>, StoreError> {
         let rows = self.read(self.select_breakers().and("source = ", Some(source))).await?;
         Ok(rows.into_iter().next())
     }
 
-    /// Closes a breaker, or opens it for some time, if it has still this epoch (0: if it has never turned), or whatever its
-    /// epoch is. Gives the next epoch; `None` if somebody else was faster.
+    /// Closes a breaker, or opens it for `open_for`, and returns the new epoch.
+    ///
+    /// With `epoch`, an existing row changes only if it still has that epoch. Returns `None` if another replica
+    /// changed it first.
     pub async fn turn_breaker(
         &self,
         source: &str,
@@ -59,15 +62,16 @@ impl Store {
         self.turn(statement.sql(" RETURNING epoch")).await
     }
 
-    /// Takes the right to try whether a source is back, for as long as the lease lasts. Of all who ask one gets it: its
-    /// epoch. `None` if it is too early, somebody else is trying, or the breaker is closed.
+    /// Takes the lease for the half-open probe of a source and returns its epoch. Only one replica gets the lease.
+    ///
+    /// Returns `None` if the breaker is closed, the open time has not passed, or another replica holds the lease.
     pub async fn lease_probe(&self, source: &str, lease: Duration) -> Result<Option<i64>, StoreError> {
         let statement = self.breaker_turned(source, "half-open", lease, Some(self.replica()));
         let statement = statement.sql(" WHERE breakers.state <> 'closed' AND breakers.due_at <= ");
         self.turn(statement.sql(self.now()).sql(" RETURNING epoch")).await
     }
 
-    /// Keeps that right for longer. Says whether it was still held.
+    /// Extends the probe lease. Returns whether this replica still held it.
     pub async fn renew_probe(&self, source: &str, epoch: i64, lease: Duration) -> Result<bool, StoreError> {
         let statement = Statement::new("UPDATE breakers SET due_at = ").sql(self.now()).sql(" + ");
         let statement = statement.value(micros(lease)).sql(" WHERE source = ").value(source);
@@ -86,7 +90,7 @@ impl Store {
         statement.sql(" AS wait, prober FROM breakers WHERE 1 = 1")
     }
 
-    /// A row, or what a row becomes that is there: as far as the condition.
+    /// Builds the upsert of one breaker row. The caller appends the condition for the update.
     fn breaker_turned(&self, source: &str, state: &str, due_in: Duration, prober: Option<&str>) -> Statement {
         Statement::new("INSERT INTO breakers (source, state, epoch, prober, due_at) VALUES (")
             .values([source.into(), state.into(), 1_i64.into(), prober.into()])
@@ -101,7 +105,7 @@ impl Store {
     }
 }
 
-/// No time is so long that it could not be added to now.
+/// Converts to microseconds, capped at one year so that adding the current time cannot overflow.
 fn micros(time: Duration) -> i64 {
     const YEAR: i64 = 366 * 86_400 * 1_000_000;
     i64::try_from(time.as_micros()).unwrap_or(YEAR).min(YEAR)

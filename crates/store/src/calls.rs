@@ -1,4 +1,4 @@
-//! The table of calls: written in batches, read newest first.
+//! The `calls` table, also called the journal: written in batches, read newest first.
 
 use crate::{
     Calls, ReadPage, Store, StoreError,
@@ -10,38 +10,38 @@ use crate::{
 pub(crate) const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
     execution_duration_ms, status, result, error, error_type, door, principal";
 
-/// The most rows in one statement. With thirteen values each they stay far below what either engine can bind, and the
-/// statements of all lengths fit among those that it remembers.
+/// Maximum number of rows per `INSERT`. At 13 values per row this stays far below the bind limit of either engine,
+/// and the statements of every length fit into the statement cache.
 const CHUNK: usize = 256;
 
-/// One call, as it is kept. Whoever records it has redacted and bounded what it holds.
+/// One recorded call. The caller has already redacted and truncated its contents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallRow {
-    /// What the call is known by.
+    /// Unique id of the call.
     pub request_id: String,
-    /// The conversation it belongs to.
+    /// Conversation that the call belongs to.
     pub thread_id: Option<String>,
-    /// The source that was called.
+    /// Name of the source.
     pub source: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool_name: String,
-    /// What it was called with, as JSON.
+    /// Arguments, as JSON.
     pub parameters: String,
-    /// When it began, in microseconds since 1970.
+    /// Start time, in microseconds since 1970.
     pub execution_start: i64,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub execution_duration_ms: f64,
     /// `success`, `failure` or `timeout`.
     pub status: String,
-    /// What came of it, as JSON.
+    /// Result, as JSON.
     pub result: Option<String>,
-    /// What went wrong.
+    /// Error message.
     pub error: Option<String>,
-    /// The name of the error.
+    /// Type of the error.
     pub error_type: Option<String>,
-    /// Where the call came in: `rest`, `mcp`, `cli`, `agent`.
+    /// Interface that received the call: `rest`, `mcp`, `cli` or `agent`.
     pub door: Option<String>,
-    /// Who made it.
+    /// The authenticated principal, if any.
     pub principal: Option<String>,
 }
 
@@ -61,44 +61,44 @@ plain_row!(CallRow {
     principal,
 });
 
-/// Which calls are wanted. All that is given must be met.
+/// Selects calls. A call must match every field that is set.
 #[derive(Clone, Debug, Default)]
 pub struct CallFilter {
-    /// Of this source.
+    /// Name of the source.
     pub source: Option<String>,
-    /// Of this tool.
+    /// Name of the tool.
     pub tool_name: Option<String>,
-    /// Of this conversation.
+    /// Conversation.
     pub thread_id: Option<String>,
-    /// Of this status.
+    /// Status.
     pub status: Option<String>,
-    /// Begun at this time or later, in microseconds since 1970.
+    /// Earliest start time (inclusive), in microseconds since 1970.
     pub since: Option<i64>,
-    /// Begun before this time.
+    /// Latest start time (exclusive).
     pub until: Option<i64>,
 }
 
-/// Where a page ends: the last call on it.
+/// Position in the list: the last call of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallCursor {
-    /// When that call began.
+    /// Start time of that call.
     pub execution_start: i64,
-    /// What it is known by.
+    /// Id of that call.
     pub request_id: String,
 }
 
-/// Some calls, the newest first.
+/// One page of calls, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct CallPage {
     /// The calls.
     pub calls: Vec<CallRow>,
-    /// Where the next page begins, if there is one.
+    /// Cursor for the next page, if there is one.
     pub next: Option<CallCursor>,
 }
 
 impl Store {
-    /// Keeps calls. A call that is kept already stays as it is, so those whose fate is unknown, because it failed in the
-    /// middle, can all be given again.
+    /// Records calls. A call whose id is already recorded stays unchanged, so a caller can send the whole batch
+    /// again after a partial failure.
     pub async fn record_calls(&self, calls: impl IntoIterator<Item = CallRow>) -> Result<(), StoreError> {
         if let Pools::Sqlite(files) = &self.pools {
             let rows = Rows(calls.into_iter().collect());
@@ -112,7 +112,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps the calls that lie on a page.
+    /// Records the calls that `read` finds in an encoded page.
     pub async fn record_page(&self, page: Vec<u8>, read: ReadPage) -> Result<(), StoreError> {
         match &self.pools {
             Pools::Sqlite(files) => files.recorder.record((page, read), on_page, files.turn.clone()).await,
@@ -120,13 +120,13 @@ impl Store {
         }
     }
 
-    /// One call.
+    /// Returns one call.
     pub async fn call(&self, request_id: &str) -> Result<Option<CallRow>, StoreError> {
         let rows: Vec<CallRow> = self.read(select().and("request_id = ", Some(request_id))).await?;
         Ok(rows.into_iter().next())
     }
 
-    /// The calls that meet a filter, from after the cursor, the newest first.
+    /// Lists the calls that match a filter, newest first, starting after the cursor.
     pub async fn list_calls(
         &self,
         filter: &CallFilter,
@@ -161,7 +161,7 @@ impl CallFilter {
             .and("source = ", source.as_deref())
             .and("tool_name = ", tool_name.as_deref())
             .and("thread_id = ", thread_id.as_deref());
-        // Said twice, so that the engines see that the index of troubles will do.
+        // This condition is redundant. It lets both engines use the partial index of calls that did not succeed.
         let statement = match status.as_deref() {
             Some(status) if status != "success" => statement.sql(" AND status <> 'success'"),
             _ => statement,

@@ -1,8 +1,8 @@
-//! What others on the same database change, as they change it.
+//! Change notifications from other replicas on the same database.
 //!
-//! PostgreSQL tells everybody who listens (`LISTEN`, `NOTIFY`), at the moment when a change is committed. One connection
-//! does nothing but listen. When it breaks, news may have been missed, so the first thing after that is that everything
-//! counts as changed. A file has nobody to tell: with SQLite nothing ever comes.
+//! PostgreSQL delivers them with `LISTEN` and `NOTIFY` when a change commits. One dedicated connection listens.
+//! While it is down, notifications are lost, so every new connection starts with [`Change::Everything`]. SQLite has
+//! no notifications: [`Changes::next`] returns `None`.
 
 use crate::{Store, store::Pools};
 use sqlx::{
@@ -15,50 +15,50 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// What news travels by.
+/// PostgreSQL notification channel.
 const CHANNEL: &str = "wharf";
 
-/// How long a connection may take to be made.
+/// Timeout for connecting and for the liveness check.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// After how long without news the connection is asked whether it is still there.
+/// Time without a notification after which the connection is checked.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// The pauses between attempts to connect: from the first, doubled, to the last.
+/// Pause between connection attempts. It doubles from the first value up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Something that is not as it was.
+/// A change in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The registered sources.
     Sources,
-    /// Which tools may be called.
+    /// A tool was enabled or disabled.
     Tools,
-    /// How the breakers stand.
+    /// A circuit breaker changed state.
     Breakers,
-    /// The session of this key.
+    /// The session with this key.
     Session(String),
-    /// Anything: nobody was listening for a while.
+    /// Anything may have changed, because notifications may have been missed.
     Everything,
-    /// The database cannot be reached, and nothing is heard until everything has changed.
+    /// The connection is lost. No change arrives until [`Change::Everything`].
     Lost,
 }
 
-/// What others change; see [`Store::changes`].
+/// Stream of changes by other replicas; see [`Store::changes`].
 #[derive(Debug)]
 pub struct Changes {
     replica: String,
-    /// Makes connections that only listen.
+    /// Opens the listening connection. `None` on SQLite.
     pool: Option<PgPool>,
     listener: Option<PgListener>,
-    /// Whoever listens knows that nothing is heard.
+    /// The loss of the connection has already been reported.
     lost: bool,
     pause: Duration,
 }
 
 impl Store {
-    /// What others on the same database change. On SQLite nothing ever comes.
+    /// Returns the stream of changes that other replicas make. On SQLite it ends at once.
     pub fn changes(&self) -> Changes {
         let pool = match &self.pools {
             Pools::Sqlite(_) => None,
@@ -71,19 +71,19 @@ impl Store {
         Changes { replica: self.replica.to_string(), pool, listener: None, lost: false, pause: FIRST_PAUSE }
     }
 
-    /// Whether others may work with the same database, as gateways on other machines do.
+    /// Returns whether other replicas can use the same database.
     pub fn is_shared(&self) -> bool {
         matches!(self.pools, Pools::Postgres(_))
     }
 
-    /// What this process is known by among those that share a database.
+    /// Returns the id of this process among the replicas.
     pub fn replica(&self) -> &str {
         &self.replica
     }
 }
 
 impl Changes {
-    /// The next change that somebody else has made; `None` if none will ever come.
+    /// Waits for the next change by another replica. Returns `None` if there can be none.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
             let Some(listener) = &mut self.listener else {
@@ -104,7 +104,7 @@ impl Changes {
         }
     }
 
-    /// Listens, as soon as that is possible.
+    /// Connects and listens, retrying until it succeeds. Reports the loss once.
     async fn connect(&mut self) -> Option<Change> {
         let pool = self.pool.as_ref()?;
         loop {
@@ -128,13 +128,13 @@ impl Changes {
     }
 }
 
-/// A connection whose other end has vanished without a word is only noticed by asking.
+/// Checks the connection with a query, because a peer that vanished silently causes no read error.
 async fn is_there(listener: &mut PgListener) -> bool {
     matches!(timeout(PATIENCE, listener.execute("SELECT 1")).await, Ok(Ok(_)))
 }
 
 impl Change {
-    /// As it is told: what, by whom, and which.
+    /// Encodes the change for `NOTIFY`: kind, replica, and the key of a session.
     pub(crate) fn payload(&self, replica: &str) -> String {
         match self {
             Change::Sources => format!("sources {replica}"),
@@ -145,7 +145,7 @@ impl Change {
         }
     }
 
-    /// What was told, unless we told it ourselves. What a newer version tells may be anything.
+    /// Decodes a notification. Returns `None` for our own. An unknown kind, from a newer version, means everything.
     fn read(payload: &str, replica: &str) -> Option<Change> {
         let mut words = payload.split(' ');
         let (what, whose, which) = (words.next(), words.next(), words.next());
@@ -162,10 +162,10 @@ impl Change {
     }
 }
 
-/// The statement that tells; what is told is bound.
+/// Sends a notification; the payload is bound.
 pub(crate) const TELL: &str = "SELECT pg_notify('wharf', $1)";
 
-/// A name that no other process has.
+/// Generates a random replica id.
 pub(crate) fn name() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }

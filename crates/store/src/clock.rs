@@ -1,8 +1,8 @@
-//! The time, as rows have it.
+//! The current time in the unit that the tables use.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Microseconds since 1970.
+/// Returns the current time in microseconds since 1970.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)

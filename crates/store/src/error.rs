@@ -1,23 +1,25 @@
-//! What can go wrong with a database. One level, in small letters; an address is never repeated, because it may hold a
+//! Errors of the store.
+//!
+//! A message is one level deep and in lower case. It never contains a database address, because that may hold a
 //! password.
 
 use std::{error::Error, fmt};
 
-/// Why the store could not do what it was asked to.
+/// Error of a store operation.
 #[derive(Debug)]
 pub enum StoreError {
     /// The database could not be opened or reached.
     Open(String),
     /// The database was made by a newer version of this program.
     Newer {
-        /// The version of its tables.
+        /// Schema version of the database.
         found: i64,
-        /// The newest version that is known here.
+        /// Newest schema version that this program supports.
         known: i64,
     },
-    /// Something else has the same name or id.
+    /// Another row has the same name or id.
     Conflict,
-    /// The engine refused, or could not be reached any more.
+    /// The engine rejected the statement, or the connection failed.
     Engine(String),
 }
 
@@ -34,7 +36,7 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// The innermost cause: what is around it only says that a database was involved.
+/// Returns the innermost cause; the outer layers only say that it is a database error.
 fn say(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(error) => error.message().to_owned(),

@@ -1,25 +1,26 @@
-//! What a search compares: text without its letter case, the same on both engines.
+//! Case folding for searches, identical on both engines.
 //!
-//! The engines disagree about case beyond ASCII, and one of them about what a letter is. So the text is folded here,
-//! once when it is written and once when it is searched for, and an engine only looks for one string in another.
+//! The engines differ in how they treat letter case beyond ASCII. This module folds text once when a row is written
+//! and once when a search runs, so that the engine only has to look for a substring.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Stands around each tag, and in none: tags have no control characters.
+/// Delimiter around each tag. Tags contain no control characters, so it cannot be part of one.
 const FENCE: char = '\u{1f}';
 
-/// The text, composed, and without its case. Upwards first and then down: `ß` meets `SS`, and a final sigma the other.
+/// Folds text: NFC, upper case, lower case, NFC. Upper case first makes `ß` match `SS` and both forms of sigma
+/// match.
 pub(crate) fn key(text: &str) -> String {
     let upper = text.nfc().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase).nfc().collect()
 }
 
-/// All tags in one string, each between fences.
+/// Joins the folded tags into one string, each between delimiters.
 pub(crate) fn tags_key(tags: &[String]) -> String {
     tags.iter().map(|tag| tag_key(tag)).collect()
 }
 
-/// One tag as it is found in [`tags_key`].
+/// Folds one tag into the form that [`tags_key`] contains.
 pub(crate) fn tag_key(tag: &str) -> String {
     format!("{FENCE}{}{FENCE}", key(tag))
 }

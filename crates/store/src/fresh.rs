@@ -1,7 +1,8 @@
-//! A database that nobody has used yet: made whole beside its place, and put there in one step.
+//! Creates a new SQLite database beside its final path and moves it there in one step.
 //!
-//! The engine syncs a new file about ten times while its tables are made, and a first start would wait for each of them.
-//! As long as nobody can see the file, one sync in the end is as good: it is found with all its tables, or not at all.
+//! SQLite syncs a new file about ten times while it creates the tables, which delays the first start. No other
+//! process sees the file before it is linked into place, so one sync at the end is enough: the database exists with
+//! all its tables or not at all.
 
 use crate::migrate;
 use sqlx::{
@@ -17,14 +18,14 @@ use std::{
 };
 use tokio::task;
 
-/// Where the file format says how the file is written and how it is read, and what stands there for the write-ahead log.
+/// Offset and value of the read and write version in the SQLite file header; 2 selects the write-ahead log.
 const FORMAT: (u64, [u8; 2]) = (18, [2, 2]);
 
-/// Makes the names that one process uses differ.
+/// Counter that makes temporary file names unique within the process.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the database if there is none. Whatever stands in the way of this quick way is left to the engine, which makes
-/// the file where it belongs, or says what is wrong with the place.
+/// Creates the database if the file does not exist. On any failure it does nothing: SQLite then creates the file
+/// itself, or reports what is wrong with the path.
 pub(crate) async fn make(path: &Path) {
     if path.exists() {
         return;
@@ -42,7 +43,8 @@ pub(crate) async fn make(path: &Path) {
     let _ = placing.await;
 }
 
-/// Makes an empty file that only its owner can read, unless there is a file already. An empty file is an empty database.
+/// Creates an empty file that only its owner can read, unless the file exists. SQLite treats an empty file as an
+/// empty database.
 pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -51,7 +53,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Makes the tables. Nothing is synced, and there is no way back: what fails here is thrown away.
+/// Creates the tables without syncs and without a rollback journal. If this fails, the file is deleted.
 async fn fill(aside: &Path) -> Result<(), migrate::Trouble> {
     let options = SqliteConnectOptions::new()
         .filename(aside)
@@ -64,7 +66,7 @@ async fn fill(aside: &Path) -> Result<(), migrate::Trouble> {
     Ok(connection.close().await?)
 }
 
-/// Puts the file where it belongs, unless somebody else was faster.
+/// Syncs the file and links it to its final path. Fails if another process has created the file meanwhile.
 fn place(aside: &Path, path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(aside)?;
     let (offset, format) = FORMAT;

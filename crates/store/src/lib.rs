@@ -1,8 +1,8 @@
-//! The tables: sources, tools, calls, todos; SQLite or PostgreSQL.
+//! Database storage for sources, tools, calls, circuit breakers, sessions and todos, on SQLite or PostgreSQL.
 //!
-//! A [`Store`] is an open database. What is asked of it is the same for both engines, and so are the tables: one folder of
-//! migrations makes them. What a function has written when it returns is on the disk. This crate knows nothing of MCP and
-//! of no other crate here: its rows are plain.
+//! A [`Store`] is an open database with the same API and the same tables on both engines. When a function returns,
+//! its writes are durable, except that a power cut can lose the latest call records on SQLite. This crate depends
+//! on no other crate of the workspace and knows nothing of MCP: its rows are plain.
 
 mod breakers;
 mod calls;

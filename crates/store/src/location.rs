@@ -1,29 +1,29 @@
-//! Where a database is.
+//! The address of a database.
 
 use std::{error::Error, fmt, path::PathBuf};
 
-/// The address of a database, as it is written on the command line and in settings.
+/// Address of a database, as written on the command line and in the settings.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Location {
     /// `sqlite:PATH`: a file on this machine.
     Sqlite(PathBuf),
-    /// `postgres://…`, whole: it holds a password, so it is never printed.
+    /// `postgres://…`, complete. It may contain a password, so it is never printed.
     Postgres(String),
 }
 
-/// An address that names no database.
+/// Reason why an address is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocationError {
-    /// It is of no known form.
+    /// The scheme is unknown, or the path is missing.
     UnknownForm,
-    /// `sqlite::memory:`: nothing would be kept.
+    /// `sqlite::memory:` is rejected, because it would lose all data at exit.
     InMemory,
-    /// `sqlite:PATH?…`: parameters are not part of a path.
+    /// `sqlite:PATH?…` is rejected, because parameters are not supported.
     HasParameters,
 }
 
 impl Location {
-    /// Reads an address.
+    /// Parses an address.
     pub fn parse(address: &str) -> Result<Location, LocationError> {
         let is_postgres = ["postgres://", "postgresql://"].iter().any(|it| address.starts_with(it));
         match address.strip_prefix("sqlite:") {

@@ -1,11 +1,13 @@
-//! Brings the tables up to date: each step once, in order, by whichever process comes first, and never back.
+//! Migrates the tables to the current schema version.
+//!
+//! Each migration runs once, in order, in the process that gets the lock first. There are no down migrations.
 
 use crate::StoreError;
 use sqlx::{
     ConnectOptions, Connection, Executor, PgConnection, SqliteConnection, postgres::PgConnectOptions,
 };
 
-/// The steps. A step that has been released is never changed; what comes later is added.
+/// All migrations. A released migration never changes; new ones are appended.
 const STEPS: &[&str] = &[
     include_str!("../migrations/0001_todos.sql"),
     include_str!("../migrations/0002_sources.sql"),
@@ -21,7 +23,7 @@ const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT 
 const FOUND: &str = "SELECT coalesce(max(version), 0) FROM wharf_schema";
 const REACHED: &str = "INSERT INTO wharf_schema (version) VALUES ($1)";
 
-/// Any number will do that nobody else takes: it is `wharf` in ASCII.
+/// Key of the advisory lock. Any unused number works; this one is `wharf` in ASCII.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(512970878566)";
 
 pub(crate) enum Trouble {
@@ -29,7 +31,7 @@ pub(crate) enum Trouble {
     Newer(StoreError),
 }
 
-/// The same on both engines, once they are inside a transaction that nobody else can be in.
+/// Runs the missing migrations. Both engines use it inside a transaction that excludes all other migrations.
 macro_rules! catch_up {
     ($transaction:expr) => {{
         $transaction.execute(VERSIONS).await?;
@@ -42,7 +44,7 @@ macro_rules! catch_up {
     }};
 }
 
-/// In a file. Who finds it up to date does not ask for the right to write.
+/// Migrates a SQLite database. A database that is up to date needs no write lock.
 pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), Trouble> {
     let found = sqlx::query_scalar::<_, i64>(FOUND).fetch_one(&mut *connection).await;
     if found.is_ok_and(|it| it == STEPS.len() as i64) {

@@ -1,4 +1,5 @@
-//! The table of promises: calls that carry a key of their caller's and are made once, whatever is lost on the way.
+//! The `promises` table: idempotency keys, so that a call with a key is executed at most once even if a client
+//! retries.
 
 use crate::{
     Store, StoreError, clock,
@@ -9,39 +10,39 @@ use std::time::Duration;
 
 const COLUMNS: &str = "principal, promise_key, fingerprint, begun_at, request_id, status, answer";
 
-/// One call that is made once.
+/// Idempotency record of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Promise {
-    /// Whose call it is.
+    /// Principal that made the call.
     pub principal: String,
-    /// What they call it.
+    /// Idempotency key that the client chose.
     pub promise_key: String,
-    /// What the call was, so that another one is noticed.
+    /// Hash of the request, to detect a key that is reused for a different call.
     pub fingerprint: String,
-    /// When it began, in microseconds since 1970; set by the store.
+    /// Start time, in microseconds since 1970; set by the store.
     pub begun_at: i64,
-    /// What the call is known by in the table of calls, once it is over.
+    /// Id of the call record, once the call has ended.
     pub request_id: Option<String>,
-    /// The status it was answered with, once it is over.
+    /// Status of the response, once the call has ended.
     pub status: Option<i64>,
-    /// What it was answered with, unless that was too long to be kept.
+    /// Response body, unless it was too long to store.
     pub answer: Option<String>,
 }
 
 plain_row!(Promise { principal, promise_key, fingerprint, begun_at, request_id, status, answer });
 
-/// What became of trying to begin.
+/// Outcome of claiming an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Nobody has begun it: it is the caller's to make.
+    /// The key was free: the caller must execute the call.
     Ours,
-    /// It was begun before.
+    /// The key is already in use.
     Known(Promise),
 }
 
 impl Store {
-    /// Begins a promised call, or says what is known of it. Of two who try at the same time one begins. What is older than
-    /// `kept` is forgotten.
+    /// Claims the key of a call, or returns the existing record. Of two concurrent claims, one wins. Also deletes
+    /// records older than `kept`.
     pub async fn claim(&self, promise: &Promise, kept: Duration) -> Result<Claim, StoreError> {
         let Promise { principal, promise_key, fingerprint, .. } = promise;
         let now = clock::now();
@@ -66,11 +67,11 @@ impl Store {
         }
         let select = Statement::new("SELECT ").sql(COLUMNS).sql(" FROM promises WHERE 1 = 1");
         let found: Vec<Promise> = self.read(narrowed(select, promise)).await?;
-        // Given back in between: then whoever asks may try again.
+        // Another request released the key between the two statements. The caller may retry.
         Ok(found.into_iter().next().map_or_else(|| Claim::Known(promise.clone()), Claim::Known))
     }
 
-    /// Notes how a promised call ended.
+    /// Records the outcome of a call.
     pub async fn fulfil(&self, promise: &Promise) -> Result<(), StoreError> {
         let statement =
             Statement::new("UPDATE promises SET request_id = ").value(promise.request_id.as_deref());
@@ -80,7 +81,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a promise back whose call has certainly had no effect, so that it can be tried again.
+    /// Releases a key whose call certainly had no effect, so that the client can retry.
     pub async fn give_back(&self, promise: &Promise) -> Result<(), StoreError> {
         let statement = Statement::new("DELETE FROM promises WHERE 1 = 1");
         let _: Vec<Touched> = self.write_one(narrowed(statement, promise)).await?;

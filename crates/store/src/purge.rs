@@ -1,4 +1,4 @@
-//! Deleting old calls, and finding out whether there are too many.
+//! Deletes old calls and measures the size of the journal.
 
 use crate::{
     Store, StoreError,
@@ -7,12 +7,12 @@ use crate::{
     store::Pools,
 };
 
-/// How large the journal is.
+/// Size of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalSize {
-    /// The bytes that are in use: on SQLite those of the whole file without its free pages, on PostgreSQL those of the calls.
+    /// Bytes in use. On SQLite this is the whole file without its free pages; on PostgreSQL, the rows of calls.
     pub bytes: u64,
-    /// The calls.
+    /// Number of calls.
     pub calls: u64,
 }
 
@@ -23,18 +23,18 @@ struct SizeRow {
 
 plain_row!(SizeRow { bytes, calls });
 
-/// What a deleted call leaves is used again by later ones, so a file does not grow beyond what was in it at one time.
+/// Excludes free pages: SQLite reuses the pages of deleted calls, so the file does not grow beyond its peak.
 const OF_FILE: &str = "SELECT (page_count - freelist_count) * page_size AS bytes, (SELECT count(*) FROM calls) AS calls \
     FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()";
 
-/// The size of the table would count deleted calls until the server cleans up. The last number is what a row is beside
-/// its three long columns.
+/// Sums the rows instead of taking the size of the table, which includes deleted rows until PostgreSQL vacuums. 256
+/// is an estimate for the short columns of a row.
 const OF_SERVER: &str = "SELECT CAST(coalesce(sum(coalesce(pg_column_size(parameters), 0) + \
     coalesce(pg_column_size(result), 0) + coalesce(pg_column_size(error), 0) + 256), 0) AS BIGINT) AS bytes, \
     count(*) AS calls FROM calls";
 
 impl Store {
-    /// How large the journal is. On PostgreSQL this reads all of it.
+    /// Measures the journal. On PostgreSQL this reads all calls.
     pub async fn journal_size(&self) -> Result<JournalSize, StoreError> {
         let sql = match &self.pools {
             Pools::Sqlite(_) => OF_FILE,
@@ -46,8 +46,8 @@ impl Store {
         Ok(rows.into_iter().next().map(size).unwrap_or_default())
     }
 
-    /// Deletes at most so many calls, the oldest first, of those that began before a time (in microseconds since 1970), or
-    /// of all. How many those were.
+    /// Deletes at most `most` calls, oldest first, and returns how many it deleted. With `before` (microseconds
+    /// since 1970), deletes only calls that started earlier.
     pub async fn delete_oldest_calls(&self, before: Option<i64>, most: usize) -> Result<usize, StoreError> {
         let oldest = "DELETE FROM calls WHERE request_id IN (SELECT request_id FROM calls WHERE 1 = 1";
         let statement = Statement::new(oldest).and("execution_start < ", before);

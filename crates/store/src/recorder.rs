@@ -1,7 +1,7 @@
-//! Writes calls into a file: many at a time, on a thread of its own, each bound from where it lies.
+//! Writes calls to SQLite in batches, on a blocking thread and a connection of its own.
 //!
-//! Every call that is made ends up here, so what a row costs counts more than anywhere else. A connection of the pool would
-//! want each value as an object of its own, handed over to another thread.
+//! Every call ends up here, so the cost per row matters. This writer binds each value from borrowed memory; the
+//! connection pool would need an owned copy of each value, sent to another thread.
 
 use crate::{CallRow, StoreError, calls::COLUMNS};
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -13,10 +13,10 @@ use std::{
 };
 use tokio::{sync::Mutex as Turn, task};
 
-/// The most rows that are written at once, so that others get at the database in between.
+/// Maximum number of rows per transaction, so that other writers get a turn in between.
 const BATCH: usize = 2_048;
 
-/// A call that lies in somebody else's memory, with the same members as a [`CallRow`].
+/// Borrowed form of a [`CallRow`].
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(missing_docs, reason = "a row has the same, and says what they are")]
 pub struct CallView<'a> {
@@ -35,18 +35,18 @@ pub struct CallView<'a> {
     pub principal: Option<&'a str>,
 }
 
-/// The calls of a page, one after the other.
+/// Iterator over the calls of a page.
 pub type Calls<'a> = Box<dyn Iterator<Item = CallView<'a>> + Send + 'a>;
 
-/// Reads the calls of a page.
+/// Decodes the calls of a page.
 pub type ReadPage = for<'a> fn(&'a [u8]) -> Calls<'a>;
 
-/// The one that writes calls into a file.
+/// Writes calls to a SQLite file.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     path: Arc<Path>,
     patience: Duration,
-    /// Opened when there is something to write.
+    /// Opened by the first write.
     connection: Arc<Mutex<Option<Connection>>>,
 }
 
@@ -55,7 +55,8 @@ impl Recorder {
         Recorder { path: path.into(), patience, connection: Arc::default() }
     }
 
-    /// Writes calls, all of them or as many batches as were possible. `turn` is asked for before each.
+    /// Writes calls batch by batch and stops at the first error; earlier batches stay written. Locks `turn` for
+    /// each batch.
     pub(crate) async fn record<P>(
         &self,
         page: P,
@@ -93,7 +94,7 @@ impl Recorder {
         let mut calls = calls.peekable();
         while calls.peek().is_some() {
             let _turn = turn.blocking_lock();
-            // With the right to write from the beginning: one that asked for it later could be refused.
+            // Takes the write lock at once: upgrading a read transaction later can fail.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
                 let mut insert = transaction.prepare(&insert)?;
@@ -104,12 +105,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// What is not synced survives us, but not a power cut: the last records of calls are the least of what one takes.
+    /// Opens the connection with `synchronous = NORMAL`: records survive a crash of the process, but the latest may
+    /// be lost in a power cut.
     fn open(&self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(PathBuf::from(&*self.path))?;
         connection.busy_timeout(self.patience)?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        // In pages: what is brought over from the log in larger pieces costs less.
+        // Number of pages. A rarer, larger checkpoint costs less in total.
         connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
         Ok(connection)
     }
@@ -134,7 +136,7 @@ fn insert_one(insert: &mut rusqlite::Statement<'_>, call: &CallView<'_>) -> rusq
     Ok(())
 }
 
-/// Without U+0000, which the other engine cannot hold: a call reads the same in both.
+/// Replaces U+0000, which PostgreSQL cannot store, so that a call reads the same on both engines.
 fn clean(text: &str) -> Cow<'_, str> {
     match text.contains('\0') {
         true => text.replace('\0', "\u{fffd}").into(),

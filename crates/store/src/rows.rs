@@ -1,6 +1,6 @@
-//! How rows become values: by the names of their columns, alike on both engines.
+//! Decodes rows into structs by column name, on both engines.
 
-/// Reads a struct of plain columns, each field from the column of its name.
+/// Implements `FromRow` for both engines: each field comes from the column of the same name.
 macro_rules! plain_row {
     ($name:ident { $($field:ident),* $(,)? }) => {
         crate::rows::plain_row!(@of sqlx::sqlite::SqliteRow, $name { $($field),* });
@@ -17,7 +17,7 @@ macro_rules! plain_row {
 
 pub(crate) use plain_row;
 
-/// What both engines can read.
+/// A row type that both engines can decode.
 pub(crate) trait PlainRow:
     for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow>
     + for<'r> sqlx::FromRow<'r, sqlx::postgres::PgRow>
@@ -34,7 +34,7 @@ impl<T> PlainRow for T where
 {
 }
 
-/// A row of which only its being there counts.
+/// A row whose columns do not matter; only the number of rows does.
 pub(crate) struct Touched;
 
 impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for Touched {

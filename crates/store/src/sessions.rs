@@ -1,4 +1,4 @@
-//! The table of sessions of the handshake era, for whichever gateway their client comes to next.
+//! The `sessions` table: handshake-era MCP sessions, so that any replica can serve a client's next request.
 
 use crate::{
     Change, Store, StoreError,
@@ -9,50 +9,51 @@ use std::time::Duration;
 
 const COLUMNS: &str = "session_key, principal, version, capabilities, client_info, log_level, watched";
 
-/// One session.
+/// One MCP session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRow {
-    /// A hash of what it is called.
+    /// Hash of the session id.
     pub session_key: String,
-    /// Whose it is.
+    /// The authenticated principal that opened the session, if any.
     pub principal: Option<String>,
-    /// The version of the protocol that was agreed.
+    /// Negotiated protocol version.
     pub version: String,
-    /// What the client can do, as JSON.
+    /// Client capabilities, as JSON.
     pub capabilities: String,
-    /// Who the client is, as JSON.
+    /// Client name and version, as JSON.
     pub client_info: Option<String>,
-    /// From which level on it wants log lines.
+    /// Minimum level of log messages that the client wants.
     pub log_level: Option<String>,
-    /// The resources that it wants to hear of, as a JSON array.
+    /// Subscribed resources, as a JSON array.
     pub watched: String,
 }
 
 plain_row!(SessionRow { session_key, principal, version, capabilities, client_info, log_level, watched });
 
 impl Store {
-    /// Keeps a session that has just begun; nobody else can know of it yet. What has expired goes.
+    /// Stores a new session and deletes expired ones. Sends no notification, because no replica can have cached the
+    /// session.
     pub async fn begin_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
         let expired = Statement::new("DELETE FROM sessions WHERE expires_at <= ").sql(self.now());
         let _: Vec<Touched> = self.write(vec![expired, self.upsert_session(session, life)]).await?;
         Ok(())
     }
 
-    /// Keeps a session that is not as it was, or has been used for long, and tells the others.
+    /// Stores a changed session, or extends the life of one in use, and notifies the other replicas.
     pub async fn keep_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
         let change = Change::Session(session.session_key.clone());
         let _: Vec<Touched> = self.write_and_tell(&change, vec![self.upsert_session(session, life)]).await?;
         Ok(())
     }
 
-    /// A session that is not over.
+    /// Returns a session unless it has expired.
     pub async fn session(&self, key: &str) -> Result<Option<SessionRow>, StoreError> {
         let statement = Statement::new("SELECT ").sql(COLUMNS).sql(" FROM sessions WHERE session_key = ");
         let statement = statement.value(key).sql(" AND expires_at > ").sql(self.now());
         Ok(self.read(statement).await?.into_iter().next())
     }
 
-    /// Ends a session for everybody. Says whether there was one.
+    /// Deletes a session and notifies the other replicas. Returns whether it existed.
     pub async fn end_session(&self, key: &str) -> Result<bool, StoreError> {
         let statement = Statement::new("DELETE FROM sessions WHERE session_key = ").value(key);
         let statement = statement.sql(" RETURNING session_key");

@@ -1,4 +1,4 @@
-//! The table of sources that were registered at run time.
+//! The `sources` table: sources registered at run time.
 
 use crate::{
     Change, Store, StoreError, clock,
@@ -9,34 +9,34 @@ use crate::{
 const COLUMNS: &str = "id, name, definition, origin, enabled, lifecycle, health, consecutive_failures, \
     inventory_hash, secrets, created_at, updated_at, epoch";
 
-/// One source.
+/// One registered source.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SourceRow {
-    /// What it is known by, for ever.
+    /// Permanent id.
     pub id: String,
-    /// Its name, which no other source has.
+    /// Unique name.
     pub name: String,
-    /// What was registered, as JSON, without secrets.
+    /// The registered definition, as JSON, without secrets.
     pub definition: String,
-    /// Where it came from, such as `rest`.
+    /// Origin of the registration, such as `rest`.
     pub origin: String,
-    /// Whether it is used.
+    /// Whether the source is in use.
     pub enabled: bool,
     /// `transient` or `singleton`.
     pub lifecycle: String,
     /// `unknown`, `healthy`, `degraded` or `unhealthy`.
     pub health: String,
-    /// How many failures there were since the last success.
+    /// Number of failures since the last success.
     pub consecutive_failures: i64,
-    /// What its tools were when they were listed last.
+    /// Hash of the tool list as last read.
     pub inventory_hash: Option<String>,
-    /// Its secrets, encrypted by whoever registered it.
+    /// Secrets, encrypted by the caller.
     pub secrets: Option<Vec<u8>>,
-    /// When it was registered, in microseconds since 1970; set by the store.
+    /// Registration time, in microseconds since 1970; set by the store.
     pub created_at: i64,
-    /// When it was changed last; set by the store.
+    /// Time of the last change; set by the store.
     pub updated_at: i64,
-    /// How often it was changed; set by the store.
+    /// Number of changes; set by the store.
     pub epoch: i64,
 }
 
@@ -57,7 +57,8 @@ plain_row!(SourceRow {
 });
 
 impl Store {
-    /// Registers a source and gives it back with its times. [`StoreError::Conflict`] if its id or name is taken.
+    /// Registers a source and returns it with its timestamps. Fails with [`StoreError::Conflict`] if the id or name
+    /// is taken.
     pub async fn insert_source(&self, source: &SourceRow) -> Result<SourceRow, StoreError> {
         let now = clock::now();
         let source = SourceRow { created_at: now, updated_at: now, epoch: 1, ..source.clone() };
@@ -67,21 +68,21 @@ impl Store {
         Ok(source)
     }
 
-    /// All sources, by name.
+    /// Returns all sources, sorted by name.
     pub async fn sources(&self) -> Result<Vec<SourceRow>, StoreError> {
         let mut all: Vec<SourceRow> = self.read(select()).await?;
-        // The engines disagree about the order of text.
+        // Sorted here, because the engines collate text differently.
         all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(all)
     }
 
-    /// One source.
+    /// Returns one source.
     pub async fn source(&self, id: &str) -> Result<Option<SourceRow>, StoreError> {
         Ok(self.read(select().and("id = ", Some(id))).await?.into_iter().next())
     }
 
-    /// Writes a source anew, if it still has the epoch that `source` was read with, and gives it back with the next.
-    /// `None` if somebody else was faster, or it is gone.
+    /// Updates a source if it still has the epoch of `source`, and returns the new row. Returns `None` if another
+    /// writer changed or deleted it first.
     pub async fn update_source(&self, source: &SourceRow) -> Result<Option<SourceRow>, StoreError> {
         let SourceRow { id, name, definition, origin, enabled, lifecycle, health, .. } = source;
         let statement = Statement::new("UPDATE sources SET epoch = epoch + 1, updated_at = ")
@@ -113,7 +114,7 @@ impl Store {
         Ok(self.write_and_tell(&Change::Sources, vec![statement]).await?.into_iter().next())
     }
 
-    /// Notes how a source is, without a new epoch: that is no change of the source.
+    /// Records the health of a source. The epoch stays the same, because the definition does not change.
     pub async fn note_health(&self, id: &str, health: &str, failures: i64) -> Result<(), StoreError> {
         let statement = Statement::new("UPDATE sources SET health = ").value(health);
         let statement = statement.sql(", consecutive_failures = ").value(failures);
@@ -121,14 +122,14 @@ impl Store {
         Ok(())
     }
 
-    /// Notes what a source's tools were when they were listed last, without a new epoch.
+    /// Records the hash of a source's tool list. The epoch stays the same.
     pub async fn note_inventory(&self, id: &str, hash: &str) -> Result<(), StoreError> {
         let statement = Statement::new("UPDATE sources SET inventory_hash = ").value(hash);
         let _: Vec<Touched> = self.write_one(statement.sql(" WHERE id = ").value(id)).await?;
         Ok(())
     }
 
-    /// Removes a source and what is known of its tools. Says whether there was one.
+    /// Deletes a source and its tools. Returns whether it existed.
     pub async fn delete_source(&self, id: &str) -> Result<bool, StoreError> {
         let tools = Statement::new("DELETE FROM tools WHERE source = (SELECT name FROM sources WHERE id = ");
         let source = Statement::new("DELETE FROM sources WHERE id = ").value(id).sql(" RETURNING epoch");
@@ -163,7 +164,7 @@ impl SourceRow {
 }
 
 impl std::fmt::Debug for SourceRow {
-    /// Without what may be secret.
+    /// Omits the fields that may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let SourceRow { id, name, enabled, health, epoch, .. } = self;
         let mut shown = f.debug_struct("SourceRow");

@@ -1,9 +1,8 @@
-//! A database in a file, shared with other processes.
+//! Opens a SQLite file that other processes may share.
 //!
-//! Write-ahead log, so that readers and the writer do not wait for each other; every commit is synced to the disk before
-//! it is acknowledged (`synchronous = FULL`), so that what was acknowledged survives a power cut, not only a kill. Only the
-//! journal of calls is not synced: it is written for every call, and of what the machine itself can lose in a power cut
-//! the last records of calls are the least.
+//! The write-ahead log lets readers and the writer run at the same time. Every commit is synced before it is
+//! acknowledged (`synchronous = FULL`), so it survives a power cut. The journal is the exception: it is written for
+//! every call, so the [`Recorder`] does not sync each commit, and a power cut can lose the latest records.
 
 use crate::{
     StoreError, fresh,
@@ -20,22 +19,23 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How long other processes are waited for.
+/// How long to wait for a lock or a free connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How soon a database that is just being set up by another process is tried again.
+/// Retry interval while another process sets up the database.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// How many may read at the same time.
+/// Maximum number of concurrent readers.
 const READERS: u32 = 4;
 
-/// The connections with one file.
+/// All connections to one SQLite file.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     pub(crate) writer: SqlitePool,
-    /// Writes the journal.
+    /// Writes the call records.
     pub(crate) recorder: Recorder,
-    /// Whose turn it is to write: waiting for it here is fair, and wakes at once.
+    /// Serializes the writers of this process. Unlike SQLite's lock, this mutex is fair and wakes the next writer
+    /// at once.
     pub(crate) turn: Arc<Mutex<()>>,
     pub(crate) readers: SqlitePool,
 }
@@ -53,7 +53,7 @@ impl Files {
         make_private(path);
         let pool = |connections| {
             let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
-            // A file does not go away as a server does.
+            // A file, unlike a server, does not disconnect, so connections need no check and no expiry.
             pool.test_before_acquire(false).idle_timeout(None).max_lifetime(None)
         };
         let writer = pool(1).connect_lazy_with(options.clone().journal_mode(SqliteJournalMode::Wal));
@@ -66,12 +66,12 @@ impl Files {
         })
     }
 
-    /// The right to write.
+    /// Waits for the right to write.
     pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// A transaction that has the right to write from its beginning: one that asked for it later could be refused.
+    /// Begins a transaction with the write lock: upgrading a read transaction later can fail.
     pub(crate) async fn begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
         self.writer.begin_with("BEGIN IMMEDIATE").await
     }
@@ -83,8 +83,8 @@ impl Files {
     }
 }
 
-/// Switches the log on and brings the tables up to date. While another process does the same, the engine refuses
-/// without waiting, so the waiting is done here.
+/// Enables the write-ahead log and migrates the tables. Retries here, because SQLite does not wait while another
+/// process does the same.
 async fn set_up(writer: &SqlitePool) -> Result<(), StoreError> {
     let patient_until = Instant::now() + PATIENCE;
     loop {
@@ -101,15 +101,15 @@ async fn catch_up(writer: &SqlitePool) -> Result<(), Trouble> {
     migrate::sqlite(&mut *writer.acquire().await?).await
 }
 
-/// SQLITE_BUSY and SQLITE_LOCKED, with whatever is said beside them.
+/// Matches SQLITE_BUSY and SQLITE_LOCKED, with any extended code.
 fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|it| it.code()?.parse::<i32>().ok());
     code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
-/// Makes the file if it is missing, and sees to it that only its owner can read it and what the engine keeps beside it. The
-/// engine would leave that to the umask; what it makes later gets the rights of the file. Whatever is wrong with the place
-/// is left to the engine to say.
+/// Creates the file if it is missing and makes it and its side files private. SQLite would use the umask for them;
+/// files it creates later inherit the mode of the database. Ignores errors: SQLite reports them when it opens the
+/// file.
 fn make_private(path: &Path) {
     let _ = fresh::create_private(path);
     #[cfg(unix)]

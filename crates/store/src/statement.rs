@@ -1,15 +1,15 @@
-//! SQL that is the same for both engines: text from this program, and values that are always bound.
+//! Builds SQL for both engines from constant text and bound values.
 //!
-//! Text is `&'static str` and nothing else, so what a user wrote cannot become SQL.
+//! Text is always `&'static str`, so user input cannot become SQL.
 
-/// A statement being written.
+/// A SQL statement and its bound values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statement {
     pub(crate) sql: String,
     pub(crate) values: Vec<Value>,
 }
 
-/// What can be bound.
+/// A value to bind.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Int(Option<i64>),
@@ -24,21 +24,21 @@ impl Statement {
         Statement { sql: sql.to_owned(), values: Vec::new() }
     }
 
-    /// More text.
+    /// Appends SQL text.
     pub(crate) fn sql(mut self, sql: &'static str) -> Statement {
         self.sql.push_str(sql);
         self
     }
 
-    /// A value, where it stands.
+    /// Appends a placeholder and binds a value to it.
     pub(crate) fn value(mut self, value: impl Into<Value>) -> Statement {
         self.values.push(value.into());
         self.sql.push('?');
         self
     }
 
-    /// The text for PostgreSQL, which numbers its values. SQLite could read numbers too, but looks each of them up in a
-    /// list, and a batch has thousands.
+    /// Converts the placeholders to `$1`, `$2`, … for PostgreSQL. SQLite also accepts numbers, but looks each one
+    /// up in a list, which is slow for a batch with thousands of values.
     pub(crate) fn numbered(sql: &str) -> String {
         let mut text = String::with_capacity(2 * sql.len());
         for (number, piece) in sql.split('?').enumerate() {
@@ -51,7 +51,7 @@ impl Statement {
         text
     }
 
-    /// Values with commas between them.
+    /// Appends values, separated by commas.
     pub(crate) fn values(self, values: impl IntoIterator<Item = Value>) -> Statement {
         values.into_iter().enumerate().fold(self, |statement, (place, value)| {
             let comma = if place == 0 { "" } else { ", " };
@@ -59,7 +59,7 @@ impl Statement {
         })
     }
 
-    /// One more condition, after a `WHERE` that stands already.
+    /// Appends ` AND condition value` if there is a value. The statement must already have a `WHERE`.
     pub(crate) fn and(self, condition: &'static str, value: Option<impl Into<Value>>) -> Statement {
         match value {
             Some(value) => self.sql(" AND ").sql(condition).value(value),
@@ -111,7 +111,7 @@ impl From<Option<&str>> for Value {
 }
 
 impl From<Option<String>> for Value {
-    /// PostgreSQL's text cannot hold U+0000. One such character must not lose a whole batch.
+    /// Replaces U+0000, which PostgreSQL cannot store. Otherwise one such character would fail a whole batch.
     fn from(value: Option<String>) -> Value {
         Value::Text(value.map(|it| if it.contains('\0') { it.replace('\0', "\u{fffd}") } else { it }))
     }

@@ -1,7 +1,7 @@
-//! The open database: two pools behind one set of functions.
+//! The open database: one API over the SQLite and PostgreSQL pools.
 //!
-//! SQLite has one connection that writes and a few that read, because it lets one writer in at a time: waiting in our
-//! queue is fair and cheap, waiting for its lock is neither. Other processes are waited for all the same.
+//! SQLite allows one writer at a time, so it gets one writing connection and a few readers. Writers of this process
+//! queue for a mutex, which is fair and cheap; SQLite's own lock, which is neither, is left for other processes.
 
 use crate::{
     Change, Location, StoreError, changes, migrate,
@@ -17,21 +17,21 @@ use sqlx::{
 use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How many connections one process may have with PostgreSQL.
+/// Maximum number of PostgreSQL connections per process.
 const CONNECTIONS: u32 = 8;
 
-/// How long a connection may take to become free, or to be made.
+/// Timeout for connecting and for a free connection.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// An open database; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) pools: Pools,
-    /// What this process is known by among those that share the database.
+    /// Id of this process among the replicas that share the database.
     pub(crate) replica: Arc<str>,
 }
 
-/// The engines.
+/// The connection pools of the engine in use.
 #[derive(Clone, Debug)]
 pub(crate) enum Pools {
     Sqlite(Files),
@@ -50,7 +50,7 @@ macro_rules! bound {
     };
 }
 
-/// Runs all statements but the last for their effect, and the last for its rows.
+/// Runs the statements in order, commits, and returns the rows of the last one.
 macro_rules! in_order {
     ($statements:expr, $transaction:expr) => {{
         let mut rows = Vec::new();
@@ -63,7 +63,7 @@ macro_rules! in_order {
 }
 
 impl Store {
-    /// Opens the database, makes it if it is a file that does not exist, and brings its tables up to date.
+    /// Opens the database and migrates it. Creates a SQLite file if it does not exist.
     pub async fn open(location: &Location) -> Result<Store, StoreError> {
         match location {
             Location::Sqlite(path) => {
@@ -72,7 +72,7 @@ impl Store {
             }
             Location::Postgres(address) => {
                 let options = PgConnectOptions::from_str(address).map_err(|it| StoreError::opening(&it))?;
-                // One connection by itself says why it cannot be made; a pool would only wait.
+                // A single connection reports why it failed; a pool would only time out.
                 let reached = timeout(PATIENCE, migrate::postgres(&options)).await;
                 reached.map_err(|_| StoreError::Open("the server does not answer".to_owned()))??;
                 let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
@@ -86,7 +86,7 @@ impl Store {
         Store { pools, replica: changes::name().into() }
     }
 
-    /// Ends all connections. What was acknowledged is safe without it.
+    /// Closes all connections. Acknowledged writes are durable without it.
     pub async fn close(&self) {
         match &self.pools {
             Pools::Sqlite(files) => files.close().await,
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// The name of the engine.
+    /// Returns the name of the engine.
     pub fn engine(&self) -> &'static str {
         match &self.pools {
             Pools::Sqlite(_) => "SQLite",
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// The function that finds one string in another and says where, or 0.
+    /// SQL function that returns the position of a substring, or 0.
     pub(crate) fn position(&self) -> &'static str {
         match &self.pools {
             Pools::Sqlite(_) => "instr(",
@@ -110,7 +110,7 @@ impl Store {
         }
     }
 
-    /// The time by the database's own clock, in microseconds since 1970.
+    /// SQL expression for the database clock, in microseconds since 1970.
     pub(crate) fn now(&self) -> &'static str {
         match &self.pools {
             Pools::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// The same statement, as the engine reads it.
+    /// Converts a statement to the placeholder syntax of the engine.
     fn written_for(&self, statement: Statement) -> Statement {
         match &self.pools {
             Pools::Sqlite(_) => statement,
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// All rows of a query.
+    /// Runs a query and returns all rows.
     pub(crate) async fn read<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
         let mut all = Vec::new();
         self.read_while(statement, |row| {
@@ -137,7 +137,7 @@ impl Store {
         Ok(all)
     }
 
-    /// The rows of a query, one by one, until `more` says that it has enough.
+    /// Runs a query and passes each row to `more` until it returns false.
     pub(crate) async fn read_while<T: PlainRow>(
         &self,
         statement: Statement,
@@ -161,8 +161,8 @@ impl Store {
         }
     }
 
-    /// Runs statements that change something, all or none, and gives the rows of the last. One statement is all or none by
-    /// itself, and costs one question instead of three.
+    /// Runs statements in one transaction and returns the rows of the last. A single statement is atomic by itself
+    /// and needs one round trip instead of three.
     pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
         let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.written_for(it)).collect();
         if statements.len() == 1
@@ -183,8 +183,7 @@ impl Store {
         }
     }
 
-    /// Runs statements that change something, all or none, and tells those who share the database at the moment when it is
-    /// done. Gives the rows of the last.
+    /// Runs statements in one transaction, notifies the other replicas on commit, and returns the rows of the last.
     pub(crate) async fn write_and_tell<T: PlainRow>(
         &self,
         change: &Change,
@@ -198,7 +197,7 @@ impl Store {
         in_order!(statements, transaction)
     }
 
-    /// Runs one statement that changes something, and gives its rows. It needs no transaction around it.
+    /// Runs one statement without a transaction and returns its rows.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
         self.write_alone(self.written_for(statement)).await
     }

@@ -1,120 +1,120 @@
-//! Todos: what they are, and what can be asked about them. How they stand in the table is in [`table`].
+//! The todo types and their filters. The SQL is in [`table`].
 
 mod table;
 
-/// How far a todo is.
+/// Status of a todo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// To be done.
+    /// Still to do.
     Active,
     /// Done.
     Completed,
-    /// Out of the way.
+    /// No longer shown among the current todos.
     Archived,
 }
 
 /// One todo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Todo {
-    /// Its number, which no other todo gets after it.
+    /// Unique number, never reused.
     pub id: i64,
-    /// What is to be done.
+    /// Title.
     pub title: String,
-    /// What there is to say about it.
+    /// Longer description.
     pub description: Option<String>,
-    /// How far it is.
+    /// Status.
     pub status: Status,
-    /// How urgent it is.
+    /// Priority.
     pub priority: Option<i64>,
-    /// Words it can be found by.
+    /// Tags.
     pub tags: Vec<String>,
-    /// The day it is due, as `YYYY-MM-DD`.
+    /// Due date, as `YYYY-MM-DD`.
     pub due_date: Option<String>,
-    /// When it was made, in microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     pub created_at: i64,
-    /// When it was changed last.
+    /// Time of the last change.
     pub updated_at: i64,
 }
 
-/// A todo to be made.
+/// Fields of a todo to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewTodo {
-    /// What is to be done.
+    /// Title.
     pub title: String,
-    /// What there is to say about it.
+    /// Longer description.
     pub description: Option<String>,
-    /// How urgent it is.
+    /// Priority.
     pub priority: Option<i64>,
-    /// Words it can be found by.
+    /// Tags.
     pub tags: Vec<String>,
-    /// The day it is due, as `YYYY-MM-DD`.
+    /// Due date, as `YYYY-MM-DD`.
     pub due_date: Option<String>,
 }
 
-/// What is to be different about a todo. What is `None` stays as it is.
+/// Changes to a todo. A field that is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct TodoChange {
-    /// Another title.
+    /// New title.
     pub title: Option<String>,
-    /// Another description, or none any more.
+    /// New description; `Some(None)` removes it.
     pub description: Option<Option<String>>,
-    /// Another status.
+    /// New status.
     pub status: Option<Status>,
-    /// Another priority.
+    /// New priority.
     pub priority: Option<i64>,
-    /// Other tags.
+    /// New tags, replacing the old ones.
     pub tags: Option<Vec<String>>,
-    /// Another day, or none any more.
+    /// New due date; `Some(None)` removes it.
     pub due_date: Option<Option<String>>,
 }
 
-/// Which todos are wanted. All that is given must be met.
+/// Selects todos. A todo must match every field that is set.
 #[derive(Clone, Debug, Default)]
 pub struct TodoFilter {
-    /// Of this status.
+    /// Status.
     pub status: Option<Status>,
-    /// Of this priority.
+    /// Priority.
     pub priority: Option<i64>,
-    /// With all of these tags, in whatever letter case.
+    /// Tags that a todo must all have, ignoring letter case.
     pub tags: Vec<String>,
-    /// Due before this day.
+    /// Latest due date, exclusive.
     pub due_before: Option<String>,
-    /// Due after this day.
+    /// Earliest due date, exclusive.
     pub due_after: Option<String>,
 }
 
-/// How much is read at most.
+/// Limits on the size of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Todos.
+    /// Maximum number of todos.
     pub rows: usize,
-    /// Bytes of text, in all.
+    /// Maximum bytes of text in total.
     pub bytes: usize,
 }
 
-/// Todos that were found.
+/// Todos that a query found.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// In order.
+    /// The todos, in the order of the query.
     pub todos: Vec<Todo>,
-    /// Whether there are more than the bounds allow.
+    /// Whether a limit cut the result off.
     pub truncated: bool,
 }
 
-/// How the todos stand: another mark means that somebody has changed something.
+/// Fingerprint of all todos. A different value means that a todo has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TodosMark {
-    /// How many there are.
+    /// Number of todos.
     pub count: i64,
-    /// When one was changed last.
+    /// Time of the last change.
     pub latest: i64,
 }
 
 impl Status {
-    /// All there are.
+    /// All statuses.
     pub const ALL: [Status; 3] = [Status::Active, Status::Completed, Status::Archived];
 
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Active => "active",
@@ -123,14 +123,14 @@ impl Status {
         }
     }
 
-    /// The status of this name.
+    /// Returns the status with this name.
     pub fn named(name: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|it| it.as_str() == name)
     }
 }
 
 impl TodoChange {
-    /// Whether nothing is to be different.
+    /// Returns whether no field changes.
     pub fn is_empty(&self) -> bool {
         let TodoChange { title, description, status, priority, tags, due_date } = self;
         let nothing = title.is_none() && description.is_none() && status.is_none();

@@ -1,4 +1,4 @@
-//! The table of tools: what each source offered when it was listed last, and which of it an operator has switched off.
+//! The `tools` table: the tools each source listed last, and which of them an operator has disabled.
 
 use crate::{
     Change, Store, StoreError, clock,
@@ -13,23 +13,23 @@ const COLUMNS: &str =
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRow {
-    /// The name of the source it is of.
+    /// Name of the source.
     pub source: String,
-    /// Its name on the wire.
+    /// Name on the wire.
     pub wire_name: String,
-    /// Everything its source says of it, as JSON.
+    /// The complete definition from the source, as JSON.
     pub definition: String,
-    /// A hash of that.
+    /// Hash of the definition.
     pub definition_hash: String,
     /// `active`, or `deprecated` once its source no longer lists it.
     pub status: String,
-    /// Whether it may be called.
+    /// Whether the tool may be called.
     pub enabled: bool,
-    /// Why not.
+    /// Reason why it is disabled.
     pub reason: Option<String>,
-    /// When it was first listed, in microseconds since 1970.
+    /// Time of the first listing, in microseconds since 1970.
     pub first_seen: i64,
-    /// When it was last in a list that was not as the one before.
+    /// Time of the last listing that differed from the one before it.
     pub last_seen: i64,
 }
 
@@ -48,27 +48,27 @@ plain_row!(ToolRow {
 /// A tool as its source lists it.
 #[derive(Clone, Debug)]
 pub struct ListedTool {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub wire_name: String,
-    /// Everything its source says of it, as JSON.
+    /// The complete definition from the source, as JSON.
     pub definition: String,
-    /// A hash of that.
+    /// Hash of the definition.
     pub definition_hash: String,
 }
 
-/// What a listing changed.
+/// Differences between a stored tool list and a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InventoryChange {
-    /// Tools that were not known.
+    /// Number of new tools.
     pub created: usize,
-    /// Tools that are defined otherwise than before, or came back.
+    /// Number of tools with a changed definition, or listed again after being deprecated.
     pub updated: usize,
-    /// Tools that are no longer listed.
+    /// Number of tools that are no longer listed.
     pub deprecated: usize,
 }
 
 impl InventoryChange {
-    /// What a listing changes in what was known.
+    /// Compares the stored tools with a new list.
     pub fn between(before: &[ToolRow], listed: &[ListedTool]) -> InventoryChange {
         let known: HashMap<&str, &ToolRow> = before.iter().map(|it| (it.wire_name.as_str(), it)).collect();
         let mut change = InventoryChange::default();
@@ -91,20 +91,20 @@ impl InventoryChange {
 }
 
 impl Store {
-    /// The tools of a source, by name, the deprecated ones among them.
+    /// Returns the tools of a source, sorted by name, including deprecated ones.
     pub async fn tools(&self, source: &str) -> Result<Vec<ToolRow>, StoreError> {
         let mut all: Vec<ToolRow> = self.read(select().and("source = ", Some(source))).await?;
         all.sort_by(|one, other| one.wire_name.cmp(&other.wire_name));
         Ok(all)
     }
 
-    /// All tools that an operator has switched off.
+    /// Returns all tools that an operator has disabled.
     pub async fn disabled_tools(&self) -> Result<Vec<ToolRow>, StoreError> {
         self.read(select().and("enabled = ", Some(false))).await
     }
 
-    /// Notes what a source lists now, all or none. What it no longer lists stays, as deprecated. A list that is as it was
-    /// is not written.
+    /// Stores the tool list of a source in one transaction. Tools that are no longer listed become deprecated. An
+    /// unchanged list is not written.
     pub async fn replace_tools(
         &self,
         source: &str,
@@ -123,7 +123,7 @@ impl Store {
         Ok(change)
     }
 
-    /// Switches a tool on or off, whether or not its source was ever listed here.
+    /// Enables or disables a tool. Works even if the tool has never been stored.
     pub async fn enable_tool(
         &self,
         source: &str,
@@ -151,7 +151,7 @@ fn upsert(source: &str, tool: &ListedTool, now: i64) -> Statement {
     )
 }
 
-/// A row, as far as its last bracket.
+/// Builds an `INSERT` of one row up to the closing bracket, so that the caller can append a conflict clause.
 fn insert(source: &str, tool: &ListedTool, enabled: bool, reason: Option<&str>, now: i64) -> Statement {
     let ListedTool { wire_name, definition, definition_hash } = tool;
     let statement = Statement::new("INSERT INTO tools (").sql(COLUMNS).sql(") VALUES (");
