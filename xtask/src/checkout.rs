@@ -1,5 +1,4 @@
-//! The checkout the chores work on: where it lies, where its tools are, and how cargo is called in it. Knows nothing of
-//! what a chore wants.
+//! Locates the checkout, its target folder and its test tools, and runs cargo in it. Knows nothing of the chores.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +16,8 @@ pub(crate) struct Checkout {
 }
 
 impl Checkout {
-    /// Asks cargo's own variables, not the place where xtask was compiled: a target folder may serve several checkouts.
+    /// Finds the checkout through cargo's environment variables instead of the path xtask was compiled in, because
+    /// several checkouts may share one target folder.
     pub(crate) fn find() -> Result<Self, Failure> {
         let manifest = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let root = manifest.as_deref().and_then(Path::parent).ok_or_else(|| {
@@ -35,7 +35,7 @@ impl Checkout {
         self.root.join(below)
     }
 
-    /// A path as a person in the checkout would type it.
+    /// Shortens a path to be relative to the root of the checkout.
     pub(crate) fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
@@ -44,7 +44,7 @@ impl Checkout {
         self.target.clone().unwrap_or_else(|| self.path("target"))
     }
 
-    /// Where the provisions of the tests are.
+    /// Returns the folder of the programs that the tests need.
     pub(crate) fn tools(&self) -> &Path {
         &self.tools
     }
@@ -57,7 +57,7 @@ impl Checkout {
         run(self.cargo_command().args(arguments))
     }
 
-    /// Runs cargo and returns what it printed on stdout; stderr is shown.
+    /// Runs cargo and returns its stdout; stderr is shown.
     pub(crate) fn cargo_stdout(
         &self,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -69,7 +69,8 @@ impl Checkout {
         if output.status.success() { Ok(output.stdout) } else { Err(ended_badly(&line)) }
     }
 
-    /// The target folder is made absolute, because the commands run in the root and the user may not be there.
+    /// Builds a cargo command that runs in the root. Passes an absolute target folder, because the user may have
+    /// started xtask in another folder.
     pub(crate) fn cargo_command(&self) -> Command {
         let mut command = Command::new(&self.cargo);
         command.current_dir(&self.root).env("WHARF_TOOLS", &self.tools);
@@ -86,7 +87,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(ended_badly(&line)) }
 }
 
-/// Prints the command before it runs, as somebody would type it, and returns that line.
+/// Prints the command line before it runs, and returns it.
 pub(crate) fn announce(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words: Vec<_> =

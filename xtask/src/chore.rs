@@ -1,4 +1,4 @@
-//! A chore: what was typed after `cargo xtask`, understood. Parsing only; nothing runs here.
+//! Parses the arguments of `cargo xtask` into a `Chore`. Runs nothing.
 
 use std::path::PathBuf;
 

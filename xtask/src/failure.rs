@@ -1,4 +1,4 @@
-//! Why a chore stopped: one sentence, and on a second line what to do about it.
+//! The error of a chore: one sentence, and an optional hint on a second line.
 
 use std::fmt;
 

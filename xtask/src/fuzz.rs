@@ -1,6 +1,7 @@
-//! The fuzz targets, built and run without cargo-fuzz: libFuzzer needs nothing but coverage counters,
-//! and the compiler's LLVM writes those on a stable toolchain too. What the sanitizers of nightly would
-//! add, memory errors, is not what a workspace without `unsafe` has to fear.
+//! Builds and runs the fuzz targets without cargo-fuzz.
+//!
+//! libFuzzer needs only coverage counters, and LLVM emits those on a stable toolchain too. The sanitizers of
+//! nightly find memory errors, which a workspace without `unsafe` does not need.
 
 mod log;
 
@@ -14,21 +15,21 @@ use crate::checkout::{self, Checkout};
 use crate::failure::Failure;
 use crate::steps::Steps;
 
-/// How much of it, and from where.
+/// Kind of a fuzz run.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effort {
-    /// A short run that is the same every time: a fixed seed, and nothing but the checked-in inputs.
+    /// A short, reproducible run: fixed seed, checked-in inputs only.
     Smoke,
-    /// A run that goes on where the last one stopped.
+    /// A run that continues from the corpus of earlier runs.
     Explore { runs: u64 },
-    /// One input, once.
+    /// One run of one input.
     Replay { input: PathBuf },
 }
 
 const SMOKE_RUNS: u64 = 10_000;
 
-/// Counters at every edge, the table that says which edge a counter belongs to, and the operands of
-/// comparisons, so that the fuzzer can guess the other half of an `==`.
+/// Flags for edge counters, the table that maps counters to edges, and comparison operands, with which the fuzzer
+/// can guess the other side of an `==`.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -37,7 +38,7 @@ const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
 
 const BUILD: [&str; 6] = ["build", "--locked", "--release", "--bins", "--manifest-path", "fuzz/Cargo.toml"];
 
-/// One input: at most this long, five seconds, two gigabytes.
+/// Limits for one input: 4 KiB, five seconds, two gigabytes of memory.
 const LIMITS: [&str; 3] = ["-max_len=4096", "-timeout=5", "-rss_limit_mb=2048"];
 
 pub(crate) fn run(
@@ -58,8 +59,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// libFuzzer comes as C++ source. Asked first, because the compiler's absence is otherwise reported by
-/// a build script in forty lines.
+/// Checks for the C++ compiler that libFuzzer needs. Without this check, a build script reports a missing compiler
+/// in forty lines.
 pub(crate) fn compiler_is_there() -> Result<(), Failure> {
     if cfg!(windows) {
         return Ok(());
@@ -74,7 +75,7 @@ pub(crate) fn compiler_is_there() -> Result<(), Failure> {
     })
 }
 
-/// Every file of `fuzz/targets` is one.
+/// Lists the fuzz targets: every file in `fuzz/targets` is one.
 fn targets(checkout: &Checkout) -> Result<Vec<String>, Failure> {
     let files = names_in(&checkout.path("fuzz/targets"));
     let names: Vec<_> = files.iter().filter_map(|file| file.strip_suffix(".rs")).map(str::to_owned).collect();
@@ -95,8 +96,8 @@ fn choose(all: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, Failure
     }
 }
 
-/// Returns the folder of the programs. The explicit `--target` keeps the flags away from build scripts,
-/// and the folder of their own keeps them away from everything else that was built.
+/// Builds all targets and returns the folder of the programs. The explicit `--target` keeps the flags out of build
+/// scripts, and the separate target folder keeps them out of all other builds.
 fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     compiler_is_there()?;
     let folder = checkout.target().join("fuzz");
@@ -139,7 +140,7 @@ impl Target<'_> {
         let artifacts = self.own_folder("artifacts");
         make(&artifacts)?;
         let mut command = Command::new(programs.join(self.name));
-        // libFuzzer puts a file's name right behind the prefix.
+        // libFuzzer appends the file name directly to the prefix.
         command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg("-print_funcs=0").args(LIMITS);
         self.aim(&mut command, effort)?;
         let line = checkout::announce(&command);
@@ -151,7 +152,7 @@ impl Target<'_> {
         match effort {
             Effort::Smoke => {
                 let corpus = self.checkout.target().join("fuzz/smoke").join(self.name);
-                // What an earlier run found would make this one another run.
+                // A corpus from an earlier run would make this run different.
                 let _absent = fs::remove_dir_all(&corpus);
                 make(&corpus)?;
                 command.args([format!("-runs={SMOKE_RUNS}"), "-seed=1".to_owned()]);
@@ -190,7 +191,7 @@ impl Target<'_> {
     }
 }
 
-/// In order; a folder that is not there has no names in it.
+/// Lists the names in a folder, sorted. A missing folder is empty.
 fn names_in(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()

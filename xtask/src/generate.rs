@@ -1,5 +1,7 @@
-//! The generated files: what is checked in although a program wrote it. Each is one line of `GENERATED`; the tidy test
-//! of the program's crate compares them with what the program says now.
+//! Writes the generated files that are checked in.
+//!
+//! Each file is one line of `GENERATED`. The tidy test of the `wharf` crate checks that they match the program's
+//! output.
 
 use std::fs;
 
@@ -9,14 +11,13 @@ use crate::steps::Steps;
 
 struct Generated {
     path: &'static str,
-    /// What `wharf` is asked; the file is what it prints.
+    /// Arguments for `wharf`; its stdout becomes the file.
     arguments: &'static [&'static str],
 }
 
 const GENERATED: &[Generated] = &[Generated { path: "schema/agent.schema.json", arguments: &["schema"] }];
 
-/// The fuzz workspace has a lock file of its own; it follows the dependencies of the crates it tests, and nothing else
-/// in it moves.
+/// Updates the lock file of the fuzz workspace to the dependencies of the crates it tests, and nothing else.
 const FOLLOW_DEPENDENCIES: [&str; 4] = ["update", "--workspace", "--manifest-path", "fuzz/Cargo.toml"];
 
 pub(crate) fn all(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {

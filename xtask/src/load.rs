@@ -1,16 +1,16 @@
-//! What the gateway costs: builds it, the load generator and another gateway to compare it with, as they are shipped, and
-//! has the page of figures written.
+//! Measures the cost of the gateway: builds it, the load generator and another gateway in release mode, and writes
+//! `docs/performance.md`.
 
 use crate::{checkout, checkout::Checkout, failure::Failure, steps::Steps};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The other gateway, from the crate registry.
+/// The other gateway to compare with, from crates.io: name and version.
 const RIVAL: (&str, &str) = ("mcp-proxy", "0.6.0");
 
 const PROGRAMS: [&str; 7] = ["build", "--locked", "--release", "--package", "wharf", "--package", "load"];
 
-/// Measures everybody in one run and writes the page.
+/// Measures both gateways in one run and writes the page.
 pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     steps.run("programs", || checkout.cargo(PROGRAMS))?;
     let rival = steps.run("the other gateway", || rival(checkout))?;
@@ -22,7 +22,7 @@ pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps) -> Result<(), Fail
     })
 }
 
-/// Installs the other gateway beside the tools, unless it is there.
+/// Installs the other gateway in the tools folder, unless it is installed.
 fn rival(checkout: &Checkout) -> Result<PathBuf, Failure> {
     let (name, version) = RIVAL;
     let folder = checkout.tools().join(format!("{name}-{version}"));

@@ -1,7 +1,8 @@
-//! Chores of this repository, run as `cargo xtask CHORE`. What was typed becomes a `Chore`, the chore runs its steps one
-//! after the other, and the exit code says whether all of them passed. Nothing here ships, and nothing here needs more
-//! than a stable Rust toolchain, a C++ compiler (libFuzzer is C++), and npm, Python and podman, with which some tests run
-//! the programs of others.
+//! Development tasks of this repository, run as `cargo xtask CHORE`.
+//!
+//! The arguments become a `Chore`, the chore runs its steps in order, and the exit code says whether all of them
+//! passed. Nothing here ships. It needs a stable Rust toolchain, a C++ compiler (for libFuzzer), and npm, Python
+//! and podman for the tests that run third-party programs.
 
 #![expect(clippy::disallowed_methods, reason = "a program started by hand reads its own environment")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
@@ -80,14 +81,14 @@ fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
     }
 }
 
-/// Two minutes, in the program as it is shipped.
+/// Measures an idle gateway for two minutes, in a release build.
 fn idle(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     const HOST: [&str; 7] = ["test", "--locked", "--release", "--package", "wharf", "--test", "host"];
     provision::all(checkout.tools(), steps)?;
     steps.run("idle", || checkout.cargo(HOST.iter().chain(&["--", "idle", "120"])))
 }
 
-/// A hundred thousand calls over each transport, one transport after the other.
+/// Makes 100,000 calls over each transport, one transport after the other.
 fn soak(checkout: &Checkout) -> Result<(), Failure> {
     const SOAK: [&str; 7] = ["test", "--locked", "--release", "--package", "hostile", "--test", "it"];
     let mut cargo = checkout.cargo_command();
@@ -105,7 +106,7 @@ fn kills(checkout: &Checkout, steps: &mut Steps, times: u64) -> Result<(), Failu
     })
 }
 
-/// Two runs of cargo, because `--all-targets` leaves the doc tests out.
+/// Runs all tests. Calls cargo twice, because `--all-targets` excludes the doc tests.
 fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     const EVERYTHING: [&str; 4] = ["test", "--locked", "--workspace", "--all-features"];
     steps.run("C++ compiler", fuzz::compiler_is_there)?;

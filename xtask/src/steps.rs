@@ -1,5 +1,5 @@
-//! The steps of a chore: each says that it begins and how long it took, and the summary at the end lists them all. The
-//! first step that fails is the last one that runs.
+//! Runs the steps of a chore. Prints the start and duration of each, and a summary at the end. The first failing
+//! step ends the chore.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Steps {
         result
     }
 
-    /// Says nothing about a chore that never began.
+    /// Prints the summary, unless no step has run.
     pub(crate) fn summary(&self) {
         if self.done.is_empty() {
             return;

@@ -48,8 +48,8 @@ impl Store {
 
     /// Closes a breaker, or opens it for `open_for`, and returns the new epoch.
     ///
-    /// With `epoch`, an existing row changes only if it still has that epoch. Returns `None` if another replica
-    /// changed it first.
+    /// With `epoch`, the breaker changes only if it still has that epoch; 0 means that it has never changed.
+    /// Returns `None` if another replica changed it first.
     pub async fn turn_breaker(
         &self,
         source: &str,

@@ -1,18 +1,20 @@
-//! What a fuzz target says while it runs. libFuzzer announces every input that it finds interesting,
-//! hundreds a minute; of its own lines only milestones are passed on, and of the target's every one.
+//! Filters the output of a fuzz target.
+//!
+//! libFuzzer prints a line for every interesting input, hundreds a minute. Of those lines only milestones are
+//! shown; the lines of the target itself are all shown.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// How a run ended.
+/// Outcome of a fuzz run.
 pub(super) struct Ending {
     pub(super) passed: bool,
-    /// The input that was too much, where libFuzzer put it.
+    /// Path of the input that failed, as libFuzzer saved it.
     pub(super) culprit: Option<PathBuf>,
 }
 
-/// Runs the command to its end.
+/// Runs the command to completion and prints its filtered stderr.
 pub(super) fn follow(command: &mut Command) -> io::Result<Ending> {
     let mut child = command.stderr(Stdio::piped()).spawn()?;
     let mut culprit = None;

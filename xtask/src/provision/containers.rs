@@ -1,6 +1,7 @@
-//! What it takes to run a server in a container: podman, which needs no daemon, a runtime for it that gets by with few
-//! rights, an init for what runs in there, and a Rust target whose programs need nothing around them. These belong to
-//! the machine, so there is no folder of ours and no stamp: they are looked for each time.
+//! Installs the requirements for running servers in containers: podman, which needs no daemon, the runtime runc,
+//! the init program catatonit, and the Rust target for statically linked programs.
+//!
+//! These belong to the system, so there is no folder and no stamp: every run checks for them.
 
 use std::env::consts::ARCH;
 use std::path::Path;
@@ -10,7 +11,7 @@ use super::system;
 use crate::checkout;
 use crate::failure::Failure;
 
-/// Programs, each from a package of its name.
+/// Required programs; each comes from the system package of the same name.
 const PROGRAMS: [&str; 3] = ["podman", "runc", "catatonit"];
 
 pub(super) fn are_there() -> bool {

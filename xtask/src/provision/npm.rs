@@ -1,5 +1,5 @@
-//! Packages of npm. The one thing that has to be on the machine is npm itself; where it is missing and we may, it is
-//! installed from the system's packages.
+//! Installs npm packages. npm itself must be on the machine; if it is missing, it is installed from the system
+//! packages where permitted.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::failure::Failure;
 const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 const NPX: &str = if cfg!(windows) { "npx.cmd" } else { "npx" };
 
-/// A registry that is silent this long, in milliseconds, is asked again. npm itself would wait for five minutes.
+/// Timeout after which npm retries a request, in milliseconds. The default is five minutes.
 const PATIENCE: &str = "--fetch-timeout=20000";
 
-/// Without what only people read: audits, appeals, notices of new versions.
+/// Arguments without audits, funding requests and update notices.
 const INSTALL: [&str; 5] = ["install", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
 
 pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     be_there()?;
-    // A folder with a manifest is a project, and npm looks for none above it.
+    // A folder with a manifest is a project, so npm does not search the parent folders for one.
     let manifest = folder.join("package.json");
     fs::write(&manifest, "{ \"private\": true }\n").map_err(|error| {
         Failure::new(format!("could not write `{}`: {error}", manifest.display()))
@@ -29,8 +29,8 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     checkout::run(Command::new(NPM).current_dir(folder).args(INSTALL).arg(PATIENCE).args(packages))
 }
 
-/// A cache of npx with these packages in it, so that a test which starts one by name does not wait for a download. Their
-/// install scripts are not run: some of them download programs that no test needs.
+/// Fills an npx cache with these packages, so that a test that starts one does not wait for a download. Skips
+/// install scripts, because some of them download programs that no test needs.
 pub(super) fn fill_cache(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     be_there()?;
     for package in packages {
@@ -45,10 +45,10 @@ pub(super) fn fill_cache(folder: &Path, packages: &[&str]) -> Result<(), Failure
     Ok(())
 }
 
-/// The same for packages that are named with their versions.
+/// Fills an npx cache with packages of fixed versions, and deletes the archives.
 pub(super) fn fill_servers(folder: &Path, servers: &[&str]) -> Result<(), Failure> {
     fill_cache(folder, servers)?;
-    // A package with its version is taken as it is installed; the archives would double the size of the folder.
+    // npx runs the installed copy of a package with a fixed version, so the archives would only double the size.
     let archives = folder.join("_cacache");
     fs::remove_dir_all(&archives).map_err(|error| {
         Failure::new(format!("could not remove `{}`: {error}", archives.display()))

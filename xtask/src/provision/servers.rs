@@ -1,4 +1,4 @@
-//! The popular servers that a test starts, each in the version that the test's configuration file names.
+//! The third-party MCP servers that a test starts, in the versions that the test's configuration names.
 
 pub(super) const NPM: &[&str] = &[
     "@modelcontextprotocol/server-filesystem@2026.8.31",
@@ -25,7 +25,7 @@ pub(super) const NPM: &[&str] = &[
     "mongodb-mcp-server@3.0.4",
 ];
 
-/// What follows a server is installed with it.
+/// Python servers. Words after a server's name are extra packages to install with it.
 pub(super) const PYPI: &[&str] = &[
     "mcp-server-time==2026.10.19",
     "mcp-server-git==2026.10.19",

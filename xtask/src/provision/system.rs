@@ -1,4 +1,4 @@
-//! Packages of the system: installed where they are missing and we may, and asked for where we may not.
+//! Installs system packages with apt where permitted; otherwise fails and names the packages to install.
 
 use std::process::{Command, Stdio};
 
