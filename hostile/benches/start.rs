@@ -1,7 +1,6 @@
-//! How long it takes until twenty servers are usable that each need 250 ms to start, beside one such server.
+//! Measures how long twenty servers that each need 250 ms to start take to become usable, compared with one server.
 //!
-//! They start at the same time, so it should take hardly longer: the ratio is what counts, and up to 1.4 is well.
-//! `cargo xtask bench` runs it.
+//! They start concurrently, so the ratio matters; up to 1.4 is good. `cargo xtask bench` runs it.
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
@@ -20,12 +19,12 @@ use wharf_runtime::{
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
 const OURS: &str = env!("CARGO_BIN_EXE_ours");
 
-/// How often each number is tried.
+/// Number of rounds per server count.
 const ROUNDS: usize = 7;
 
 #[expect(clippy::disallowed_methods, reason = "cargo says whether this is a benchmark or a test")]
 fn main() {
-    // As a test it would only show how busy the machine is.
+    // Under `cargo test` the result would only show how busy the machine is.
     if !std::env::args().any(|it| it == "--bench") {
         return;
     }
@@ -39,7 +38,7 @@ fn main() {
     }
 }
 
-/// How long each round took, the fastest first.
+/// Returns the time of each round, fastest first.
 async fn rounds(count: usize) -> Vec<Duration> {
     let folder = TempDir::new().expect("a folder");
     let mut times = Vec::new();
@@ -54,7 +53,7 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// From nothing until the tools of every server are listed.
+/// Measures the time from the start until the tools of every server are listed.
 async fn usable(count: usize, folder: &TempDir) -> Duration {
     let ground = Ground::plain(folder.path()).expect("an HTTP client");
     let ground = Ground { supervisor: Some(PathBuf::from(OURS)), ..ground };

@@ -1,4 +1,4 @@
-//! One request, and what a good server would answer.
+//! One client message, and the response of a good server to it.
 
 use crate::orders::{Era, Orders};
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 pub(crate) const MODERN: &str = "2026-07-28";
 const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// A message of the client's.
+/// A message from the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) orders: Orders,
     pub(crate) message: Value,
-    /// The address at which the client reaches us, if it does by one.
+    /// Address that the client connected to; empty over stdio.
     pub(crate) host: String,
 }
 
@@ -21,7 +21,7 @@ impl Asked {
         message.is_object().then(|| Asked { orders: orders.clone(), message, host: host.to_owned() })
     }
 
-    /// A message that nobody sent: for what is done before any.
+    /// A placeholder for actions that happen before the first message.
     pub(crate) fn nothing(orders: &Orders, host: &str) -> Asked {
         Asked { orders: orders.clone(), message: Value::Null, host: host.to_owned() }
     }
@@ -46,7 +46,7 @@ impl Asked {
         self.message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == MODERN
     }
 
-    /// The text of an answer with this result.
+    /// Encodes a response with this result.
     pub(crate) fn result(&self, result: Value) -> String {
         json!({ "jsonrpc": "2.0", "id": self.id(), "result": self.dressed(result) }).to_string()
     }
@@ -56,12 +56,12 @@ impl Asked {
             .to_string()
     }
 
-    /// The text of an answer whose result is the nonce that came.
+    /// Encodes a response whose result is the nonce of the request.
     pub(crate) fn echo(&self) -> String {
         self.result(text(self.nonce()))
     }
 
-    /// What a good server answers.
+    /// Encodes the response of a good server.
     pub(crate) fn answer(&self) -> String {
         match self.method() {
             "server/discover" => self.discovery(),
@@ -74,7 +74,7 @@ impl Asked {
         }
     }
 
-    /// With what every result of the stateless era has to say.
+    /// Adds the fields that every result must have in the 2026-07-28 era.
     fn dressed(&self, mut result: Value) -> Value {
         if self.is_modern() && result.is_object() && result.get("resultType").is_none() {
             result["resultType"] = json!("complete");
@@ -115,12 +115,12 @@ impl Asked {
     }
 }
 
-/// A result that is one text.
+/// Builds a tool result with one text block.
 pub(crate) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// A tool that is as it should be.
+/// Builds a valid tool definition.
 pub(crate) fn tool(name: &str) -> Value {
     json!({
         "name": name,

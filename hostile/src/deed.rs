@@ -1,54 +1,54 @@
-//! What a hostile server does: one thing after the other, instead of answering.
+//! The actions of a hostile server. A mode is a list of them, performed in order instead of a good response.
 
 use std::time::Duration;
 
-/// One thing that it does.
+/// One action.
 #[derive(Clone, Debug)]
 pub enum Deed {
-    /// Says a message, framed as its transport frames messages.
+    /// Sends a message in the framing of the transport.
     Say(Vec<u8>),
-    /// Says a message of this many bytes in all: a beginning, the same byte again and again, an end.
+    /// Sends a message of `size` bytes: a beginning, one byte repeated, and an end.
     Long {
-        /// The beginning.
+        /// Beginning of the message.
         head: Vec<u8>,
-        /// How much comes between.
+        /// Total size of the message, in bytes.
         size: u64,
-        /// The end.
+        /// End of the message.
         tail: Vec<u8>,
     },
-    /// Writes bytes past all framing; over HTTP they are the whole response.
+    /// Writes bytes without framing. Over HTTP they are the complete response.
     Raw(Vec<u8>),
-    /// Writes the same bytes again and again, past all framing, until this many bytes were written.
+    /// Writes the same bytes repeatedly, without framing, up to this total.
     Endless(Vec<u8>, u64),
-    /// Writes bytes one by one, with pauses.
+    /// Writes bytes one at a time, with a pause after each.
     Drip(Vec<u8>, Duration),
-    /// Answers a POST with these bytes, where messages go another way.
+    /// Responds to a POST with these bytes, on a transport where messages travel on another connection.
     Reply(Vec<u8>),
-    /// Does this many times, with pauses.
+    /// Repeats an action this many times, with pauses.
     Repeat(Box<Deed>, u64, Duration),
-    /// Writes the same bytes to stderr until this many were written.
+    /// Writes the same bytes to stderr repeatedly, up to this total.
     Talk(Vec<u8>, u64),
-    /// Does nothing for a while.
+    /// Waits.
     Wait(Duration),
-    /// Does nothing more about this request, for ever.
+    /// Never finishes this request.
     Hang,
-    /// Does nothing more at all, and reads nothing more.
+    /// Stops all activity, including reading.
     Freeze,
-    /// Reads nothing more, and lets whoever writes to it know.
+    /// Closes the input, so that the client's writes fail.
     Deafen,
-    /// Closes its side of the connection.
+    /// Closes the sending side of the connection.
     Close,
-    /// Breaks the connection.
+    /// Resets the connection.
     Reset,
-    /// Ends with this code.
+    /// Exits with this code.
     Exit(i32),
-    /// Ends itself by this signal.
+    /// Kills this process with this signal.
     Signal(i32),
-    /// Starts a process by a shell, which outlives its parent as best it can.
+    /// Runs a shell script whose processes try to outlive the server.
     Spawn(&'static str),
-    /// Takes no notice of TERM from now on.
+    /// Ignores SIGTERM from now on.
     IgnoreTerm,
-    /// Notes something in the ledger.
+    /// Writes an entry to the ledger.
     Note(&'static str),
 }
 
@@ -65,12 +65,12 @@ impl Deed {
         Deed::Wait(Duration::from_millis(milliseconds))
     }
 
-    /// Whether it writes something.
+    /// Returns whether the action writes to the client.
     pub(crate) fn speaks(&self) -> bool {
         self.is_message() || matches!(self, Deed::Raw(_) | Deed::Endless(..) | Deed::Drip(..))
     }
 
-    /// Whether it is one message, so that an HTTP response can be plain JSON.
+    /// Returns whether the action is one message, which an HTTP response can send as plain JSON.
     pub(crate) fn is_message(&self) -> bool {
         matches!(self, Deed::Say(_) | Deed::Long { .. })
     }

@@ -1,4 +1,5 @@
-//! What the server did, written down before it does it: `recv`, `exec` and `resp`, each with a nonce and a process id.
+//! The server's log of its own actions. It writes `recv`, `exec` and `resp` before it acts, each with a nonce and
+//! the process id.
 
 use crate::orders::Orders;
 use std::{
@@ -18,11 +19,11 @@ impl Ledger {
         Ledger { file: orders.ledger.as_ref().and_then(open), fsync: orders.fsync }
     }
 
-    /// One write of one line, so that the lines of several processes do not mix.
+    /// Appends one line with a single write, so that the lines of several processes do not interleave.
     pub(crate) fn note(&self, what: &str, nonce: &str) {
         let Some(mut file) = self.file.as_ref() else { return };
         let line = format!("{what} {nonce} {}\n", std::process::id());
-        // A server that cannot write its ledger has nobody to tell.
+        // Ignored: the server has no other channel to report this.
         let _ = file.write_all(line.as_bytes());
         if self.fsync {
             let _ = file.sync_data();

@@ -1,9 +1,9 @@
-//! A hostile MCP server made of raw bytes, what is expected of a client that meets it, and a proxy that harms a good
-//! connection on its way.
+//! A hostile MCP server built from raw bytes, the expected behaviour of a client that connects to it, and a proxy
+//! that damages a good connection.
 //!
-//! The server knows no MCP library: each of its modes is a list of [`Deed`]s, done instead of the answer that a good
-//! server would give. The [`matrix`] says for each mode how our client has to come out of it; the binaries `ours` and
-//! `theirs` try one row of it each, in a process of their own, so that memory is measured honestly.
+//! The server uses no MCP library: each of its modes is a list of [`Deed`]s (actions) that replace a good server's
+//! response. The [`matrix`] states for each mode how our client must behave. The binaries `ours` and `theirs` each
+//! try one row of it in a separate process, so that memory is measured per row.
 
 mod asked;
 mod deed;

@@ -1,4 +1,5 @@
-//! `hostile`: the server by itself. Its first line on stderr says where it listens and which seed it has.
+//! `hostile`: the hostile server as a program. Its first line on stderr contains the address it listens on and its
+//! seed.
 
 #![expect(clippy::print_stderr, reason = "whoever started it reads the port there")]
 
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let served = runtime.block_on(run(&orders));
-    // A read of stdin that is under way cannot be called back.
+    // A pending read of stdin cannot be cancelled.
     runtime.shutdown_background();
     match served {
         Ok(()) => ExitCode::SUCCESS,

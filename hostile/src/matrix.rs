@@ -1,7 +1,8 @@
-//! What our client has to make of each mode: which kind of outcome, how soon, and what comes after it.
+//! The expected behaviour of our client in each mode: the outcome, its time limit, and the outcome of the next
+//! call.
 //!
-//! A mode on another transport or in another era is a row of its own. The rows are data; `ours` tries one of them, and
-//! the tests try all.
+//! The same mode on another transport or in another era is a separate row. `ours` tries one row; the tests try all
+//! of them.
 
 mod judgement;
 mod over_http;
@@ -17,116 +18,116 @@ use crate::{
 };
 use std::time::Duration;
 
-/// How much memory a row may cost, in KiB.
+/// Maximum memory growth of a trial, in KiB.
 pub const MEMORY: u64 = 64 << 10;
 
-/// How soon is soon, on a machine that has other things to do.
+/// Time limit for an immediate outcome, generous enough for a busy machine.
 const SOON: Duration = Duration::from_secs(3);
 
-/// How much later than its timeout a call may come back.
+/// Maximum delay of an outcome after its timeout.
 const LATE: Duration = Duration::from_secs(2);
 
-/// One row.
+/// One row: a server configuration and the expected outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The modes that the server is in, with commas between.
+    /// Modes of the server, separated by commas.
     pub modes: &'static str,
-    /// How it is spoken to.
+    /// Transport.
     pub transport: Transport,
-    /// What it speaks.
+    /// Protocol era of the server.
     pub era: Era,
-    /// How a call of its tool has to end.
+    /// Expected outcome of the first call.
     pub class: Class,
-    /// When.
+    /// Expected time of that outcome.
     pub by: By,
-    /// What the call after it has to come to.
+    /// Expected outcome of the call after it.
     pub next: Next,
-    /// What else the server is told.
+    /// Further command-line arguments for the server.
     pub orders: &'static [&'static str],
-    /// What is at the address, where it is not the server.
+    /// The peer at the address, if it is not the hostile server.
     pub far_end: FarEnd,
 }
 
-/// The kinds of outcome.
+/// Kinds of outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// An answer.
+    /// The call succeeded.
     Ok,
-    /// The tool says that it failed.
+    /// The tool reported an error.
     ToolError,
-    /// The server could not be reached, or went away.
+    /// The server could not be reached, or disconnected.
     Connection,
-    /// There was no answer in time.
+    /// The timeout expired.
     Timeout,
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     Protocol,
-    /// There is no such tool.
+    /// The tool does not exist.
     NotFound,
-    /// The source rests after too many failures.
+    /// The circuit breaker is open.
     Resting,
 }
 
-/// When an outcome is due.
+/// The time at which an outcome is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// At once.
+    /// Immediately.
     Soon,
-    /// When a request has taken too long, which is after this many seconds.
+    /// When the request timeout expires, after this many seconds.
     Request(u64),
-    /// When a request has taken too long in spite of all its progress, which is after this many seconds.
+    /// When the total timeout expires, which progress does not extend, after this many seconds.
     Total(u64),
-    /// When connecting has taken too long, which is after this many seconds.
+    /// When the connect timeout expires, after this many seconds.
     Connect(u64),
-    /// Within so many seconds, because there is much to be read, or waited for.
+    /// Within this many seconds, because there is much data to read or something to wait for.
     Within(u64),
 }
 
-/// What the call after the fault comes to.
+/// Expected outcome of the call after the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The server behaves again, and the call works.
+    /// The server behaves again and the call succeeds.
     Works,
-    /// The call works, unless it meets the end of the connection that the fault has spoiled; the one after it works.
+    /// The call may still fail on the broken connection; the call after it succeeds.
     Settles,
-    /// The server does it again, and the outcome is the same.
+    /// The server repeats the fault, and the outcome is the same.
     Same,
-    /// The server does it again, and again, until the source rests and calls fail at once.
+    /// The server repeats the fault until the circuit breaker opens and calls fail at once.
     Rests,
 }
 
-/// What is at the address.
+/// The peer at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarEnd {
-    /// The server.
+    /// The hostile server.
     Hostile,
-    /// Nothing: no such program, no such port.
+    /// Nothing: the program or the listener does not exist.
     Nobody,
-    /// A name that nobody has.
+    /// A host name that does not resolve.
     Unknown,
-    /// The server, which does not expect TLS.
+    /// The hostile server behind a TLS address, although it does not speak TLS.
     Tls,
-    /// A port that takes no more connections.
+    /// A port whose accept queue is full.
     Full,
 }
 
-/// All rows, in the order of the tables.
+/// Returns all rows, transport by transport.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     let tables: [&'static [Row]; 4] = [over_stdio::ROWS, over_http::ROWS, over_sse::ROWS, over_ws::ROWS];
     tables.into_iter().flatten()
 }
 
-/// One row by its name.
+/// Finds a row by its id.
 pub fn find(id: &str) -> Option<&'static Row> {
     rows().find(|row| row.id() == id)
 }
 
 impl Row {
-    /// What the row is called.
+    /// Returns the id of the row.
     pub fn id(&self) -> String {
         format!("{}/{}/{}", self.modes, self.transport.as_str(), self.era.as_str())
     }
 
-    /// What the server does, in a few words.
+    /// Describes the fault in a few words.
     pub fn about(&self) -> String {
         match self.far_end {
             FarEnd::Hostile => {
@@ -141,7 +142,7 @@ impl Row {
         }
     }
 
-    /// Whole seconds for one call.
+    /// Returns the timeout of one call, in seconds.
     pub fn request_timeout(&self) -> u64 {
         match self.by {
             By::Request(seconds) => seconds,
@@ -150,7 +151,7 @@ impl Row {
         }
     }
 
-    /// Whole seconds for one call, however much progress it reports.
+    /// Returns the timeout of one call regardless of progress, in seconds.
     pub fn total_timeout(&self) -> u64 {
         match self.by {
             By::Total(seconds) => seconds,
@@ -158,7 +159,7 @@ impl Row {
         }
     }
 
-    /// Whole seconds to be ready.
+    /// Returns the connect timeout, in seconds.
     pub fn connect_timeout(&self) -> u64 {
         match self.by {
             By::Connect(seconds) => seconds,
@@ -166,7 +167,7 @@ impl Row {
         }
     }
 
-    /// The least and the most time that the outcome may take.
+    /// Returns the minimum and maximum time of the outcome.
     pub fn bounds(&self) -> (Duration, Duration) {
         match self.by {
             By::Soon => (Duration::ZERO, SOON),
@@ -178,7 +179,7 @@ impl Row {
         }
     }
 
-    /// Whether the server does it only once.
+    /// Returns whether the server misbehaves only once.
     pub fn once(&self) -> bool {
         matches!(self.next, Next::Works | Next::Settles)
     }
@@ -218,7 +219,7 @@ const fn row(transport: Transport, era: Era, modes: &'static str, class: Class) 
 }
 
 impl Class {
-    /// Its short name.
+    /// Returns the short name used in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Class::Ok => "OK",
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn every_mode_has_a_row() {
         let tried: BTreeSet<&str> = rows().flat_map(|row| row.modes.split(',')).collect();
-        // These two are for long runs with chance in them.
+        // These two are random and belong to the soak test.
         let left_out = ["die_random", "rst_random"];
         let missing = modes::all().map(|mode| mode.name).filter(|name| !tried.contains(name));
         assert_eq!(missing.collect::<Vec<_>>(), left_out);

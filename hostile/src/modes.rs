@@ -1,4 +1,4 @@
-//! Everything the server can do wrong, as a table: a name, an occasion, a sentence, and the deeds.
+//! The table of all misbehaviours. Each mode has a name, a stage, a description and a list of actions.
 
 mod death;
 mod discovery;
@@ -13,22 +13,22 @@ mod ws;
 
 use crate::{asked::Asked, deed::Deed, temper::Temper};
 
-/// One way to misbehave.
+/// One kind of misbehaviour.
 #[derive(Debug)]
 pub struct Mode {
-    /// What it is called.
+    /// Name on the command line.
     pub name: &'static str,
-    /// On which occasion it usually happens.
+    /// Stage at which it happens by default.
     pub stage: Stage,
-    /// What it does, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
     pub(crate) deeds: fn(&Asked, &Temper) -> Vec<Deed>,
 }
 
-/// An occasion to misbehave on.
+/// Event at which the server can misbehave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// When the process starts, or a connection is made.
+    /// The process starts, or a connection is accepted.
     Spawn,
     /// `server/discover`
     Discover,
@@ -42,12 +42,12 @@ pub enum Stage {
     Call,
     /// `notifications/cancelled`
     Cancel,
-    /// The end of its input.
+    /// End of input.
     Close,
 }
 
 impl Stage {
-    /// The stage by its name on a command line.
+    /// Returns the stage with this name on the command line.
     pub(crate) fn named(name: &str) -> Option<Stage> {
         Some(match name {
             "spawn" => Stage::Spawn,
@@ -72,7 +72,7 @@ const fn mode(
     Mode { name, stage, about, deeds }
 }
 
-/// All of them.
+/// Returns all hostile modes.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mode> {
     let tables: [&'static [Mode]; 9] = [
         start::MODES,
@@ -88,7 +88,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mode> {
     tables.into_iter().flatten()
 }
 
-/// One by its name; also of those that do nothing wrong.
+/// Finds a mode by name, including the harmless modes of [`work`].
 pub(crate) fn find(name: &str) -> Option<&'static Mode> {
     all().chain(work::MODES).find(|mode| mode.name == name)
 }

@@ -1,5 +1,4 @@
-//! Where a server's words go: its stdout or a socket, framed as its transport frames messages; and the doing of
-//! [`Deed`]s there.
+//! Performs [`Deed`]s on stdout or a socket, in the framing of the transport.
 
 mod line;
 
@@ -19,13 +18,13 @@ use tokio::{
     time,
 };
 
-/// How much is written at once of what is written again and again.
+/// Chunk size for repeated data.
 const CHUNK: usize = 64 << 10;
 
 pub(crate) struct Mouth {
     pub(crate) out: Out,
     pub(crate) framing: Framing,
-    /// The connection whose POST is being answered, where messages go another way.
+    /// Connection of the POST to respond to, on a transport where messages travel on another connection.
     pub(crate) post: Option<Arc<Line>>,
 }
 
@@ -38,16 +37,16 @@ pub(crate) enum Out {
 pub(crate) enum Framing {
     /// One message per line.
     Lines,
-    /// The only message of an HTTP response, with these headers more.
+    /// The only message of an HTTP response, with these additional headers.
     Json(String),
-    /// Messages as events of an HTTP response; its head goes first, once.
+    /// Messages as SSE events of an HTTP response, whose head is sent before the first.
     Events(Option<String>),
     /// One WebSocket frame per message.
     Frames,
 }
 
 impl Mouth {
-    /// Does one thing after the other. An error means that nobody listens any more.
+    /// Performs actions in order. An error means that the connection is gone.
     pub(crate) async fn perform(
         &mut self,
         deeds: Vec<Deed>,
@@ -75,7 +74,7 @@ impl Mouth {
     }
 
     async fn perform_one(&mut self, deed: Deed) -> io::Result<()> {
-        // What is said at the same time is said one after the other.
+        // Serializes concurrent writes.
         let turn = self.out.turn();
         let _turn = if deed.speaks() { Some(turn.lock().await) } else { None };
         match deed {
@@ -106,7 +105,7 @@ impl Mouth {
             Deed::Signal(number) => end_by(number).await,
             Deed::Spawn(script) => spawn(script),
             Deed::IgnoreTerm => ignore_term(),
-            // Done where the ledger is.
+            // Handled in `perform`, which has the ledger.
             Deed::Note(_) | Deed::Repeat(..) => Ok(()),
         }
     }
@@ -121,7 +120,7 @@ impl Mouth {
         [&before[..], text, self.after()].concat()
     }
 
-    /// What saying something once writes.
+    /// Returns the bytes that an action writes once.
     fn bytes(&mut self, deed: &Deed) -> Vec<u8> {
         match deed {
             Deed::Say(text) => self.framed(text),
@@ -139,7 +138,7 @@ impl Mouth {
         self.out.write(&[tail, self.after()].concat()).await
     }
 
-    /// What stands before a message of this length.
+    /// Returns the framing before a message of this length.
     fn before(&mut self, length: u64) -> Vec<u8> {
         match &mut self.framing {
             Framing::Lines => Vec::new(),
@@ -161,7 +160,7 @@ impl Mouth {
     }
 }
 
-/// The first bytes of an unmasked WebSocket frame.
+/// Builds the header of an unmasked WebSocket frame.
 pub(crate) fn frame_head(first: u8, length: u64) -> Vec<u8> {
     match length {
         0..=125 => vec![first, length as u8],
@@ -207,7 +206,7 @@ impl Out {
     async fn close(&self) -> io::Result<()> {
         match self {
             Out::Stdout(..) => {
-                // The descriptor itself, not a buffer before it: the client has to see the end of the pipe.
+                // Replaces the descriptor itself, so that the client sees the end of the pipe.
                 let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
                 rustix::stdio::dup2_stdout(null)?;
                 Ok(())
@@ -244,7 +243,7 @@ async fn end_by(number: i32) -> io::Result<()> {
     if let Some(signal) = Signal::from_named_raw(number) {
         kill_process(getpid(), signal)?;
     }
-    // The signal may take a moment; one that only stops us is not an end.
+    // Delivery may take a moment. A stop signal does not end the process.
     time::sleep(Duration::from_millis(50)).await;
     Ok(())
 }
@@ -252,11 +251,11 @@ async fn end_by(number: i32) -> io::Result<()> {
 fn spawn(script: &str) -> io::Result<()> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null());
-    // Nobody waits for it: that is the point.
+    // Not reaped, on purpose.
     shell.spawn().map(drop)
 }
 
 fn ignore_term() -> io::Result<()> {
-    // A handler that is asked for stays for good, and this one does nothing.
+    // Tokio never removes a handler once it is installed, and this one does nothing.
     signal(SignalKind::terminate()).map(drop)
 }

@@ -1,67 +1,68 @@
-//! What the hostile server was told to be: its command line, understood.
+//! Parses the command line of the hostile server.
 
 use crate::modes::{self, Mode, Stage};
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-/// What a server was told to be.
+/// Configuration of a hostile server.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// How it is spoken to.
+    /// Transport.
     pub transport: Transport,
-    /// Where it listens, unless it is spoken to over its own pipes.
+    /// Address to listen on; unused over stdio.
     pub listen: SocketAddr,
-    /// What it does wrong.
+    /// Misbehaviours.
     pub modes: Vec<&'static Mode>,
-    /// Which protocol it speaks while it behaves.
+    /// Protocol era.
     pub era: Era,
-    /// When it misbehaves, where that is not when the mode usually does.
+    /// Stage at which to misbehave, instead of the default of the mode.
     pub at: Option<Stage>,
-    /// How many occasions it lets pass first.
+    /// Number of occasions to skip first.
     pub after: u64,
-    /// How likely it then is to misbehave on each.
+    /// Probability of misbehaving on each later occasion.
     pub prob: f64,
-    /// What chance begins with.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// How large large things are.
+    /// Size for the modes that send much data.
     pub size: u64,
-    /// How long slow things take.
+    /// Delay for the modes that are slow.
     pub delay: Duration,
-    /// Where it notes what it does, before it does it.
+    /// Path of the ledger, where the server records its actions before it performs them.
     pub ledger: Option<PathBuf>,
-    /// Whether each note has to reach the disk first.
+    /// Whether to sync each ledger entry to the disk.
     pub fsync: bool,
-    /// A file that it makes when it misbehaves; while it exists, the server behaves.
+    /// Prefix of the marker file that each mode creates when it misbehaves. While the file exists, the mode is
+    /// inactive.
     pub once: Option<PathBuf>,
-    /// The version that it insists on in `initialize`.
+    /// Protocol version to return from `initialize` regardless of the request.
     pub version: Option<String>,
 }
 
-/// How a server is spoken to.
+/// Transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
-    /// Over its stdin and stdout.
+    /// Stdin and stdout.
     Stdio,
-    /// By streamable HTTP.
+    /// Streamable HTTP.
     Http,
-    /// By HTTP with one stream of events, as of 2024-11-05.
+    /// HTTP+SSE of 2024-11-05.
     Sse,
-    /// By WebSocket.
+    /// WebSocket.
     Ws,
 }
 
-/// Which protocol a server speaks.
+/// Protocol era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Era {
-    /// With a handshake.
+    /// The versions with an `initialize` handshake.
     Legacy,
-    /// 2026-07-28.
+    /// The stateless version 2026-07-28.
     Modern,
     /// Both.
     Dual,
 }
 
 impl Transport {
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Transport::Stdio => "stdio",
@@ -73,7 +74,7 @@ impl Transport {
 }
 
 impl Era {
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Era::Legacy => "legacy",
@@ -105,7 +106,7 @@ impl Default for Orders {
 }
 
 impl Orders {
-    /// Reads a command line without the program's name.
+    /// Parses the arguments, without the program's name.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Orders, String> {
         let mut orders = Orders::default();
         let mut words = words.into_iter();

@@ -1,7 +1,7 @@
-//! The page `docs/hostile.md`: the matrix, what our client made of it, and what another client made of it.
+//! Generates `docs/hostile.md`: the matrix, and the results of our client and of another client.
 //!
-//! Written from a real run. Rows and classes follow from the matrix, so that a test can tell when the page is out of
-//! date; times and memory are those of the run, in sizes that another run would give too.
+//! The page is written from a real run. Rows and expected outcomes follow from the matrix, so a test can detect an
+//! outdated page. Times and memory are rounded so that another run gives the same values.
 
 use crate::{
     matrix::{By, Class, MEMORY, Next, Row, rows},
@@ -10,13 +10,13 @@ use crate::{
 };
 use std::{collections::HashMap, fmt::Write};
 
-/// Above this, memory counts as unbounded.
+/// Memory growth in KiB above which the page calls it unbounded.
 const MUCH: u64 = 4 * MEMORY;
 
-/// The reports of one client, by row.
+/// Reports of one client, by row id.
 pub type Reports = HashMap<String, Report>;
 
-/// The whole page.
+/// Generates the page.
 pub fn page(ours: &Reports, theirs: &Reports) -> String {
     let mut page = String::from(INTRODUCTION);
     summary(&mut page, theirs);
@@ -32,7 +32,7 @@ pub fn page(ours: &Reports, theirs: &Reports) -> String {
     page
 }
 
-/// What a line of the page begins with, which only the matrix decides.
+/// Generates the beginning of a table line, which depends only on the matrix.
 pub fn stem(row: &Row) -> String {
     let (mode, era, about) = (row.modes.replace(',', "`, `"), row.era.as_str(), row.about());
     format!("| `{mode}` | {era} | {about} | {}{} |", row.class.as_str(), when(row))

@@ -1,5 +1,5 @@
-//! What a trial of one row needs, whichever client is tried: the far end, a measure of memory, a look at what is left
-//! running, and the line that says how it went.
+//! Shared parts of a trial, for either client: the peer, a memory measurement, a search for leftover processes, and
+//! the report.
 
 mod far_end;
 mod processes;
@@ -8,38 +8,38 @@ pub use far_end::{Far, Setting};
 pub use processes::{Mark, grown_kib, peak_kib};
 use serde::{Deserialize, Serialize};
 
-/// How a trial went, as one line of JSON.
+/// Report of one trial, printed as one line of JSON.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Report {
-    /// The row.
+    /// Id of the row.
     pub row: String,
-    /// `OK`, `TE`, `Conn`, `Time`, `Proto`, `NF`; of the other client `OK`, `error`, `hang`.
+    /// Outcome: `OK`, `TE`, `Conn`, `Time`, `Proto`, `NF` or `Rest`; for the other client `OK`, `error` or `hang`.
     pub class: String,
-    /// What was said about it.
+    /// Error message.
     pub message: String,
-    /// What to do about it.
+    /// Hint on how to fix it.
     pub hint: String,
-    /// How far things had got.
+    /// Phase in which the call failed.
     pub phase: String,
-    /// Whether the request reached the server.
+    /// Whether the request was sent to the server.
     pub sent: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub ms: u64,
-    /// By how much the most memory ever used grew.
+    /// Growth of peak memory, in KiB.
     pub grown_kib: u64,
-    /// How a source that has nothing to do with it fared meanwhile: `OK`, or what went wrong.
+    /// Outcome of calls to an unrelated source at the same time: `OK`, or an error.
     pub neighbour: String,
-    /// The slowest call of that source.
+    /// Duration of the slowest of those calls, in milliseconds.
     pub neighbour_ms: u64,
-    /// The class of the next call.
+    /// Outcome of the next call.
     pub next: String,
-    /// What was said about that.
+    /// Error message of the next call.
     pub next_message: String,
-    /// How many processes of the server were left two seconds after the end.
+    /// Number of server processes that still existed two seconds after the end.
     pub leftovers: usize,
-    /// How often the server did what the first call asked for.
+    /// Number of times the server executed the first call.
     pub executions: usize,
-    /// The text that came back.
+    /// Text of the result.
     pub said: String,
 }

@@ -1,7 +1,7 @@
-//! A proxy that harms a good connection on its way: between a client and a server that both behave.
+//! A proxy that damages the connection between a well-behaved client and a well-behaved server.
 //!
-//! It carries bytes both ways and knows nothing of what they mean. A [`Harm`] is done to what the server sends, on every
-//! connection, from the moment it is ordered; the bytes of a connection are counted from its beginning.
+//! It forwards bytes in both directions and does not parse them. A [`Harm`] applies to the bytes from the server,
+//! on every connection, from the moment it is set. Byte positions count from the beginning of each connection.
 
 use crate::mouth::Line;
 use std::{
@@ -19,36 +19,36 @@ use tokio::{
     time,
 };
 
-/// How many bytes a slice has: fewer than any header line, and not a power of two.
+/// Bytes per slice: less than any header line, and not a power of two.
 const SLICE: usize = 7;
 
-/// What is done to the server's bytes.
+/// Damage to the server's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// Nothing.
+    /// None.
     None,
-    /// Every piece arrives this much later.
+    /// Delays every chunk by this long.
     Latency(Duration),
-    /// Both sides see the connection closed after so many bytes.
+    /// Closes the connection on both sides after this many bytes.
     Cut(usize),
-    /// Both sides see the connection break after so many bytes.
+    /// Resets the connection on both sides after this many bytes.
     Reset(usize),
-    /// The client sees the end of the server's bytes after so many of them, and may go on writing.
+    /// Closes only the direction to the client after this many bytes; the client can still write.
     HalfClose(usize),
-    /// After so many bytes, nothing passes any more, and nobody is told.
+    /// Forwards nothing after this many bytes, without closing the connection.
     Silence(usize),
-    /// This many bytes pass per second.
+    /// Limits the rate to this many bytes per second.
     Throttle(usize),
-    /// One bit of the byte at this place is turned.
+    /// Flips one bit of the byte at this position.
     Corrupt(usize),
-    /// The bytes arrive a few at a time.
+    /// Forwards a few bytes at a time.
     Slice,
 }
 
-/// A proxy at work, for as long as it is kept.
+/// A running proxy. It stops when dropped.
 #[derive(Debug)]
 pub struct Proxy {
-    /// Where it listens.
+    /// Address it listens on.
     pub address: SocketAddr,
     shared: Arc<Shared>,
     _task: JoinSet<()>,
@@ -62,7 +62,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Stands before this server, and does no harm yet.
+    /// Starts a proxy in front of this server, without damage.
     pub async fn before(server: SocketAddr) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -73,12 +73,12 @@ impl Proxy {
         Ok(Proxy { address, shared, _task: task })
     }
 
-    /// Does this from now on.
+    /// Applies this damage from now on.
     pub fn harm(&self, harm: Harm) {
         *self.shared.harm.lock().unwrap_or_else(PoisonError::into_inner) = harm;
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Acquire)
     }
@@ -111,17 +111,17 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
     let asking = async {
         let _ = pass(&client, &server).await;
         let _ = server.close_output();
-        // What is asked may end before it is answered.
+        // The client may finish sending before the response ends.
         std::future::pending::<()>().await;
     };
-    // An error means that one of the two has gone, and then the other has nobody to talk to.
+    // An error means that one side is gone; the proxy then closes the other.
     tokio::select! {
         () = asking => {}
         _ = answer(&server, &client, &shared) => {}
     }
 }
 
-/// Carries everything.
+/// Forwards everything unchanged.
 async fn pass(from: &Line, to: &Line) -> io::Result<()> {
     let mut buffer = Vec::new();
     while from.fill(&mut buffer).await? > 0 {
@@ -131,7 +131,7 @@ async fn pass(from: &Line, to: &Line) -> io::Result<()> {
     Ok(())
 }
 
-/// Carries what the server says, and does the harm.
+/// Forwards the server's bytes and applies the damage.
 async fn answer(server: &Arc<Line>, client: &Arc<Line>, shared: &Shared) -> io::Result<()> {
     let (mut passed, mut buffer) = (0, Vec::new());
     while server.fill(&mut buffer).await? > 0 {

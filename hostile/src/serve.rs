@@ -1,4 +1,4 @@
-//! The server: one task for what comes in, one for each request that is being answered, or not.
+//! The hostile server: one task reads messages, and each response runs in a task of its own where needed.
 
 mod http;
 mod sse;
@@ -19,7 +19,7 @@ use serde_json::json;
 use std::{future::Future, io, net::SocketAddr, sync::Arc};
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 pub(crate) struct Server {
     pub(crate) orders: Orders,
     pub(crate) temper: Temper,
@@ -27,10 +27,10 @@ pub(crate) struct Server {
     streams: sse::Streams,
 }
 
-/// A server that listens, and its address.
+/// A listening server.
 #[derive(Debug)]
 pub struct Listening {
-    /// Where it listens.
+    /// Address it listens on.
     pub address: SocketAddr,
     tasks: JoinSet<()>,
 }
@@ -45,7 +45,7 @@ impl Server {
         })
     }
 
-    /// What it does about a message: what a mode says, or what a good server would do.
+    /// Decides how to react to a message: with the actions of a mode, or as a good server would.
     pub(crate) fn decide(&self, asked: &Asked) -> Vec<Deed> {
         let stage = stage(asked);
         let strike = stage.and_then(|stage| self.temper.strike(stage));
@@ -64,7 +64,7 @@ impl Server {
         }
     }
 
-    /// What it does before anybody has said anything.
+    /// Returns the actions to perform before the client sends anything.
     pub(crate) fn greeting(&self, asked: &Asked) -> Vec<Deed> {
         let strike = self.temper.strike(Stage::Spawn);
         strike.map(|mode| (mode.deeds)(asked, &self.temper)).unwrap_or_default()
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-/// Which occasion a message is.
+/// Maps a message to its stage.
 fn stage(asked: &Asked) -> Option<Stage> {
     match asked.method() {
         "server/discover" => Some(Stage::Discover),
@@ -88,12 +88,12 @@ fn stage(asked: &Asked) -> Option<Stage> {
     }
 }
 
-/// Serves over this process's own pipes until they end.
+/// Serves over stdin and stdout until they close.
 pub async fn over_stdio(orders: &Orders) {
     stdio::run(Server::new(orders)).await;
 }
 
-/// Listens, and serves whoever comes for as long as the answer is kept.
+/// Listens and serves connections until the returned value is dropped.
 pub async fn listen(orders: &Orders) -> io::Result<Listening> {
     let listener = TcpListener::bind(orders.listen).await?;
     let address = listener.local_addr()?;
@@ -104,7 +104,7 @@ pub async fn listen(orders: &Orders) -> io::Result<Listening> {
 }
 
 impl Listening {
-    /// Serves until it is ended.
+    /// Serves until the process ends.
     pub async fn wait(mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
@@ -126,7 +126,7 @@ async fn accept(listener: TcpListener, server: Arc<Server>) {
 }
 
 async fn serve(server: Arc<Server>, line: Arc<Line>, host: String) {
-    // An error only means that the client has gone, or that we broke the connection.
+    // An error only means that the client or this server closed the connection.
     let _ = match server.orders.transport {
         Transport::Stdio => Ok(()),
         Transport::Http => http::run(server, line, host).await,
@@ -135,7 +135,7 @@ async fn serve(server: Arc<Server>, line: Arc<Line>, host: String) {
     };
 }
 
-/// Runs tasks of one connection beside what it reads, and drops them with it.
+/// Tasks of one connection; dropping the value aborts them.
 pub(crate) struct Tasks(JoinSet<io::Result<()>>);
 
 impl Tasks {

@@ -1,4 +1,4 @@
-//! When the server misbehaves: on which occasion, how often, and with what luck.
+//! Decides when the server misbehaves: at which stage, how often and with what probability.
 
 use crate::{
     modes::{Mode, Stage},
@@ -21,13 +21,14 @@ pub(crate) struct Temper {
 struct State {
     occasions: HashMap<&'static str, u64>,
     chance: u64,
-    /// Whether the tools have gone.
+    /// Whether `tools/list` returns an empty list.
     bare: bool,
 }
 
 impl Temper {
     pub(crate) fn new(orders: &Orders) -> Temper {
-        // A server that was killed begins where its ledger ends, so that one seed is one course of events.
+        // Mixes in the size of the ledger, so that a restarted server continues with new random numbers and a run
+        // stays reproducible from one seed.
         let written =
             orders.ledger.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |it| it.len());
         let chance = mixed(orders.seed.wrapping_add(written));
@@ -37,7 +38,7 @@ impl Temper {
         }
     }
 
-    /// What it does wrong on this occasion, if anything.
+    /// Returns the mode to apply at this stage, if any.
     pub(crate) fn strike(&self, stage: Stage) -> Option<&'static Mode> {
         let meant = |mode: &&&'static Mode| self.orders.at.unwrap_or(mode.stage) == stage;
         self.orders.modes.iter().filter(meant).find(|mode| self.is_time(mode)).copied()
@@ -52,20 +53,21 @@ impl Temper {
             && self.is_first(mode)
     }
 
-    /// Whether it has not misbehaved before, where once is enough. The file also tells its next process.
+    /// Returns whether the mode is misbehaving for the first time, if `once` is set. The marker file also tells
+    /// later processes of the server.
     fn is_first(&self, mode: &Mode) -> bool {
         let Some(path) = &self.orders.once else { return true };
         let path = PathBuf::from(format!("{}.{}", path.display(), mode.name));
         OpenOptions::new().write(true).create_new(true).open(path).is_ok()
     }
 
-    /// A number below `bound`.
+    /// Returns a random number below `bound`.
     pub(crate) fn pick(&self, bound: u64) -> u64 {
         let mut state = self.state();
         (state.luck() * bound as f64) as u64
     }
 
-    /// Has no tools from now on.
+    /// Makes the tool list empty from now on.
     pub(crate) fn strip(&self) {
         self.state().bare = true;
     }
@@ -80,7 +82,7 @@ impl Temper {
 }
 
 impl State {
-    /// Between 0 and 1.
+    /// Returns a random number from 0 to 1.
     fn luck(&mut self) -> f64 {
         self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
         (mixed(self.chance) >> 11) as f64 / (1_u64 << 53) as f64

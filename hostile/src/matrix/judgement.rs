@@ -1,10 +1,10 @@
-//! Whether a trial came out as its row says.
+//! Checks the report of a trial against its row.
 
 use super::{Class, MEMORY, Next, Row};
 use crate::probe::Report;
 use std::time::Duration;
 
-/// What is wrong with a trial: nothing, it is hoped.
+/// Returns everything that is wrong with a trial; empty if it passed.
 pub fn judge(row: &Row, report: &Report) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut complain = |wrong: bool, what: String| {
@@ -38,7 +38,7 @@ pub fn judge(row: &Row, report: &Report) -> Vec<String> {
     complaints
 }
 
-/// A failure says what to do, or at least says plainly what happened.
+/// Checks that a failure has a hint, or a cause of at least three words.
 fn is_explained(report: &Report) -> bool {
     let cause = report.message.rsplit("): ").next().unwrap_or_default();
     let plain = cause.split_whitespace().count() >= 3;

@@ -1,4 +1,4 @@
-//! A server reached by streamable HTTP.
+//! Rows for servers over streamable HTTP.
 
 use super::{
     By,
@@ -15,7 +15,7 @@ const fn http(era: Era, modes: &'static str, class: super::Class) -> Row {
 }
 
 pub(super) const ROWS: &[Row] = &[
-    // Reaching it.
+    // Connecting.
     http(Dual, "refused", Connection).at(FarEnd::Nobody).next(Next::Same),
     http(Dual, "dns_fail", Connection).at(FarEnd::Unknown).by(By::Within(20)).next(Next::Same),
     http(Dual, "http_on_https", Connection).at(FarEnd::Tls).next(Next::Same),

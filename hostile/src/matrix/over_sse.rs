@@ -1,4 +1,4 @@
-//! A server with a stream of events and a place to post to, as of 2024-11-05.
+//! Rows for servers over the HTTP+SSE transport of 2024-11-05.
 
 use super::{
     By,

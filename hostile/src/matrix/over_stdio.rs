@@ -1,4 +1,4 @@
-//! A server that is a child process.
+//! Rows for servers that are child processes.
 
 use super::{
     By,
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
     stdio(Legacy, "unknown_notifications", Ok),
     stdio(Legacy, "method_number", Protocol),
     stdio(Legacy, "list_changed_storm", Ok).by(By::Within(20)).with(&["--size", "10000"]),
-    // Life and death.
+    // Exits, signals and child processes.
     stdio(Legacy, "exit_mid_call", Connection),
     stdio(Modern, "exit_mid_call", Connection),
     stdio(Legacy, "segv_mid_call", Connection),

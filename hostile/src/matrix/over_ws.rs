@@ -1,4 +1,4 @@
-//! A server reached by WebSocket.
+//! Rows for servers over WebSocket.
 
 use super::{
     By,

@@ -1,4 +1,4 @@
-//! Ending at the wrong time, not ending, and leaving others behind.
+//! Modes that exit at the wrong time, do not exit, or leave processes behind.
 
 use super::{
     Mode,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{asked::Asked, deed::Deed, temper::Temper};
 
-/// Long enough to be found if nobody ends it.
+/// A child process that lives long enough to be detected if it is not killed.
 const SLEEPER: &str = "sleep 300";
 
 pub(super) const MODES: &[Mode] = &[
@@ -24,7 +24,7 @@ pub(super) const MODES: &[Mode] = &[
         Call,
         "does what it was asked, and breaks the connection before it says so",
         |_, _| {
-            // Where a POST is only the way in, it is not even told that its message has arrived.
+            // On transports that acknowledge a POST separately, sends no acknowledgement either.
             let posted = Deed::Reply(Vec::new());
             vec![posted, Deed::Note("recv"), Deed::Note("exec"), Deed::wait(20), Deed::Reset]
         },
@@ -77,7 +77,7 @@ pub(super) const MODES: &[Mode] = &[
     mode("rst_random", Call, "breaks the connection at a random moment of a call", rst_random),
 ];
 
-/// Before, between and behind everything that happens in a call.
+/// Kills the process at a random point before, between or after the steps of a call.
 fn die_random(asked: &Asked, temper: &Temper) -> Vec<Deed> {
     at_random(asked, temper, &Deed::Signal(9))
 }

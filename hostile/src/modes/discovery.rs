@@ -1,4 +1,4 @@
-//! What the server says it offers.
+//! Modes about the tool list.
 
 use super::{
     Mode,
@@ -185,7 +185,7 @@ fn list(asked: &Asked, tools: impl IntoIterator<Item = Value>) -> Vec<Deed> {
     vec![Deed::say(asked.result(json!({ "tools": tools })))]
 }
 
-/// A good tool, and this one.
+/// Lists this tool beside a good one.
 fn beside(asked: &Asked, other: Value) -> Vec<Deed> {
     list(asked, [other, tool("echo")])
 }
@@ -196,7 +196,7 @@ fn describe(asked: &Asked, description: &str) -> Vec<Deed> {
     list(asked, [tool])
 }
 
-/// A page that is not the last.
+/// Sends a page that names a next page.
 fn page(asked: &Asked, next: &Value) -> Vec<Deed> {
     let tools: Vec<Value> =
         [tool("echo")].into_iter().chain((0..20).map(|it| tool(&format!("t{it}")))).collect();

@@ -1,4 +1,4 @@
-//! Which answer belongs to which request, and what comes between them.
+//! Modes about matching responses to requests, and about messages between them.
 
 use super::{
     Mode,

@@ -1,4 +1,4 @@
-//! How an answer is written.
+//! Modes about the encoding of a response.
 
 use super::{Mode, Stage::Call, mode};
 use crate::{asked::Asked, deed::Deed};
@@ -117,12 +117,12 @@ pub(super) const MODES: &[Mode] = &[
     }),
 ];
 
-/// The answer with another text for its id.
+/// Encodes the response with a different id.
 fn with_id(asked: &Asked, id: &str) -> String {
     asked.echo().replacen(&format!(r#""id":{}"#, asked.id()), &format!(r#""id":{id}"#), 1)
 }
 
-/// An answer of the size that was ordered.
+/// Builds a response of the configured size.
 pub(super) fn long(asked: &Asked) -> Deed {
     let id = asked.id();
     let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#);

@@ -1,4 +1,4 @@
-//! What only HTTP can get wrong.
+//! Modes that are specific to HTTP.
 
 use super::{
     Mode,
@@ -9,7 +9,7 @@ use crate::{asked::Asked, deed::Deed, serve::EVENTS};
 use serde_json::json;
 use std::time::Duration;
 
-/// How many bytes 8 copies of 258 bytes take in a stream of fixed codes: 8 times 13 bits.
+/// Bytes for 8 copies of 258 bytes in deflate's fixed codes: 8 times 13 bits.
 const PACKED: usize = 13;
 
 pub(super) const MODES: &[Mode] = &[
@@ -181,13 +181,13 @@ fn head(status: &str, headers: &str) -> Vec<u8> {
 }
 
 fn whole(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    // The connection is closed afterwards, and whoever is told so does not send the next request into it.
+    // Announces that the connection closes, so that the client does not reuse it for the next request.
     [&head(status, &format!("{headers}connection: close\r\ncontent-length: {}\r\n", body.len()))[..], body]
         .concat()
 }
 
 fn status(status: &str, headers: &str) -> Vec<Deed> {
-    // Read what was sent before the connection goes, or the client may see it break instead.
+    // Waits until the request has been received before the connection closes; otherwise the client may see a reset.
     vec![Deed::wait(20), Deed::Raw(whole(status, headers, b"")), Deed::wait(20)]
 }
 
@@ -197,17 +197,16 @@ fn refused(asked: &Asked, code: i64, message: &str) -> Vec<Deed> {
     vec![Deed::Raw(whole("400 Bad Request", "content-type: application/json\r\n", body.as_bytes()))]
 }
 
-/// A gzip stream of the letter `x`, `size` times: one literal, then copies of the 258 bytes before, each of which takes
-/// 13 bits.
+/// Builds a gzip stream of `size` letters `x`: one literal, then copies of the 258 bytes before, 13 bits each.
 fn bomb(size: u64) -> Vec<u8> {
     let mut bits = Bits::default();
-    // The last block, fixed codes.
+    // Last block, fixed codes.
     bits.low_first(0b011, 3);
     bits.high_first(0x30 + u32::from(b'x'), 8);
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     for _ in 0..size / 258 / 8 {
         for _ in 0..8 {
-            // Length 258 is the code 285; the distance of 1 is the code 0.
+            // Code 285 is length 258; distance code 0 is distance 1.
             bits.high_first(0b1100_0101, 8);
             bits.high_first(0, 5);
         }

@@ -1,4 +1,4 @@
-//! What an answer says.
+//! Modes about the contents of a result.
 
 use super::{Mode, Stage::Call, mode};
 use crate::{asked::Asked, deed::Deed};
@@ -71,13 +71,13 @@ pub(super) const MODES: &[Mode] = &[
     }),
 ];
 
-/// The nonce, and something else.
+/// Sends the nonce and another content block.
 fn blocks(asked: &Asked, other: Value) -> Vec<Deed> {
     let content = json!([{ "type": "text", "text": asked.nonce() }, other]);
     vec![Deed::say(asked.result(json!({ "content": content })))]
 }
 
-/// What a server can see of whoever started it.
+/// Lists the environment variables, open files and folder that the server process can see.
 #[expect(clippy::disallowed_methods, reason = "to tell what it was given is what this mode is for")]
 fn surroundings() -> String {
     let names: Vec<String> =

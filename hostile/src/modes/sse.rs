@@ -1,4 +1,4 @@
-//! What only a server with a stream and a place to post to can get wrong.
+//! Modes that are specific to the HTTP+SSE transport.
 
 use super::{
     Mode,

@@ -1,4 +1,4 @@
-//! Starting, and agreeing on a protocol.
+//! Modes about startup and protocol negotiation.
 
 use super::{
     Mode,
@@ -12,7 +12,7 @@ pub(super) const MODES: &[Mode] = &[
     mode("exit_now", Spawn, "says `boom` on stderr and ends with code 3", |_, _| {
         vec![Deed::Talk(b"boom\n".into(), 5), Deed::Exit(3)]
     }),
-    // The first one is caught by the runtime of the language, which then steps aside.
+    // Two signals, because Rust's runtime handles the first one and then restores the default action.
     mode("sigsegv_now", Spawn, "dies of a segmentation fault", |_, _| {
         vec![Deed::Signal(11), Deed::Signal(11)]
     }),

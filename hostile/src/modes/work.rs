@@ -1,4 +1,5 @@
-//! Nothing wrong, but more work than usual: many tools, slow ones, talkative ones. No row of the matrix is about these.
+//! Harmless modes with more work than usual: many tools, slow tools, tools with many notifications. The matrix has
+//! no rows for them.
 
 use super::{
     Mode,
@@ -12,7 +13,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// How many tools `many_tools` has, and how many of them stand on a page.
+/// Number of tools in `many_tools`, and number of tools per page.
 const MANY: usize = 250;
 const PAGE: usize = 40;
 
@@ -44,14 +45,14 @@ pub(super) const MODES: &[Mode] = &[
     }),
 ];
 
-/// Does what it was asked, and some things between that and saying so.
+/// Records and executes a call, performs `between`, and then responds.
 fn done(asked: &Asked, between: impl IntoIterator<Item = Deed>, said: &str) -> Vec<Deed> {
     let before = [Deed::Note("recv"), Deed::Note("exec")];
     let after = [Deed::Note("resp"), Deed::say(asked.result(text(said)))];
     before.into_iter().chain(between).chain(after).collect()
 }
 
-/// A name that is plain, odd, long, or the same as others once it is made presentable.
+/// Returns a tool name that is plain, unusual, long, or equal to another name after normalization.
 fn name(number: usize) -> String {
     match number % 5 {
         0 => format!("plain_{number}"),

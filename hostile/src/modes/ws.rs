@@ -1,4 +1,4 @@
-//! What only a WebSocket can get wrong.
+//! Modes that are specific to WebSocket.
 
 use super::{
     Mode,

@@ -1,4 +1,4 @@
-//! A TCP connection that can be broken as well as closed, by whoever holds a share of it.
+//! A TCP connection that several tasks share, and that any of them can reset.
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 use std::{
@@ -14,13 +14,13 @@ use tokio::{
 pub(crate) struct Line {
     stream: RwLock<Option<Arc<TcpStream>>>,
     over: watch::Sender<bool>,
-    /// Messages do not mix.
+    /// Keeps concurrent messages from interleaving.
     pub(super) turn: Arc<Mutex<()>>,
 }
 
 impl Line {
     pub(crate) fn new(stream: TcpStream) -> Arc<Line> {
-        // What is said in pieces is to arrive in pieces.
+        // Bytes that are written in pieces must arrive in pieces.
         let _ = stream.set_nodelay(true);
         let stream = RwLock::new(Some(Arc::new(stream)));
         Arc::new(Line { stream, over: watch::channel(false).0, turn: Arc::default() })
@@ -31,7 +31,7 @@ impl Line {
         stream.ok_or_else(|| io::ErrorKind::ConnectionReset.into())
     }
 
-    /// Reads some bytes more; 0 at the end.
+    /// Reads more bytes into the buffer. Returns 0 at the end.
     pub(crate) async fn fill(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let stream = self.stream()?;
         let mut over = self.over.subscribe();
@@ -80,8 +80,8 @@ impl Line {
         Ok(())
     }
 
-    /// Lets the other end see the connection break. It does once the last share of it is dropped, so whoever reads is
-    /// told to.
+    /// Resets the connection. The reset happens when the last reference to the stream is dropped, so pending reads
+    /// are woken to drop theirs.
     pub(crate) fn reset(&self) -> io::Result<()> {
         let stream = self.stream.write().unwrap_or_else(PoisonError::into_inner).take();
         let stream = stream.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset))?;

@@ -1,4 +1,4 @@
-//! Two sources, the one that is tried and its neighbour, reached as `wharf` reaches them.
+//! Runs two sources, the one under test and an unaffected neighbour, in a `wharf` runtime.
 
 use hostile::{
     matrix::{Class, Row},
@@ -19,7 +19,7 @@ use wharf_runtime::{
     upstream::{Installs, Processes},
 };
 
-/// How long calls that are out may take when everything ends.
+/// Grace period for running calls at shutdown.
 const GRACE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Crew {
@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
 }
 
 impl Crew {
-    /// With the neighbour at work, and the one that is tried not started yet.
+    /// Starts the neighbour only; [`Crew::begin`] starts the source under test.
     pub(crate) fn new(row: &Row, setting: &Setting, neighbour: &str) -> Result<Crew, String> {
         let env = Env {
             grants: Grants { commands: vec![setting.program.clone()], ..Grants::default() },
@@ -66,7 +66,7 @@ impl Crew {
         Ok(Crew { handle: runtime.handle(), runtime, plan, ground })
     }
 
-    /// Starts the one that is tried.
+    /// Starts the source under test.
     pub(crate) fn begin(&self) {
         self.runtime.apply(&self.plan, &self.ground);
     }
@@ -80,8 +80,8 @@ impl Crew {
         if outcome.class == Class::Ok { Ok(()) } else { Err(format!("the neighbour: {}", outcome.message)) }
     }
 
-    /// Calls the one that is tried, and its neighbour again and again meanwhile. The slowest call of the neighbour is
-    /// in milliseconds.
+    /// Calls the source under test, and the neighbour repeatedly at the same time. Also returns the neighbour's
+    /// outcome and its slowest call in milliseconds.
     pub(crate) async fn call_both(&self, breath: Duration) -> (Outcome, (String, u64)) {
         let (mut trouble, mut slowest) = ("OK".to_owned(), Duration::ZERO);
         let beside = async {
@@ -101,7 +101,8 @@ impl Crew {
         (outcome, (trouble, slowest.as_millis() as u64))
     }
 
-    /// As the program does it: a source that could not be read is not tried again at once.
+    /// Makes the first call as `wharf` does: if listing the tools failed, returns that failure without another
+    /// attempt.
     async fn call_first(&self) -> Outcome {
         let mut catalogs = self.handle.catalogs();
         let heard = |it: &Discovery| !matches!(it, Discovery::Pending);

@@ -1,7 +1,7 @@
-//! `ours ROW --hostile FILE --neighbour URL`: tries one row of the matrix with our own client, as a user would, and
-//! prints one line of JSON about it.
+//! `ours ROW --hostile FILE --neighbour URL`: tries one row of the matrix with our own client and prints a report
+//! as one line of JSON.
 //!
-//! It is also what holds the server's processes together, as `wharf` is for its own.
+//! It also serves as the supervisor process of stdio servers, as `wharf` does for its own.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the line is what this program is for")]
 
@@ -15,10 +15,10 @@ use hostile::{
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tokio::time::Instant;
 
-/// How long the neighbour rests between two calls.
+/// Pause between two calls of the neighbour.
 const BREATH: Duration = Duration::from_millis(20);
 
-/// How many failures a source is allowed before it has to rest, and some more.
+/// Maximum number of further calls until the circuit breaker must be open; more than its threshold.
 const REST: usize = 8;
 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
@@ -85,7 +85,7 @@ async fn try_row(id: &str, hostile: PathBuf, neighbour: &str) -> Result<Report, 
     })
 }
 
-/// What comes after it, as the row has it.
+/// Makes the next call, and further ones if the row expects the outcome to change.
 async fn call_again(crew: &Crew, row: &Row) -> Outcome {
     let mut next = crew.call("second").await;
     let tries = match row.next {

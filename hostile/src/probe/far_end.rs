@@ -1,4 +1,4 @@
-//! The far end of a trial: the server of the row, or what is in its place.
+//! Sets up the peer of a trial: the hostile server, or a substitute for it.
 
 use super::Mark;
 use crate::{
@@ -22,36 +22,36 @@ use tokio::{
     time,
 };
 
-/// Where the server notes what it does.
+/// File name of the server's ledger.
 const LEDGER: &str = "ledger";
 
-/// What a client is pointed at.
+/// Target of a client: the program or address of the peer.
 #[derive(Debug)]
 pub struct Setting {
-    /// The program, for a child process.
+    /// Program to start, over stdio.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// The address, for anything else.
+    /// Address, on the other transports.
     pub url: String,
-    /// What its processes are found by.
+    /// Marker for finding the server's processes.
     pub mark: Mark,
-    /// A folder for whatever has to be written.
+    /// Temporary folder of the trial.
     pub folder: TempDir,
     _far: Option<Far>,
 }
 
-/// Something that is at an address for as long as this is kept.
+/// Keeps the peer at an address alive until it is dropped.
 #[derive(Debug)]
 pub enum Far {
-    /// A process that ends with this.
+    /// A server process, killed on drop.
     Server(Child),
-    /// A port that takes no more connections, and those that fill it.
+    /// A listener with a full accept queue, and the connections that fill it.
     Full(OwnedFd, Vec<TcpStream>),
 }
 
 impl Setting {
-    /// Sets up what the row wants.
+    /// Sets up the peer that the row asks for.
     pub async fn of(row: &Row, hostile: &Path) -> io::Result<Setting> {
         let folder = TempDir::new()?;
         let mark = Mark::new(&folder.path().file_name().unwrap_or_default().to_string_lossy());
@@ -81,7 +81,7 @@ impl Setting {
         Ok(setting)
     }
 
-    /// How often the server did what it was asked with this nonce, whether or not it said so.
+    /// Returns how often the server executed the call with this nonce, according to its ledger.
     pub fn executions(&self, nonce: &str) -> usize {
         let ledger = fs::read_to_string(self.folder.path().join(LEDGER)).unwrap_or_default();
         let done = format!("exec {nonce} ");
@@ -103,7 +103,7 @@ fn arguments(row: &Row, folder: &Path) -> Vec<String> {
     args
 }
 
-/// Starts a server, and reads its address from the first line on its stderr.
+/// Starts a server and reads its address from the first line on its stderr.
 pub(crate) async fn start(hostile: &Path, args: &[String]) -> io::Result<(Child, SocketAddr)> {
     let mut command = Command::new(hostile);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -116,12 +116,12 @@ pub(crate) async fn start(hostile: &Path, args: &[String]) -> io::Result<(Child,
     Ok((server, address))
 }
 
-/// A port that nobody listens at.
+/// Returns an address without a listener.
 fn vacant() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
-/// A port whose queue is full, so that whoever comes next is not even refused.
+/// Creates a listener with a full accept queue, so that further connections are neither accepted nor refused.
 async fn full() -> io::Result<(Far, SocketAddr)> {
     let listener = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0)))?;

@@ -1,31 +1,31 @@
-//! Memory and processes, as /proc shows them.
+//! Reads memory use and processes from /proc.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, time::Duration};
 use tokio::time::{self, Instant};
 
-/// How long something may be left after the end.
+/// Time that processes get to exit.
 const SOON: Duration = Duration::from_secs(2);
 
-/// A variable in the environment of everything that a server starts, by which it is found wherever it went.
+/// An environment variable that all descendants of a server inherit, so that they can be found.
 #[derive(Clone, Debug)]
 pub struct Mark(String);
 
 impl Mark {
-    /// The name of the variable.
+    /// Name of the variable.
     pub const NAME: &'static str = "HOSTILE_MARK";
 
-    /// A mark of its own.
+    /// Creates a marker with this value.
     pub fn new(value: &str) -> Mark {
         Mark(value.to_owned())
     }
 
-    /// Its value.
+    /// Returns the value.
     pub fn value(&self) -> &str {
         &self.0
     }
 
-    /// The processes that carry it.
+    /// Finds the processes that have the variable.
     fn processes(&self) -> Vec<Pid> {
         let mark = format!("{}={}", Mark::NAME, self.0);
         let marked = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|it| it == mark.as_bytes());
@@ -36,13 +36,13 @@ impl Mark {
             .collect()
     }
 
-    /// How many are left when they have had their time to go. They are not left any longer.
+    /// Waits for the processes to exit, kills the rest, and returns how many it killed.
     pub async fn leftovers(&self) -> usize {
         let until = Instant::now() + SOON;
         loop {
             let left = self.processes();
             if left.is_empty() || Instant::now() >= until {
-                // One that is gone meanwhile needs no signal.
+                // A process that has exited meanwhile needs no signal.
                 left.iter().for_each(|pid| _ = kill_process(*pid, Signal::KILL));
                 return left.len();
             }
@@ -51,14 +51,14 @@ impl Mark {
     }
 }
 
-/// The most memory that this process has used so far.
+/// Returns the peak memory of this process, in KiB.
 pub fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// By how much that is more than it was.
+/// Returns the growth of peak memory since `before`, in KiB.
 pub fn grown_kib(before: u64) -> u64 {
     peak_kib().saturating_sub(before)
 }

@@ -1,4 +1,4 @@
-//! By streamable HTTP, written by hand: a request is read, and whatever the deeds are is the response.
+//! Streamable HTTP, written by hand: reads a request and performs the actions as its response.
 
 use super::Server;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{io, sync::Arc};
 
-/// The head of a response that is a stream of events, until the connection is closed.
+/// Head of an SSE response that lasts until the connection closes.
 pub(crate) const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-store\r\nconnection: close\r\n\r\n";
 
 pub(crate) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
@@ -16,24 +16,24 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const NOT_ALLOWED: &[u8] = b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n";
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// The first byte of what comes from a client that expects TLS.
+/// First byte of a TLS handshake.
 const TLS: u8 = 0x16;
 
-/// The session that a good server gives.
+/// Session header of a well-behaved server.
 const SESSION: &str = "mcp-session-id: one\r\n";
 
-/// One request.
+/// One HTTP request.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Everything before the body, in small letters.
+    /// The request head, in lower case.
     pub(crate) head: String,
     original: String,
     pub(crate) body: Vec<u8>,
 }
 
 impl Request {
-    /// A header's value as it was written.
+    /// Returns the value of a header in its original case.
     pub(crate) fn original(&self, name: &str) -> Option<&str> {
         let at = self.head.lines().position(|line| line.starts_with(name))?;
         self.original.lines().nth(at)?.split_once(':').map(|(_, value)| value.trim())
@@ -67,7 +67,7 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
     Ok(())
 }
 
-/// Answers one message. Whether the connection can be used for more.
+/// Responds to one message. Returns whether the connection can be reused.
 async fn answer(server: &Server, line: &Arc<Line>, asked: &Asked) -> io::Result<bool> {
     let deeds = server.decide(asked);
     if deeds.is_empty() {
@@ -88,7 +88,7 @@ async fn answer(server: &Server, line: &Arc<Line>, asked: &Asked) -> io::Result<
     Ok(plain)
 }
 
-/// Reads one request; `None` when there are no more.
+/// Reads one request, or `None` at the end of the connection.
 pub(crate) async fn read(line: &Line, buffer: &mut Vec<u8>) -> io::Result<Option<Request>> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -113,7 +113,7 @@ pub(crate) async fn read(line: &Line, buffer: &mut Vec<u8>) -> io::Result<Option
     Ok(Some(Request { method, path, head, original, body }))
 }
 
-/// A header of a head in small letters.
+/// Finds a header in a lower-case head.
 pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::trim))
 }

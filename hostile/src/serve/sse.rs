@@ -1,4 +1,4 @@
-//! As of 2024-11-05: one stream of events to the client, and a place that it posts to.
+//! The HTTP+SSE transport of 2024-11-05: one event stream to the client, and an endpoint that it posts to.
 
 use super::{Server, Tasks, http};
 use crate::{
@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The streams that are open, by the number that their clients post to.
+/// Open event streams, by the number in the path that their clients post to.
 #[derive(Default)]
 pub(crate) struct Streams(Mutex<(u64, HashMap<u64, Arc<Line>>)>);
 
@@ -48,11 +48,11 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
             _ => line.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await?,
         }
     }
-    // What is under way on the stream goes on without the connection that asked for it.
+    // Keeps the responses on the event stream running after the POST connection has ended.
     std::future::pending().await
 }
 
-/// Opens a stream and says where to post to, unless a mode has it otherwise.
+/// Opens an event stream and sends the endpoint, unless a mode replaces that.
 async fn stream(server: &Server, line: &Arc<Line>, host: &str) -> io::Result<()> {
     let number = server.streams.open(line);
     let nobody = Asked::nothing(&server.orders, host);

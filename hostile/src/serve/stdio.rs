@@ -1,4 +1,4 @@
-//! Over this process's own pipes: one message per line.
+//! Stdin and stdout: one message per line.
 
 use super::{Server, Tasks};
 use crate::{
@@ -35,7 +35,7 @@ pub(super) async fn run(server: Arc<Server>) {
         if deeds.iter().any(|deed| matches!(deed, Deed::Freeze)) {
             let _ = server.perform(&mut mouth, deeds, &asked).await;
         } else if deeds.iter().all(|deed| matches!(deed, Deed::Note(_) | Deed::Say(_))) {
-            // At once and in order, which is also the fastest.
+            // Runs simple responses inline, which keeps them in order and is fastest.
             if server.perform(&mut mouth, deeds, &asked).await.is_err() {
                 return;
             }
@@ -53,7 +53,7 @@ fn speak(out: &Out) -> Mouth {
     Mouth { out: out.clone(), framing: Framing::Lines, post: None }
 }
 
-/// Our stdin: as a pipe, which can be closed while it is waited for, unless it is something else.
+/// Opens stdin as a pipe, which can be closed during a read, or as a plain reader if it is not a pipe.
 fn input() -> Input {
     let piped = io::stdin().as_fd().try_clone_to_owned().and_then(pipe::Receiver::from_owned_fd);
     let input: Box<dyn AsyncRead + Unpin> = match piped {
@@ -63,7 +63,7 @@ fn input() -> Input {
     BufReader::new(input).lines()
 }
 
-/// Lets go of the last share of the pipe that we read from.
+/// Replaces stdin, which closes the last reference to the pipe.
 fn close_input() -> io::Result<()> {
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! By WebSocket, framed by hand: one message per text frame.
+//! WebSocket, framed by hand: one message per text frame.
 
 use super::{Server, Tasks, http};
 use crate::{
@@ -51,7 +51,7 @@ fn speak(line: &Arc<Line>) -> Mouth {
 }
 
 async fn upgrade(line: &Line, request: &http::Request) -> io::Result<()> {
-    // The key is the one thing in a head whose letters matter.
+    // The key is the only header value here that is case-sensitive.
     let key = request.original("sec-websocket-key").unwrap_or_default();
     let asked_for = http::header(&request.head, "sec-websocket-protocol");
     let protocol = asked_for.map(|it| format!("sec-websocket-protocol: {it}\r\n")).unwrap_or_default();
@@ -63,7 +63,7 @@ async fn upgrade(line: &Line, request: &http::Request) -> io::Result<()> {
     line.write(head.as_bytes()).await
 }
 
-/// Reads one frame of the client's, which is masked and, from our clients, whole.
+/// Reads one client frame, which is masked and, from our clients, never fragmented.
 async fn frame(line: &Line, buffer: &mut Vec<u8>) -> io::Result<(u8, Vec<u8>)> {
     line.fill_to(buffer, 2).await?;
     let (length, at) = match buffer[1] & 0x7f {

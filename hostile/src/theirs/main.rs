@@ -1,6 +1,6 @@
-//! `theirs ROW --hostile FILE --neighbour URL`: tries one row of the matrix with the reference SDK's client, as it
-//! comes, and prints one line of JSON about it. It has no timeouts of its own, so a timer of eight seconds stands
-//! around it.
+//! `theirs ROW --hostile FILE --neighbour URL`: tries one row of the matrix with the client of the reference SDK in
+//! its default configuration and prints a report as one line of JSON. That client has no timeouts, so this program
+//! adds one of eight seconds.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the line is what this program is for")]
 
@@ -18,10 +18,10 @@ use rmcp::{
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tokio::time::{self, Instant};
 
-/// After this, it hangs.
+/// Time after which a call counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// After this, it does not even end.
+/// Time after which closing the client counts as hanging.
 const CLOSING: Duration = Duration::from_secs(5);
 
 type Client = RunningService<RoleClient, ()>;
@@ -75,7 +75,7 @@ async fn try_row(id: &str, hostile: PathBuf) -> Result<Report, String> {
     })
 }
 
-/// Connects, lists and calls, as ours does.
+/// Connects, lists the tools and calls one, like our client.
 async fn call(row: &Row, setting: &Setting, kept: &mut Option<Client>) -> Result<String, String> {
     let client = kept.insert(connect(row, setting).await?);
     let tools = client.list_all_tools().await.map_err(|error| error.to_string())?;

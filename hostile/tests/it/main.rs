@@ -1,4 +1,4 @@
-//! Our client against the hostile server, mode by mode; and against a good server behind a bad line.
+//! Tests our client against the hostile server in every mode, and against a good server behind the damaging proxy.
 
 mod matrix;
 mod proxy;

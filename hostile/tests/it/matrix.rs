@@ -1,4 +1,4 @@
-//! Every row of the matrix, tried with our own client; and the page about it.
+//! Tries every row of the matrix with our own client, and checks the page about it.
 
 use crate::trial::{OURS, THEIRS, try_all};
 use hostile::{
@@ -47,7 +47,7 @@ fn the_page_is_of_this_matrix() {
     );
 }
 
-/// For whoever wants to look closer: one line of JSON for each row.
+/// Saves one line of JSON per row, for debugging.
 fn keep(tried: &Tried) {
     let lines: Vec<String> =
         tried.iter().filter_map(|(_, report)| serde_json::to_string(report).ok()).collect();
@@ -59,7 +59,7 @@ fn by_row(tried: Tried) -> Reports {
     tried.into_iter().map(|(row, report)| (row.id(), report)).collect()
 }
 
-/// What whoever runs the tests wants: rows whose names have this in them, or a new page.
+/// Reads an option from the environment: a filter for row names, or the request to write the page.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says what they want to see")]
 fn said(name: &str) -> String {
     env::var(name).unwrap_or_default()

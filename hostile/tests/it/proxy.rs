@@ -1,4 +1,4 @@
-//! Our client and a good server, with a bad line between them.
+//! Tests our client with a good server behind the damaging proxy.
 
 use hostile::{
     orders::{Orders, Transport},
@@ -15,13 +15,13 @@ use wharf_runtime::{
     upstream::{Installs, Processes},
 };
 
-/// What a call has to come to: the answer, or an error of one of these kinds.
+/// Allowed outcomes of a call: success, or an error of one of these types.
 type Expected = &'static [&'static str];
 
 const FINE: Expected = &["OK"];
 const LOST: Expected = &["MCPConnectionError"];
 const LATE: Expected = &["MCPTimeoutError"];
-/// A bit that was turned may be anything: a letter of the text, a bracket, a length.
+/// A flipped bit may hit anything: a letter of the text, a bracket, a length.
 const ANYTHING: Expected = &["OK", "MCPConnectionError", "MCPProtocolError", "MCPTimeoutError"];
 
 const HARMS: &[(Harm, Expected)] = &[
@@ -52,7 +52,7 @@ async fn websocket_survives_a_bad_line() {
     check(Transport::Ws, "websocket").await;
 }
 
-/// With each harm: to a connection that is being made, to one that stands, and then none.
+/// Tries every kind of damage during connection setup and on an established connection, and then without damage.
 async fn check(transport: Transport, name: &str) {
     let mut lines = JoinSet::new();
     for (harm, expected) in HARMS {
@@ -66,7 +66,7 @@ async fn check(transport: Transport, name: &str) {
                 line.proxy.harm(*harm);
                 line.check(&format!("{name}, {harm:?}, standing: {stands}"), expected).await;
                 line.proxy.harm(Harm::None);
-                // A line that has gone silent looks like one on which nothing is said; somebody has to give it up.
+                // A silent connection looks idle, so the test has to restart the source.
                 line.handle.restart("it").expect("the source");
                 line.check(&format!("{name}, after {harm:?}, standing: {stands}"), FINE).await;
                 line.runtime.shutdown(Duration::from_millis(100)).await;
@@ -85,7 +85,7 @@ struct BadLine {
 
 impl BadLine {
     async fn new(transport: Transport, name: &str, harm: Harm) -> BadLine {
-        // Only what may never come is worth a short wait.
+        // Uses a short timeout only where the response may never arrive.
         let patience = if matches!(harm, Harm::Silence(_) | Harm::Corrupt(_)) { 5 } else { 30 };
         let orders = Orders { transport, ..Orders::default() };
         let server = serve::listen(&orders).await.expect("the server listens");

@@ -1,4 +1,4 @@
-//! The whole runtime on servers that are processes of their own.
+//! Tests the complete runtime with servers that run as separate processes.
 
 mod names;
 mod processes;

@@ -1,8 +1,8 @@
-//! Calls without end over each transport, while the server is killed and its connections are reset at random moments.
+//! Soak test: many calls over each transport, while the server is killed and connections are reset at random.
 //!
-//! Every call has one outcome, in time; no answer reaches another caller; nothing is run twice; and what is said not to
-//! have been sent was not run. The server's own ledger is the witness. `cargo xtask soak` runs a hundred thousand calls
-//! over each transport, the tests a few thousand, always with the same seed.
+//! Every call has one outcome, in time. No response reaches another caller. No call is executed twice, and a call
+//! reported as not sent was not executed. The server's ledger is the evidence. `cargo xtask soak` makes 100,000
+//! calls over each transport; the tests make a few thousand, always with the same seed.
 
 mod books;
 mod warden;
@@ -23,14 +23,14 @@ use warden::Warden;
 use wharf_mcp::Raw;
 use wharf_runtime::{BreakerPolicy, Call, Handle, Tuning};
 
-/// How many calls are out at any time.
+/// Number of concurrent calls.
 const AT_ONCE: u64 = 16;
 
-/// How long a caller waits, and by how much that may be missed.
+/// Timeout of a call, and the tolerance for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const LENIENCE: Duration = Duration::from_secs(1);
 
-/// One call in so many ends in a kill or a reset.
+/// One call in this many ends in a kill or a reset.
 const ONE_IN: u64 = 30;
 
 const SEED: u64 = 20_260_728;
@@ -78,7 +78,7 @@ async fn soak(transport: Transport) {
         &wrong[..wrong.len().min(10)]
     );
     assert_eq!(seen.len() as u64, calls);
-    // Of a few calls, chance may strike fewer; of a hundred thousand, two thousand at the least.
+    // With few calls, chance may cause fewer; of 100,000 calls, at least 2,000 must hit one.
     let least = if calls < 100_000 { calls / 100 } else { calls / 50 };
     assert!(ends >= least, "{ends} kills and resets are too few");
 }
@@ -88,7 +88,7 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// The source, and who keeps its server running where we do not.
+/// Starts the source, and a supervisor for its server where `wharf` does not start it.
 async fn moor(transport: Transport, calls: u64) -> (Rig, Option<Warden>) {
     let breaker = BreakerPolicy { failure_threshold: u32::MAX, ..BreakerPolicy::default() };
     let tuning = Tuning { breaker, ..Tuning::default() };
@@ -97,7 +97,7 @@ async fn moor(transport: Transport, calls: u64) -> (Rig, Option<Warden>) {
         let line = format!("--mode die_random --ledger $FOLDER/ledger {chance}");
         return (Rig::start(&[Entry::Stdio("it", &line, "")], tuning), None);
     }
-    // Beside the resets, the server is killed now and then: a hundred times in a hundred thousand calls.
+    // In addition to the resets, kills the server a hundred times in 100,000 calls.
     let line = format!("--transport {} --mode rst_random {chance}", transport.as_str());
     let warden = Warden::start(&line, (calls / 100).max(200)).await;
     let (word, scheme) = match transport {
@@ -108,7 +108,7 @@ async fn moor(transport: Transport, calls: u64) -> (Rig, Option<Warden>) {
     (Rig::start(&[Entry::Remote("it", word, &url)], tuning), Some(warden))
 }
 
-/// Makes all calls, a few at a time, each with a nonce of its own.
+/// Makes all calls with limited concurrency, each with a unique nonce.
 async fn run(handle: &Handle, calls: u64) -> Vec<Seen> {
     let next = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
@@ -135,7 +135,7 @@ async fn one(handle: &Handle, nonce: String) -> Seen {
     Seen { told: told(&record), took: begun.elapsed(), nonce }
 }
 
-/// How many calls over each transport.
+/// Returns the number of calls per transport.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says how many they want to see")]
 fn calls() -> u64 {
     std::env::var("HOSTILE_SOAK").ok().and_then(|it| it.parse().ok()).unwrap_or(2_000)

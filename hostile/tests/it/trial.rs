@@ -1,4 +1,4 @@
-//! Runs one trial in a process of its own, and many of them beside each other.
+//! Runs each trial in a separate process, several at a time.
 
 use hostile::{matrix::Row, probe::Report};
 use std::{
@@ -19,13 +19,13 @@ pub(crate) const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
 pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_ours");
 pub(crate) const THEIRS: &str = env!("CARGO_BIN_EXE_theirs");
 
-/// How many trials run at the same time: most of them wait for something.
+/// Number of concurrent trials; most of them only wait.
 const AT_ONCE: usize = 4;
 
-/// No trial may take longer.
+/// Timeout of one trial.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A good server, for as long as it is kept.
+/// A well-behaved server, stopped on drop.
 pub(crate) struct Neighbour {
     pub(crate) url: String,
     _server: Child,
@@ -44,7 +44,7 @@ impl Neighbour {
     }
 }
 
-/// Tries all these rows with this program. What cannot be read of a trial is its report's message.
+/// Tries these rows with this program. If a trial gives no readable report, the report contains only a message.
 pub(crate) async fn try_all(program: &'static str, rows: Vec<&'static Row>) -> Vec<(&'static Row, Report)> {
     let neighbour = Arc::new(Neighbour::start().await);
     let turns = Arc::new(Semaphore::new(AT_ONCE));
@@ -64,7 +64,7 @@ pub(crate) async fn try_all(program: &'static str, rows: Vec<&'static Row>) -> V
 async fn try_one(program: &str, row: &Row, neighbour: &str) -> Report {
     let mut command = Command::new(program);
     command.arg(row.id()).args(["--hostile", HOSTILE, "--neighbour", neighbour]);
-    // What their client leaves of its server's stderr is ours, and may be endless.
+    // The other client passes the server's stderr through, which may be endless.
     let stderr = if program == THEIRS { Stdio::null() } else { Stdio::piped() };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true);
     let failed = |message: String| Report { row: row.id(), message, ..Report::default() };

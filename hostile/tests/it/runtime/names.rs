@@ -1,4 +1,4 @@
-//! Many tools, on several pages, with names that nobody would choose.
+//! Tests many tools on several pages, with unusual names.
 
 use super::rig::{Entry, Rig};
 use std::{collections::BTreeMap, time::Duration};
@@ -6,7 +6,7 @@ use wharf_runtime::Tuning;
 
 const MANY: &str = "--mode many_tools,any_tool";
 
-/// The shown names of all tools, by what they never lose: source and wire name.
+/// Returns the shown names of all tools, by tool id (source and wire name).
 async fn named(sources: &[&str]) -> (Rig, BTreeMap<String, String>) {
     let entries: Vec<Entry<'_>> = sources.iter().map(|it| Entry::Stdio(it, MANY, "prefix: p")).collect();
     let rig = Rig::start(&entries, Tuning::default());

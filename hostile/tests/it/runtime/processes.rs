@@ -1,4 +1,4 @@
-//! How many processes there are, and when.
+//! Tests how many server processes exist, and when.
 
 use super::rig::{Entry, Rig, call, observed_by};
 use std::{
@@ -14,10 +14,10 @@ use tokio::{
 };
 use wharf_runtime::{Event, Handle, Happening, Observer, Tuning};
 
-/// A server notes what it does in the folder of its rig.
+/// Makes the server write its ledger to the folder of the rig.
 const LEDGER: &str = "--ledger $FOLDER/ledger";
 
-/// The processes that did something.
+/// Returns the ids of the processes that executed a call.
 fn workers(rig: &Rig) -> BTreeSet<String> {
     let ledger = fs::read_to_string(rig.folder.path().join("ledger")).unwrap_or_default();
     let done = ledger.lines().filter(|it| it.starts_with("exec "));
@@ -28,7 +28,7 @@ fn tasks() -> usize {
     runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// How many tasks there are more than before. One that has just been joined is counted for a moment longer.
+/// Returns the number of tasks beyond `before`. Retries, because a joined task is counted for a moment longer.
 async fn left_of(before: usize) -> usize {
     for _ in 0..100 {
         if tasks() == before {
@@ -100,7 +100,7 @@ async fn nothing_is_left_when_a_runtime_is_shut_down_with_a_thousand_calls_out()
     assert_eq!(left_of(before).await, 0);
 }
 
-/// Also of servers that are still starting: one that takes its time, one that never says anything, one for one call.
+/// Covers servers that are still starting: a slow one, one that never responds, and one for a single call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_when_a_runtime_is_shut_down_while_servers_start() {
     let before = tasks();

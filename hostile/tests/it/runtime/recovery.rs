@@ -1,4 +1,4 @@
-//! A server that is dead, one that is killed, and one that has nothing to do with it.
+//! Tests a dead server and a killed server beside an unaffected one.
 
 use super::rig::{Entry, Rig, call};
 use rustix::process::{Pid, Signal, kill_process};
@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio::{task::JoinSet, time};
 use wharf_runtime::{Handle, Tuning};
 
-/// No step of this may take longer: nothing hangs.
+/// Timeout for each step; nothing may hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,13 +45,13 @@ async fn one_dead_and_one_killed_harm_nobody_else() {
         told
     });
     let after = after.await.expect("nothing hangs");
-    // The first call may have been written into the pipe of a process that is no more; every later one works.
+    // The first call may have been written to the pipe of a dead process. Every later one succeeds.
     assert!(after[1..].iter().all(|it| *it), "{after:?}");
     rig.runtime.shutdown(Duration::from_secs(1)).await;
     assert_eq!(rig.mark.leftovers().await, 0);
 }
 
-/// Whoever sees that the server is gone gets another one with the next call.
+/// A call after the server's exit is noticed gets a new server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_killed_twenty_times_between_calls() {
     let rig = Rig::start(&[Entry::Stdio("it", "", "")], Tuning::default());

@@ -15,24 +15,24 @@ use wharf_runtime::{
     sent_word,
 };
 
-/// One source of a plan.
+/// One source of the plan.
 pub(crate) enum Entry<'a> {
-    /// A process: its name, its command line, keys more.
+    /// A child process: name, command line, further configuration keys.
     Stdio(&'a str, &'a str, &'a str),
-    /// Something at an address: its name, its transport, its address.
+    /// A remote server: name, transport, URL.
     Remote(&'a str, &'a str, &'a str),
 }
 
 pub(crate) struct Rig {
     pub(crate) runtime: Runtime,
     pub(crate) handle: Handle,
-    /// What every process of this rig is found by.
+    /// Marker for finding the server processes.
     pub(crate) mark: Mark,
     pub(crate) folder: TempDir,
 }
 
 impl Rig {
-    /// In command lines, `$FOLDER` is a folder of the rig's own.
+    /// Starts the runtime. In command lines, `$FOLDER` stands for the folder of the rig.
     pub(crate) fn start(entries: &[Entry<'_>], tuning: Tuning) -> Rig {
         let folder = TempDir::new().expect("a folder");
         let mark = Mark::new(&folder.path().file_name().expect("a name").to_string_lossy());
@@ -53,7 +53,7 @@ pub(crate) async fn call(handle: &Handle, tool: &str, nonce: &str) -> String {
     told(&*handle.call(Call::new(tool).arguments(arguments)).await)
 }
 
-/// `ok TEXT`, `refused TEXT`, or the error's name, stage and whether the request was sent.
+/// Formats an outcome: `ok TEXT`, `refused TEXT`, or the error type, phase and whether the request was sent.
 pub(crate) fn told(record: &CallRecord) -> String {
     match &record.outcome {
         Outcome::Answered(result) => format!("ok {}", text(&CallResult::read(result))),
@@ -97,7 +97,7 @@ fn plan(entries: &[Entry<'_>], folder: &TempDir, mark: &Mark) -> Plan {
     plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)))
 }
 
-/// An observer that is asked questions later.
+/// Returns options with this observer.
 pub(crate) fn observed_by(observer: Arc<dyn wharf_runtime::Observer>) -> Tuning {
     Tuning { observers: vec![observer], ..Tuning::default() }
 }

@@ -1,4 +1,4 @@
-//! The server's ledger against what callers were told.
+//! Compares the server's ledger with the outcomes that callers saw.
 
 use hostile::orders::Transport;
 use std::{
@@ -8,17 +8,17 @@ use std::{
     time::Duration,
 };
 
-/// What a caller was told.
+/// Outcome that a caller saw.
 pub(super) struct Seen {
     pub(super) nonce: String,
     pub(super) told: String,
     pub(super) took: Duration,
 }
 
-/// What the server did.
+/// Contents of the server's ledger.
 pub(super) struct Books {
     executions: HashMap<String, u64>,
-    /// How often it killed itself or reset a connection.
+    /// Number of times the server killed itself or reset a connection.
     pub(super) ends: u64,
 }
 
@@ -37,7 +37,7 @@ impl Books {
         books
     }
 
-    /// Everything that must not be.
+    /// Returns every violation.
     pub(super) fn compare(&self, seen: &[Seen], longest: Duration) -> Vec<String> {
         let mut wrong = Vec::new();
         for Seen { nonce, told, took } in seen {
@@ -54,7 +54,7 @@ impl Books {
         wrong
     }
 
-    /// One line of the table.
+    /// Formats one line of the table.
     pub(super) fn line(
         &self,
         by: Transport,

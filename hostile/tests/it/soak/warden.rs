@@ -1,4 +1,4 @@
-//! Keeps a server running at one address, and kills it now and then.
+//! Keeps a server running at one address, and kills it at intervals.
 
 use crate::trial::HOSTILE;
 use std::{
@@ -17,10 +17,10 @@ use tokio::{
     time,
 };
 
-/// How often the warden looks at the ledger.
+/// Interval at which the ledger is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// About how many bytes of the ledger one call makes.
+/// Approximate bytes of ledger per call.
 const CALL: u64 = 45;
 
 pub(super) struct Warden {
@@ -31,10 +31,10 @@ pub(super) struct Warden {
 }
 
 impl Warden {
-    /// Kills the server after every so many calls.
+    /// Starts the server and kills it after every `calls` calls.
     pub(super) async fn start(line: &str, calls: u64) -> Warden {
         let folder = TempDir::new().expect("a folder");
-        // Free now; whoever takes it in between makes the test fail, and loudly.
+        // The port is free now. If another process takes it in between, the test fails visibly.
         let address = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
         let line = format!("{line} --listen {address} --ledger {}", ledger(folder.path()).display());
         let (dismissed, over) = watch::channel(false);
@@ -48,7 +48,7 @@ impl Warden {
         self.address
     }
 
-    /// Ends the server; how often it was started again, and where its ledger is for as long as the folder is kept.
+    /// Stops the server. Returns the number of restarts, and the ledger with the folder that keeps it alive.
     pub(super) async fn dismiss(mut self) -> (u64, PathBuf, TempDir) {
         self.dismissed.send_replace(true);
         let restarts = self.watch.join_next().await.expect("a warden").expect("it does not panic");
@@ -84,7 +84,7 @@ async fn keep(
     restarts
 }
 
-/// A server that listens.
+/// Starts a server and waits until it listens.
 async fn started(line: &str) -> Child {
     let mut command = Command::new(HOSTILE);
     command.args(line.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
