@@ -1,5 +1,6 @@
-//! Many clients at one address, each with a connection and a session of its own, each asking again as soon as it has been
-//! answered. An answer that is not what was asked for ends the measurement: a fast mistake is no speed.
+//! Load generator: many clients at one address, each with its own connection and session, each sending the next
+//! request when it has the response. A wrong response fails the measurement, because a fast error must not count as
+//! speed.
 
 use crate::{
     machine::Gateway,
@@ -14,27 +15,27 @@ use std::{
 };
 use tokio::{task::JoinSet, time};
 
-/// How long is driven before it counts.
+/// Warm-up time that is not measured.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// How long one answer may take.
+/// Timeout of one response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
 const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A gateway that is to be driven.
+/// A gateway to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: Address,
-    /// What opens its door.
+    /// `Authorization` header, if the gateway needs one.
     pub(crate) bearer: Option<String>,
-    /// Its name for a tool, where `{}` is the server's.
+    /// Template for tool names; `{}` stands for the name on the server.
     pub(crate) tool: String,
     pub(crate) gateway: Option<Gateway>,
 }
 
-/// What it is driven with.
+/// The load to apply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) what: What,
@@ -44,24 +45,24 @@ pub(crate) struct Load {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// A call that is given so many bytes and gives them back.
+    /// A call that sends this many bytes and receives them back.
     Echo(usize),
-    /// A call that gives so many bytes.
+    /// A call that receives this many bytes.
     Payload(usize),
-    /// The list of tools.
+    /// `tools/list`.
     List,
 }
 
-/// What came of it. Times in microseconds.
+/// Results of one measurement. Times are in microseconds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Measured {
     pub(crate) calls: usize,
     pub(crate) calls_per_second: f64,
     pub(crate) median: f64,
     pub(crate) p99: f64,
-    /// What a call cost the gateway in time on a processor.
+    /// CPU time of the gateway per call.
     pub(crate) cpu_per_call: f64,
-    /// What the gateway held at the end, in MiB.
+    /// Memory of the gateway at the end, in MiB.
     pub(crate) mib: f64,
 }
 
@@ -91,7 +92,7 @@ impl Load {
 }
 
 impl What {
-    /// A request without its id, and how long its answer is at least.
+    /// Returns a request without its id, and the minimum size of its response.
     fn request(self, target: &Target) -> (String, usize) {
         let call = |tool: &str, arguments: String| {
             let tool = target.tool.replace("{}", tool);
@@ -134,7 +135,7 @@ impl Client {
         answer.map_err(|_| "there was no answer in time".to_owned())?
     }
 
-    /// Asks until it is time, and says how long each answer took.
+    /// Sends requests until the end of the measurement and returns the time of each response.
     async fn ask_until(
         mut self,
         (rest, least): (Arc<str>, usize),
@@ -168,7 +169,7 @@ fn check(answer: &Answer, least: usize) -> Result<(), String> {
     Err(format!("{status}, {} bytes: {start}", body.len()))
 }
 
-/// Drives a target for a while.
+/// Applies a load to a target and measures it.
 pub(crate) async fn drive(target: &Arc<Target>, load: &Load) -> Result<Measured, String> {
     let mut clients = Vec::new();
     for _ in 0..load.clients {

@@ -1,5 +1,5 @@
-//! The server behind the gateways: it answers at once and with as little work as it can, so that what is measured is
-//! the gateway. Three tools and any number of others that only make the list long.
+//! The server behind the gateways. It responds with as little work as possible, so that the measurement shows the
+//! cost of the gateway. It has the tools `echo` and `payload`; further tools only make the list longer.
 
 use crate::{post, words::Words};
 use bytes::{Bytes, BytesMut};
@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use std::{convert::Infallible, fmt::Write as _};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, stdin, stdout};
 
-/// The most that is returned by `payload`.
+/// Maximum size of a `payload` result, in bytes.
 const MOST: usize = 16 << 20;
 
-/// How much is read at once.
+/// Initial buffer size, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// A message, as far as it has to be understood.
+/// A message, decoded only as far as necessary.
 #[derive(Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow)]
@@ -54,7 +54,7 @@ pub(crate) async fn serve(words: &Words) -> Result<(), String> {
     }
 }
 
-/// All lines that have come are answered in one write.
+/// Serves over stdin and stdout. Responds to all lines of one read with one write.
 async fn over_stdio(tools: &str) -> std::io::Result<()> {
     let (mut from, mut to) = (stdin(), stdout());
     let (mut read, mut said) = (BytesMut::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
@@ -85,7 +85,7 @@ async fn over_http(
     Ok(post::json(status, said.into()))
 }
 
-/// Appends the answer to a message; nothing if it wants none.
+/// Appends the response to a message. Returns false if the message needs none.
 fn answer(line: &[u8], tools: &str, out: &mut Vec<u8>) -> bool {
     let Ok(Message { id: Some(id), method, params }) = serde_json::from_slice(line) else { return false };
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -125,13 +125,13 @@ fn called(out: &mut Vec<u8>, params: Option<&RawValue>) {
     out.extend_from_slice(br#"}],"isError":false}"#);
 }
 
-/// A list of so many tools. The first two do something.
+/// Builds a list of `count` tools. Only the first two do anything.
 fn tools(count: usize) -> String {
     let mut list = String::from(
         r#"{"tools":[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}},{"name":"payload","description":"So many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer","minimum":0}},"required":["bytes"]}}"#,
     );
     for number in 2..count {
-        // As long as the tools of real servers are.
+        // Definitions are about as long as those of real servers.
         let _ = write!(
             list,
             r#",{{"name":"tool_{number}","description":"Looks through the files below a folder for a pattern, and says for each place where it is found the file, the line and what stands around it.","inputSchema":{{"type":"object","properties":{{"folder":{{"type":"string","description":"The folder that is looked through, with everything below it"}},"pattern":{{"type":"string","description":"What is looked for, as a regular expression"}},"most":{{"type":"integer","minimum":1,"maximum":1000,"default":100,"description":"How many places are told at most"}},"hidden":{{"type":"boolean","default":false,"description":"Whether hidden files are looked at too"}}}},"required":["folder","pattern"]}}}}"#

@@ -1,31 +1,31 @@
-//! What the kernel says of processes: their time, their memory, their children.
+//! Reads CPU time, memory and child processes from /proc.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
-/// The time of a clock tick, which Linux has at a hundredth of a second wherever programs can see it.
+/// Length of a clock tick in microseconds. Linux always reports 100 ticks per second to programs.
 const TICK_MICROS: u64 = 10_000;
 
-/// The fields of `/proc/PID/stat` after the name.
+/// Positions of fields in `/proc/PID/stat`, counted after the process name.
 const PARENT: usize = 1;
 const USER: usize = 11;
 const SYSTEM: usize = 12;
 
-/// A gateway: one process, and others of the same program below it.
+/// A gateway: its main process id. Child processes of the same program belong to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gateway(pub(crate) u32);
 
 impl Gateway {
-    /// The time that it has used so far, in microseconds.
+    /// Returns the CPU time used so far, in microseconds.
     pub(crate) fn micros(self) -> u64 {
         self.processes().into_iter().map(micros).sum()
     }
 
-    /// The memory that it holds, in KiB.
+    /// Returns the memory of the main process, in KiB.
     pub(crate) fn kib(self) -> u64 {
         kib(self.0)
     }
 
-    /// Itself, and what it has started of itself; not the servers behind it.
+    /// Returns the processes of the gateway, without the servers behind it.
     fn processes(self) -> Vec<u32> {
         let Gateway(first) = self;
         let program = program(first);
@@ -47,7 +47,7 @@ impl Gateway {
     }
 }
 
-/// Whether it stands between a gateway and a server. Which program it runs is hidden from other users than root.
+/// Detects a supervisor process by its arguments, because other users than root cannot read which program it runs.
 fn is_supervisor(pid: u32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(b"__supervise")
@@ -69,12 +69,12 @@ fn kib(pid: u32) -> u64 {
 
 fn field(pid: u32, field: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have spaces and brackets in it.
+    // The name may contain spaces and brackets.
     let (_, fields) = stat.rsplit_once(") ")?;
     fields.split(' ').nth(field)?.parse().ok()
 }
 
-/// What this machine is, for the page.
+/// Describes this machine for the page.
 pub(crate) fn described() -> String {
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();

@@ -1,7 +1,7 @@
-//! `load`: how much the gateway costs, beside the least that any gateway could cost and beside another one.
+//! `load`: measures the cost of the gateway, compared with a minimal gateway and with another product.
 //!
-//! One program in several roles: `echo`, a server that does nothing; `probe`, a gateway that does nothing; `drive`, many
-//! clients at one address; and `table`, which starts all of them, measures in turns and writes the page down.
+//! One program in several roles: `echo` is a minimal server, `probe` is a minimal gateway, `drive` is the load
+//! generator, and `table` starts all of them, measures them in turns and writes the page.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that is run by hand")]
 
@@ -28,7 +28,7 @@ load table --wharf PROGRAM [--rival PROGRAM] [--rounds 3] [--seconds 3] [--page 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
 fn main() -> ExitCode {
     let words = Words::new(std::env::args().skip(1));
-    // Two threads for the probe, as a gateway would have; one for who drives it, so that its cost is plain.
+    // The probe gets two threads, like a gateway. The load generator gets one, so that its own cost is predictable.
     let threads = if words.role() == "probe" { 2 } else { 1 };
     let runtime = match threads {
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     };
     let Ok(runtime) = runtime else { return ExitCode::FAILURE };
     let done = runtime.block_on(play(&words));
-    // A read of stdin that is under way cannot be called back.
+    // A pending read of stdin cannot be cancelled.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,

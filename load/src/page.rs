@@ -1,4 +1,4 @@
-//! The page of figures.
+//! Formats the measurements as the page `docs/performance.md`.
 
 use crate::{
     drive::Measured,
@@ -24,7 +24,7 @@ All stand in front of the same server, which does nothing but answer. *CPU* is t
 gateway, in microseconds: the steadiest of the figures, and the one that says how many calls a machine can carry.
 ";
 
-/// Everything that was found, as a page.
+/// Formats all measurements as a page.
 pub(crate) fn page(findings: &Findings) -> String {
     let mut page = INTRODUCTION.to_owned();
     let _ = writeln!(page, "\n{}; medians of {} rounds.", machine::described(), findings.rounds);

@@ -1,4 +1,4 @@
-//! HTTP in both directions, as bare as it gets: a server for one function, and a client with one connection.
+//! Minimal HTTP: a server that calls one function, and a client with one connection.
 
 use crate::words::Words;
 use bytes::Bytes;
@@ -15,22 +15,22 @@ use tokio::{
 
 pub(crate) const SESSION: &str = "mcp-session-id";
 
-/// One connection to one address.
+/// A client with one connection to one address.
 pub(crate) struct Line {
     to: Address,
     send: Option<SendRequest<Full<Bytes>>>,
-    /// Drives the connection; ends with it.
+    /// Task that drives the connection.
     work: JoinSet<()>,
 }
 
-/// Where to send to.
+/// Address to send requests to.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     pub(crate) host: String,
     pub(crate) path: String,
 }
 
-/// An answer.
+/// An HTTP response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) session: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Answer {
 }
 
 impl Address {
-    /// Of `HOST:PORT/PATH`, with or without `http://`.
+    /// Parses `HOST:PORT/PATH`, with or without `http://`.
     pub(crate) fn of(text: &str) -> Address {
         let text = text.strip_prefix("http://").unwrap_or(text);
         let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
@@ -52,7 +52,7 @@ impl Line {
         Line { to: address.clone(), send: None, work: JoinSet::new() }
     }
 
-    /// Posts a message, over a new connection if the other side closed the last one.
+    /// Posts a message. Reconnects if the server has closed the connection.
     pub(crate) async fn post(&mut self, headers: &[(&str, &str)], body: Bytes) -> Result<Answer, String> {
         let mut send = match self.send.take() {
             Some(send) if !send.is_closed() => send,
@@ -86,7 +86,7 @@ impl Line {
     }
 }
 
-/// Listens where it was told to, and says on stdout where that is.
+/// Listens on the configured address and prints the URL on stdout.
 #[expect(clippy::print_stdout, reason = "whoever started it reads the address there")]
 pub(crate) async fn listen(words: &Words) -> Result<TcpListener, String> {
     let address = words.text("listen").unwrap_or("127.0.0.1:0");
@@ -95,7 +95,7 @@ pub(crate) async fn listen(words: &Words) -> Result<TcpListener, String> {
     Ok(listener)
 }
 
-/// Answers every request with one function.
+/// Responds to every request with one function.
 pub(crate) async fn serve<F>(
     listener: TcpListener,
     respond: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,

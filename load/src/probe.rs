@@ -1,5 +1,5 @@
-//! The limit: a gateway that reads one request, gives it another id and passes it on, and does nothing else. No token, no
-//! policy, no check of arguments, no timeout, no session, no record. What it costs, any gateway costs.
+//! The lower bound: a gateway that reads a request, changes its id and forwards it. It has no authentication,
+//! policy, argument check, timeout, session or journal, so every gateway costs at least this much.
 
 use crate::{
     echo::Message,
@@ -26,13 +26,13 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-/// How much is read or written at once.
+/// Buffer size for reads and writes, in bytes.
 const CHUNK: usize = 64 << 10;
 
 const HELLO: &str =
     r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"probe","version":"1"}}"#;
 
-/// The server behind it.
+/// The server behind the probe.
 enum Upstream {
     Stdio(Pipe),
     Http(Remote),
@@ -136,7 +136,7 @@ impl Pipe {
     }
 }
 
-/// Everything that waits goes into one write.
+/// Writes queued messages, coalescing them into one write.
 async fn write(mut to: ChildStdin, mut queued: mpsc::UnboundedReceiver<Vec<u8>>) {
     while let Some(mut lines) = queued.recv().await {
         while lines.len() < CHUNK
@@ -182,7 +182,7 @@ fn message(id: u64, method: &str, params: &str) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).into_bytes()
 }
 
-/// The result in an answer, without a copy.
+/// Returns the result of a response without copying it.
 fn result(line: &Bytes) -> Option<Bytes> {
     let answered: Answered<'_> = serde_json::from_slice(line).ok()?;
     Some(line.slice_ref(answered.result?.get().as_bytes()))

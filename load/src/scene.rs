@@ -1,4 +1,4 @@
-//! The programs of a measurement: each gateway in front of its own echo, on ports that they choose.
+//! Starts the programs of a measurement: each gateway in front of its own echo server, on free ports.
 
 use crate::{
     drive::{Client, Target},
@@ -22,32 +22,32 @@ use tokio::{
     time,
 };
 
-/// How long a program may take to start or to end.
+/// Timeout for starting and stopping a program.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What opens our door in a measurement.
+/// Bearer token for our gateway in a measurement.
 const TOKEN: &str = "a-token-for-measuring-only";
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
 
-/// How a gateway reaches its server.
+/// Transport between the gateway and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     Stdio,
     Http,
 }
 
-/// Who stands between.
+/// Gateway to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// Nobody: the server itself, over HTTP.
+    /// No gateway: the server itself, over HTTP.
     Nobody,
     Probe,
     Wharf,
     Rival,
 }
 
-/// The programs that take part.
+/// Paths of the programs.
 #[derive(Debug)]
 pub(crate) struct Cast {
     own: PathBuf,
@@ -55,11 +55,11 @@ pub(crate) struct Cast {
     rival: Option<PathBuf>,
 }
 
-/// One gateway with its server; both end when it does.
+/// A running gateway and its server; both stop when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) target: Target,
-    /// From its start to the first list of tools.
+    /// Time from the start to the first tool list.
     pub(crate) started: Duration,
     gateway: Child,
     _server: Option<Child>,
@@ -78,7 +78,7 @@ impl Cast {
         self.rival.is_some()
     }
 
-    /// Starts a gateway in front of a server with so many tools.
+    /// Starts a gateway in front of a server with this many tools.
     pub(crate) async fn stage(&self, who: Who, wire: Wire, tools: usize) -> Result<Stage, String> {
         let folder = TempDir::new().map_err(|it| it.to_string())?;
         let tools = tools.to_string();
@@ -120,7 +120,7 @@ impl Cast {
         command
     }
 
-    /// As anybody would run it: with the token, the checks, the breakers and the journal.
+    /// Runs our gateway in its normal configuration, with token, checks, circuit breakers and journal.
     fn wharf(&self, wire: Wire, tools: &str, upstream: &str, folder: &Path) -> Result<Command, String> {
         let own = self.own.display();
         let endpoint = match wire {
@@ -145,7 +145,7 @@ impl Cast {
         Ok(command)
     }
 
-    /// `mcp-proxy` takes a port and says nothing, so it gets one that was free a moment ago.
+    /// Runs `mcp-proxy`, which does not print its port, so it gets a port that was free a moment ago.
     fn rival(
         &self,
         wire: Wire,
@@ -201,7 +201,7 @@ impl Stage {
         }
     }
 
-    /// Ends the gateway as an operator would.
+    /// Stops the gateway with SIGTERM.
     pub(crate) async fn end(mut self) {
         let pid = self.gateway.id().and_then(|it| Pid::from_raw(it.cast_signed()));
         if let Some(pid) = pid {
@@ -215,7 +215,7 @@ fn quiet(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true)
 }
 
-/// Starts a program that says on stdout where it is.
+/// Starts a program that prints its URL on stdout.
 async fn announced(command: &mut Command) -> Result<(Child, String), String> {
     let mut child = quiet(command).stdout(Stdio::piped()).spawn().map_err(|it| it.to_string())?;
     let stdout = child.stdout.take().ok_or("it has no stdout")?;

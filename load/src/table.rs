@@ -1,5 +1,5 @@
-//! Measures everybody in turns, round after round, so that a busy moment of the machine hits all alike, and takes the
-//! medians. Only what was measured in one run is compared.
+//! Measures all gateways in turns over several rounds, so that a busy moment of the machine affects all of them,
+//! and takes the medians. Only measurements of one run are compared.
 
 use crate::{
     drive::{Client, Load, Measured, What, drive},
@@ -11,7 +11,7 @@ use crate::{
 use std::{fs, sync::Arc, time::Duration};
 use tokio::time;
 
-/// The loads, each with its name.
+/// Loads: name, kind of request, number of clients.
 pub(crate) const LOADS: [(&str, What, usize); 5] = [
     ("100 B, 1 client", What::Echo(100), 1),
     ("100 B, 16 clients", What::Echo(100), 16),
@@ -20,19 +20,19 @@ pub(crate) const LOADS: [(&str, What, usize); 5] = [
     ("1 MiB, 16 clients", What::Payload(1 << 20), 16),
 ];
 
-/// How many tools are in the long list.
+/// Number of tools in the long list.
 const LONG: usize = 500;
 
-/// How many sessions are held open.
+/// Number of open sessions for the memory measurement.
 const SESSIONS: usize = 100;
 
-/// How often a start is timed.
+/// Number of measured starts.
 const STARTS: usize = 5;
 
-/// How long a gateway is left alone before its memory is looked at.
+/// Idle time before memory is measured.
 const REST: Duration = Duration::from_millis(500);
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) rounds: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Findings {
     pub(crate) footprints: Vec<Found<Footprint>>,
 }
 
-/// Something that was found of one gateway.
+/// A measurement of one gateway.
 #[derive(Debug)]
 pub(crate) struct Found<T> {
     pub(crate) who: Who,
@@ -49,7 +49,7 @@ pub(crate) struct Found<T> {
     pub(crate) what: T,
 }
 
-/// What a gateway needs while nothing happens.
+/// Start time and idle memory of a gateway.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footprint {
     pub(crate) start: Duration,
@@ -156,7 +156,7 @@ async fn memory(stage: &Stage) -> Result<(f64, f64), String> {
     Ok((idle, mib()))
 }
 
-/// Of each figure its median.
+/// Returns the median of each value.
 fn median(mut all: Vec<Measured>) -> Measured {
     let mut middle = |of: fn(&Measured) -> f64| {
         all.sort_by(|a, b| of(a).total_cmp(&of(b)));

@@ -1,8 +1,8 @@
-//! What was typed: a role, options, and after `--` the words of somebody else's command.
+//! Parses the command line: a role, options, and after `--` the command of another program.
 
 use std::collections::HashMap;
 
-/// The words of a command line.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Words {
     bare: Vec<String>,
@@ -31,7 +31,7 @@ impl Words {
         self.bare.first().map_or("", String::as_str)
     }
 
-    /// The word after the role.
+    /// Returns the word after the role.
     pub(crate) fn manner(&self) -> &str {
         self.bare.get(1).map_or("", String::as_str)
     }
