@@ -1,6 +1,7 @@
-//! Reads arbitrary bytes as a frame. A message that was read, written and read again is the same message, it fits
-//! on one line, and an id goes back as it came. Whatever a payload holds, the typed edge reads it, or says what is
-//! wrong with it.
+//! Parses arbitrary bytes as a frame.
+//!
+//! A parsed message survives a round trip, fits on one line, and keeps its id. The typed decoders accept any
+//! payload or report what is wrong with it.
 
 #![no_main]
 
@@ -13,7 +14,7 @@ use wharf_mcp::model::{
 };
 use wharf_mcp::{Outbound, Raw, Routing, RpcError};
 
-/// The id of a request of ours.
+/// Id of our own request.
 const OURS: u64 = 57;
 
 fuzz_target!(|input: &[u8]| {
@@ -57,7 +58,7 @@ fn written(message: &Message) -> Bytes {
     out.freeze()
 }
 
-/// A request that we send on has an id of ours.
+/// Returns the message as forwarded: a request gets an id of ours.
 fn sent(message: Message) -> Message {
     match message {
         Message::Request { method, params, .. } => {
@@ -71,7 +72,7 @@ fn number(id: Option<u64>) -> Raw {
     Raw::of(&id).expect("a number is JSON")
 }
 
-/// On a wire of lines a message is one line, however many it came in.
+/// Checks that a message is written as one line, even if it was read from several.
 fn check_line(message: Message) {
     let routing = Routing::default();
     let outbound = match message {
@@ -99,7 +100,7 @@ fn check_echo(id: &Raw) {
     }
 }
 
-/// Everything that a payload could be, and everything that could be a member of it, or an element of that.
+/// Runs every decoder on the payload, its members and their elements.
 fn check_payload(payload: &Raw) {
     assert_eq!(&CallResult::read(payload).raw, payload, "the result is not kept");
     PromptResult::read(payload);

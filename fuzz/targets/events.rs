@@ -1,5 +1,5 @@
-//! Reads an arbitrary stream as server-sent events. Whatever the chunks, the events are those that come byte by byte,
-//! and none is larger than the limit.
+//! Parses an arbitrary stream as server-sent events. The chunking does not change the events, and none exceeds the
+//! limit.
 
 #![no_main]
 
@@ -8,10 +8,10 @@ use std::time::Duration;
 use wharf_fuzz::Arrival;
 use wharf_mcp::events::{Event, Events};
 
-/// A byte that is no UTF-8 becomes a replacement character.
+/// Growth factor of invalid UTF-8: one byte becomes a replacement character of three bytes.
 const EXPANSION: usize = 3;
 
-/// What a stream came to.
+/// Result of parsing a stream.
 #[derive(Debug, PartialEq)]
 struct Heard {
     events: Vec<Event>,
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     check_sizes(arrival.limit, &expected);
 
     if expected.too_long {
-        // The events that share their chunk with an overlong one are lost with it.
+        // Events in the same chunk as an overlong one are lost with it.
         assert!(heard.too_long, "an event over the limit passed");
         assert!(expected.events.starts_with(&heard.events), "{heard:?} does not begin {expected:?}");
     } else {

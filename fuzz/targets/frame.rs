@@ -1,5 +1,7 @@
-//! Cuts an arbitrary stream into lines of bounded length. Whatever the chunks, every line comes out as plain splitting
-//! gives it, an overlong one is reported as lost in its place, and what waits for its end stays within the limit.
+//! Splits an arbitrary stream into lines of bounded length.
+//!
+//! Whatever the chunking, the lines are the same as with plain splitting, an overlong line is reported as lost in
+//! its place, and the buffered bytes stay within the limit.
 
 #![no_main]
 
@@ -7,16 +9,16 @@ use libfuzzer_sys::fuzz_target;
 use wharf_fuzz::Arrival;
 use wharf_mcp::frame::{Line, Lines};
 
-/// Room for one read, which the lines always make, and what their allocator rounds up to.
+/// Capacity for one read, which the buffer always reserves, plus allocator rounding.
 const ROOM: usize = 256 << 10;
 
-/// How many limits' worth of a line are skipped, at least, before the stream is given up.
+/// Number of limits that an overlong line must exceed before the stream is abandoned.
 const PATIENCE: usize = 4;
 
 fuzz_target!(|input: &[u8]| {
     let Some(arrival) = Arrival::of(input) else { return };
     let mut lines = Lines::new(arrival.limit);
-    // The last one has no newline.
+    // The last line has no newline.
     let mut expected = arrival.stream.split(|byte| *byte == b'\n');
     let mut lost: Option<&[u8]> = None;
 
@@ -36,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
                     lost = Some(line);
                 }
                 Line::Lost { id, resumes: false } => {
-                    // It may be the one that was reported before, when its id was found.
+                    // This line may have been reported before, when its id was found.
                     let mut suspects = lost.into_iter().chain(expected.next());
                     let overlong = |line: &[u8]| line.len() > PATIENCE * arrival.limit;
                     let given_up = suspects.find(|line| overlong(line) && has(line, id));
@@ -57,7 +59,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(expected.next(), None, "a line never came");
 });
 
-/// Whether an id that was found stands in the line, and not only its first digits.
+/// Checks that the id occurs in the line as a complete number.
 fn has(line: &[u8], id: Option<u64>) -> bool {
     let mut numbers =
         line.split(|byte| !byte.is_ascii_digit()).filter_map(|digits| str::from_utf8(digits).ok());

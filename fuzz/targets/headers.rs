@@ -1,5 +1,5 @@
-//! Sends arbitrary text through a header. What is encoded is visible ASCII that no server trims, and decodes to the
-//! same text; what merely claims to be encoded is refused or decoded, and never brings anything down.
+//! Encodes arbitrary text as a header value. The result is visible ASCII without surrounding spaces and decodes to
+//! the same text. A value that only looks encoded is rejected or decoded, and never causes a panic.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
     check(&text);
     decode_value(&text).iter().for_each(|decoded| check(decoded));
-    // The fuzzer would have to guess both ends.
+    // Adds the markers, because the fuzzer is unlikely to guess both.
     decode_value(&format!("=?base64?{text}?=")).iter().for_each(|decoded| check(decoded));
 });
 

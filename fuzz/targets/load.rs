@@ -1,5 +1,5 @@
-//! Loads arbitrary bytes as an `agent.yaml`. Whatever they are, the loader returns: with a plan or with
-//! errors, never with both, and it never says the value of a variable.
+//! Loads arbitrary bytes as an `agent.yaml`. The loader always returns either a plan or errors, never both, and
+//! never reveals the value of a variable.
 
 #![no_main]
 
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     assert!(!rendered.contains(SECRET) || contains(data, SECRET), "a secret is shown:\n{rendered}");
 });
 
-/// A secret that stands in the file itself is the author's own to show.
+/// Excludes inputs that contain the secret themselves.
 fn contains(data: &[u8], text: &str) -> bool {
     data.windows(text.len()).any(|window| window == text.as_bytes())
 }

@@ -1,6 +1,5 @@
-//! Reads arbitrary bytes as the schema of a tool, and what follows as arguments: the first line is the schema, the second
-//! the arguments. Whatever they are, the check ends within its budget, says something when something is wrong, and says
-//! it in few words.
+//! Validates arbitrary arguments against an arbitrary tool schema. The first line of the input is the schema, the
+//! second the arguments. Validation stays within its budget, and a rejection has a short message.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Hears an arbitrary stream as the frames of a WebSocket server. Whatever the chunks, the same is heard and the end is
-//! the same; nothing that is passed on is larger than the limit; and a stream that ends, ends the link, with a reason.
+//! Parses an arbitrary stream as the frames of a WebSocket server. The chunking changes neither the messages nor
+//! the reason for the end, no message exceeds the limit, and the end of the stream ends the link with a reason.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use tokio::{
 use wharf_fuzz::Arrival;
 use wharf_mcp::{Goodbye, Inbound, Message, Raw, ws::link_over};
 
-/// More than the longest input, so that only the limit of the link counts.
+/// Larger than the longest input, so that only the limit of the link applies.
 const CHUNK: usize = 4 << 10;
 
 thread_local! {
@@ -26,7 +26,7 @@ thread_local! {
         RefCell::new(Builder::new_current_thread().enable_time().build().expect("a runtime"));
 }
 
-/// The server's side of the stream: what it says, and nobody who listens.
+/// The server side of the stream: it sends these chunks and ignores all input.
 struct Server {
     chunks: std::vec::IntoIter<Vec<u8>>,
 }
@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What is heard until the server is gone.
+/// Collects everything received until the connection ends.
 fn hear<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Inbound>, Goodbye) {
     let server = Server { chunks: chunks.map(<[u8]>::to_vec).collect::<Vec<_>>().into_iter() };
     RUNTIME.with_borrow(|runtime| {

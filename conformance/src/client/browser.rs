@@ -1,4 +1,4 @@
-//! A browser without a person: the suite's authorization pages send it straight back.
+//! A browser without a user: it follows the redirect of the suite's authorization pages.
 
 use reqwest::{Client, header::LOCATION, redirect::Policy};
 use url::Url;
@@ -13,7 +13,7 @@ impl Headless {
 }
 
 impl Browser for Headless {
-    /// Nobody listens there: where the page sends us is all we want.
+    /// Returns a URI without a listener: only the redirect target matters.
     fn redirect_uri(&self) -> String {
         "http://localhost:3000/callback".into()
     }

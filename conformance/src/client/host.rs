@@ -1,4 +1,4 @@
-//! A host that agrees to everything a server asks.
+//! A host that accepts every server request.
 
 use crate::sample;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ impl Host for Obliging {
     }
 }
 
-/// Accepts, with the form's own defaults where it has some.
+/// Accepts an elicitation, with the defaults of the form where it has some.
 fn elicited(params: Option<&Raw>) -> Value {
     let schema = params.and_then(|params| params.member("requestedSchema"));
     let schema: Value = schema.map(|schema| schema.decode_or_default()).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! The client that the official conformance suite starts: `conformance-client URL`. Which scenario it is in, which
-//! protocol version the server speaks and what else it needs to know come in three variables of the environment. The
-//! version is only compared with what the client found out by itself, as it does everywhere else.
+//! The client that the official conformance suite starts: `conformance-client URL`.
+//!
+//! Three environment variables contain the scenario, the protocol version of the server and further context. The
+//! client detects the version itself, as usual, and only compares the result.
 
 mod browser;
 mod host;
@@ -19,12 +20,12 @@ use wharf_mcp::{
     session::{ClientInfo, Era, MODERN},
 };
 
-/// Where the suite expects our metadata document to be.
+/// URL that the suite expects for our client metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a scenario tells the client.
+/// Further parameters of a scenario.
 #[derive(Debug, Default, Deserialize)]
 struct Context {
     client_id: Option<String>,
@@ -75,10 +76,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
     done
 }
 
-/// As whom to sign in, should the server want it.
+/// Builds the credentials, in case the server requires them.
 fn access(scenario: &str, context: &Context) -> Result<Access, Box<dyn Error>> {
     let secret = context.client_secret.clone().map(Secret::new);
-    // The same two words mean a client that acts for a person, unless the scenario says otherwise.
+    // Client id and secret mean a client that acts for a user, unless the scenario is about client credentials.
     let by_itself = scenario.contains("client-credentials");
     let identity = match (&context.client_id, &context.private_key_pem) {
         (Some(id), Some(pem)) => {

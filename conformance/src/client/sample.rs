@@ -1,8 +1,8 @@
-//! A value that satisfies a schema, as far as the suite's schemas go.
+//! Generates values for the suite's JSON schemas.
 
 use serde_json::{Map, Value, json};
 
-/// An object with all the properties of the schema.
+/// Generates an object with all properties of the schema.
 pub(crate) fn object(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties.map(|(name, schema)| (name.clone(), value(schema))).collect::<Map<_, _>>().into()

@@ -1,5 +1,5 @@
-//! What the client does at a server. Nearly every scenario watches a client that lists the tools and uses them; those
-//! that want something else are named here.
+//! The actions of the client in a scenario. Most scenarios need a client that lists the tools and calls them; the
+//! exceptions are named here.
 
 use crate::sample;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use wharf_mcp::{
 
 type Done = Result<(), Box<dyn Error>>;
 
-/// A call that the scenario wants to see.
+/// A call that the scenario asks for.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Call {
     name: String,
@@ -41,7 +41,7 @@ impl Visit<'_> {
         }
     }
 
-    /// The tools, without those that must not be used.
+    /// Lists the tools, without those that have invalid header annotations.
     async fn tools(&self) -> Result<Vec<Tool>, Box<dyn Error>> {
         let tools = self.session.list(List::Tools).await?.read::<Tool>();
         Ok(tools.into_iter().filter_map(Item::good).filter(|tool| tool.header_flaw().is_none()).collect())

@@ -1,4 +1,5 @@
-//! How clients come in. Where they do is the first line on stdout, except over stdio, where stdout is theirs.
+//! Accepts clients on each transport. Prints the URL as the first line on stdout, except over stdio, where stdout
+//! belongs to the client.
 
 use crate::fixtures::Fixtures;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -67,7 +68,7 @@ impl Door {
     }
 }
 
-/// Says where it listens, and serves every connection until the process ends.
+/// Prints the URL and serves connections until the process ends.
 async fn accept<F>(
     listen: SocketAddr,
     scheme: &str,
@@ -103,7 +104,7 @@ where
         let response = respond(request);
         async { Ok::<_, Infallible>(response.await) }
     });
-    // A client that breaks off is nothing to report.
+    // A client that disconnects is not an error.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

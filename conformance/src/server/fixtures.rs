@@ -1,4 +1,5 @@
-//! The handler: which fixture answers which request. Lists are files; what is computed has a file of its own.
+//! The request handler: dispatches each request to its fixture. Lists come from files; computed responses have
+//! their own modules.
 
 use crate::{prompts, questions::Questions, resources, tools};
 use serde_json::{Value, json};
@@ -10,14 +11,14 @@ use wharf_mcp::{
     serve::{About, Client, Eras, Handler, Incoming, Serving},
 };
 
-/// What a fixture answers.
+/// Response of a fixture.
 pub(crate) type Answer = Result<Value, RpcError>;
 
-/// A small picture: one red dot.
+/// A PNG of one red pixel.
 pub(crate) const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
-/// A small sound: none.
+/// An empty WAV file.
 pub(crate) const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 pub(crate) struct Fixtures {
@@ -25,7 +26,7 @@ pub(crate) struct Fixtures {
     shelf: Arc<Shelf>,
 }
 
-/// What answering a request may need.
+/// State that the fixtures need.
 pub(crate) struct Shelf {
     pub(crate) tools: Vec<Value>,
     pub(crate) prompts: Vec<Value>,
@@ -98,7 +99,7 @@ fn complete(params: &Value) -> Value {
     json!({ "completion": { "total": values.len(), "values": values, "hasMore": false } })
 }
 
-/// The parameters are wrong.
+/// Builds an invalid-params error.
 pub(crate) fn invalid(what: &str, data: Value) -> RpcError {
     RpcError { data: Some(data.into()), ..RpcError::new(RpcError::INVALID_PARAMS, what) }
 }

@@ -1,4 +1,4 @@
-//! The server that the official conformance suite is run against: its fixtures, on our own serving code.
+//! The server for the official conformance suite: the suite's fixtures on our own server code.
 
 mod door;
 mod fixtures;

@@ -1,4 +1,4 @@
-//! What the prompts say.
+//! Prompt contents.
 
 use crate::{
     fixtures::{Answer, Shelf, invalid},

@@ -1,7 +1,7 @@
-//! What a fixture has to know before it can answer, and how it comes to know it: in the handshake era by asking the
-//! client, in the stateless one by a result that says what is missing.
+//! Client input for fixtures. In the handshake era the server sends requests to the client; in the stateless era it
+//! returns a result that lists the missing input.
 //!
-//! The state that goes out with such a result is the round it belongs to, signed with a key of this process.
+//! The `requestState` of such a result is the number of the round, signed with a key of this process.
 
 use crate::{fixtures::invalid, tools::missing};
 use serde::Deserialize;
@@ -12,21 +12,21 @@ use std::{
 };
 use wharf_mcp::{RpcError, serve::Client, session::Era};
 
-/// What a client may be asked.
+/// Requests that a server may send to a client.
 const METHODS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
 
 pub(crate) struct Questions {
     scripts: HashMap<String, Script>,
 }
 
-/// The questions of one fixture, round by round.
+/// The questions of one fixture, by round.
 #[derive(Deserialize)]
 pub(crate) struct Script {
     rounds: Vec<Map<String, Value>>,
-    /// Whether a state goes out and has to come back.
+    /// Whether results carry a `requestState` that the client must return.
     #[serde(default)]
     state: bool,
-    /// Whether questions that the client cannot answer are left out, rather than fatal.
+    /// Whether to skip questions that the client does not support, instead of failing.
     #[serde(default)]
     only_offered: bool,
     #[serde(skip)]
@@ -34,9 +34,9 @@ pub(crate) struct Script {
 }
 
 pub(crate) enum Answers {
-    /// All of them, by the questions' keys.
+    /// All answers, by question key.
     Given(Value),
-    /// Not all: the result that says so.
+    /// The result that lists the missing answers.
     Missing(Value),
 }
 
@@ -92,7 +92,7 @@ impl Script {
         }
     }
 
-    /// The round that the client's state is of: the first, if it has none yet.
+    /// Returns the round that the client's `requestState` belongs to; the first if there is none.
     fn round(&self, name: &str, params: &Value) -> Result<usize, RpcError> {
         match params.get("requestState") {
             Some(state) if self.state => {
@@ -135,7 +135,7 @@ impl Script {
     }
 }
 
-/// What the caller says goes into the question.
+/// Fills the call's arguments into the question.
 fn filled_in(question: &Value, arguments: &Value) -> Value {
     let mut question = question.clone();
     if let Some(message) = arguments.get("message") {
@@ -147,7 +147,7 @@ fn filled_in(question: &Value, arguments: &Value) -> Value {
     question
 }
 
-/// Whether an answer is one to this question.
+/// Checks that an answer has the right shape for its question.
 fn fits(question: &Value, answer: &Value) -> bool {
     match question["method"].as_str() {
         Some("roots/list") => answer["roots"].is_array(),

@@ -1,4 +1,4 @@
-//! What the resources hold.
+//! Resource contents.
 
 use crate::fixtures::{Answer, PICTURE, invalid};
 use serde_json::{Value, json};

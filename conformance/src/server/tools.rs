@@ -1,4 +1,4 @@
-//! What the tools do.
+//! Tool implementations.
 
 use crate::{
     fixtures::{Answer, PICTURE, SOUND, Shelf, invalid},
@@ -12,7 +12,7 @@ use wharf_mcp::{
     serve::{Client, LogLevel},
 };
 
-/// Long enough for a client to see what was sent in between.
+/// Pause that lets a client see the messages before it.
 const MOMENT: Duration = Duration::from_millis(50);
 
 pub(crate) async fn call(shelf: &Shelf, params: &Value, client: &Client) -> Answer {
@@ -58,7 +58,7 @@ pub(crate) async fn call(shelf: &Shelf, params: &Value, client: &Client) -> Answ
     }
 }
 
-/// The tools that need answers before they have one.
+/// Runs a tool that needs client input.
 async fn ask(shelf: &Shelf, name: &str, params: &Value, client: &Client) -> Answer {
     let script =
         shelf.questions.of(name).ok_or_else(|| invalid("the tool is unknown", json!({ "name": name })))?;
@@ -110,12 +110,12 @@ async fn progress(client: &Client) -> Value {
 }
 
 fn announce(shelf: &Shelf, news: News) -> Value {
-    // Nobody left to hear it is nothing to fail for.
+    // A failed send means that there is no subscriber, which is not an error.
     let _ = shelf.announce.send(news);
     text("It was announced.")
 }
 
-/// The client lacks a capability that the request needs.
+/// Builds the error for a missing client capability.
 pub(crate) fn missing(capability: &str) -> RpcError {
     let data = json!({ "requiredCapabilities": { capability: {} } });
     let what = format!("the client does not offer `{capability}`");

@@ -1,5 +1,4 @@
-//! The gateway in front of our server, started for a test and ended with it: `wharf serve`, and where two are wanted
-//! `wharf serve` in front of `wharf stdio`.
+//! Runs a gateway in front of our server for a test: `wharf serve`, or `wharf serve` in front of `wharf stdio`.
 
 use crate::server::{SERVER, Server};
 use std::fs;
@@ -15,7 +14,7 @@ pub(crate) struct Gateway {
     _folder: TempDir,
 }
 
-/// How many gateways there are between the suite and the server.
+/// Number of gateways between the suite and the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hops {
     One,
@@ -23,7 +22,7 @@ pub(crate) enum Hops {
 }
 
 impl Gateway {
-    /// In front of our server, which is started with these arguments. Its tools keep their names.
+    /// Starts the gateway and our server with these arguments. Tools keep their names.
     pub(crate) fn start(arguments: &[&str], hops: Hops) -> Gateway {
         let server = Server::start(arguments);
         let folder = tempfile::tempdir().expect("a folder");
@@ -45,7 +44,7 @@ impl Gateway {
         let mut command = Command::new(wharf());
         command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--settings"]).arg(settings);
         command.arg("-f").arg(agent).current_dir(folder.path());
-        // Both gateways keep what they keep in this folder.
+        // Keeps the state of both gateways in this folder.
         command.env("HOME", folder.path()).env("WHARF_HOME", folder.path().join("home"));
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the gateway starts");
@@ -55,7 +54,7 @@ impl Gateway {
 }
 
 impl Drop for Gateway {
-    /// Told to leave, it takes its servers with it; killed, it could not tell them.
+    /// Sends SIGTERM, so that the gateway can stop its servers; after SIGKILL they would get no signal from it.
     fn drop(&mut self) {
         let told = Command::new("kill").arg(self.child.id().to_string()).status();
         if !told.is_ok_and(|it| it.success()) {
@@ -77,7 +76,7 @@ fn address(child: &mut Child) -> String {
     line.expect("the gateway says where it is")
 }
 
-/// The program, which cargo puts beside our server when the whole workspace is built.
+/// Returns the path of `wharf`, which cargo puts beside our server when it builds the workspace.
 fn wharf() -> PathBuf {
     let program = Path::new(SERVER).with_file_name("wharf");
     let missing = "is missing: run `cargo xtask test`, or `cargo build --package wharf`";

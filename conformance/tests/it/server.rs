@@ -1,4 +1,4 @@
-//! Our server, started for a test and ended with it.
+//! Runs our server for a test and stops it on drop.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
-//! The official conformance suite against our client, our server and our gateway, scenario by scenario. What is expected to fail
-//! stands in `expected-failures.txt`, and nothing else may.
+//! Runs the official conformance suite against our client, our server and our gateway. Exactly the scenarios in
+//! `expected-failures.txt` may fail.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,27 +17,27 @@ const EXPECTED: &str = include_str!("../../expected-failures.txt");
 const LATEST: &str = "conformance-0.2";
 const EARLIER: &str = "conformance-0.1";
 
-/// A suite starts dozens of processes at once, and some of its scenarios measure time.
+/// Serializes the runs: each starts dozens of processes, and some scenarios measure time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// One run of a suite.
 struct Run {
-    /// As it is called in the list of expected failures.
+    /// Name in the list of expected failures.
     name: &'static str,
-    /// The folder of the suite's version.
+    /// Folder of the suite version.
     suite: &'static str,
     side: Side,
-    /// Which scenarios.
+    /// Arguments that select the scenarios.
     chosen: Words,
-    /// How many these are.
+    /// Expected number of scenarios.
     scenarios: usize,
 }
 
 enum Side {
     Client,
-    /// With these arguments.
+    /// A server with these arguments.
     Server(Words),
-    /// So many gateways in front of a server with these arguments.
+    /// Gateways in front of a server with these arguments.
     Gateway(Hops, Words),
 }
 
@@ -123,7 +123,7 @@ fn check(run: &Run) {
     let expected: BTreeSet<&str> =
         expected.keys().filter(|(name, _)| *name == run.name).map(|(_, scenario)| *scenario).collect();
     let failed = verdicts.iter().filter(|(_, passed)| !**passed).map(|(name, _)| name.as_str());
-    // What fails in the crowd is heard once more alone: where thirty clients share two processors, clocks are late.
+    // Retries a failed scenario alone: thirty concurrent clients on two processors cause late timers.
     let failed: BTreeSet<&str> =
         failed.filter(|name| expected.contains(name) || !run.passes_alone(folder.path(), name)).collect();
     let total = output.lines().find(|line| line.starts_with("Total:")).unwrap_or_default();
@@ -135,7 +135,7 @@ fn check(run: &Run) {
 }
 
 impl Run {
-    /// Everything the suite says.
+    /// Runs the suite and returns its output.
     fn play(&self, folder: &Path, chosen: &[&str]) -> String {
         let (node, suite) = tools(self.suite);
         let mut command = Command::new(node);
@@ -164,7 +164,7 @@ impl Run {
 
     fn passes_alone(&self, folder: &Path, scenario: &str) -> bool {
         println!("{}: `{scenario}` failed in the crowd and is run alone", self.name);
-        // The earlier suite knows one wire only.
+        // The earlier suite supports one protocol version only, so its runs name none.
         let version = self.chosen.iter().find(|word| word.starts_with("20"));
         let version = version.map(|version| ["--spec-version", version]);
         let version = version.as_ref().map_or(&[][..], |words| words);
@@ -173,7 +173,7 @@ impl Run {
     }
 }
 
-/// The scenarios of a summary, and whether each passed.
+/// Parses the summary: each scenario and whether it passed.
 fn verdicts(output: &str) -> BTreeMap<String, bool> {
     let summary = output.split_once("SUMMARY ===").map_or("", |(_, summary)| summary);
     let lines = summary.lines().take_while(|line| !line.starts_with("Total:"));
@@ -186,7 +186,7 @@ fn verdicts(output: &str) -> BTreeMap<String, bool> {
         .collect()
 }
 
-/// The reason of each expected failure, by run and scenario.
+/// Parses the expected failures: the reason, by run and scenario.
 fn expected_failures() -> BTreeMap<(&'static str, &'static str), &'static str> {
     let lines = EXPECTED.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let read = |line: &'static str| {
@@ -196,7 +196,7 @@ fn expected_failures() -> BTreeMap<(&'static str, &'static str), &'static str> {
     lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` is no expectation"))).collect()
 }
 
-/// Node and the suite, where `cargo xtask` puts them.
+/// Returns the paths of Node and the suite, as `cargo xtask` installs them.
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo and xtask tell a test by its environment where things are"

@@ -1,4 +1,4 @@
-//! Our client at our server, over every transport and in every era: the same calls have the same answers.
+//! Tests our client against our server over every transport and in every era. The same calls give the same results.
 
 use crate::server::{SERVER, Server};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use wharf_mcp::{
     sse, stdio, ws,
 };
 
-/// Answers what a server may ask.
+/// Answers server requests.
 struct Answers;
 
 impl Host for Answers {
