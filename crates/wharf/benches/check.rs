@@ -1,7 +1,7 @@
-//! How long it takes to read an agent file of the largest size that is allowed: 50 tools.
+//! Measures loading an agent file of the maximum size, 50 tools.
 //!
-//! `load` is the loader alone; `wharf check` is the whole program, from its start to its exit; `wharf schema` is what
-//! starting any program costs here, to compare with. `cargo xtask bench` runs them.
+//! `load` is the loader alone, `wharf check` the whole program from start to exit, and `wharf schema` the cost of
+//! starting any program, for comparison. `cargo xtask bench` runs them.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 use wharf_runtime::config::{Env, load};
 
-/// An agent file with 50 entries of every transport, with variables, headers and settings.
+/// Builds an agent file with 50 entries of every transport, with variables, headers and settings.
 fn fifty_tools() -> String {
     let entry = |n: usize| match n % 5 {
         0 => format!(

@@ -1,6 +1,7 @@
-//! The Todo server on both engines, through the program and a session with it over stdio: creating one todo, sixteen at
-//! once, listing 10,000, and searching among them. Beside it the store alone: 256 call records in one batch, as a busy
-//! gateway writes them. `cargo xtask bench` runs it; as a test it only sees that everything works, with few rows.
+//! Benchmarks the Todo server on both engines through a stdio session: creating one todo, creating sixteen
+//! concurrently, listing 10,000, and searching them. Also benchmarks the store alone with batches of 256 call
+//! records, as a busy gateway writes them. `cargo xtask bench` runs it; as a test it only checks that everything
+//! works, with few rows.
 
 #![cfg(unix)]
 
@@ -40,7 +41,7 @@ fn on(criterion: &mut Criterion, engine: &str, database: &str) {
     let mut group = criterion.benchmark_group(engine);
     group.sample_size(20);
 
-    // The list first: what the others create would make it longer.
+    // Runs the list first, because the other benchmarks add rows.
     let rows = rows();
     runtime.block_on(fill(&store, rows));
     let listed = call("list_todos", json!({}));
@@ -84,7 +85,7 @@ async fn call(session: &Session, tool: &str, arguments: Value) -> Value {
     let result = CallResult::read(&raw.expect("an answer"));
     assert!(!result.is_error, "{result:?}");
     let structured = result.structured.expect("a structured result");
-    // Of a long list only what is checked is read.
+    // Reads only the count, because the list is long.
     json!({ "count": structured.member("count").map(|it| it.decode::<usize>().expect("a number")) })
 }
 
@@ -134,7 +135,7 @@ fn batch(number: usize) -> Vec<CallRow> {
     (0..BATCH).map(call).collect()
 }
 
-/// Few, unless it is really measured.
+/// Returns a small number of rows unless this is a real benchmark run.
 #[expect(clippy::disallowed_methods, reason = "a benchmark is told on the command line whether it is one")]
 fn rows() -> usize {
     if std::env::args().any(|it| it == "--bench") { 10_000 } else { 100 }

@@ -1,4 +1,4 @@
-//! Calls: kept in batches, paged newest first.
+//! Tests recording calls in batches and paging through them newest first.
 
 use crate::engines::on_both;
 use wharf_store::{CallFilter, CallRow, Store};
@@ -10,7 +10,7 @@ fn call(number: i64) -> CallRow {
         source: if number % 2 == 0 { "even" } else { "odd" }.into(),
         tool_name: format!("tool_{}", number % 3),
         parameters: r#"{"a":"\u0000"}"#.into(),
-        // Several begin at the same time.
+        // Several calls start at the same time.
         execution_start: 1_700_000_000_000_000 + number / 4,
         execution_duration_ms: 0.25 + number as f64,
         status: if number % 7 == 0 { "failure" } else { "success" }.into(),
@@ -27,7 +27,7 @@ async fn a_batch_is_kept_once() {
     on_both(async |store| {
         let calls: Vec<CallRow> = (0..1_000).map(call).collect();
         store.record_calls(calls.clone()).await.expect("they are kept");
-        // Again, and with one that is new and one that differs.
+        // Records the batch again, with one changed call and one new call.
         let mut again = calls.clone();
         again[3].status = "timeout".into();
         again.push(call(1_000));
@@ -95,7 +95,7 @@ async fn pages_cover_everything_once_newest_first() {
     .await;
 }
 
-/// Page by page.
+/// Reads all pages.
 async fn ids(store: &Store, filter: &CallFilter) -> Vec<String> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {

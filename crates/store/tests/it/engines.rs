@@ -1,5 +1,5 @@
-//! A check, on one engine after the other. Tests that run at the same time share a PostgreSQL server, each with a database
-//! of its own; the server ends with the last of them.
+//! Runs a check on both engines. Concurrent tests share one PostgreSQL server, each with its own database; the
+//! server stops after the last of them.
 
 use crate::postgres::Postgres;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
@@ -13,7 +13,7 @@ use wharf_store::{Location, Store};
 static SERVER: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 
-/// A database that is empty, and what keeps it.
+/// An empty database and its server.
 pub(crate) struct Database {
     pub(crate) location: Location,
     _server: Arc<Postgres>,

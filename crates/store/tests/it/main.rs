@@ -1,4 +1,4 @@
-//! The tables, on both engines: every check runs on a SQLite file and on a PostgreSQL server of its own.
+//! Tests the tables on both engines: every check runs on a SQLite file and on a PostgreSQL server.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! Opening: once, again, by many at the same time, and by a program that is too old.
+//! Tests opening a database: new, existing, concurrently, and with a newer schema version.
 
 use crate::engines::Database;
 use tempfile::TempDir;
@@ -17,7 +17,7 @@ async fn a_server_is_opened_by_many_at_once() {
     opened_by_many_at_once(database.location.clone()).await;
 }
 
-/// The tables are made once, whoever comes first, and every opener can use them.
+/// Concurrent openers create the tables once, and every one of them can use the database.
 async fn opened_by_many_at_once(location: Location) {
     let mut openers = JoinSet::new();
     for number in 0..12 {
@@ -35,7 +35,7 @@ async fn opened_by_many_at_once(location: Location) {
     assert_eq!(ids, (1..=12).collect::<Vec<i64>>());
 }
 
-/// What a new file is made from is gone, and the log is on, so that nobody has to switch it on later.
+/// No temporary file remains, and the write-ahead log is already on.
 #[tokio::test]
 async fn a_new_file_is_alone_and_has_its_log() {
     let folder = TempDir::new().expect("a folder");
@@ -51,7 +51,7 @@ async fn a_new_file_is_alone_and_has_its_log() {
     assert_eq!(state.expect("a state"), "ok");
 }
 
-/// A file that is there is brought up to date where it is.
+/// An existing empty file is migrated in place.
 #[tokio::test]
 async fn an_empty_file_is_filled() {
     let folder = TempDir::new().expect("a folder");

@@ -1,7 +1,7 @@
-//! A PostgreSQL server of a test's own, on a free port, with its data in a folder that goes with it.
+//! A PostgreSQL server for tests, on a free port, with its data in a temporary folder.
 //!
-//! It ends with the test, however the test ends: a shell waits beside it for its own input to close, and that is held
-//! by nobody but this process.
+//! It stops with the test process, however that ends: a shell beside the server waits until its stdin closes, and
+//! only this process holds the other end.
 
 #![expect(clippy::disallowed_methods, reason = "tests find their tools where the environment says")]
 
@@ -19,12 +19,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// PostgreSQL does not run as root; this user is on every system and has nothing.
+/// PostgreSQL refuses to run as root; this unprivileged user exists on every system.
 const NOBODY: u32 = 65534;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// The port may be taken between looking and listening.
+/// Number of attempts, because another process may take the port before the server listens.
 const TRIES: usize = 5;
 
 const BESIDE: &str = r#""$@" <&- & server=$!; read -r _; kill -s INT "$server"; wait "$server""#;
@@ -35,7 +35,7 @@ pub(crate) struct Postgres {
     folder: TempDir,
 }
 
-/// The server itself; ended when it is dropped.
+/// The server process, stopped on drop.
 struct Running {
     shell: Child,
     lifeline: Option<ChildStdin>,
@@ -43,7 +43,7 @@ struct Running {
 }
 
 impl Postgres {
-    /// Makes a new database cluster and serves it. `fsync` is on, as it is for everybody.
+    /// Creates a database cluster and serves it. `fsync` stays on, as in production.
     pub(crate) fn start() -> Postgres {
         let programs = programs();
         let folder = TempDir::new().expect("a folder");
@@ -71,12 +71,12 @@ impl Postgres {
         panic!("PostgreSQL does not start on any of {TRIES} ports: {trouble}");
     }
 
-    /// Ends the server; its data stay.
+    /// Stops the server and keeps its data.
     pub(crate) fn stop(&mut self) {
         self.running = None;
     }
 
-    /// Serves the same data at the same place; what it said if it gave up.
+    /// Restarts the server with the same data and port. The error is the server's log.
     pub(crate) fn start_again(&mut self) -> Result<(), String> {
         self.running = Some(serve(&mut shell(&self.folder, self.port))?);
         Ok(())
@@ -87,7 +87,7 @@ impl Postgres {
     }
 }
 
-/// Where everything is that it keeps.
+/// Returns the folder of the server's files.
 impl AsRef<Path> for Postgres {
     fn as_ref(&self) -> &Path {
         self.folder.path()
@@ -108,7 +108,7 @@ impl Drop for Running {
     }
 }
 
-/// A program that works in this folder, as whoever owns it.
+/// Builds a command that runs in this folder as the folder's owner.
 fn run(folder: &TempDir, program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder.path()).env_clear().env("LC_ALL", "C").env("PATH", "/usr/bin:/bin");
@@ -118,7 +118,7 @@ fn run(folder: &TempDir, program: &Path) -> Command {
     command
 }
 
-/// What serves the data in this folder.
+/// Builds the command that serves the data in this folder.
 fn shell(folder: &TempDir, port: u16) -> Command {
     let mut shell = run(folder, Path::new("/bin/sh"));
     shell.args(["-c", BESIDE, "sh"]).arg(programs().join("postgres"));
@@ -128,7 +128,7 @@ fn shell(folder: &TempDir, port: u16) -> Command {
     shell
 }
 
-/// Starts it, and comes back when it is ready, or with its words if it gave up.
+/// Starts the server and waits until it is ready. The error is its log.
 fn serve(shell: &mut Command) -> Result<Running, String> {
     let shell = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut shell = shell.spawn().expect("a shell starts");
@@ -136,8 +136,8 @@ fn serve(shell: &mut Command) -> Result<Running, String> {
     let mut log = BufReader::new(shell.stderr.take().expect("a pipe"));
     let mut said = String::new();
     while !said.contains(READY) {
-        // Whoever gives up says so before it ends; the shell beside it would wait for ever.
-        // A client that comes too early is refused in the same words.
+        // The server logs FATAL before it exits, while the shell would wait forever. A client that connects too
+        // early also causes a FATAL line, which is ignored.
         let gave_up = said.lines().any(|it| it.contains("FATAL") && !it.contains("is starting up"));
         if gave_up || log.read_line(&mut said).unwrap_or(0) == 0 {
             drop(lifeline);
@@ -149,12 +149,12 @@ fn serve(shell: &mut Command) -> Result<Running, String> {
     Ok(Running { shell, lifeline: Some(lifeline), drained: Some(drained) })
 }
 
-/// Where its programs are.
+/// Returns the folder of the PostgreSQL programs.
 fn programs() -> PathBuf {
     let remedy = "run `cargo xtask provision`, which sets up what the tests need";
     let tools = env::var_os("WHARF_TOOLS").unwrap_or_else(|| panic!("WHARF_TOOLS is not set: {remedy}"));
     let programs = Path::new(&tools).join("postgres/bin");
-    // They look for their other files beside where they really are.
+    // The programs look for their other files relative to their real path.
     programs.canonicalize().unwrap_or_else(|error| panic!("`{}`: {error}: {remedy}", programs.display()))
 }
 

@@ -1,4 +1,4 @@
-//! A call with a key is made once.
+//! Tests that a call with an idempotency key is executed once.
 
 use crate::engines::on_both;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn a_promise_is_claimed_once_by_each() {
 
         store.give_back(&promise("you", "key")).await.expect("it is written");
         assert_eq!(store.claim(&promise("you", "key"), DAY).await.expect("it is asked"), Claim::Ours);
-        // All that is there is too old when nothing is kept.
+        // With a retention of zero, all records have expired.
         tokio::time::sleep(Duration::from_millis(2)).await;
         assert_eq!(store.claim(&mine, Duration::ZERO).await.expect("it is asked"), Claim::Ours);
     })

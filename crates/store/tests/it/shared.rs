@@ -1,4 +1,4 @@
-//! What gateways on one database have in common: news, breakers, sessions.
+//! Tests the state that replicas share: notifications, breakers, sessions.
 
 use crate::{
     engines::{Database, on_both},
@@ -10,7 +10,7 @@ use wharf_store::{Change, Changes, ListedTool, Location, SessionRow, SourceRow, 
 
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// Nothing takes longer, even on a machine that is busy.
+/// Timeout for each step, generous enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn next(changes: &mut Changes) -> Change {

@@ -1,4 +1,4 @@
-//! Sources and their tools.
+//! Tests sources and their tools.
 
 use crate::engines::on_both;
 use wharf_store::{InventoryChange, ListedTool, SourceRow, StoreError};
@@ -70,7 +70,7 @@ async fn a_vanished_tool_is_deprecated_and_may_return() {
         store.replace_tools("s", &listed(&[("a", "1")])).await.expect("it is kept");
         let switched = &listed(&[("a", "1"), ("new", "1")]);
         store.enable_tool("s", &switched[0], false, Some("too risky")).await.expect("it is written");
-        // One that was never listed here can be switched as well.
+        // A tool that was never listed can be disabled too.
         store.enable_tool("t", &switched[1], false, None).await.expect("it is written");
         store.enable_tool("t", &switched[1], true, None).await.expect("it is written");
         store.replace_tools("s", &listed(&[("a", "2")])).await.expect("it is kept");

@@ -1,4 +1,4 @@
-//! Todos: written, found, changed, deleted.
+//! Tests creating, finding, changing and deleting todos.
 
 use crate::engines::on_both;
 use wharf_store::{Bounds, Found, NewTodo, Status, Store, Todo, TodoChange, TodoFilter};
