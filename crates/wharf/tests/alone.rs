@@ -1,4 +1,4 @@
-//! What has to be alone in its process, because it counts everything the process has.
+//! Tests that need a process of their own, because they count its file descriptors and children.
 #![cfg(target_os = "linux")]
 
 use std::{fs, time::Duration};
@@ -14,7 +14,7 @@ async fn a_host_keeps_nothing_of_fifty_servers() {
     for _ in 0..51 {
         let goodbye = command.open().await.expect("it starts").close(Duration::from_secs(10)).await;
         assert_eq!(goodbye.exit, Some(Exit::Code(1)));
-        // The first one also starts what the runtime itself needs.
+        // The first start also opens descriptors for the async runtime, so later rounds are compared with it.
         let kept = (descriptors(), children());
         assert_eq!(before.get_or_insert_with(|| kept.clone()), &kept);
     }
@@ -24,7 +24,7 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("a folder").count()
 }
 
-/// The dead that nobody has collected are among them.
+/// Lists the child processes, including zombies.
 fn children() -> String {
     let threads = fs::read_dir("/proc/self/task").expect("a folder").flatten();
     threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok()).collect()

@@ -1,4 +1,5 @@
-//! The host: reaches every server of some agent files, says so, and then ends as it was told, or waits.
+//! A host program: connects to every server of some agent files, prints `ready`, and then ends in the given way or
+//! waits.
 
 #![expect(clippy::disallowed_methods, reason = "a program reads its own environment")]
 
@@ -22,7 +23,7 @@ use wharf_runtime::{
     upstream::{Declines, Installs, Processes},
 };
 
-/// Panics while it is being unwound, which no process survives.
+/// Panics on drop. A second panic during unwinding aborts the process.
 struct Twice;
 
 impl Drop for Twice {
@@ -31,7 +32,7 @@ impl Drop for Twice {
     }
 }
 
-/// `leash` is `supervised`, or anything else for process groups alone.
+/// Runs the host. `leash` is `supervised`; any other value selects process groups without a supervisor.
 pub(super) fn host(ending: &str, leash: &str, files: &[&str]) {
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -64,7 +65,7 @@ pub(super) fn host(ending: &str, leash: &str, files: &[&str]) {
     });
 }
 
-/// Until nobody holds the other end of stdin.
+/// Waits until the other end of stdin closes.
 async fn hear_the_end() {
     _ = spawn_blocking(|| io::stdin().read(&mut [0; 1])).await;
 }

@@ -1,5 +1,5 @@
-//! How a host ends by its own fault, and what is then left of its servers. And that a server is left where no supervisor
-//! holds it, so that finding nothing elsewhere means something.
+//! Tests which server processes remain after the host crashes. Also shows that an unsupervised server does remain,
+//! so that the other tests prove something.
 
 use crate::{berth::Berth, shapes::SHAPES};
 use rustix::process::{Signal, kill_process};
@@ -11,13 +11,13 @@ use tokio::{
 };
 use wharf_mcp::stdio::Patience;
 
-/// How the host ends, and what the shell is told; nothing where it is ended by a signal.
+/// Ways in which the host crashes, and its exit code; `None` if a signal ends it.
 const ENDINGS: &[(&str, Option<i32>)] = &[("panics", Some(101)), ("panics-twice", None)];
 
-/// How long a process has to be there to count as left.
+/// Time after which a process counts as left behind.
 const LONG: Duration = Duration::from_secs(2);
 
-/// How long a session takes at most, from its start to its end.
+/// Timeout for one session from start to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn panics() {
@@ -28,7 +28,8 @@ pub(super) fn panics() {
     });
 }
 
-/// Every process of a server is there before the server answers, and the host only panics then.
+/// Checks a panic of the host. All server processes exist by then, because the host panics after the servers
+/// respond.
 async fn check_panic(shape: &str, ending: &str, code: Option<i32>) {
     let berth = Berth::new(shape);
     let mut host = berth.start_program(&itself(), &format!("be {ending} supervised agent.yaml"));
@@ -40,12 +41,12 @@ pub(super) fn panics_of_a_task() {
     block_on(check_all(check_task));
 }
 
-/// The host itself goes on, without the servers that the task had.
+/// Checks a panic of one task: the host goes on, but the task's servers are stopped.
 async fn check_task(shape: &str) {
     let berth = Berth::new(shape);
     let mut host = berth.start_program(&itself(), "be task-panics supervised agent.yaml");
     until(PATIENCE, || berth.path("panicked").exists()).await;
-    // The host is still there to climb the whole ladder.
+    // The host still runs, so it goes through all shutdown steps (EOF, TERM, KILL).
     until(Patience::default().total() + LONG, || berth.running().is_empty()).await;
     assert_eq!(host.end(Signal::TERM).await, None, "{shape}: the host has ended by itself");
 }
@@ -69,7 +70,7 @@ pub(super) fn without_a_supervisor() {
         sleep(LONG).await;
         let left = berth.running();
         for (pid, _) in &left {
-            // It may have ended just now.
+            // The process may have just exited.
             _ = kill_process(*pid, Signal::KILL);
         }
         assert!(left.iter().any(|(_, line)| line.contains("sleep 985")), "nothing was left: {left:?}");

@@ -1,6 +1,6 @@
-//! What it costs to be connected to many servers and to ask nothing of them.
+//! Measures the cost of idle connections to many servers.
 //!
-//! Counted is what is ours: the host and the supervisors. What servers do with their time is their own business.
+//! Counts only our own processes, the host and the supervisors, and not the servers.
 
 use crate::servers::{
     background::{Background, free_port},
@@ -16,20 +16,20 @@ use std::{
 use tempfile::TempDir;
 use tokio::{runtime, time::sleep};
 
-/// How many servers there are of each kind.
+/// Number of servers of each kind.
 const SERVERS: usize = 50;
 
-/// How much of one processor may be used, in parts of a million: 0.2 %.
+/// Maximum CPU use, in millionths of one processor: 0.2 %.
 const LIMIT: u128 = 2_000;
 
-/// How long the host is left alone before anything is counted: it may still have something to finish.
+/// Time before the measurement, in which the host can finish its startup work.
 const SETTLE: Duration = Duration::from_secs(3);
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/orphans/server.sh");
 
 const EVERYTHING: [&str; 3] = ["-y", "@modelcontextprotocol/server-everything", "streamableHttp"];
 
-/// What some processes have used.
+/// CPU time and wake-ups of some processes.
 #[derive(Clone, Copy, Default)]
 struct Used {
     processes: usize,
@@ -70,7 +70,7 @@ fn write_files(folder: &Path, port: u16) {
     fs::write(folder.join("state/wharf.toml"), "[grants]\ncommands = [\"/bin/sh\"]\n").expect("a file");
 }
 
-/// Comes back when it has reached all servers.
+/// Starts the host and waits until it has connected to all servers.
 #[expect(clippy::disallowed_methods, reason = "it starts itself")]
 fn start(folder: &Path) -> Child {
     let mut host = Command::new(std::env::current_exe().expect("a path"))
@@ -89,7 +89,7 @@ fn start(folder: &Path) -> Child {
     host
 }
 
-/// The host, and the supervisors below it.
+/// Returns the usage of the host and of the supervisors below it.
 fn look(host: &Child) -> (Used, Used) {
     let pid = host.id();
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a folder").flatten();
@@ -123,7 +123,7 @@ impl Used {
     }
 
     fn since(self, before: Used) -> Used {
-        // A thread that has ended takes its count along.
+        // A thread that has exited no longer counts, so the total may shrink.
         let nanoseconds = self.nanoseconds.saturating_sub(before.nanoseconds);
         Used { processes: self.processes, nanoseconds, wakes: self.wakes.saturating_sub(before.wakes) }
     }

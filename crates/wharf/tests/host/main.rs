@@ -1,7 +1,7 @@
-//! A program that uses the library as others would, and the tests that start it to see how it ends and how it waits.
+//! A program that uses the library, and the tests that start it to see how it exits and idles.
 //!
-//! It has no test harness, because it is both: with `be` as its first word it is a host, with `idle SECONDS` it measures
-//! one, and otherwise it runs its tests, or those whose names contain one of the words.
+//! It has no test harness, because it is both: with `be` as the first argument it is a host, with `idle SECONDS` it
+//! measures one, and otherwise it runs all tests, or those whose names contain one of the arguments.
 
 #![cfg_attr(target_os = "linux", expect(clippy::print_stdout, reason = "it talks to whoever started it"))]
 
@@ -51,7 +51,7 @@ fn test(words: &[&str]) {
     run("waiting_costs_nothing", || idle::check(10));
 }
 
-/// A test that fails panics, and the others are not run.
+/// Runs one test. A failing test panics, which skips the remaining tests.
 #[cfg(target_os = "linux")]
 fn run(name: &str, check: impl FnOnce()) {
     println!("test {name} ...");

@@ -1,4 +1,4 @@
-//! How other tests start the servers of others.
+//! Shares the helpers that start third-party servers with the integration tests.
 
 #[path = "../it/servers/background.rs"]
 pub(super) mod background;

@@ -1,4 +1,4 @@
-//! `wharf add`: what becomes of an agent file, and what `wharf check` says of it afterwards.
+//! Tests `wharf add`: the changed agent file, and the output of `wharf check` for it.
 
 use serde_json::Value;
 use std::{
@@ -39,7 +39,7 @@ fn wharf(folder: &Path, args: &[&str]) -> Output {
     command.output().expect("wharf runs")
 }
 
-/// Adds to this file, and gives back the file and what was printed.
+/// Runs `wharf add` on this agent file. Returns the folder, the new file and the output.
 fn add(before: Option<&str>, args: &[&str]) -> (TempDir, Option<String>, Output) {
     let folder = TempDir::new().expect("a folder");
     fs::write(folder.path().join("server.json"), MANIFEST).expect("a manifest");
@@ -125,7 +125,7 @@ fn what_cannot_be_added_changes_nothing() {
     }
 }
 
-/// What is typed, the entry that comes of it, and what is said about it.
+/// Checks the arguments, the resulting entry and the printed message.
 #[test]
 fn packages_addresses_and_blocks_are_added() {
     let npx = |name: &str, package: &str, more: &str| {

@@ -1,5 +1,5 @@
-//! The gateway between the eras: whatever a client speaks and whatever its server does, questions reach the client that
-//! called, log lines and changes those who want them, and nobody gets what is another's.
+//! Tests the gateway between protocol eras: server questions reach the client that made the call, log messages and
+//! change notifications reach the clients that asked for them, and nothing reaches the wrong client.
 
 mod caching;
 mod island;
@@ -17,7 +17,7 @@ use wharf_mcp::{
     session::{Era, NoHost},
 };
 
-/// Every way through the gateway: the client's door and era, and the server's era.
+/// All combinations of client transport, client era and server era.
 const WAYS: [(Door, Era, Eras); 8] = [
     (Door::Http, Era::Modern, Eras::LegacyOnly),
     (Door::Http, Era::Modern, Eras::ModernOnly),
@@ -36,7 +36,7 @@ async fn questions_are_answered_by_whoever_called() {
         let gateway = Gateway::before(&island);
         let (ada, bob) = tokio::join!(gateway.visit(door, era, "Ada"), gateway.visit(door, era, "Bob"));
         for round in 0..3 {
-            // Both at once, under the same ids.
+            // Both clients call concurrently, with the same ids.
             let (one, two) = tokio::join!(ada.call("form", json!({})), bob.call("form", json!({})));
             for (said, name) in [(one, "Ada"), (two, "Bob")] {
                 let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
@@ -50,7 +50,7 @@ async fn questions_are_answered_by_whoever_called() {
             (&said["who"]["content"]["name"], &said["what"]["content"]["text"]),
             (&json!("Ada"), &json!("Ada"))
         );
-        // Of two who call at once each is asked for its own.
+        // With two concurrent calls, each client receives its own question.
         let (one, two) = tokio::join!(ada.call("roots", json!({})), bob.call("roots", json!({})));
         for (said, name) in [(one, "Ada"), (two, "Bob")] {
             let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
@@ -81,7 +81,7 @@ async fn who_cannot_be_asked_is_not() {
                 "{door:?} {era:?}"
             );
         }
-        // It neither hangs nor is anybody else asked.
+        // The call does not hang, and no other client receives the question.
         let said =
             time::timeout(Duration::from_secs(20), mute.call("form", json!({}))).await.expect("an answer");
         assert!(!said.contains("\"name\""), "{door:?} {era:?} {eras:?}: {said}");
@@ -94,7 +94,8 @@ async fn who_cannot_be_asked_is_not() {
     }
 }
 
-/// A server that has a session for all clients decides by what it was told at its beginning what it may ask.
+/// A server with one session for all clients decides by the capabilities of that session which questions it may
+/// ask.
 #[tokio::test]
 async fn a_server_is_told_what_clients_may_be_able_to_answer() {
     let island = Island::rise(Eras::LegacyOnly).await;
@@ -104,13 +105,13 @@ async fn a_server_is_told_what_clients_may_be_able_to_answer() {
     let seen: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
     let told = json!({ "elicitation": { "form": {}, "url": {} }, "roots": {}, "sampling": {} });
     assert_eq!(seen["capabilities"], told);
-    // Ada fills in forms, and cannot be sent anywhere.
+    // Ada supports forms but not URLs.
     let ada = gateway.visit(Door::Http, Era::Legacy, "Ada").await;
     let said = ada.call("link", json!({})).await;
     assert!(said.starts_with("-32602 ") && said.contains("`url` of `elicitation`"), "{said}");
 }
 
-/// What a caller says about its request reaches the server, in either era; what only one era understands does not.
+/// Request metadata from the client reaches the server in either era, except fields that only one era understands.
 #[tokio::test]
 async fn what_a_caller_says_goes_along() {
     for (door, era, eras) in WAYS {
@@ -169,13 +170,13 @@ async fn changes_reach_those_who_subscribed() {
         assert_eq!(eve.call("touch", json!({})).await, "touch");
         ada.news(updated).await;
         bob.news(updated).await;
-        // One of two leaves: the other goes on hearing.
+        // One of two subscribers unsubscribes; the other still receives updates.
         ada.watch(&[]);
         assert_eq!(eve.call("touch", json!({})).await, "touch");
         bob.news(updated).await;
         assert!(!eve.old_news().iter().any(updated), "{way}: nobody hears what they did not ask for");
         bob.watch(&[]);
-        // The server hears of it after the last.
+        // The gateway unsubscribes at the server after the last client.
         time::timeout(Duration::from_secs(20), watched.wait_for(|it| it.is_empty()))
             .await
             .expect("in time")
@@ -187,7 +188,7 @@ async fn changes_reach_those_who_subscribed() {
     }
 }
 
-/// A source that begins anew is asked again, and those who wait for news are told to look.
+/// After a new session the gateway subscribes again and notifies the subscribers.
 #[tokio::test]
 async fn a_subscription_outlives_the_sources_session() {
     for (door, era, eras) in WAYS {
@@ -204,7 +205,7 @@ async fn a_subscription_outlives_the_sources_session() {
         let mut watched = island.service.watched();
         let asked = watched.wait_for(|it| it.contains(THING));
         time::timeout(Duration::from_secs(20), asked).await.expect("in time").expect("it serves");
-        // The server has been asked; when it has answered, its news come through again.
+        // The subscription request has reached the server; once it has responded, updates arrive again.
         let bob = gateway.visit(door, era, "Bob").await;
         bob.watch(&[THING]);
         assert_eq!(bob.session.is_watching(THING).await, Ok(()), "{way}");
@@ -214,7 +215,7 @@ async fn a_subscription_outlives_the_sources_session() {
     }
 }
 
-/// A call that waits for its client to come back holds nobody up who has to leave.
+/// A call that waits for client input does not delay the shutdown.
 #[tokio::test]
 async fn a_waiting_call_does_not_keep_the_gateway() {
     let island = Island::rise(Eras::LegacyOnly).await;
@@ -229,7 +230,7 @@ async fn a_waiting_call_does_not_keep_the_gateway() {
     assert!(begun.elapsed() < Duration::from_secs(60), "it took {:?}", begun.elapsed());
 }
 
-/// Thirty calls of each of two clients, whose requests have the same ids.
+/// Each of two clients makes thirty calls with the same request ids.
 #[tokio::test]
 async fn same_ids_are_never_crossed() {
     for (door, era, eras) in WAYS {
@@ -253,7 +254,7 @@ async fn same_ids_are_never_crossed() {
     }
 }
 
-/// A list has one page; whoever asks for another has made it up.
+/// A list has one page, so any cursor is invalid.
 #[tokio::test]
 async fn there_is_no_second_page() {
     let island = Island::rise(Eras::LegacyOnly).await;
@@ -271,7 +272,7 @@ async fn there_is_no_second_page() {
     }
 }
 
-/// A line that belongs to no call goes to clients that have set a level, under its source's name.
+/// A log message that belongs to no call goes to the clients that have set a level, with the name of its source.
 #[tokio::test]
 async fn a_line_of_nobodys_goes_to_those_who_set_a_level() {
     for door in [Door::Http, Door::Ws, Door::Sse] {

@@ -1,8 +1,8 @@
-//! Nine known ways to make `npx` run something else than the package that an agent file names, each tried for real.
+//! Tests nine known ways to make `npx` run something else than the package that an agent file names.
 //!
-//! What each would run writes a file, the canary. A way in is either refused when the file is read, with a message that
-//! says why; or it is without effect: the package is started by the real npm, answers, and the canary is not there. That
-//! the ways do work where nothing stands in them is shown too, by npx alone.
+//! Each attack would run a program that writes a file, the canary. Wharf either rejects the agent file with an
+//! explanation, or the attack has no effect: the real npm starts the package, it responds, and there is no canary.
+//! A second test shows that every attack works with npx alone.
 
 use crate::servers::place::{Place, caches, path_with};
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio};
@@ -10,24 +10,25 @@ use tokio::process::Command;
 
 const MEMORY: &str = "@modelcontextprotocol/server-memory";
 
-/// What a way in leads to: a program that writes the canary, wherever it is started from.
+/// Shell program that writes the canary.
 const PAYLOAD: &str = "#!/bin/sh\necho sunk >'{canary}'\n";
 
-/// The same for node.
+/// Node program that writes the canary.
 const SCRIPT: &str = "#!/usr/bin/env node\nrequire('fs').writeFileSync('{canary}', 'sunk\\n');\n";
 
-/// One way in.
+/// One attack.
 struct Way {
     name: &'static str,
-    /// What is typed behind `npx` where nothing stands in the way.
+    /// Arguments for `npx` in the unprotected case.
     alone: &'static [&'static str],
-    /// What its environment then has.
+    /// Environment variables in the unprotected case.
     env: &'static [(&'static str, &'static str)],
-    /// The same as an entry of an agent file. `{canary}` is the canary, `{folder}` where the files are.
+    /// The attack as an entry of an agent file. `{canary}` is the path of the canary, `{folder}` the folder of the
+    /// files.
     entry: &'static str,
-    /// Files that lie there.
+    /// Files in that folder.
     files: &'static [(&'static str, &'static str)],
-    /// What is said when the agent file is read, or nothing where the way is merely without effect.
+    /// Message that rejects the agent file, or `None` if the attack only has no effect.
     refused: Option<&'static str>,
 }
 
@@ -115,7 +116,7 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// A folder in which one way was laid.
+/// A folder prepared for one attack.
 struct Trap {
     place: Place,
     folder: PathBuf,
@@ -148,7 +149,7 @@ async fn no_way_leads_in_from_where_it_is_typed() {
     check_all(".", no_way_in).await;
 }
 
-/// The agent file is in the folder `ship`, and the program is started in the folder above.
+/// Checks that the attack fails. The agent file is in the folder `ship`, and the program starts in its parent.
 async fn no_way_in(trap: Trap) {
     let said = trap.place.wharf("-f ship/agent.yaml call read_graph").await;
     match trap.way.refused {
@@ -159,7 +160,7 @@ async fn no_way_in(trap: Trap) {
     trap.place.is_deserted();
 }
 
-/// Each way by itself, one after the other: npm takes all there is of a processor.
+/// Runs a check for each attack, one at a time, because npm uses all of a processor.
 async fn check_all<F: Future<Output = ()>>(folder: &str, check: impl Fn(Trap) -> F) {
     for way in WAYS {
         check(Trap::new(way, folder)).await;

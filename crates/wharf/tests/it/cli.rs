@@ -1,4 +1,4 @@
-//! The program as it is run: what it prints where, and what it tells the shell.
+//! Tests the command line: stdout, stderr and exit codes.
 
 mod agent_file;
 mod call;
@@ -24,7 +24,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A folder of its own, and the program in it with an environment that holds only what a test puts there.
+/// A temporary folder in which the program runs, with only the environment that the test sets.
 struct Place {
     folder: TempDir,
     variables: Vec<(String, String)>,
@@ -58,7 +58,7 @@ impl Place {
         self.command(Path::new(env!("CARGO_BIN_EXE_wharf"))).args(args).output().expect("wharf runs")
     }
 
-    /// A program to be run here.
+    /// Builds a command that runs in the folder.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).env_clear().env("HOME", self.path("home"));
@@ -271,7 +271,7 @@ fn every_commented_example_of_init_is_right_too() {
     let place = Place::new().set("ANTHROPIC_API_KEY", "k").set("GITHUB_TOKEN", "t").set("WIKI_TOKEN", "t");
     place.wharf(&["init"]);
     let text = fs::read_to_string(place.path("agent.yaml")).expect("the file");
-    // Below the header, `# ` before a key or a list item is an example; before a sentence it is a comment.
+    // Below the header, `# ` before a key or a list item marks an example; before a sentence it is a comment.
     let uncommented: String = text
         .lines()
         .skip_while(|it| !it.starts_with("name:"))

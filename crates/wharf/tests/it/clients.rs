@@ -1,8 +1,8 @@
-//! Strangers at the door: the official clients, each as its makers publish it, in front of the built-in Todo server and of
-//! a server that npx starts.
+//! Tests the official MCP clients, as published, against the gateway with the built-in Todo server and a server
+//! that npx starts.
 //!
-//! Every client takes the same steps with the bearer token, over each way in that it knows; a client is one line of the
-//! table. `cargo xtask provision` puts the clients in place.
+//! Every client takes the same steps with the bearer token, over each transport that it supports. A client is one
+//! line of the table. `cargo xtask provision` installs the clients.
 
 mod cutter;
 mod house;
@@ -17,15 +17,15 @@ use house::{House, Target};
 use std::thread;
 use steps::Step;
 
-/// A client, and how it comes in.
+/// A client and its transport.
 struct Client {
     maker: Maker,
     way: Way,
-    /// Which era it is told to speak: `legacy`, `modern`, or `auto`, if it is to find out.
+    /// Era that the client uses: `legacy`, `modern`, or `auto` to let it detect the era.
     era: &'static str,
 }
 
-/// Whose client it is.
+/// Implementation of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Python1,
@@ -40,11 +40,11 @@ enum Maker {
 enum Way {
     /// `/mcp` of `wharf serve`.
     Http,
-    /// `/sse` of it.
+    /// `/sse` of `wharf serve`.
     Sse,
-    /// `/ws` of it.
+    /// `/ws` of `wharf serve`.
     WebSocket,
-    /// A `wharf stdio` of its own.
+    /// A `wharf stdio` that the client starts.
     Stdio,
 }
 
@@ -94,7 +94,7 @@ fn rust() {
     check(&[Maker::Rust]);
 }
 
-/// One client after the other, in a house of their own.
+/// Tests server questions with one client after the other, on a separate gateway.
 #[test]
 fn questions() {
     let house = House::open();
@@ -102,14 +102,14 @@ fn questions() {
     for client in all {
         visit(client, &house, &steps::questions());
         if client.has_roots() {
-            // The server remembers the roots of the first that it has asked.
+            // The server caches the roots of the first client it asked.
             house.restart("everything");
             visit(client, &house, &steps::roots());
         }
     }
 }
 
-/// The connection breaks in the middle of a call: a client comes back for the rest of it.
+/// The connection breaks during a call: the client reconnects and receives the rest.
 #[test]
 fn a_broken_connection() {
     let house = House::shared();
@@ -123,7 +123,7 @@ fn a_broken_connection() {
     }
 }
 
-/// A server that asks for roots as soon as it is started would take them from whoever happens to call first.
+/// A server that asks for roots at its start must not get them from the first client that happens to call.
 #[test]
 fn nobody_widens_what_an_operator_allows() {
     let folder = tempfile::TempDir::new().expect("a folder");
@@ -139,7 +139,7 @@ fn nobody_widens_what_an_operator_allows() {
     }
 }
 
-/// Two clients at a time: most of what they do is waiting.
+/// Runs two clients at a time, because they mostly wait.
 fn check(makers: &[Maker]) {
     let house = House::shared();
     let clients: Vec<&Client> = CLIENTS.iter().filter(|it| makers.contains(&it.maker)).collect();
@@ -153,7 +153,7 @@ fn check(makers: &[Maker]) {
 }
 
 impl Client {
-    /// Whether it is asked for its roots: one client of each maker's, in the newest era that it knows.
+    /// Returns whether to test roots with this client: one per implementation, in the newest era it supports.
     fn has_roots(&self) -> bool {
         let is_newest = self.era == "modern" || matches!(self.maker, Maker::Python1 | Maker::TypeScript1);
         self.way == Way::Http && is_newest

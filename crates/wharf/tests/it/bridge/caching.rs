@@ -1,4 +1,4 @@
-//! What the gateway says about how long its answers may be kept, in the era that has words for it.
+//! Tests the cache lifetime (`ttlMs`, `cacheScope`) of the gateway's responses in the 2026-07-28 era.
 
 use super::{
     island::{Island, THING},
@@ -11,16 +11,16 @@ use wharf_mcp::{Request, serve::Eras, session::Era};
 
 const LISTS: [&str; 4] = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
 
-/// A server: its era, for how many seconds its lists are good, and whether for everybody.
+/// A server: its era, the lifetime of its lists in seconds, and whether they are public.
 type Server = (Eras, u64, bool);
 
-/// Servers, the most seconds that a list of all of them is good for, whether it is good at all, and for whom.
+/// Servers, the maximum lifetime of their merged list in seconds, whether it is cacheable, and its scope.
 const CASES: &[(&[Server], u64, bool, &str)] = &[
     (&[(Eras::ModernOnly, 600, true)], 600, true, "public"),
     (&[(Eras::ModernOnly, 600, true), (Eras::ModernOnly, 60, true)], 60, true, "public"),
     (&[(Eras::ModernOnly, 60, true), (Eras::ModernOnly, 600, false)], 60, true, "private"),
     (&[(Eras::ModernOnly, 0, true)], 0, false, "public"),
-    // A server of the handshake era has no words for it.
+    // A server of the handshake era states no lifetime.
     (&[(Eras::ModernOnly, 600, true), (Eras::LegacyOnly, 600, true)], 0, false, "private"),
 ];
 
@@ -47,7 +47,7 @@ async fn a_list_is_good_for_as_long_as_all_sources_say() {
     }
 }
 
-/// What is read is its server's alone, and so is what is said about it.
+/// A resource comes from one server, so it has that server's lifetime.
 #[tokio::test]
 async fn a_resource_is_good_for_as_long_as_its_server_says() {
     for (eras, expected) in
@@ -58,14 +58,14 @@ async fn a_resource_is_good_for_as_long_as_its_server_says() {
         let ada = gateway.visit(Door::Http, Era::Modern, "Ada").await;
         let read = ada.result(Request::read_resource(THING)).await;
         assert_eq!(json!([read["ttlMs"], read["cacheScope"]]), expected, "{eras:?}");
-        // What asks for something is no answer that could be kept.
+        // A request for client input must not be cached.
         let asking = ada.result(Request::read_resource("island://secret/1").once(true)).await;
         assert_eq!(asking["resultType"], "input_required", "{eras:?}: {asking}");
         assert!(asking.get("ttlMs").is_none(), "{eras:?}: {asking}");
     }
 }
 
-/// A server that announces nothing and says that its list is good for a moment only is asked again after that.
+/// A list with a short lifetime is read again when it expires, without a notification from the server.
 #[tokio::test]
 async fn a_list_that_is_not_good_any_more_is_read_again() {
     let island = Island::rise_with(Eras::ModernOnly, (Duration::from_millis(300), true)).await;

@@ -1,4 +1,4 @@
-//! A server in this process that speaks one era only: it asks its callers things, logs, and announces changes.
+//! An in-process test server of one era. It sends questions, log messages and change notifications.
 
 use http::Request;
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
@@ -27,7 +27,7 @@ use wharf_mcp::{
     session::Era,
 };
 
-/// The resource that `touch` changes.
+/// Resource that the tool `touch` changes.
 pub(super) const THING: &str = "island://thing";
 
 const FORM: &str = "elicitation/create";
@@ -37,20 +37,20 @@ const ROOTS: &str = "roots/list";
 const TOOLS: [&str; 10] =
     ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo", "grow"];
 
-/// A running server; ended when it is dropped.
+/// A running server, stopped on drop.
 pub(super) struct Island {
     pub(super) url: String,
-    /// Which resources its clients have it watch, in all.
+    /// The service; knows which resources are subscribed.
     pub(super) service: Service<Ground>,
     _serving: JoinSet<()>,
 }
 
-/// What the server does.
+/// Request handler of the server.
 pub(super) struct Ground {
     eras: Eras,
-    /// How long its lists may be kept, and whether by everybody.
+    /// Lifetime of its lists, and whether they are public.
     kept: (Duration, bool),
-    /// How often somebody has called `grow`: each time it has a tool more, and does not say so.
+    /// Number of calls of `grow`. Each adds a tool without a notification.
     grown: AtomicU64,
     news: mpsc::UnboundedSender<News>,
 }
@@ -191,7 +191,8 @@ async fn call(
     Ok(text(name))
 }
 
-/// What the client says to these questions; or, where it can only be asked by a result, that result.
+/// Asks the client these questions. The inner `Err` is the result that requests the input, where the era has no
+/// other way.
 async fn asked(
     questions: &[(&str, &'static str)],
     params: &Value,

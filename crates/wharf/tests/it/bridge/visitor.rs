@@ -1,4 +1,4 @@
-//! A client of the gateway's, in one era, over one transport; and the gateway.
+//! A gateway process, and a test client for it in one era over one transport.
 
 use super::island::Island;
 use serde_json::{Value, json};
@@ -20,17 +20,17 @@ use wharf_mcp::{
     sse, ws,
 };
 
-/// Longer than anything takes on a busy machine.
+/// Timeout that is long enough for a busy machine.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A gateway in front of an island; ended when it is dropped.
+/// A gateway in front of test servers, stopped on drop.
 pub(super) struct Gateway {
     child: Child,
     address: String,
     _folder: TempDir,
 }
 
-/// The doors of the gateway.
+/// Transports of the gateway.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Door {
     Http,
@@ -38,7 +38,7 @@ pub(super) enum Door {
     Sse,
 }
 
-/// Somebody who uses the gateway, and has answers to every question.
+/// A client of the gateway that answers every server question.
 pub(super) struct Visitor {
     pub(super) session: Session,
     news: NewsFeed,
@@ -53,7 +53,7 @@ impl Gateway {
         Gateway::before_all(&[island])
     }
 
-    /// The first is called `island`, the others `island1` and so on.
+    /// Starts a gateway in front of these servers. The sources are named `island`, `island1` and so on.
     pub(super) fn before_all(islands: &[&Island]) -> Gateway {
         let folder = TempDir::new().expect("a folder");
         let entry = "type: mcp, server: i, description: d, prefix: \"\", transport: http";
@@ -76,7 +76,7 @@ impl Gateway {
         Gateway { child, address: address.expect("an address"), _folder: folder }
     }
 
-    /// Has the source let its session go.
+    /// Restarts the session of the source through the REST API.
     pub(super) fn restart(&self) {
         let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
         let head = "POST /api/v1/connections/island/restart HTTP/1.1";
@@ -88,7 +88,7 @@ impl Gateway {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    /// Tells it to leave: its exit code.
+    /// Sends SIGTERM and returns the exit code.
     pub(super) fn terminate(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
@@ -134,12 +134,12 @@ impl Drop for Gateway {
 }
 
 impl Visitor {
-    /// What a tool says, or the error.
+    /// Calls a tool and returns its text, or the error.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> String {
         said(self.session.request(Request::call_tool(tool, Some(&arguments.into()))).await)
     }
 
-    /// The whole result.
+    /// Sends a request and returns the complete result.
     pub(super) async fn result(&self, request: Request) -> Value {
         self.session.request(request).await.expect("a result").decode_or_default()
     }
@@ -148,7 +148,7 @@ impl Visitor {
         said(self.session.request(request).await)
     }
 
-    /// The log lines that a call brings, from this level on.
+    /// Makes a call and returns its log messages of this level and above.
     pub(super) async fn hears(&self, level: LogLevel) -> Vec<String> {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = heard.clone();
@@ -168,7 +168,7 @@ impl Visitor {
         self.session.watch(uris.iter().map(|it| (*it).to_owned()).collect());
     }
 
-    /// Waits for news of this kind.
+    /// Waits for a notification that matches.
     pub(super) async fn news(&mut self, wanted: impl Fn(&News) -> bool) -> News {
         let waiting = async {
             loop {
@@ -181,7 +181,7 @@ impl Visitor {
         time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("no such news for {}", self.name))
     }
 
-    /// The news that are there already.
+    /// Returns the notifications that have already arrived.
     pub(super) fn old_news(&mut self) -> Vec<News> {
         std::iter::from_fn(|| self.news.try_next()).collect()
     }

@@ -1,4 +1,4 @@
-//! Where the agent file comes from: a file, standard input, or a file with the other extension that was overlooked.
+//! Tests where the agent file comes from: a file, standard input, or a file with the other extension.
 
 use super::{Place, TODO, json, stderr, stdout};
 use std::{
@@ -7,12 +7,12 @@ use std::{
     process::{Output, Stdio},
 };
 
-/// Runs the program with this on its standard input.
+/// Runs the program with this standard input.
 fn with_input(place: &Place, args: &[&str], input: &str) -> Output {
     let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_wharf")));
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("wharf runs");
-    // A program that refuses what was typed may have ended without reading.
+    // The program may exit without reading its input.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("wharf ends")
 }

@@ -1,4 +1,4 @@
-//! `wharf call`: how what is typed reaches the tool.
+//! Tests `wharf call`: how arguments reach the tool.
 
 #[cfg(unix)]
 use super::own_server::place_with_server;
@@ -14,7 +14,7 @@ fn values_are_converted_by_the_schema_of_the_tool() {
     assert_eq!(todo["tags"], serde_json::json!(["a", "b"]));
     let output = place.wharf(&["call", "create_todo", "title=x", "tags=a", "tags=b", "--json"]);
     assert_eq!(json(&output)["metadata"]["structured_content"]["tags"], serde_json::json!(["a", "b"]));
-    // The other name that this tool takes.
+    // The tool also accepts this name for the argument.
     assert_eq!(place.wharf(&["call", "delete_todo", "id=1"]).status.code(), Some(0));
 }
 

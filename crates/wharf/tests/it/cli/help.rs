@@ -1,9 +1,9 @@
-//! `--help` of every command.
+//! Tests `--help` of every command.
 
 use super::{Place, stdout};
 use std::{fs, path::Path};
 
-/// The commands that a help text lists.
+/// Returns the commands that a help text lists.
 fn commands(help: &str) -> Vec<String> {
     let listed = help.lines().skip_while(|it| *it != "Commands:").skip(1).take_while(|it| !it.is_empty());
     let names = listed.filter(|it| !it.starts_with("   ")).filter_map(|it| it.split_whitespace().next());
@@ -32,7 +32,8 @@ fn every_command_has_two_examples_and_a_section_of_global_options() {
     }
 }
 
-/// People know servers and tools; `source` is a word of the API, and the name of a command and of a page.
+/// Checks that a text says server instead of source. `source` is a term of the API, and the name of a command and
+/// of a page.
 fn speaks_of_servers(place: &str, text: &str) {
     for line in text.lines().filter(|it| !it.contains("wharf sources")) {
         let rest = line.replace("sources.md", "");
@@ -52,7 +53,7 @@ fn documents_for_people_speak_of_servers() {
     }
 }
 
-/// A document without code, and without the targets of its links.
+/// Removes code and link targets from a document.
 fn prose(text: &str) -> String {
     let blocks = text.split("```").step_by(2).collect::<String>();
     let spans = blocks.split('`').step_by(2).collect::<Vec<_>>().join(" ");

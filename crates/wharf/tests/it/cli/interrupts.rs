@@ -1,4 +1,4 @@
-//! What servers hear, and what is printed, when a command is given up.
+//! Tests the messages to servers and the output when a command is interrupted.
 
 use super::{
     Place, json,
@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::time;
 
-/// No step may take longer.
+/// Timeout for each step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn wait_for(place: &Place, words: &str) {
@@ -27,7 +27,7 @@ fn log(place: &Place) -> String {
     fs::read_to_string(place.path("log")).unwrap_or_default()
 }
 
-/// Begins a call that is never answered, and sends a signal when the server has it.
+/// Starts a call that never gets a response, and sends a signal once the server has the call.
 async fn interrupt(place: &Place, signal: &str) -> Output {
     let child: Child = place
         .command(env!("CARGO_BIN_EXE_wharf").as_ref())

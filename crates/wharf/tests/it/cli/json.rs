@@ -1,4 +1,4 @@
-//! `--json`: exactly one document, whatever happens, in the shape that docs/json.md has.
+//! Tests `--json`: exactly one document in every case, in the format of docs/json.md.
 
 use super::{Place, TODO, json, stderr, stdout};
 
@@ -92,7 +92,7 @@ fn an_empty_folder_has_the_built_in_todo_server() {
     assert_eq!(noted, "note: there is no agent.yaml here; this is the built-in Todo server\n");
     assert_eq!(stderr(&place.wharf(&["tools", "-q"])), "");
     assert_eq!(place.wharf(&["tools", "--json"]).status.code(), Some(0));
-    // A file that was named has to be there, and `check` has to have something to check.
+    // A file named with `-f` must exist, and `check` needs a file.
     assert_eq!(place.wharf(&["tools", "-f", "other.yaml"]).status.code(), Some(2));
     assert_eq!(place.wharf(&["check"]).status.code(), Some(2));
     place.write("agent.yml", TODO);

@@ -1,4 +1,4 @@
-//! The examples of docs/json.md, each beside what the program really prints.
+//! Compares the examples in docs/json.md with the output of the program.
 
 use super::TODO;
 use crate::serve::server::{Server, wharf};
@@ -18,7 +18,7 @@ const MANIFEST: &str = r#"{"name":"io.example/files","description":"Files","vers
 const CLIENT: &str = r#"{"mcpServers": {"search": {"command": "uvx", "args": ["x", "${SEARCH_REGION}"]},
     "local": {"command": "node", "args": ["x.js"]}}}"#;
 
-/// A command line, its exit code, and the document.
+/// A command line, its exit code, and the documented output.
 struct Example {
     typed: String,
     code: i32,
@@ -42,7 +42,8 @@ fn examples() -> Vec<Example> {
     examples
 }
 
-/// What differs in shape: keys, and types. An empty object or list stands for any, and null may stand in place of a value.
+/// Returns the differences in keys and types. A documented empty object or list matches any, and null may replace a
+/// value.
 fn differences(at: &str, documented: &Value, printed: &Value) -> Vec<String> {
     match (documented, printed) {
         (Value::Object(documented), Value::Object(_)) if documented.is_empty() => Vec::new(),

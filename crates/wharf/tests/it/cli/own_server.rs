@@ -1,4 +1,4 @@
-//! An agent file with one server of ours, which is a script.
+//! Sets up an agent file with one scripted test server.
 
 use super::Place;
 use crate::servers::place::program;
@@ -10,7 +10,7 @@ use std::{
 
 const SERVER: &str = include_str!("server.py");
 
-/// The server is called `own`; what it receives is in the file `log`.
+/// Sets up the server as a child process named `own`. It logs everything it receives to the file `log`.
 pub(super) fn place_with_server() -> Place {
     let python = program("python3").canonicalize().expect("a path");
     let (python, place) = (python.display().to_string(), Place::new());
@@ -31,7 +31,7 @@ pub(super) fn place_with_server() -> Place {
     place.set("WHARF_HOME", &state).set("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
-/// The same over HTTP, with a server that runs already.
+/// Sets up the server over HTTP, already running.
 pub(super) fn place_with_http_server() -> (Place, Child) {
     let place = Place::new();
     place.write("server.py", SERVER);

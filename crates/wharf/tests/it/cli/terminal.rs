@@ -1,14 +1,14 @@
-//! The program on a terminal, which is a Python script's.
+//! Runs the program on a terminal, which a Python script provides.
 
 use super::Place;
 use crate::servers::place::program;
 
-/// Runs the program to its end on a terminal, and returns all that was shown there.
+/// Runs the program on a terminal and returns everything it displayed.
 pub(super) fn run(place: &Place, words: &[&str]) -> String {
     run_and_type(place, words, "", "").0
 }
 
-/// Types something as soon as some words are shown; and returns the exit code too.
+/// Runs the program, types `typed` when `until` is displayed, and returns the display and the exit code.
 pub(super) fn run_and_type(place: &Place, words: &[&str], until: &str, typed: &str) -> (String, Option<i32>) {
     place.write("terminal.py", include_str!("terminal.py"));
     let output = place

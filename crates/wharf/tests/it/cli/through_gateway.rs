@@ -1,4 +1,4 @@
-//! `wharf call` beside a gateway that runs in the same state folder.
+//! Tests `wharf call` while a gateway with the same state folder runs.
 
 use super::{Place, json, own_server::place_with_server, stderr, stdout};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::{
     process::{Child, Output, Stdio},
 };
 
-/// A gateway; ended when it is dropped.
+/// A running gateway, stopped on drop.
 struct RunningServe(Child);
 
 impl RunningServe {
@@ -32,13 +32,13 @@ impl Drop for RunningServe {
     }
 }
 
-/// How often the server of the agent file was started.
+/// Counts the starts of the server.
 fn starts(place: &Place) -> usize {
     let log = fs::read_to_string(place.path("log")).unwrap_or_default();
     log.matches("\"initialize\"").count()
 }
 
-/// The document without what differs from call to call.
+/// Returns the JSON output without the fields that differ between calls.
 fn comparable(output: &Output) -> Value {
     let mut report = json(output);
     for key in ["request_id", "duration_ms"] {
@@ -67,7 +67,7 @@ fn a_call_uses_the_running_gateway_and_prints_the_same() {
     ] {
         let before = starts(&place);
         let (through, document) = (place.wharf(words), place.wharf(&[words, &["--json"]].concat()));
-        // A tool that the gateway does not know is looked for at the server itself.
+        // A tool that the gateway does not know is looked up at the server directly.
         let expected = if code == 66 { before + 2 } else { before.max(started) };
         assert_eq!(starts(&place), expected, "{words:?} started a server");
         let direct = place.wharf(&[words, &["--direct"]].concat());
@@ -98,7 +98,7 @@ fn a_gateway_of_another_agent_file_or_with_other_settings_is_not_used() {
         assert_eq!(place.wharf(words).status.code(), Some(0), "{words:?}");
         assert_eq!(starts(&place), before + number + 1, "{words:?}");
     }
-    // One that was killed is no longer there.
+    // A killed gateway is not used.
     drop(gateway);
     assert_eq!(place.wharf(&["call", "own__json"]).status.code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! `wharf tools`: what people see of the tools.
+//! Tests the output of `wharf tools`.
 
 use super::{Place, TODO, json, stderr, stdout};
 
@@ -33,7 +33,7 @@ fn one_tool_is_shown_in_full_by_each_of_its_names() {
     assert_eq!(report["tools"].as_array().map(Vec::len), Some(1), "{report}");
     let (tool, source) = (&report["tools"][0]["name"], &report["sources"][0]["name"]);
     assert_eq!((tool, source), (&"todo__create_todo".into(), &"todo".into()));
-    // The last list is enough for that.
+    // The cached list is enough for this.
     place.wharf(&["tools"]);
     assert_eq!(stdout(&place.wharf(&["tools", "create_todo", "--cached"])), by_shown_name);
     assert!(stdout(&place.wharf(&["tools", "todo", "--cached"])).contains("(title: string, "));

@@ -1,4 +1,4 @@
-//! Somebody between a client and the gateway who cuts a connection once: behind the first report of progress.
+//! A proxy between a client and the gateway that cuts one connection once, after the first progress notification.
 
 use std::{
     io::{Read, Write},
@@ -18,7 +18,7 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    /// In front of this address, for as long as the tests run.
+    /// Starts a proxy for this address. It runs as long as the tests.
     pub(super) fn before(address: &str) -> Cutter {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let here = listener.local_addr().expect("an address").to_string();

@@ -1,4 +1,4 @@
-//! The house that strangers visit: a gateway in front of two servers. Tests that run at the same time share one.
+//! The gateway for client tests, with two servers. Concurrent tests share one.
 
 use super::Way;
 use crate::servers::place::{caches, path_with};
@@ -26,19 +26,19 @@ tools:
 
 static SHARED: Mutex<Weak<House>> = Mutex::new(Weak::new());
 
-/// A running `wharf serve`; ended when it is dropped.
+/// A running `wharf serve`, stopped on drop.
 pub(super) struct House {
     child: Child,
     address: String,
     folder: TempDir,
 }
 
-/// Where a client goes, and what it has to have with it.
+/// Target of a client, and its environment.
 pub(super) struct Target {
     pub(super) way: Way,
-    /// An address, or a program and its arguments.
+    /// A URL, or a program and its arguments.
     pub(super) words: Vec<String>,
-    /// For a server that the client starts: a state of its own.
+    /// State folder of a server that the client starts.
     pub(super) home: TempDir,
 }
 
@@ -52,7 +52,7 @@ impl House {
         })
     }
 
-    /// A house of one's own.
+    /// Starts a gateway that is not shared.
     pub(super) fn open() -> House {
         House::with(AGENT_FILE)
     }
@@ -80,7 +80,7 @@ impl House {
         &self.address
     }
 
-    /// Has a source let its session go.
+    /// Restarts the session of a source through the REST API.
     pub(super) fn restart(&self, source: &str) {
         let head = format!("POST /api/v1/connections/{source}/restart HTTP/1.1\r\nHost: {}", self.address);
         let head = format!("{head}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close");
@@ -110,14 +110,14 @@ impl House {
 }
 
 impl Target {
-    /// A client's program, with what it needs around it.
+    /// Builds the command of a client with its environment.
     pub(super) fn client(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         surrounded(&mut command, self.home.path());
         command
     }
 
-    /// The same surroundings, for a client that has to be told what to hand on.
+    /// Returns that environment, for a client that must be told which variables to pass on.
     pub(super) fn variables(&self) -> Map<String, Value> {
         let command = self.client("");
         let text = |it: &OsStr| it.to_str().expect("text").to_owned();
@@ -125,7 +125,7 @@ impl Target {
     }
 }
 
-/// Where programs are found and state is kept, and the token, which clients take from here too.
+/// Sets `PATH`, the caches, the state folder and the token, which clients also read from here.
 fn surrounded<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     command
         .env("PATH", path_with(Path::new(WHARF).parent().map(Path::to_owned)))

@@ -1,4 +1,4 @@
-//! The official Inspector, which takes one step each time it is started.
+//! The official Inspector, which runs one step per start.
 
 use super::{
     Way,
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 pub(super) const INSPECTOR: &str =
     "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
-/// What it ends with when a tool answers with an error.
+/// Exit code for a tool error.
 const TOOL_ERROR: i32 = 5;
 
-/// How often a step is tried that may come too early.
+/// Maximum number of attempts for a step that may run too early.
 const TRIES: usize = 10;
 
 pub(super) fn visit<'a>(target: &'a Target, era: &'a str) -> Box<Visit<'a>> {
     Box::new(move |steps| steps.iter().map(|step| take_until(target, era, step)).collect())
 }
 
-/// Each time another server is started, and may be late.
+/// Retries a step, because each start uses a new server that may not be ready.
 fn take_until(target: &Target, era: &str, step: &Step) -> Value {
     let mut answer = take(target, era, step);
     for _ in 1..TRIES {
@@ -39,7 +39,7 @@ fn take(target: &Target, era: &str, step: &Step) -> Value {
     command.arg(tool(INSPECTOR)).arg("--cli");
     match target.way {
         Way::Stdio => {
-            // It hands its server no more of its surroundings than it is told to.
+            // The Inspector passes only the variables it is told to its server.
             let variables = target.variables();
             let variables =
                 variables.iter().filter_map(|(name, it)| Some(format!("{name}={}", it.as_str()?)));
@@ -59,7 +59,7 @@ fn take(target: &Target, era: &str, step: &Step) -> Value {
     json!({ "result": serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default() })
 }
 
-/// A step, as it is typed.
+/// Converts a step to command-line arguments.
 fn words(step: &Step) -> Vec<String> {
     let text = |key: &str| step.params[key].as_str().unwrap_or_default().to_owned();
     let typed = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();

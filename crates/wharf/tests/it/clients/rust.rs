@@ -1,4 +1,4 @@
-//! The official Rust client, in this very process.
+//! The official Rust client, running in the test process.
 
 #![expect(deprecated, reason = "servers ask for samples all the same")]
 
@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-/// How long a report of progress may come after the answer: their client hands each to a task of its own.
+/// Maximum delay of a progress notification after the response: the client handles each in a separate task.
 const LATE: Duration = Duration::from_secs(10);
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -133,7 +133,7 @@ async fn take(client: &Running, step: &Step) -> Result<Value, ServiceError> {
     })
 }
 
-/// What was heard on the way; of an operation that tells of its steps, all of them.
+/// Returns the progress notifications; waits for all of them if the operation has a number of steps.
 async fn progress(client: &Running, step: &Step) -> Vec<f64> {
     let steps = step.params["arguments"]["steps"].as_u64().unwrap_or_default();
     let heard = || client.service().0.lock().expect("nobody panicked").clone();

@@ -1,4 +1,4 @@
-//! Clients that are libraries: a script beside this file uses each as its documentation shows.
+//! Clients that are libraries. A script beside this file uses each as its documentation shows.
 
 use super::{
     Maker, Way,
@@ -29,7 +29,7 @@ pub(super) fn visit<'a>(maker: Maker, target: &'a Target, era: &'a str) -> Box<V
     })
 }
 
-/// The interpreter and its script.
+/// Builds the command: interpreter and script.
 fn program(maker: Maker, target: &Target) -> Command {
     let (interpreter, script) = match maker {
         Maker::Python1 => (tool("python/bin/python"), beside("python_1.py")),
@@ -51,20 +51,20 @@ fn beside(script: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(script)
 }
 
-/// A copy of the script, in a project of its own.
+/// Copies the script into a project folder of its own.
 fn installed(script: &str, packages: &str, target: &Target) -> PathBuf {
     let copy = beside_packages(script, packages, target);
     fs::copy(beside(script), &copy).expect("a copy");
     copy
 }
 
-/// Where a script finds the packages that it imports.
+/// Returns the path at which a script finds the packages it imports.
 pub(super) fn beside_packages(script: &str, packages: &str, target: &Target) -> PathBuf {
     symlink(tool(packages).join("node_modules"), target.home.path().join("node_modules")).expect("a link");
     target.home.path().join(script)
 }
 
-/// Hands the steps over, and comes back with what was printed.
+/// Passes the steps to the client and returns its output.
 fn run(command: &mut Command, steps: &[Step]) -> String {
     let step = |it: &Step| json!({ "method": it.method, "params": it.params, "until": it.until });
     let steps: Vec<Value> = steps.iter().map(step).collect();

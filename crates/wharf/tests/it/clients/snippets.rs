@@ -1,4 +1,4 @@
-//! What docs/clients.md shows, run as it stands there, but for the address.
+//! Runs the examples of docs/clients.md unchanged, except for the address.
 
 use super::{
     Way,
@@ -14,7 +14,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/clients.md")
 const ADDRESS: &str = "127.0.0.1:7373";
 const AGENT_FILE: &str = "/srv/tools/agent.yaml";
 
-/// What every example shows in the end.
+/// Texts that every example must print.
 const SHOWN: [&str; 2] = ["todo__create_todo", "Buy milk"];
 
 #[test]
@@ -51,7 +51,7 @@ struct Snippet<'a> {
     text: String,
 }
 
-/// The blocks of code of a page, each with the heading that it stands under.
+/// Returns the code blocks of a page, each with its heading.
 fn snippets(page: &str) -> Vec<Snippet<'_>> {
     let (mut heading, mut found, mut open) = ("", Vec::new(), None::<Snippet<'_>>);
     for line in page.lines() {
@@ -66,7 +66,7 @@ fn snippets(page: &str) -> Vec<Snippet<'_>> {
     found
 }
 
-/// A client that `wharf connect` knows: the command is run, and the block after it is what the command prints.
+/// Checks a client that `wharf connect` supports: runs the command and compares its output with the next block.
 fn connect(snippet: &Snippet<'_>, house: &House, target: &Target) {
     let agent_file = Path::new(&house.agent_file()).canonicalize().expect("the agent file");
     let run = |line: &str| {
@@ -93,14 +93,14 @@ fn connect(snippet: &Snippet<'_>, house: &House, target: &Target) {
     assert_eq!(printed.replace(&*agent_file.to_string_lossy(), AGENT_FILE), snippet.text, "{word}");
 }
 
-/// A client's configuration, in the hands of the Inspector, which reads the same form, but does not guess the transport.
+/// Tests a client configuration with the Inspector, which reads the same format but does not detect the transport.
 fn inspect(text: &str, target: &Target) -> String {
     let file = target.home.path().join("mcp.json");
     let mut written: Value = serde_json::from_str(&text.replace("${env:WHARF_TOKEN}", TOKEN)).expect("JSON");
     let entry = &mut written["mcpServers"]["wharf"];
     match entry["url"].is_string() {
         true => entry["type"] = "streamable-http".into(),
-        // It hands its server no more of its surroundings than it is told to.
+        // The Inspector passes only the variables it is told to its server.
         false => entry["env"] = target.variables().into(),
     }
     fs::write(&file, written.to_string()).expect("a file");
@@ -110,7 +110,7 @@ fn inspect(text: &str, target: &Target) -> String {
     output(command.args(["--method", "tools/list"]))
 }
 
-/// A configuration whose form only its client reads, and our own import.
+/// Tests a configuration in a format of its own with `wharf import`.
 fn import(text: &str, target: &Target) -> String {
     let folder = target.home.path().join(".vscode");
     fs::create_dir(&folder).expect("a folder");

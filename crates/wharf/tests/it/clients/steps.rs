@@ -1,32 +1,33 @@
-//! What every client does, and what it has to hear: the same for all of them.
+//! The steps that every client takes, and the expected responses.
 
 use serde_json::{Value, json};
 
-/// A request, and what its answer has.
+/// A request and its expected response.
 pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) params: Value,
-    /// Taken again until its answer has this: a server that has just been started may not be in the lists yet.
+    /// Text to wait for: the step is repeated until the response contains it, because a server that has just
+    /// started may not be listed yet.
     pub(super) until: &'static str,
     expected: Expected,
 }
 
 enum Expected {
-    /// A result with all this in it.
+    /// A result that contains all of this.
     Result(Value),
-    /// A result, and so much progress before it.
+    /// A result, and the progress before it.
     Progress(Value, Value),
-    /// An error with one of these codes. A client may have a code of its own for what its era calls otherwise.
+    /// An error with one of these codes. Some clients translate the codes of an era.
     Error(&'static [i64]),
 }
 
-/// Takes some steps and comes back with what came of each: `{"result"}` or `{"error": {"code"}}`, and its `progress`.
+/// Runs steps and returns the outcome of each: `{"result"}` or `{"error": {"code"}}`, with its `progress`.
 pub(super) type Visit<'a> = dyn FnMut(&[Step]) -> Vec<Value> + 'a;
 
 const INVALID_PARAMS: i64 = -32602;
 const NO_RESOURCE: i64 = -32002;
 
-/// The steps that any client can take, even one that is started anew for each.
+/// Returns the steps for any client, even one that starts anew for each step.
 pub(super) fn plain() -> Vec<Step> {
     let tools = ["todo__create_todo", "todo__delete_todo", "everything__echo", "everything__get-sum"];
     let tools: Vec<Value> = tools.map(|it| json!({ "name": it, "inputSchema": { "type": "object" } })).into();
@@ -57,7 +58,7 @@ pub(super) fn plain() -> Vec<Step> {
     ]
 }
 
-/// The rest of what a server offers.
+/// Returns the steps for the other features of a server.
 fn more() -> Vec<Step> {
     let text = |it: &str| json!({ "content": [{ "type": "text", "text": it }] });
     vec![
@@ -91,7 +92,7 @@ fn more() -> Vec<Step> {
     ]
 }
 
-/// All of it, and what only a client can do that stays: be told how a call gets on, and be refused.
+/// Returns all steps, including those that need a persistent client: progress and errors.
 pub(super) fn all() -> Vec<Step> {
     let mut steps = plain();
     steps.extend(more());
@@ -118,8 +119,8 @@ pub(super) fn all() -> Vec<Step> {
     steps
 }
 
-/// The server asks the client something while it works for it. A question names no call, so it is passed on only while
-/// nobody else's call is out at that server.
+/// Returns a call during which the server asks the client a question. A question names no call, so the gateway
+/// forwards it only while no other client has a call at that server.
 pub(super) fn questions() -> Vec<Step> {
     let thought = "LLM sampling result: \n{\n  \"model\": \"none\",\n  \"role\": \"assistant\",\n  \"content\": {\n    \
          \"type\": \"text\",\n    \"text\": \"I think so\"\n  }\n}";
@@ -130,7 +131,7 @@ pub(super) fn questions() -> Vec<Step> {
     )]
 }
 
-/// A call that takes its time and says how far it has got.
+/// Returns a slow call with progress notifications.
 pub(super) fn long() -> Vec<Step> {
     let done = "Long running operation completed. Duration: 2 seconds, Steps: 4.";
     let listed = step("tools/list", json!({}), json!({}));
@@ -142,7 +143,7 @@ pub(super) fn long() -> Vec<Step> {
     vec![Step { until: "everything__trigger-long-running-operation", ..listed }, called]
 }
 
-/// The server wants to know the client's roots.
+/// Returns a call for which the server asks for the client's roots.
 pub(super) fn roots() -> Vec<Step> {
     let tool = "everything__get-roots-list";
     let listed = step("tools/list", json!({}), json!({ "tools": [{ "name": tool }] }));
@@ -150,7 +151,7 @@ pub(super) fn roots() -> Vec<Step> {
     vec![Step { until: tool, ..listed }, Step { until: "harbour\\n   URI: file:///", ..called }]
 }
 
-/// The folders that a server says it may use, which nobody but its operator has a say in.
+/// Returns a call for the folders that a server may use, which only its operator may decide.
 pub(super) fn allowed(source: &str, folder: &str) -> Vec<Step> {
     let tool = format!("{source}__list_allowed_directories");
     let said = json!({ "content": [{ "text": format!("Allowed directories:\n{folder}") }] });
@@ -170,7 +171,7 @@ fn refused(method: &'static str, params: Value, codes: &'static [i64]) -> Step {
     Step { method, params, until: "", expected: Expected::Error(codes) }
 }
 
-/// Has a client take these steps, and fails unless it heard what it was to hear.
+/// Runs the steps with a client and checks the responses.
 pub(super) fn check(client: &str, steps: &[Step], visit: &mut Visit<'_>) {
     let answers = visit(steps);
     assert_eq!(answers.len(), steps.len(), "{client} did not take every step: {answers:#?}");
@@ -186,7 +187,7 @@ pub(super) fn check(client: &str, steps: &[Step], visit: &mut Visit<'_>) {
     }
 }
 
-/// Whether everything expected is there; there may be more.
+/// Checks that `got` contains everything expected; it may contain more.
 fn holds(got: &Value, expected: &Value) -> bool {
     match (got, expected) {
         (Value::Object(got), Value::Object(expected)) => {
@@ -199,8 +200,8 @@ fn holds(got: &Value, expected: &Value) -> bool {
     }
 }
 
-/// A client may write 1 for 1.0, and may hand out reports in any order. The TypeScript client forgets who wanted a report
-/// when it reads the answer with it in one go, so the last one may be missing.
+/// Compares progress values. A client may write 1 for 1.0 and report in any order. The TypeScript client drops a
+/// notification that it reads together with the response, so the last may be missing.
 fn same_numbers(got: &Value, expected: &Value) -> bool {
     let numbers = |it: &Value| {
         let mut numbers: Vec<f64> = it.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
