@@ -1,10 +1,10 @@
-//! Agent files as data: what is fine loads, what is wrong is explained in exactly these words.
+//! Tests agent files as data: good files load, and bad files produce exactly the expected messages.
 //!
-//! `config/good/*.yaml` must load; a `.txt` beside one holds the warnings it earns. `config/bad/*.yaml` must not load,
-//! and the `.txt` beside each is what a person sees. `config/settings/*.toml` are wharf.toml files with mistakes. All
-//! agent files are loaded with the folder `config/folder` and the same few variables. Comments say what a case needs:
-//! `#@` is a line of the operator's wharf.toml, `#!strict` is `--strict`, `#=` is a command line that must come out.
-//! `UPDATE=1` writes the `.txt` files anew; read the difference before you believe it.
+//! `config/good/*.yaml` must load; a `.txt` beside a file contains the expected warnings. `config/bad/*.yaml` must
+//! not load; the `.txt` beside each is the expected output. `config/settings/*.toml` are wharf.toml files with
+//! mistakes. All agent files are loaded with the folder `config/folder` and the same few variables. Special
+//! comments in a case configure it: `#@` is a line of the operator's wharf.toml, `#!strict` is `--strict`, and `#=`
+//! is a command line that must result. `UPDATE=1` rewrites the `.txt` files; review the diff.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use wharf_runtime::config::{
     load_settings,
 };
 
-/// The value of `${TOKEN}`, and whatever else is secret in a case: it must never be seen in anything that is printed.
+/// Value of `${TOKEN}` and of all other secrets. It must never appear in any output.
 const CANARY: &str = "canary-7f3e9a";
 
 #[test]
@@ -39,7 +39,7 @@ fn bad_settings_are_explained() {
     });
 }
 
-/// Checks every case before it complains about any; one that panics is wrong too.
+/// Checks all cases before it reports failures. A panic is a failure too.
 fn check_all(cases: &[PathBuf], least: usize, check: impl Fn(&Path) -> Result<(), String>) {
     assert!(cases.len() >= least, "only {} cases were found", cases.len());
     let wrong: Vec<String> = cases
@@ -52,7 +52,7 @@ fn check_all(cases: &[PathBuf], least: usize, check: impl Fn(&Path) -> Result<()
     assert!(wrong.is_empty(), "{} cases are wrong:\n\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// One agent file: whether it loads, what is said about it, what it would run.
+/// Checks one agent file: whether it loads, its messages, and the commands it would run.
 fn check(case: &Path, loads: bool) -> Result<(), String> {
     let bytes = read(case);
     let text = String::from_utf8_lossy(&bytes);
@@ -73,7 +73,7 @@ fn check(case: &Path, loads: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What is said about a file: all of it in the words expected, and nothing that must not be shown.
+/// Checks the messages of a file: exactly the expected ones, and no secrets.
 fn said(case: &Path, loaded: bool, loads: bool, diagnostics: &Diagnostics) -> Result<(), String> {
     let name = name(case);
     let rendered = diagnostics.render(false);
@@ -94,7 +94,7 @@ fn said(case: &Path, loaded: bool, loads: bool, diagnostics: &Diagnostics) -> Re
     expect(&case.with_extension("txt"), &rendered)
 }
 
-/// Compares with the file, or writes it under `UPDATE=1`. Nothing to say means no file.
+/// Compares the text with the file, or writes the file if `UPDATE=1` is set. Empty text means no file.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
 fn expect(file: &Path, rendered: &str) -> Result<(), String> {
     if env::var_os("UPDATE").is_some() {
@@ -110,7 +110,7 @@ fn expect(file: &Path, rendered: &str) -> Result<(), String> {
     }
 }
 
-/// The command line of every child process, as it may be shown.
+/// Returns the command line of every child process in its displayable form.
 fn command_lines(plan: &Plan) -> Vec<String> {
     let launches = plan.sources.iter().filter_map(|it| match &it.endpoint {
         Endpoint::Stdio(launch) => Some(launch),
@@ -127,7 +127,7 @@ fn command_line(launch: &Launch) -> String {
     };
     let args = launch.args.iter().map(|it| it.value.shown().to_owned());
     let line = [program].into_iter().chain(args).collect::<Vec<_>>().join(" ");
-    // A mount has the true path of its source, which differs from machine to machine.
+    // A mount contains the real path of its source, which differs between machines.
     let folder = home().join("folder").canonicalize().expect("the folder of the fixtures");
     line.replace(&*folder.to_string_lossy(), "/agents/demo")
 }
@@ -183,7 +183,7 @@ fn env_for(name: &str, text: &str) -> Env {
     ];
     Env {
         file: name.to_owned(),
-        // Not the folder's true path, which differs from machine to machine.
+        // A fixed path, because the real one differs between machines.
         folder: PathBuf::from("/agents/demo"),
         home: Some(PathBuf::from("/home/someone")),
         variables: BTreeMap::from(variables.map(|(name, value)| (name.to_owned(), value.to_owned()))),
@@ -193,7 +193,7 @@ fn env_for(name: &str, text: &str) -> Env {
     }
 }
 
-/// The files in `config/folder`, and a few that a repository cannot hold.
+/// The files in `config/folder`, and a few that a repository cannot contain.
 struct Fixtures(Folder);
 
 impl Files for Fixtures {

@@ -1,4 +1,5 @@
-//! `wharf connect`: what becomes of other clients' files, and that `wharf init --from` reads back what was written.
+//! Tests `wharf connect`: the changed configuration files of other clients, and that `wharf init --from` reads
+//! them.
 
 use serde_json::{Value, json};
 use std::{
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
 
-/// Every client, and where it keeps the user's servers below the home folder.
+/// All clients, and the path of their user configuration below the home folder.
 const CLIENTS: [(&str, &str); 8] = [
     ("claude", ".config/Claude/claude_desktop_config.json"),
     ("claude-code", ".claude.json"),
@@ -23,7 +24,7 @@ const CLIENTS: [(&str, &str); 8] = [
     ("gemini", ".gemini/settings.json"),
 ];
 
-/// A home, and a folder with an agent file below it.
+/// A home folder with an agent file in a folder below it.
 struct Home {
     folder: TempDir,
 }
@@ -39,7 +40,7 @@ fn what_is_written_is_read_back_by_init() {
         assert_eq!(document["file"], json!(home.path(place)), "{client}");
         assert_eq!((&document["changed"], &document["backup"]), (&json!(true), &Value::Null), "{client}");
 
-        // The same once more changes nothing.
+        // A second run changes nothing.
         let before = home.read(place);
         let again = home.wharf(&["connect", client]);
         assert!(stderr(&again).contains("is connected already"), "{client}: {}", stderr(&again));
@@ -122,7 +123,7 @@ fn print_shows_it_and_writes_nothing() {
         assert!(!home.path(place).exists(), "{client}");
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
         assert!(text.contains(PROGRAM) && text.contains("stdio"), "{client}: {text}");
-        // What is shown is a file of the client by itself.
+        // The printed text is a complete configuration file.
         home.write(place, &text);
         let again = home.wharf(&["connect", client]);
         assert!(stderr(&again).contains("is connected already"), "{client}: {}", stderr(&again));
@@ -176,7 +177,7 @@ fn what_the_client_starts_serves_the_tools_of_the_agent_file() {
     command.args(entry["args"].as_array().expect("arguments").iter().map(words)).env_clear();
     let env = entry["env"].as_object().expect("variables").iter();
     command.envs(env.map(|(name, value)| (name.clone(), words(value))));
-    // A client starts its servers wherever it likes.
+    // A client may start its servers in any folder.
     command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("wharf starts");
     let mut stdin = child.stdin.take().expect("its stdin");

@@ -1,5 +1,5 @@
-//! What is deployed: the chart is rendered as Helm does and checked against the schemas of Kubernetes, the compose file
-//! against that of compose; then they are read for what they promise.
+//! Tests the deployment files. Renders the Helm chart and validates it against the Kubernetes schemas, validates
+//! the compose file against its schema, and then checks their contents.
 
 use serde_json::{Value, json};
 use std::{
@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What a provision has.
+/// Returns the path of an installed test tool.
 #[expect(clippy::disallowed_methods, reason = "tests find their tools where the environment says")]
 fn tool(path: &str) -> PathBuf {
     let remedy = "run `cargo xtask provision`, which sets up what the tests need";
@@ -19,7 +19,7 @@ fn tool(path: &str) -> PathBuf {
     path
 }
 
-/// What the script makes of this, or why it does not.
+/// Runs the script with this input. Returns its output, or the reason for its failure.
 fn read(args: &[&Path], input: &Value) -> Result<Value, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut child = Command::new(tool("deploy/bin/python"))
@@ -41,7 +41,7 @@ fn read(args: &[&Path], input: &Value) -> Result<Value, String> {
     }
 }
 
-/// The documents of the chart with these values.
+/// Renders the chart with these values.
 fn chart(values: &Value) -> Result<Vec<Value>, String> {
     let rendered = read(&[Path::new("chart"), Path::new("helm/wharf")], values)?;
     Ok(rendered.as_array().expect("documents").clone())

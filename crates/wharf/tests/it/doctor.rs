@@ -1,4 +1,4 @@
-//! `wharf doctor` on the ways in which servers are not well, each of them real, beside one that is.
+//! Tests `wharf doctor` with real server failures, beside a healthy server.
 
 use crate::servers::{
     background::free_port,
@@ -17,7 +17,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Name, cause, last words, next step.
+/// Name, cause, last lines of stderr, next step.
 const ILLS: &[(&str, &str, &str, &str)] = &[
     ("clock", "there is no `uvx` on PATH", "", "install uv"),
     ("misspelt", "npx ended (exit code 1)", "npm error code E404", "check its name and version"),
@@ -67,7 +67,7 @@ fn check_text(said: &Said) {
     assert!(rows[4].starts_with("ok    memory    stdio      2025-11-25  9 tools"), "{}", rows[4]);
 }
 
-/// A row is a line and what is indented below it.
+/// Splits the output into rows: a line and the indented lines below it.
 fn rows(text: &str) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for line in text.split_inclusive('\n') {
@@ -100,7 +100,7 @@ fn check_json(said: &Said) {
     );
 }
 
-/// A folder with what npx needs and nothing else, so that uvx is missing on every machine.
+/// Creates a folder with the programs that npx needs and nothing else, so that uvx is missing on every machine.
 fn without_uvx(bin: &TempDir) -> PathBuf {
     for name in ["node", "npx", "sh"] {
         let program = fs::canonicalize(program(name)).expect("a path");
@@ -109,13 +109,13 @@ fn without_uvx(bin: &TempDir) -> PathBuf {
     bin.path().to_owned()
 }
 
-/// The port of a server that wants credentials of everybody. It ends with the set.
+/// Starts a server that responds 401 to every request, and returns its port. It stops with the set.
 async fn locked(doors: &mut JoinSet<()>) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     doors.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A caller that has left is nobody to refuse.
+            // The client may have disconnected.
             _ = refuse(stream).await;
         }
     });
@@ -128,12 +128,12 @@ async fn refuse(mut stream: TcpStream) -> std::io::Result<()> {
     let _ = stream.read(&mut request).await?;
     stream.write_all(REFUSAL).await?;
     stream.shutdown().await?;
-    // What is left unread would break the connection before the answer arrives.
+    // Closing with unread data would reset the connection before the response arrives.
     while stream.read(&mut request).await? > 0 {}
     Ok(())
 }
 
-/// Lists its one tool, and answers every other list that it promises with an error.
+/// A server that lists one tool and fails all its other lists.
 const HALF: &str = r#"
 answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
 while read -r line; do
@@ -150,7 +150,7 @@ while read -r line; do
 done
 "#;
 
-/// A place with `half`, and with a server beside it that is not there.
+/// Sets up the server `half` beside a server that exits at once.
 fn half() -> Place {
     let place = Place::with(
         "tools:
@@ -221,7 +221,7 @@ async fn a_misspelt_source_and_tool_is_answered_with_the_right_one() {
     }
 }
 
-/// A launcher that is a server, whatever it is asked for.
+/// Uses a launcher that is itself a server, whatever its arguments.
 #[tokio::test]
 async fn a_deprecated_entry_is_warned_of_once_by_every_command() {
     let place = Place::with(

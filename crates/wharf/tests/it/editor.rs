@@ -1,5 +1,5 @@
-//! The schema in a real editor's engine: the YAML language server completes from it, accepts every good file, and
-//! underlines mistakes.
+//! Tests the schema with the YAML language server, as editors use it: completion works, every good file is
+//! accepted, and mistakes are reported.
 
 use serde_json::{Value, json};
 use std::{
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-/// How long the server may take to say the next thing.
+/// Timeout for the next message of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -44,7 +44,7 @@ fn an_editor_completes_and_validates() {
     assert!(labels.contains(&"lifecycle".to_owned()), "{labels:?}");
 }
 
-/// The agent files that must load, but for those that only a grant makes right.
+/// Returns the agent files that must load, except those that need a grant.
 fn good_files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/config/good");
     let entries = fs::read_dir(folder).expect("the good cases").map(|it| it.expect("an entry").path());
@@ -55,7 +55,7 @@ fn good_files() -> Vec<PathBuf> {
     files
 }
 
-/// An editor's side of the language server protocol.
+/// A minimal client of the language server protocol.
 struct Editor {
     server: Child,
     to_server: ChildStdin,
@@ -83,7 +83,7 @@ impl Editor {
             .expect("node runs");
         let (said, from_server) = mpsc::channel();
         let stdout = server.stdout.take().expect("a pipe");
-        // Ends with the server, which ends with the editor.
+        // The thread ends with the server, which ends with the editor.
         thread::spawn(move || listen(BufReader::new(stdout), &said));
         let to_server = server.stdin.take().expect("a pipe");
         let mut editor = Editor { server, to_server, from_server, next_id: 0 };
@@ -92,7 +92,7 @@ impl Editor {
         editor
     }
 
-    /// Opens a document and returns what is underlined in it.
+    /// Opens a document and returns its diagnostics.
     fn open(&mut self, name: &str, text: &str) -> Vec<String> {
         let uri = format!("file:///agents/{name}");
         let document = json!({ "uri": uri, "languageId": "yaml", "version": 1, "text": text });
@@ -101,7 +101,7 @@ impl Editor {
             self.hear(|it| it["method"] == "textDocument/publishDiagnostics" && it["params"]["uri"] == uri);
         let found = heard["params"]["diagnostics"].as_array().cloned().unwrap_or_default();
         let messages = found.iter().map(|it| it["message"].as_str().unwrap_or_default().to_owned());
-        // That this server does not know a tag of YAML itself says nothing about our schema.
+        // The language server does not know some standard YAML tags, which is unrelated to our schema.
         messages.filter(|it| !it.starts_with("Unresolved tag")).collect()
     }
 
@@ -129,7 +129,7 @@ impl Editor {
         self.to_server.flush().expect("the server listens");
     }
 
-    /// Waits for a message, answering what the server asks in between.
+    /// Waits for a message and responds to the server's requests meanwhile.
     fn hear(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.from_server.recv_timeout(PATIENCE).expect("the server says something");
@@ -154,7 +154,7 @@ impl Drop for Editor {
     }
 }
 
-/// What the server asks the editor for: our schema, for every document.
+/// Returns the settings that the server requests: our schema for every document.
 fn settings(items: &Value) -> Value {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/agent.schema.json");
     let schema = format!("file://{}", schema.canonicalize().expect("the schema").display());

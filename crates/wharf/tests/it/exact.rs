@@ -1,5 +1,5 @@
-//! Numbers and text arrive as they were sent, whichever way a call is made: no digit is lost, and what is no text is
-//! replaced where everybody can see it.
+//! Tests that numbers and text arrive unchanged through every interface: no digit is lost, and invalid text is
+//! replaced visibly.
 
 use crate::serve::server::{AfterSending, Server};
 use std::{fs, path::Path, process::Command};
@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 const ECHO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/exact/echo.sh");
 
-/// More digits than a double has, and a number that is larger than any.
+/// A number with more digits than a double has, and one that exceeds its range.
 const NUMBERS: &str = r#"{"n":12345678901234567890123,"f":1e99999,"z":0.10}"#;
 
-/// A folder with an agent file whose one server sends back what it is given.
+/// Creates a folder with an agent file whose only server returns its arguments.
 fn folder() -> TempDir {
     let folder = TempDir::new().expect("a folder");
     let entry = format!(
@@ -21,7 +21,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// What `wharf call --json` prints, without white space.
+/// Runs `wharf call --json` and returns its output without white space.
 fn call(folder: &Path, words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_wharf"))
         .args(["call", "--json", "--settings", "wharf.toml"])
@@ -36,14 +36,14 @@ fn call(folder: &Path, words: &[&str]) -> String {
     printed.chars().filter(|it| !it.is_whitespace()).collect()
 }
 
-/// A gateway over the same server.
+/// Starts a gateway with the same server.
 fn gateway() -> Server {
     let folder = folder();
     let settings = folder.path().join("wharf.toml").display().to_string();
     Server::start_in(folder, &["--settings", &settings])
 }
 
-/// Posts a body as it is: the status line and everything behind it.
+/// Posts a body verbatim and returns the complete response.
 fn post(server: &Server, path: &str, headers: &str, body: &str) -> String {
     let (address, token, length) = (&server.address, &server.token, body.len());
     let request = format!(
@@ -79,7 +79,7 @@ fn rest_keeps_the_digits_in_the_answer_and_in_the_journal() {
     let calls = server.text("/api/v1/calls");
     assert!(calls.contains(&format!("\"parameters\":{NUMBERS}")), "{calls}");
     assert!(calls.contains(&format!("\"result\":{NUMBERS}")), "{calls}");
-    // A body that says two things at once, or no text at all, is still refused.
+    // A body with duplicate keys or invalid text is rejected.
     for body in [r#"{"arguments":{"a":1,"a":2}}"#, r#"{"arguments":{"a":"\ud800"}}"#] {
         let answer = post(&server, "/api/v1/tools/s:echo/call", "", body);
         assert!(answer.starts_with("HTTP/1.1 400"), "{body}: {answer}");

@@ -1,7 +1,7 @@
-//! A newcomer's first five minutes at a terminal, in an empty folder: every step works as it is printed.
+//! Tests the first five minutes of a new user at a terminal, in an empty folder: every printed step works.
 //!
-//! What they see is docs/first-five-minutes.md, apart from times, the port and paths. `UPDATE=1` writes the page anew; read
-//! the difference before you believe it.
+//! The recorded session is docs/first-five-minutes.md, apart from times, the port and paths. `UPDATE=1` rewrites
+//! the page; review the diff.
 
 use crate::{
     servers::place::{caches, path_with},
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-five-minutes.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
 
-/// Longer lines are cut on the page.
+/// Maximum line length on the page; longer lines are cut.
 const WIDEST: usize = 150;
 
 const HEAD: &str = "\
@@ -26,7 +26,7 @@ Recorded at a terminal, in an empty folder, by a test that runs every step as it
 of an example; lines that are longer than the page are cut. It needs `wharf` on the PATH, and Node.js for the second server.
 ";
 
-/// A home with nothing in it, and an empty folder.
+/// An empty home folder, and the page being recorded.
 struct Newcomer {
     folder: TempDir,
     page: String,
@@ -88,7 +88,7 @@ impl Newcomer {
         self.folder.path().canonicalize().expect("the folder").join(name)
     }
 
-    /// The variables of a login, and the caches that other tests fill, so that nothing is downloaded.
+    /// Returns the variables of a login, and caches that other tests have filled, so that nothing is downloaded.
     fn variables(&self) -> Vec<(String, String)> {
         let text = |it: PathBuf| it.to_string_lossy().into_owned();
         let program = Path::new(PROGRAM).parent().map(Path::to_owned);
@@ -98,7 +98,7 @@ impl Newcomer {
             ("HOME", text(self.path(""))),
             ("LANG", "C.UTF-8".to_owned()),
             ("NO_COLOR", "1".to_owned()),
-            // Other gateways may run on this machine.
+            // Other gateways may use the default port on this machine.
             ("WHARF_LISTEN", "127.0.0.1:0".to_owned()),
         ];
         let caches = caches().into_iter().map(|(name, value)| (name.to_owned(), text(value)));
@@ -109,7 +109,7 @@ impl Newcomer {
         Running::start(&self.path("tools"), &self.variables(), &["sh", "-c", &format!("exec {typed}")])
     }
 
-    /// Types a line, and returns what is then seen.
+    /// Runs a command line, records it and returns its output.
     fn step(&mut self, typed: &str) -> String {
         let Seen { text, code } = self.start(typed).end();
         assert_eq!(code, Some(0), "`{typed}`: {text}");
@@ -132,7 +132,7 @@ impl Newcomer {
         self.page.push_str(&format!("\n```console\n{}```\n", lines.collect::<String>()));
     }
 
-    /// The text with the paths, the port and the times of an example.
+    /// Replaces paths, port and times by those of an example.
     fn as_an_example(&self, text: &str) -> String {
         let home = self.path("").to_string_lossy().trim_end_matches('/').to_owned();
         let text = text.replace(PROGRAM, "/usr/local/bin/wharf").replace(&home, "/home/you");
@@ -149,7 +149,7 @@ impl Newcomer {
     }
 }
 
-/// Every port of the gateway is the usual one.
+/// Replaces every port of the gateway by the default one.
 fn with_port(text: &str) -> String {
     let mut parts = text.split("127.0.0.1:");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -158,7 +158,7 @@ fn with_port(text: &str) -> String {
     })
 }
 
-/// Every duration is `0.1 s`.
+/// Replaces every duration by `0.1 s`.
 fn with_times(text: &str) -> String {
     let is_number = |it: &str| {
         !it.is_empty()

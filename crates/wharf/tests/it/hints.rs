@@ -1,8 +1,8 @@
-//! For every known cause of a failure, the cause itself, made to happen, and the hint that the program gives for it.
+//! Causes every known failure for real, and checks the hint that the program prints for it.
 //!
-//! The cases are data: which row of the table is meant, words of the cause, and an entry of an agent file. Those that
-//! need the same surroundings are one agent file, asked about once. Nothing reaches further than loopback: registries of
-//! packages and of images are servers of the test, but npm, uv and podman are the real ones.
+//! The cases are data: the row of the table of known causes, part of the error message, and an entry of an agent
+//! file. Cases with the same environment share one agent file and one run. Nothing leaves the loopback interface:
+//! package and image registries are test servers, but npm, uv and podman are real.
 
 mod calls;
 mod containers;
@@ -18,18 +18,18 @@ use serde_json::Value;
 use std::{collections::BTreeSet, fs};
 use wharf_runtime::known_causes;
 
-/// One way to make a known cause happen.
+/// One way to cause a known failure.
 struct Case {
-    /// The row of the table.
+    /// Row of the table of known causes.
     row: &'static str,
-    /// Words of the cause, as the user reads it.
+    /// Part of the error message, as the user reads it.
     cause: &'static str,
-    /// What stands behind the name in the agent file. Words in braces are filled in.
+    /// Rest of the entry in the agent file. Words in braces are placeholders.
     entry: &'static str,
 }
 
-/// Rows whose cause is no single server's doing, and who makes it happen: a source rests only where sources live on, and a
-/// name changes where it leads only in the network.
+/// Rows that no single server can cause, and the tests that cover them. A circuit breaker opens only where sources
+/// are long-lived, and a name changes its address only in the network.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("breaker-open", "serve::a_server_that_keeps_failing_rests"),
     ("out-of-reach", "the runtime's registered::a_name_that_leads_inside_is_not_dialled"),
@@ -61,7 +61,7 @@ fn every_row_of_the_table_happens() {
     assert_eq!(known, covered, "each row of the table needs a case, and each case a row");
 }
 
-/// An agent file with an entry for each case, whose name is that of the row and a number.
+/// Builds an agent file with an entry for each case, named after the row and a number.
 fn agent_file(cases: &[Case], filled: &[(&str, String)]) -> String {
     let entry = |(number, case): (usize, &Case)| {
         let entry = filled
@@ -76,7 +76,7 @@ fn name(number: usize, case: &Case) -> String {
     format!("case-{number}-{}", case.row)
 }
 
-/// A place where these programs may be run.
+/// Sets up a folder in which these programs may run.
 fn place(cases: &[Case], filled: &[(&str, String)], commands: &[&str]) -> Place {
     let place = Place::with(&agent_file(cases, filled));
     place.make_folder("state");
@@ -85,7 +85,7 @@ fn place(cases: &[Case], filled: &[(&str, String)], commands: &[&str]) -> Place 
     place
 }
 
-/// Asks about all servers at once, and compares what is said of each.
+/// Runs `wharf doctor` once and compares its report for each server.
 async fn check(place: &Place, cases: &[Case]) -> Value {
     let said = place.wharf("doctor --json").await;
     said.check(69, "");
@@ -103,7 +103,7 @@ async fn check(place: &Place, cases: &[Case]) -> Value {
     report
 }
 
-/// What is wrong with what was said about a case.
+/// Describes the difference between the report and the case, if any.
 fn differs(number: usize, case: &Case, error: &Value) -> Option<String> {
     let known = known_causes().iter().find(|it| it.name == case.row).expect("a row of the table");
     let hint = known.hint.replace("{name}", &name(number, case));
@@ -114,21 +114,21 @@ fn differs(number: usize, case: &Case, error: &Value) -> Option<String> {
         .then(|| format!("{}: {hint:?} for {:?} was expected, not {error:#}", case.row, case.cause))
 }
 
-/// Whether a text is the hint, with something in the place of each word in braces.
+/// Checks that a text is the hint with something in place of each word in braces.
 fn is_filled(hint: &str, text: &str) -> bool {
     const BRACES: [&str; 6] = ["{line}", "{word}", "{variables}", "{remedy}", "{args}", "{folder}"];
     let hint = BRACES.iter().fold(hint.to_owned(), |hint, it| hint.replace(it, "\0"));
     let mut rest = text;
     for (at, part) in hint.split('\0').enumerate() {
         let found = if at == 0 { rest.starts_with(part).then_some(0) } else { rest.find(part) };
-        // Something is there, and not the braces themselves.
+        // Requires replaced text, and not the braces themselves.
         let Some(found) = found.filter(|it| at == 0 || *it > 0 || part.is_empty()) else { return false };
         rest = &rest[found + part.len()..];
     }
     !text.contains("{word}") && !text.contains("{line}") && (hint.contains('\0') || rest.is_empty())
 }
 
-/// The same for the answer to one call.
+/// Checks the response to one call against a case.
 fn check_call(said: &Said, case: &Case) {
     let error = &said.json()["error"];
     let wrong = differs(0, case, error);

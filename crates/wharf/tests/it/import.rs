@@ -1,8 +1,7 @@
-//! Other clients' files as data: what `wharf init --from` makes of them passes `wharf check`.
+//! Tests `wharf init --from` with configuration files of other clients. The result passes `wharf check`.
 //!
-//! Each folder of `import/` holds a client's file where the client would keep it, and `expected.txt`: every file that
-//! was written and every note. `UPDATE=1` writes `expected.txt` anew; read the difference before you
-//! believe it.
+//! Each folder of `import/` contains a client's file at its usual path, and `expected.txt` with every written file
+//! and every note. `UPDATE=1` rewrites `expected.txt`; review the diff.
 
 use std::{
     env, fs,
@@ -11,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// In the fixtures, and only there, these are in everything that is secret.
+/// Words that occur in every secret of the fixtures, and only there.
 const SECRETS: [&str; 3] = ["battery", "staple", "ghp_"];
 
 #[test]
@@ -144,7 +143,7 @@ fn servers_are_merged_into_an_agent_file() {
     assert!(after.starts_with("# Mine.\ntools:\n  - name: mine   # kept\n"), "{after}");
     assert!(after.ends_with("\n\n# The end.\n"), "{after}");
     assert!(after.contains("\n  # `local` is not in use:\n"), "{after}");
-    // An env file that is there already is not touched.
+    // An existing env file stays unchanged.
     assert_eq!(read(&folder, ".env.search"), "MINE=1\n");
     assert!(read(&folder, ".env.search-2").contains("battery"));
     assert_eq!(read(&folder, ".gitignore"), "/target\n.env.*\n");
@@ -159,7 +158,7 @@ fn servers_are_merged_into_an_agent_file() {
     assert_eq!(read(&folder, ".gitignore"), "/target\n.env.*\n");
 }
 
-/// Imports a fixture into a new folder, compares all that came of it, and checks it without a single variable set.
+/// Imports a fixture into a new folder, compares all results, and checks them without any variables set.
 fn check(fixture: &str) -> TempDir {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/import").join(fixture);
     let folder = TempDir::new().expect("a folder");
@@ -167,7 +166,7 @@ fn check(fixture: &str) -> TempDir {
     assert_eq!(imported.status.code(), Some(0), "{}", stderr(&imported));
     let checked = wharf(&folder, &["check", "--strict"]);
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
-    // What the other client asks for when it starts has no value yet, which is worth a warning.
+    // Values that the other client asks its user for are still empty, which causes a warning.
     let odd = |it: &&str| it.starts_with("warning") && !it.ends_with("is set, but empty");
     assert_eq!(stderr(&checked).lines().find(odd), None, "{}", stderr(&checked));
 
@@ -181,7 +180,7 @@ fn check(fixture: &str) -> TempDir {
     folder
 }
 
-/// The files that were written, in the order of their names, and the notes.
+/// Returns the written files, sorted by name, and the notes.
 fn everything(folder: &TempDir, said: &str) -> String {
     let mut names: Vec<PathBuf> =
         fs::read_dir(folder.path()).expect("the folder").map(|it| it.expect("an entry").path()).collect();
@@ -197,7 +196,7 @@ fn everything(folder: &TempDir, said: &str) -> String {
     format!("{text}==== said\n{notes}").replace(&*place.to_string_lossy(), "FOLDER")
 }
 
-/// Compares with the file, or writes it under `UPDATE=1`.
+/// Compares the text with the file, or writes the file if `UPDATE=1` is set.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
 fn expect(file: &Path, text: &str) {
     if env::var_os("UPDATE").is_some() {

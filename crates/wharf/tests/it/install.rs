@@ -1,8 +1,8 @@
-//! Downloading is not connecting: npx, uvx and docker download a server in a step of its own, before the server is
-//! started, with a time limit of its own; and a download that is stopped leaves no half-written cache behind.
+//! Tests downloads: npx, uvx and docker download a server in a separate step before it starts, with a separate
+//! timeout. An interrupted download leaves no partial cache behind.
 //!
-//! Most launchers here are scripts that write down how they are called and take as long as the test wants; one test has the
-//! real npm install from a registry that is slow.
+//! Most launchers here are scripts that record their arguments and take as long as the test wants. One test uses
+//! the real npm with a slow registry.
 
 #![expect(
     clippy::disallowed_methods,
@@ -32,20 +32,20 @@ use tempfile::TempDir;
 const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 const ODD_SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hints/odd.sh");
 
-/// How long something that has to happen may take on a machine that is busy.
+/// Timeout for each step on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// npx with a package called `slow`: downloading takes longer than `connect_timeout`.
+/// npx with a package `slow`, whose download takes longer than `connect_timeout`.
 const SLOW_NPX: &str = "
 tools:
   - {name: slow, description: d, type: mcp, server: slow, command: npx, args: [slow, --verbose], connect_timeout: 6}
 ";
 
-/// The folder of npm's cache for `slow`: the beginning of the SHA-512 of that word.
+/// Folder in npm's cache for `slow`: the beginning of the SHA-512 of that word.
 const SLOW_FOLDER: &str = "npm/_npx/0f3bf168cd88eab7";
 
-/// A folder with a script of this name, which notes its arguments in the file `calls` of `here`, does `download` when it is
-/// to download, and is a server otherwise.
+/// Creates a launcher script of this name. It records its arguments in the file `calls` of `here`, runs `download`
+/// if the arguments match `is_download`, and is a server otherwise.
 fn launcher(here: &Path, name: &str, is_download: &str, download: &str) -> PathBuf {
     let bin = here.join("launchers");
     fs::create_dir(&bin).expect("a folder");
@@ -66,14 +66,14 @@ fn place(agent_file: &str, name: &str, is_download: &str, download: &str) -> Pla
     place.first_on_path([bin]).set("NPM_CONFIG_CACHE", &cache)
 }
 
-/// How a script knows that it is called as `npx -y --package=… -c true`.
+/// Shell pattern for a call as `npx -y --package=… -c true`.
 const NPX_DOWNLOADS: &str = "*' -c true '*";
 
 fn npx(agent_file: &str, download: &str) -> Place {
     place(agent_file, "npx", NPX_DOWNLOADS, download)
 }
 
-/// How the launcher was called, in order.
+/// Returns the recorded arguments of the launcher, in order.
 fn calls(place: &Place) -> Vec<String> {
     let calls = fs::read_to_string(place.path("calls")).unwrap_or_default();
     calls.lines().map(str::to_owned).collect()
@@ -82,7 +82,7 @@ fn calls(place: &Place) -> Vec<String> {
 const DOWNLOAD: &str = "-y --package=slow -c true";
 const SERVER: &str = "-y slow --verbose";
 
-/// What npm does, in short: packages first, and `package.json` at the end.
+/// npm's actions in short: unpacks the package, and writes `package.json` last.
 const UNPACK: &str = "mkdir -p \"$here/npm/_npx/0f3bf168cd88eab7/node_modules/slow\"";
 const FINISH: &str = "echo '{}' > \"$here/npm/_npx/0f3bf168cd88eab7/package.json\"";
 
@@ -92,11 +92,11 @@ async fn a_download_longer_than_connect_timeout_succeeds() {
     let said = place.wharf("doctor --json").await;
     said.check(0, "");
     assert_eq!(said.json()["sources"][0]["tools"], 5);
-    // The server's own arguments are for the server alone.
+    // The download must not get the server's own arguments.
     assert_eq!(calls(&place)[0], DOWNLOAD);
     assert!(calls(&place)[1..].iter().all(|it| it == SERVER), "{:?}", calls(&place));
 
-    // The next start finds the package in npm's cache, in another state folder too.
+    // The next start finds the package in npm's cache, even with another state folder.
     fs::remove_dir_all(place.path("state")).expect("it is ours");
     fs::remove_file(place.path("calls")).expect("a file");
     place.wharf("doctor").await.check(0, "ok    slow");
@@ -254,7 +254,7 @@ async fn docker_pulls_an_image_that_is_absent_and_asks_once() {
     there.wharf("doctor").await.check(0, "ok    box");
     assert_eq!(calls(&there)[..2], ["image inspect box:1", "pull --platform linux/arm64 box:1"]);
     assert!(calls(&there)[2].starts_with("run --name "), "{:?}", calls(&there));
-    // Whether the image is there is not asked again at each start.
+    // Later starts do not check for the image again.
     fs::remove_file(there.path("calls")).expect("a file");
     there.wharf("doctor").await.check(0, "ok    box");
     assert!(
@@ -268,7 +268,7 @@ async fn docker_pulls_an_image_that_is_absent_and_asks_once() {
     assert!(calls(&never)[0].starts_with("run "), "{:?}", calls(&never));
 }
 
-/// A server in one file, as npm packs one.
+/// A server in one file, packed as an npm package.
 const TINY_SERVER: &str = r#"#!/usr/bin/env node
 const answer = (id, rest) => console.log(JSON.stringify({ jsonrpc: "2.0", id, ...rest }))
 require("readline").createInterface({ input: process.stdin }).on("line", line => {
@@ -283,7 +283,7 @@ require("readline").createInterface({ input: process.stdin }).on("line", line =>
 })
 "#;
 
-/// The real npm, with an empty cache: fetching the package takes longer than the server may take to be ready.
+/// The real npm with an empty cache: fetching the package takes longer than the connect timeout.
 #[tokio::test]
 async fn npm_installs_into_an_empty_cache_from_a_slow_registry() {
     let mut far = Far::default();
@@ -310,7 +310,7 @@ async fn npm_installs_into_an_empty_cache_from_a_slow_registry() {
     place.is_deserted();
 }
 
-/// The hash of a packed package. Without one in its registry, npm fetches the package whenever it is run.
+/// Returns the hash of a packed package. Without a hash in the registry, npm fetches the package on every run.
 fn integrity(response: &[u8]) -> String {
     let head = response.windows(4).position(|it| it == b"\r\n\r\n").expect("an empty line");
     format!("sha512-{}", STANDARD.encode(Sha512::digest(&response[head + 4..])))

@@ -1,5 +1,5 @@
-//! The journal in bad times: the disk is full, the database is stuck, callers leave. No call waits for it, nothing is lost
-//! silently, and it does not grow for ever.
+//! Tests the journal under failures: full disk, blocked database, disconnecting callers. No call waits for the
+//! journal, no record is lost silently, and its size is bounded.
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long something may take on a starved machine.
+/// Timeout for each condition on a busy machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -31,13 +31,13 @@ fn ready(server: &Server) -> (u16, Value) {
     server.ask_with("GET", "/ready", &[], None)
 }
 
-/// A call that only reads, with arguments of about so many bytes.
+/// Makes a read-only call with arguments of about this many bytes.
 fn search(server: &Server, bytes: usize) -> (u16, Value) {
     let body = json!({ "arguments": { "query": "x".repeat(bytes) } });
     server.ask("POST", "/api/v1/tools/todo:search_todos/call", Some(&body))
 }
 
-/// What the calls in the journal are known by, the newest first.
+/// Returns the ids of the calls in the journal, newest first.
 fn recorded(server: &Server) -> Vec<String> {
     let (status, page) = server.ask("GET", "/api/v1/calls?limit=500", None);
     assert_eq!(status, 200, "{page}");

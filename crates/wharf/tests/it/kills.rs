@@ -1,7 +1,8 @@
-//! Killed at random moments under load: whatever was acknowledged is in the journal when the gateway is back.
+//! Kills the gateway at random moments under load: every acknowledged call is in the journal after the restart.
 //!
-//! Several clients call over REST and over MCP at once. The gateway gets SIGKILL, is started again on the same database,
-//! and every call that anybody had an answer to is looked up. `WHARF_KILLS` says how often; `cargo xtask kills` sets it.
+//! Several clients call over REST and MCP at the same time. The gateway gets SIGKILL and restarts on the same
+//! database, and the test looks up every call that got a response. `WHARF_KILLS` sets the number of kills; `cargo
+//! xtask kills` sets it.
 
 mod callers;
 pub(crate) mod gateway;
@@ -12,16 +13,16 @@ use gateway::Gateway;
 use std::{collections::BTreeMap, time::Duration};
 use tempfile::TempDir;
 
-/// How often it is killed if nobody says.
+/// Default number of kills.
 const FEW: usize = 12;
 
-/// PostgreSQL has one kill where SQLite has this many: what is tried is the same code of ours.
+/// Number of SQLite kills per PostgreSQL kill, because both exercise the same code of ours.
 const SHARE: usize = 4;
 
-/// How long the first answers may take.
+/// Timeout for the first responses.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest time between the first answer and the end, in milliseconds.
+/// Maximum time between the first response and the kill, in milliseconds.
 const LIFE: u64 = 400;
 
 #[tokio::test]
@@ -63,8 +64,8 @@ async fn kill_often(engine: &str, database: &str, times: usize) {
     );
 }
 
-/// Lets everybody call until the gateway is gone, some time after its first answer, or after the first at every door; what
-/// was acknowledged until then.
+/// Runs all callers and kills the gateway some time after the first response, or after the first at every
+/// interface. Returns the calls that were acknowledged.
 async fn live_and_die(gateway: Gateway, kill: usize, life: Duration) -> Acknowledged {
     let (callers, mut answered) = callers::begin(&gateway, kill);
     let doors = if kill.is_multiple_of(2) { Door::ALL.len() } else { 1 };
@@ -79,7 +80,7 @@ async fn live_and_die(gateway: Gateway, kill: usize, life: Duration) -> Acknowle
     callers.finish().await.0
 }
 
-/// Fails unless each of these calls is in the journal, by the door that it came in by.
+/// Checks that each of these calls is in the journal, with the right interface.
 async fn check(gateway: &Gateway, expected: &Acknowledged, engine: &str, kill: usize, seed: u64) {
     let mut missing = expected.clone();
     let mut pages = gateway.journal();

@@ -1,4 +1,4 @@
-//! What goes wrong in the middle of a call.
+//! Failures in the middle of a call.
 
 use super::{Case, check_call, place};
 
@@ -14,7 +14,7 @@ pub(super) const CASES: &[Case] = &[
     Case { row: "refused-by-the-server", cause: "not on a Sunday", entry: ENTRY },
 ];
 
-/// What is typed for each case, how the program ends, and whether the call may have happened.
+/// Command line of each case, its exit code, and whether the request was sent.
 const TYPED: &[(&str, i32, &str)] = &[
     ("call silence --timeout 1 --json", 124, "unknown"),
     ("call death --json", 69, "unknown"),
@@ -37,7 +37,7 @@ async fn calls() {
     }
 }
 
-/// What a server says last is repeated without colours and without what it was told in confidence.
+/// The server's last output is shown without colours and without secrets.
 #[tokio::test]
 async fn last_words_are_plain_and_keep_secrets() {
     let place =

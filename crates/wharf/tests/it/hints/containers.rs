@@ -1,4 +1,4 @@
-//! What docker says when it cannot run an image. It is podman in the place of docker, as in `servers::docker`.
+//! Errors of docker when it cannot run an image. The tests use podman in place of docker, as in `servers::docker`.
 
 use super::{
     Case, check,
@@ -8,7 +8,7 @@ use super::{
 use crate::servers::{docker::docker, place::Place, place::program};
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
-/// Where the registry is a server of ours.
+/// Cases with a test server as the registry.
 pub(super) const CASES: &[Case] = &[
     Case {
         row: "docker-no-tag",
@@ -27,14 +27,14 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Where there is no init to run in a container.
+/// Cases without an init program for containers.
 pub(super) const NO_INIT: &[Case] = &[Case {
     row: "docker-no-init",
     cause: "container-init binary not found",
     entry: "command: docker, args: [run, --rm, -i, 'localhost/harbour']",
 }];
 
-/// Where the daemon does not run.
+/// Cases without a running daemon.
 pub(super) const NO_DAEMON: &[Case] = &[Case {
     row: "docker-no-daemon",
     cause: "unable to connect to Podman socket",
@@ -78,7 +78,7 @@ async fn no_daemon() {
     check(&with_docker(place(NO_DAEMON, &[], &[]), &remote), NO_DAEMON).await;
 }
 
-/// A `docker` that is this script, before any other.
+/// Puts a `docker` with this script first on `PATH`.
 fn with_docker(place: Place, script: &str) -> Place {
     let folder = place.make_folder("first");
     let docker = folder.join("docker");

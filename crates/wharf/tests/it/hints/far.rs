@@ -1,4 +1,4 @@
-//! Far servers that are not what somebody hoped for: each answers with the same bytes whatever it is asked, or with none.
+//! Remote test servers that fail in various ways. Most send fixed bytes for every request, or nothing.
 
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
@@ -16,21 +16,21 @@ use tokio_rustls::{
     },
 };
 
-/// Servers on ports of their own. They end with it.
+/// Servers on their own ports. They stop on drop.
 #[derive(Default)]
 pub(crate) struct Far(JoinSet<()>);
 
-/// What is answered to whoever asks for a path that begins so. Nothing at all for ever, if the answer is empty.
+/// Responses by path prefix. An empty response means that the server never responds.
 pub(crate) type Routes = Vec<(String, Vec<u8>)>;
 
 impl Far {
-    /// Answers by these routes, and otherwise that nothing is there.
+    /// Responds by these routes, else with 404.
     pub(crate) async fn answering(&mut self, routes: Routes) -> u16 {
         let routes = Arc::new(routes);
         self.serving(move |stream| answer(stream, routes.clone())).await
     }
 
-    /// The same, but only after this time.
+    /// Responds by these routes after a delay.
     pub(crate) async fn answering_after(&mut self, wait: Duration, routes: Routes) -> u16 {
         let routes = Arc::new(routes);
         self.serving(move |stream| {
@@ -43,7 +43,7 @@ impl Far {
         .await
     }
 
-    /// Begins a session with everybody who asks for one, and knows none afterwards.
+    /// Accepts every `initialize` and rejects the session afterwards.
     pub(crate) async fn forgetting_sessions(&mut self) -> u16 {
         self.serving(|mut stream| async move {
             let mut request = vec![0; 64 << 10];
@@ -61,7 +61,7 @@ impl Far {
         .await
     }
 
-    /// Hangs up on everybody.
+    /// Closes every connection at once.
     pub(crate) async fn hanging_up(&mut self) -> u16 {
         self.serving(|stream| async {
             drop(stream);
@@ -70,7 +70,7 @@ impl Far {
         .await
     }
 
-    /// Speaks TLS, and has a certificate that nobody has vouched for.
+    /// Speaks TLS with a self-signed certificate.
     pub(crate) async fn self_signed(&mut self) -> u16 {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -94,7 +94,7 @@ impl Far {
         self.0.spawn(async move {
             let mut guests = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                // What becomes of a guest that has left is nobody's concern.
+                // The result is ignored, because the client may have disconnected.
                 guests.spawn(serve(stream));
             }
         });
@@ -114,12 +114,12 @@ async fn answer(mut stream: TcpStream, routes: Arc<Routes>) -> io::Result<()> {
         None => stream.write_all(&response("404 Not Found", "", b"{}")).await?,
     }
     stream.shutdown().await?;
-    // What is left unread would break the connection before the answer arrives.
+    // Closing with unread data would reset the connection before the response arrives.
     while stream.read(&mut request).await? > 0 {}
     Ok(())
 }
 
-/// The answer to `initialize`, with a session.
+/// Builds the response to `initialize`, with a session id.
 fn initialized(request: &str) -> Vec<u8> {
     let id = request.split("\"id\":").nth(1).and_then(|it| it.split([',', '}']).next()).unwrap_or("1");
     let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"far","version":"1"}}"#;
@@ -128,7 +128,7 @@ fn initialized(request: &str) -> Vec<u8> {
     response("200 OK", headers, body.as_bytes())
 }
 
-/// An answer with this status, these headers and this body.
+/// Builds a response with this status, these headers and this body.
 pub(crate) fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");

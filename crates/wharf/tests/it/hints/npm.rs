@@ -1,4 +1,4 @@
-//! What npm says when it cannot run a package.
+//! Errors of npm when it cannot run a package.
 
 use super::{
     Case, check,
@@ -12,7 +12,7 @@ use crate::servers::{
 use std::{fs, process::Command};
 use tempfile::TempDir;
 
-/// Where the registry is a server of ours. It knows a package with no program in it, and one with.
+/// Cases with a test server as the registry. It has a package without a program, and one with a program.
 pub(super) const CASES: &[Case] = &[
     Case {
         row: "npm-unknown-package",
@@ -53,11 +53,11 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Where nobody is at the registry.
+/// Cases with an unreachable registry.
 pub(super) const UNREACHABLE: &[Case] =
     &[Case { row: "npm-unreachable", cause: "npm error", entry: "command: npx, args: [harbour]" }];
 
-/// A program that misses a part of itself.
+/// A program that lacks one of its modules.
 const WRECK: &str = "#!/usr/bin/env node\nrequire('ballast')\n";
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn packages() {
     let mut far = Far::default();
     let folder = TempDir::new().expect("a folder");
     let locked = locked(&folder);
-    // The registry has to know its own address, because it names files of its own.
+    // The packages are on a second server, because the registry's metadata must contain their URLs.
     let wreck = r#"{"name":"wreck","version":"1.0.0","bin":"wreck.js"}"#;
     let shelf = far.answering(vec![
         ("/harbour.tgz".to_owned(), tarball(r#"{"name":"harbour","version":"1.0.0"}"#, None)),
@@ -125,7 +125,7 @@ fn routes(shelf: u16) -> Routes {
     ]
 }
 
-/// A package, as npm packs one: its manifest, and a file beside it.
+/// Packs a package as npm does: its manifest, and one more file.
 pub(crate) fn tarball(manifest: &str, file: Option<(&str, &str)>) -> Vec<u8> {
     let folder = TempDir::new().expect("a folder");
     let package = folder.path().join("package");
@@ -139,7 +139,7 @@ pub(crate) fn tarball(manifest: &str, file: Option<(&str, &str)>) -> Vec<u8> {
     response("200 OK", "Content-Type: application/octet-stream\r\n", &packed.stdout)
 }
 
-/// A cache that its owner may not write to.
+/// Creates a cache folder that its owner cannot write to.
 fn locked(folder: &TempDir) -> String {
     use std::os::unix::fs::PermissionsExt;
     let locked = folder.path().join("locked");
@@ -148,7 +148,7 @@ fn locked(folder: &TempDir) -> String {
     locked.display().to_string()
 }
 
-/// What makes permissions count even for root.
+/// Returns a shell prefix that makes file permissions apply even to root.
 fn unprivileged() -> String {
     if rustix::process::geteuid().is_root() {
         "exec setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search env".to_owned()

@@ -1,4 +1,4 @@
-//! What is wrong with processes: those that cannot be started, and those that end or never begin to speak.
+//! Failures of child processes: they cannot be started, they exit, or they never respond.
 
 use super::{Case, check, far::Far, place};
 use crate::servers::{background::free_port, place::tool};
@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hints/odd.sh");
 
-/// Where nothing is on PATH.
+/// Cases with an empty `PATH`.
 pub(super) const NOWHERE: &[Case] = &[
     Case { row: "no-npx", cause: "there is no `npx` on PATH (looked in ", entry: "command: npx, args: [it]" },
     Case { row: "no-uvx", cause: "there is no `uvx` on PATH (looked in ", entry: "command: uvx, args: [it]" },
@@ -17,7 +17,7 @@ pub(super) const NOWHERE: &[Case] = &[
     },
 ];
 
-/// Where working directories cannot be made.
+/// Cases in which no working directory can be created.
 pub(super) const NO_SCRATCH: &[Case] =
     &[Case { row: "no-scratch", cause: "could not make a working directory", entry: "command: /bin/sh" }];
 

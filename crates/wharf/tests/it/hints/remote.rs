@@ -1,4 +1,4 @@
-//! What is wrong with servers behind an address.
+//! Failures of remote servers.
 
 use super::{
     Case, check,

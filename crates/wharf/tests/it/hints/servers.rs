@@ -1,10 +1,10 @@
-//! What popular servers say when they lack something. They are the real ones, from the folders that `cargo xtask
+//! Errors of popular servers that lack something. The servers are real, from the folders that `cargo xtask
 //! provision` fills.
 
 use super::{Case, check, place};
 use crate::servers::{place::Place, popular::cached};
 
-/// A variable that wharf has, and that a server asks for.
+/// A variable that is set for wharf and that a server needs.
 const SET_HERE: (&str, &str) = ("BRAVE_API_KEY", "not-a-key");
 
 pub(super) const CASES: &[Case] = &[
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// What the hints say in full, where more than the row decides that. Words are those of the entry `case-NUMBER-ROW`.
+/// Complete hints where they depend on more than the row. Names refer to the entry `case-NUMBER-ROW`.
 const IN_FULL: &[(usize, &str)] = &[
     (
         0,
@@ -92,7 +92,7 @@ async fn servers_that_lack_something_say_what() {
     assert!(!report.to_string().contains(SET_HERE.1), "{report:#}");
 }
 
-/// The line that a hint asks for is taken as it is.
+/// Following the hint literally works.
 #[tokio::test]
 async fn a_variable_that_is_passed_on_as_the_hint_says_is_there() {
     let entry = "  - {name: brave, description: d, type: mcp, server: x, command: npx, args: ['@modelcontextprotocol/server-brave-search@0.6.2'], inherit_env: [BRAVE_API_KEY]}\n";

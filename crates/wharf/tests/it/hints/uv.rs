@@ -1,4 +1,4 @@
-//! What uv says when it cannot run a tool.
+//! Errors of uv when it cannot run a tool.
 
 use super::{
     Case, check,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::servers::{background::free_port, place::Place};
 
-/// Where the index is a server of ours.
+/// Cases with a test server as the package index.
 pub(super) const CASES: &[Case] = &[
     Case { row: "uv-unknown-package", cause: "nothing-here", entry: "command: uvx, args: [nothing-here]" },
     Case {
@@ -18,14 +18,14 @@ pub(super) const CASES: &[Case] = &[
     Case { row: "uv-no-solution", cause: "harbour==99", entry: "command: uvx, args: [harbour==99]" },
 ];
 
-/// Where the index has a package for a Python that is not out yet.
+/// Cases with a package that needs a future Python version.
 pub(super) const NEWER: &[Case] = &[Case {
     row: "uv-newer-python",
     cause: "does not satisfy Python>=3.99",
     entry: "command: uvx, args: [lighthouse]",
 }];
 
-/// Where everything comes from the cache.
+/// Cases in which everything comes from the cache.
 pub(super) const CACHED: &[Case] = &[
     Case {
         row: "uv-no-tool",
@@ -44,7 +44,7 @@ pub(super) const CACHED: &[Case] = &[
     },
 ];
 
-/// Where nobody is at the index.
+/// Cases with an unreachable package index.
 pub(super) const UNREACHABLE: &[Case] =
     &[Case { row: "uv-unreachable", cause: "Failed to fetch", entry: "command: uvx, args: [nothing-here]" }];
 

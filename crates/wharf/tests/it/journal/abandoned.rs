@@ -1,4 +1,4 @@
-//! Calls whose callers left: every one of them is in the journal and in the metrics.
+//! Tests calls whose callers disconnected: each is in the journal and in the metrics.
 
 use super::{metric, until};
 use crate::serve::server::Server;

@@ -1,4 +1,4 @@
-//! The journal ends somewhere: what is too old, or too much, is deleted while the gateway serves.
+//! Tests the limits of the journal: calls that are too old or too many are deleted while the gateway runs.
 
 use super::{recorded, search, until};
 use crate::serve::server::Server;
@@ -11,7 +11,7 @@ use wharf_store::{CallRow, Location, Store};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Calls in the state folder of a gateway that is yet to be started, each so many days old.
+/// Writes calls of these ages in days to the state folder of a gateway that has not started.
 async fn write_calls(folder: &TempDir, ages: &[u32], bytes: usize) {
     let location = Location::Sqlite(folder.path().join("home/wharf.db"));
     let store = Store::open(&location).await.expect("the database opens");
@@ -47,7 +47,7 @@ async fn calls_older_than_a_month_are_deleted_unless_the_operator_says_otherwise
     let folder = TempDir::new().expect("a folder");
     write_calls(&folder, &[400], 10).await;
     let server = start(folder, "[journal]\nkeep = \"unlimited\"\nmax_bytes = \"1MiB\"\n");
-    // There is nothing to wait for: what the other settings delete is gone by now, and this is not.
+    // There is no event to wait for. With the other settings, the call would be deleted by now.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(recorded(&server), ["400-days-0000"]);
 }

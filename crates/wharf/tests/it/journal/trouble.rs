@@ -1,4 +1,4 @@
-//! The disk is full; the database is stuck.
+//! Tests the journal with a full disk and with a blocked database.
 
 use super::{metric, ready, recorded, search, until};
 use crate::{
@@ -15,13 +15,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// What a file may have while the disk is full: the log of the test still fits.
+/// Maximum file size that simulates a full disk; the log of the test still fits.
 const FULL_DISK: u64 = 16 << 10;
 
-/// Todos whose list does not fit any more.
+/// Number of todos whose list no longer fits.
 const TODOS: usize = 15;
 
-/// No file of the program may get longer than this, if there is a limit: to it, that is a full disk.
+/// Limits the size of the program's files, which simulates a full disk. `None` removes the limit.
 fn limit_files(server: &Server, bytes: Option<u64>) {
     let pid = Pid::from_child(&server.child);
     let limit = Rlimit { current: bytes, maximum: None };
@@ -35,7 +35,7 @@ fn state_files(server: &Server) -> PathBuf {
 #[test]
 fn calls_lost_on_a_full_disk_are_counted_logged_and_shown() {
     let folder = TempDir::new().expect("a folder");
-    // Without this a file that gets too long is the end of the program.
+    // Ignores SIGXFSZ, which would kill the program when a file exceeds the limit.
     let command = wharf_after(&folder, "trap '' XFSZ");
     let server = Server::start_command(folder, command, &[]);
     for _ in 0..TODOS {
@@ -109,7 +109,7 @@ fn no_call_waits_for_a_stuck_database() {
     assert_eq!(metric(&server, "wharf_journal_lost_calls_total"), 0);
 }
 
-/// Only the first of them waits for a second, to see whether it is stuck.
+/// Only the first call waits, for one second, until the database counts as blocked.
 #[test]
 fn no_call_waits_for_a_stuck_server() {
     let postgres = Postgres::start();
@@ -129,7 +129,7 @@ fn no_call_waits_for_a_stuck_server() {
     assert_eq!(recorded(&server).len(), 11);
 }
 
-/// With the token in the environment nobody else makes the state folder, where calls wait for the database.
+/// With the token from the environment, nothing else creates the state folder, which the spool needs.
 #[test]
 fn a_state_folder_is_made_for_the_spool() {
     let postgres = Postgres::start();
@@ -138,7 +138,7 @@ fn a_state_folder_is_made_for_the_spool() {
     assert_eq!(recorded(&server).len(), 1);
 }
 
-/// A client that holds a lock on the table of calls: whoever writes or reads it waits. Given back when it is dropped.
+/// A client that locks the `calls` table against reads and writes until dropped.
 struct CallsLock {
     client: Child,
     stdin: Option<ChildStdin>,
@@ -166,7 +166,7 @@ impl Drop for CallsLock {
     }
 }
 
-/// A gateway on a database of its own, with a token from the environment and no state folder yet.
+/// Starts a gateway on this database, with a token from the environment and no state folder.
 fn on(postgres: &Postgres) -> Server {
     let token = "a-token-from-the-environment";
     let folder = TempDir::new().expect("a folder");

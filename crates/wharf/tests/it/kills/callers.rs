@@ -1,4 +1,4 @@
-//! Callers at every door, each calling as fast as it is answered, until nobody answers any more.
+//! Callers on every interface. Each calls as fast as possible until the gateway stops responding.
 
 use super::gateway::{Gateway, TOKEN, ask};
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ use wharf_mcp::{
     ws,
 };
 
-/// The titles of the todos that were made, and by which door.
+/// Titles of the created todos, and the interface used.
 pub(super) type Acknowledged = BTreeMap<String, Door>;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many callers there are at each door.
+/// Number of callers per interface.
 const CALLERS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,16 +32,16 @@ pub(super) enum Door {
 
 pub(super) struct Callers(JoinSet<Ended>);
 
-/// What a caller was told, and why it stopped.
+/// Calls acknowledged to one caller, and the reason why it stopped.
 pub(super) type Ended = (Acknowledged, String);
 
-/// The doors at which somebody has been answered.
+/// Interfaces with at least one response.
 pub(super) type Answered = watch::Receiver<BTreeSet<Door>>;
 
 impl Door {
     pub(super) const ALL: [Door; 4] = [Door::Rest, Door::Legacy, Door::Modern, Door::WebSocket];
 
-    /// As the journal calls it.
+    /// Returns the name in the journal.
     pub(super) fn name(self) -> &'static str {
         match self {
             Door::Rest => "rest",
@@ -50,7 +50,7 @@ impl Door {
     }
 }
 
-/// Everybody begins.
+/// Starts all callers.
 pub(super) fn begin(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
     let (tell, answered) = watch::channel(BTreeSet::new());
     let mut callers = JoinSet::new();
@@ -65,7 +65,7 @@ pub(super) fn begin(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
 }
 
 impl Callers {
-    /// What everybody was told, once nobody is told anything any more, and why they stopped.
+    /// Waits for all callers to stop. Returns the acknowledged calls and the reasons for stopping.
     pub(super) async fn finish(self) -> (Acknowledged, Vec<String>) {
         let all = timeout(PATIENCE, self.0.join_all()).await.expect("nobody is kept waiting");
         let (acknowledged, reasons): (Vec<_>, Vec<_>) = all.into_iter().unzip();
@@ -91,7 +91,7 @@ async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSe
         };
         match done {
             Err(reason) => break format!("{title}: {reason}{refused}"),
-            // A database that is slow to let us in on a busy machine is not what this is about.
+            // A refusal is tolerated: a slow database on a busy machine is not the subject of this test.
             Ok(Err(refusal)) => refused = format!("; before that: {refusal}"),
             Ok(Ok(())) => {
                 answered.insert(title, door);
@@ -106,7 +106,7 @@ async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSe
     (answered, reason)
 }
 
-/// Done or refused, if there is an answer at all.
+/// Success or refusal, or an outer error if there was no response.
 type Answer = Result<Result<(), String>, String>;
 
 async fn over_rest(address: &str, title: &str) -> Answer {

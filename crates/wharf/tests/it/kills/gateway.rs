@@ -1,4 +1,4 @@
-//! A gateway that is made to be killed.
+//! A gateway process that the test can kill.
 
 use serde_json::Value;
 use std::{path::Path, process::Stdio, time::Duration};
@@ -11,10 +11,10 @@ use tokio::{
 
 pub(crate) const TOKEN: &str = "a-token-that-survives";
 
-/// Nothing takes longer, even on a machine that is busy.
+/// Timeout for each step, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many calls a page of the journal has.
+/// Number of calls per journal page.
 const PAGE: usize = 500;
 
 pub(crate) struct Gateway {
@@ -22,10 +22,10 @@ pub(crate) struct Gateway {
     pub(crate) address: String,
 }
 
-/// The pages of the journal, the newest first.
+/// The pages of the journal, newest first.
 pub(crate) struct Pages<'a> {
     gateway: &'a Gateway,
-    /// Where the next page begins; nothing after the last.
+    /// Query of the next page; `None` after the last.
     query: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Gateway {
             .env("WHARF_TOKEN", TOKEN)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            // Every call is a line there.
+            // The log has a line for every call.
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
@@ -68,7 +68,7 @@ impl Gateway {
         Gateway { child, address }
     }
 
-    /// SIGKILL, and nothing before it.
+    /// Sends SIGKILL without a warning.
     pub(crate) async fn kill(mut self) {
         timeout(PATIENCE, self.child.kill()).await.expect("it ends").expect("it was alive");
     }
@@ -87,7 +87,7 @@ impl Pages<'_> {
     }
 }
 
-/// One request: the document that it is answered with, if it is answered well and to the end.
+/// Sends one request and returns its JSON response, if it is complete and successful.
 pub(crate) async fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
     let length = body.len();
     let request = format!(
