@@ -1,4 +1,4 @@
-//! The library as its users have it: an agent file by its path, a tool by its name.
+//! Tests the public library API: an agent file by its path, a tool by its name.
 
 use serde_json::{Value, json};
 use std::{fs, path::Path, time::Duration};
@@ -7,7 +7,7 @@ use wharf_runtime::{CallError, LoadError, Runtime, WharfProgram};
 
 const TODO: &str = "tools:\n  - {name: todo, description: Todos, type: mcp, server: 'builtin:todo'}\n";
 
-/// The program that was built for the tests, with its state in this folder.
+/// Returns the program that was built for the tests, with its state in this folder.
 fn wharf(folder: &Path) -> WharfProgram {
     let program = WharfProgram::at(env!("CARGO_BIN_EXE_wharf"), folder.join("todo"));
     program.variable("WHARF_HOME", folder.join("home").display().to_string())

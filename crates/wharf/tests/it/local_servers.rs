@@ -1,4 +1,4 @@
-//! Servers that are programs of this machine: refused without a grant, and imported as they are with one.
+//! Tests servers that are programs on this machine: rejected without a grant, and imported unchanged with one.
 
 use crate::terminal::{self, Seen};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A home with a few programs, and a client's file that names them.
+/// A home folder with some programs, and a client's configuration that names them.
 struct Machine {
     folder: TempDir,
 }
@@ -29,7 +29,7 @@ fn without_a_terminal_nothing_is_asked_and_nothing_granted() {
             machine.settings().display(),
             machine.path(program).display()
         );
-        // The launcher `uvx` is close to `uv`, so that is said first.
+        // `uv` is similar to the launcher `uvx`, so the message begins with that suggestion.
         assert!(agent_file.contains(&line[6..]), "{line}\n{agent_file}");
     }
     let package = format!(
@@ -58,7 +58,8 @@ fn with_a_yes_the_grant_is_written_and_the_server_is_an_entry() {
     assert_eq!(check.status.code(), Some(0), "{check:?}");
     let agent_file = machine.read("agent.yaml");
     assert_eq!(agent_file.matches("\n  - name: ").count(), 5, "{agent_file}");
-    // A script lies where the client would look for it, which is never the server's own empty folder.
+    // A relative script path refers to the folder in which the client would look, and not to the server's working
+    // directory.
     assert!(agent_file.contains("command: node\n    args:\n      - ./x.js\n"), "{agent_file}");
     assert!(agent_file.contains("- \"--directory\"\n      - /srv/project\n      - run\n"), "{agent_file}");
     let explained = machine.wharf(&["explain", "script"]);

@@ -1,4 +1,5 @@
-//! Signing in, with a person at the browser: the whole way, from the refusal to the kept grant and back.
+//! Tests the complete sign-in with a user at the browser, from the 401 response to the stored grant and the
+//! sign-out.
 
 use serde_json::{Value, json};
 use std::{
@@ -12,7 +13,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// No step may take longer.
+/// Timeout for each step.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TOKEN: &str = "token-of-the-person";
 
@@ -52,7 +53,7 @@ fn wharf(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// One file, which holds the token and which nobody else can read.
+/// Checks that there is one file, that it contains the token, and that other users cannot read it.
 fn assert_kept_privately(folder: &Path) {
     let files: Vec<_> =
         fs::read_dir(folder).expect("the grants").map(|it| it.expect("an entry").path()).collect();
@@ -65,7 +66,7 @@ fn assert_kept_privately(folder: &Path) {
     }
 }
 
-/// What a browser is answered at this address: status, headers and all.
+/// Sends a GET request as a browser does, and returns the complete response.
 fn get(url: &str) -> String {
     let (address, path) = url.strip_prefix("http://").and_then(|it| it.split_once('/')).expect("an address");
     let mut stream = TcpStream::connect(address).expect("somebody listens");
@@ -77,12 +78,12 @@ fn get(url: &str) -> String {
     answer
 }
 
-/// A server that wants a token, and the authorization server that gives it, at one address.
+/// Starts a server that requires a token, and its authorization server, at one address.
 fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let base = format!("http://{address}");
-    // Ends with the test's process.
+    // The thread ends with the test process.
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let base = base.clone();
@@ -92,7 +93,7 @@ fn serve() -> String {
     address
 }
 
-/// Reads one request and answers it; `None` when there are no more.
+/// Reads one request and responds. Returns `None` at the end of the connection.
 fn answer(mut stream: &TcpStream, base: &str) -> Option<()> {
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut reader = BufReader::new(stream);

@@ -1,4 +1,4 @@
-//! The integration tests of the program: one binary, one module for each subject.
+//! Integration tests of the program: one binary, one module per subject.
 
 mod add;
 #[cfg(unix)]

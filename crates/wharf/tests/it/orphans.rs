@@ -1,7 +1,7 @@
-//! Whatever a server starts, and however the program ends: nothing is left running.
+//! Tests that no process is left running, whatever a server starts and however the program ends.
 //!
-//! Servers are shell scripts that start what real ones do. Each process of a server carries a mark in its environment, by
-//! which it is found in /proc, wherever it went. How a host ends by a panic is tried in `tests/host`, which is a host itself.
+//! The servers are shell scripts that start the same process trees as real ones. Each process of a server inherits
+//! a marker variable by which the test finds it in /proc. `tests/host` covers panics, because it is a host itself.
 
 mod apart;
 mod berth;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 /// How the program ends.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// By itself, when it has its answer.
+    /// The program exits by itself after the response.
     Close,
     By(Signal),
 }
@@ -45,7 +45,7 @@ async fn nothing_is_left_after_a_kill() {
     check_all(Ending::By(Signal::KILL)).await;
 }
 
-/// Tries every shape, as often as `WHARF_CYCLES` says: once, if it says nothing.
+/// Checks every shape, `WHARF_CYCLES` times; once by default.
 async fn check_all(ending: Ending) {
     for _ in 0..cycles() {
         let trials: JoinSet<()> = SHAPES.iter().map(|(shape, count)| check(shape, *count, ending)).collect();

@@ -1,5 +1,5 @@
-//! What belongs to the user stays with the user: other users cannot read the state folder, and servers cannot read the
-//! environment of the program that starts them.
+//! Tests privacy: other users cannot read the state folder, and servers cannot read the environment of the program
+//! that starts them.
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
@@ -18,12 +18,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Everything in a folder, and the folder itself, that somebody else than its owner may use.
+/// Returns everything in a folder, including itself, that other users can access.
 fn exposed(folder: &Path) -> Vec<(PathBuf, String)> {
     let mode = fs::metadata(folder).expect("it is there").permissions().mode();
     let own = (mode & 0o077 != 0).then(|| (folder.to_owned(), format!("{mode:o}")));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path());
-    // Servers see their own folders below `scratch`, and the operator writes wharf.toml.
+    // Excluded: servers need the file below `scratch`, and the operator writes wharf.toml.
     let entries = entries.filter(|it| !it.ends_with("scratch/package.json") && !it.ends_with("wharf.toml"));
     own.into_iter().chain(entries.flat_map(|it| exposed(&it))).collect()
 }
@@ -33,7 +33,7 @@ fn expose(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// A source with a secret, so that there is a key to seal it with.
+/// Builds a source with a secret, so that an encryption key is created.
 fn source() -> serde_json::Value {
     let url = "http://127.0.0.1:9/mcp";
     json!({ "name": "far", "source_type": "mcp", "url": url, "mcp_server_url": url,
@@ -72,7 +72,7 @@ fn state_of_a_running_gateway_is_private_and_made_so_again() {
     }
     assert_eq!(exposed(&home), []);
 
-    // As an earlier version left them, which was killed: the log of the database is still there.
+    // Simulates the files of an earlier version that was killed, with the database log still there.
     let mut server = server;
     server.child.kill().expect("it runs");
     let folder = server.into_folder();
@@ -100,7 +100,7 @@ fn a_database_elsewhere_is_private_and_its_folder_is_left_alone() {
     assert!(made.iter().all(|it| mode(it) == 0o600), "{made:?}");
 }
 
-/// A state folder that is also something else keeps its rights.
+/// A state folder that also serves another purpose keeps its permissions.
 #[test]
 fn a_shared_folder_named_as_the_state_folder_is_left_alone() {
     let folder = TempDir::new().expect("a folder");

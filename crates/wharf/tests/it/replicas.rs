@@ -1,5 +1,5 @@
-//! Several gateways on one PostgreSQL: what one of them learns the others know, one that is killed is not missed, and a
-//! database that goes away for a while takes nothing with it.
+//! Tests several gateways on one PostgreSQL: they share state, survive the death of one of them, and lose nothing
+//! when the database is unavailable for a while.
 
 mod breakers;
 mod killed;
@@ -22,16 +22,16 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Nothing takes longer, even on a machine that is busy.
+/// Timeout for each step, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How soon others know what one of them has learnt, on a machine that is busy.
+/// Maximum time until a change reaches the other gateways, on a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A token of another principal than the operator.
+/// Token of a principal other than the operator.
 const SOMEBODY: &str = "a-token-of-somebody-else";
 
-/// A database, a server behind the gateways, and what each gateway has to itself.
+/// A database, a server behind the gateways, and the home folder of each gateway.
 struct Harbour {
     postgres: Postgres,
     puppet: Puppet,
@@ -52,7 +52,7 @@ impl Harbour {
         Harbour { postgres: Postgres::start(), puppet, homes: homes.into() }
     }
 
-    /// The gateway of this home, started.
+    /// Starts the gateway with this home folder.
     async fn gateway(&self, home: usize) -> Gateway {
         let (args, variables) = (["--settings", "wharf.toml"], [("SOMEBODY", SOMEBODY)]);
         let home = self.homes[home].path();
@@ -60,13 +60,13 @@ impl Harbour {
     }
 }
 
-/// Calls the puppet's tool: what it is answered with.
+/// Calls the test server's tool and returns the response.
 async fn call(gateway: &str, arguments: &Value) -> Result<Value, String> {
     let body = json!({ "arguments": arguments }).to_string();
     ask(gateway, "POST", "/api/v1/tools/puppet:echo/call", &body).await
 }
 
-/// Waits until something is so, and fails if it is not in time.
+/// Waits until a condition is true, and fails after the timeout.
 async fn until(what: &str, time: Duration, mut is_so: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !is_so().await {
@@ -75,7 +75,7 @@ async fn until(what: &str, time: Duration, mut is_so: impl AsyncFnMut() -> bool)
     }
 }
 
-/// How often each call is in the journal, by what it is known by.
+/// Returns how often each call is in the journal, by id.
 async fn journal(gateway: &Gateway) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
     let mut pages = gateway.journal();
@@ -87,7 +87,7 @@ async fn journal(gateway: &Gateway) -> BTreeMap<String, usize> {
     all
 }
 
-/// The password of the database need not stand in an argument, where others on the machine could read it.
+/// The database password can come from the environment instead of the arguments, which other users can read.
 #[tokio::test]
 async fn a_password_can_come_from_the_environment() {
     let harbour = Harbour::new().await;

@@ -1,4 +1,4 @@
-//! The gateway's REST: who may do what, what is listed, switched, repeated and told, and what strangers get.
+//! Tests the REST API: authorization, lists, switches, idempotency, events, and hostile requests.
 
 #![expect(clippy::disallowed_methods, reason = "programs under test are found and started like any other")]
 
@@ -22,5 +22,5 @@ mod switches;
 mod typed;
 mod upstream;
 
-/// A call of the tool that makes a todo.
+/// Path for calling the tool that creates a todo.
 const CREATE: &str = "/api/v1/tools/todo:create_todo/call";

@@ -1,4 +1,4 @@
-//! The supervisor stands between the program and a server, and neither notices.
+//! Tests that the supervisor between the program and a server is invisible to both.
 
 use super::berth::Berth;
 use rustix::process::Signal;
@@ -30,7 +30,7 @@ async fn a_server_sees_only_what_it_may_see() {
     check_environment(&dump);
 }
 
-/// Three pipes, and the folder that is being listed.
+/// Checks that the server has three pipes and no other descriptor, except the folder it lists.
 fn check_descriptors(dump: &str) {
     let lines = dump.lines().filter_map(|it| it.strip_prefix("fd "));
     let found: Vec<&str> = lines.filter(|it| !it.ends_with("/fd")).collect();
@@ -52,7 +52,7 @@ fn check_environment(dump: &str) {
     assert_eq!(names, ["BERTH", "HOME", "PATH", "TMPDIR"], "{dump}");
 }
 
-/// `pkill wharf` means it, and the kernel short of memory does not ask.
+/// Covers `pkill wharf` (SIGTERM) and the kernel's out-of-memory killer (SIGKILL).
 #[tokio::test]
 async fn a_supervisor_that_is_ended_takes_its_server_along() {
     for (shape, count, signal) in
@@ -78,7 +78,7 @@ async fn a_container_is_removed_by_its_name() {
     berth.until_deserted().await;
     let orders = fs::read_to_string(berth.path("orders")).expect("orders");
     let orders: Vec<Vec<&str>> = orders.lines().map(|it| it.split(' ').collect()).collect();
-    // Before the first start, docker is asked whether it has the image.
+    // Before the first start, wharf asks docker whether the image exists.
     let orders: Vec<Vec<&str>> = orders.into_iter().filter(|it| it[0] != "image").collect();
     let [one, gone, other, also_gone] = &orders[..] else { panic!("{orders:?}") };
     assert_ne!(one[2], other[2]);
@@ -88,7 +88,7 @@ async fn a_container_is_removed_by_its_name() {
     }
 }
 
-/// What a killed host leaves in its folder goes at the next start, and what another host uses stays.
+/// The next start removes the working directories of a killed host, but not those that another host uses.
 #[tokio::test]
 async fn the_folders_of_a_killed_host_are_swept() {
     let berth = Berth::new("direct");

@@ -1,4 +1,4 @@
-//! A folder with one server in it, the program run there, and the processes that the server is at the moment.
+//! A folder with one server, the program running there, and the current processes of the server.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio, time::Duration};
@@ -8,10 +8,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Nothing may take longer, the whole stop ladder included.
+/// Timeout for each step, including a complete shutdown.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long something may be left after the end of the program.
+/// Time that processes get to exit after the program ends.
 const SOON: Duration = Duration::from_secs(2);
 
 const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
@@ -23,19 +23,19 @@ pub(super) struct Berth {
     mark: String,
 }
 
-/// The program at work.
+/// The running program.
 pub(super) struct Running(Child);
 
-/// What the program said, both on stdout and on stderr.
+/// Combined stdout and stderr of the program.
 pub(super) struct Said(pub(super) String);
 
 impl Berth {
-    /// With a server that the script knows by this name.
+    /// Sets up a server of this shape; `server.sh` knows the names.
     pub(super) fn new(shape: &str) -> Berth {
         Berth::with("/bin/sh", &[SERVER, shape])
     }
 
-    /// With a server that is this program.
+    /// Sets up a server that is this program.
     pub(super) fn with(program: &str, args: &[&str]) -> Berth {
         let folder = TempDir::new().expect("a folder");
         let mark = folder.path().file_name().expect("a name").to_string_lossy().into_owned();
@@ -53,7 +53,7 @@ impl Berth {
         berth
     }
 
-    /// With a `docker` that does as it pleases with its orders, and writes them down.
+    /// Sets up a fake `docker` that records its arguments and runs the test server.
     pub(super) fn docked() -> Berth {
         let berth = Berth::with("docker", &["run", "--rm", "-i", "example/it"]);
         fs::create_dir(berth.path("bin")).expect("a folder");
@@ -72,12 +72,12 @@ impl Berth {
         self.folder.path().canonicalize().expect("a path").join(name)
     }
 
-    /// Runs the program to its end.
+    /// Runs the program to completion.
     pub(super) async fn wharf(&self, typed: &str) -> Said {
         self.finish(self.command(&format!("exec '{WHARF}' {typed}"))).await
     }
 
-    /// The same, started by a shell that has a descriptor open which it should not have.
+    /// Runs the program with an extra descriptor that it must not pass on to servers.
     pub(super) async fn careless_wharf(&self, typed: &str) -> Said {
         self.finish(self.command(&format!("exec '{WHARF}' {typed} 7</dev/zero"))).await
     }
@@ -86,7 +86,7 @@ impl Berth {
         self.start_program(WHARF, typed)
     }
 
-    /// The same with another program.
+    /// Starts another program.
     pub(super) fn start_program(&self, program: &str, typed: &str) -> Running {
         let mut command = self.command(&format!("exec '{program}' {typed}"));
         Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("wharf runs"))
@@ -114,7 +114,7 @@ impl Berth {
         command
     }
 
-    /// All processes that carry the mark, with their command lines.
+    /// Returns all processes that have the marker variable, with their command lines.
     pub(super) fn running(&self) -> Vec<(Pid, String)> {
         let mark = format!("BERTH={}", self.mark);
         let marked = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(|it| it == mark.as_bytes());
@@ -129,7 +129,7 @@ impl Berth {
             .collect()
     }
 
-    /// Sends a signal to the process that stands between the program and its server.
+    /// Sends a signal to the supervisor of the server.
     pub(super) fn signal_supervisor(&self, signal: Signal) {
         let running = self.running();
         let supervisor = running.iter().find(|(_, line)| line.contains(" __supervise "));
@@ -137,7 +137,7 @@ impl Berth {
         kill_process(*pid, signal).expect("it runs");
     }
 
-    /// Waits until the server has started everything that it is going to start.
+    /// Waits until the server has started all its processes.
     pub(super) async fn until_running(&self, count: usize) {
         let since = Instant::now();
         while self.running().len() < count {
@@ -146,7 +146,7 @@ impl Berth {
         }
     }
 
-    /// The call has reached the server, which leaves a file in its working directory then.
+    /// Waits until the call has reached the server, which then creates a file in its working directory.
     pub(super) async fn until_asked(&self) {
         let since = Instant::now();
         while !self.folders().iter().any(|it| it.join("asked").exists()) {
@@ -155,18 +155,18 @@ impl Berth {
         }
     }
 
-    /// The working directories that there are.
+    /// Returns the existing working directories.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("state/scratch")).expect("a folder").flatten();
         entries.map(|it| it.path()).filter(|it| it.is_dir()).collect()
     }
 
-    /// Nothing is left, or soon will not be.
+    /// Waits until no process is left.
     pub(super) async fn until_deserted(&self) {
         self.until_running_only(0).await;
     }
 
-    /// No more than these are left, or soon will not be.
+    /// Waits until at most this many processes are left.
     pub(super) async fn until_running_only(&self, count: usize) {
         let since = Instant::now();
         loop {
@@ -181,14 +181,14 @@ impl Berth {
 }
 
 impl Running {
-    /// Sends a signal, waits for the end, and tells the exit code, if it has one.
+    /// Sends a signal, waits for the exit and returns the exit code, if any.
     pub(super) async fn end(&mut self, signal: Signal) -> Option<i32> {
         let pid = self.0.id().and_then(|it| Pid::from_raw(it.try_into().ok()?)).expect("it runs");
         kill_process(pid, signal).expect("it runs");
         self.ended().await
     }
 
-    /// Waits for the end, and tells the exit code.
+    /// Waits for the exit and returns the exit code, if any.
     pub(super) async fn ended(&mut self) -> Option<i32> {
         timeout(PATIENCE, self.0.wait()).await.expect("an end").expect("a status").code()
     }

@@ -1,6 +1,6 @@
-//! What servers start: the names that `server.sh` knows.
+//! The process trees that `server.sh` can start.
 
-/// What a server starts, and how many processes it then is, its supervisor included. The script knows the names.
+/// Name of a process tree, and its number of processes including the supervisor.
 pub(super) const SHAPES: &[(&str, usize)] = &[
     ("direct", 2),
     ("npx-tree", 4),

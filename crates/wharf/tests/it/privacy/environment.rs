@@ -1,4 +1,4 @@
-//! A server that looks for its host's secrets in /proc.
+//! Tests a server that searches /proc for its host's secrets.
 
 use rustix::process::geteuid;
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Writes down which variables it finds in the environments of all processes, then waits for its end.
+/// Server script: records the variables that it finds in the environments of all processes, then waits for EOF.
 const SNOOP: &str = r#"
 for process in /proc/[0-9]*; do
     tr '\0' '\n' <"$process/environ" 2>/dev/null
@@ -20,10 +20,10 @@ mv "$1.part" "$1"
 cat >/dev/null
 "#;
 
-/// Root may read everything, so a program of root is run as this user.
+/// User for the program if the test runs as root, because root can read everything.
 const NOBODY: u32 = 65_534;
 
-/// How long a starved machine may take to start a server.
+/// Timeout for the start of a server on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Ended(Child);
@@ -35,12 +35,12 @@ impl Drop for Ended {
     }
 }
 
-/// The program in a folder of its own, as a user that is not root.
+/// Builds a command for a copy of the program, run as an unprivileged user.
 pub(super) fn unprivileged(folder: &Path) -> Command {
     let program = folder.join("wharf");
     if !program.exists() {
-        // By another process: what this one has open for writing, a child of another test could inherit, and then the copy
-        // cannot be run.
+        // Copies with `cp`: if this process wrote the file, a child of a concurrent test could inherit the open
+        // descriptor, and then the copy could not be executed.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_wharf")).arg(&program).status();
         assert!(copied.expect("cp runs").success(), "the program cannot be copied");
     }
@@ -66,7 +66,7 @@ fn check(words: &[&str]) {
     fs::write(&script, SNOOP).expect("a script");
     fs::create_dir(path.join("home")).expect("a folder");
     fs::write(path.join("home/wharf.toml"), "[grants]\ncommands = [\"/bin/sh\"]\n").expect("grants");
-    // Tests that run at the same time look for values of their own.
+    // A unique value per test, because concurrent tests search the same processes.
     let mark = path.file_name().expect("a name").to_string_lossy().into_owned();
     let args = [script.display().to_string(), found.display().to_string(), mark.clone()];
     let entry = format!(

@@ -1,4 +1,4 @@
-//! A home that cannot be written to, as in a container with a read-only disk: a temporary folder stands in for it.
+//! Tests a read-only home folder, as in a container with a read-only file system: a temporary folder replaces it.
 
 use super::{environment::unprivileged, expose};
 use std::{fs, path::Path, process::Stdio};
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 const AGENT_FILE: &str = "tools:\n  - {name: todo, description: d, type: mcp, server: 'builtin:todo'}\n";
 
-/// A folder with an agent file, a home that nobody may write to, and a place for temporary folders.
+/// Creates a folder with an agent file, a read-only home, and a folder for temporary files.
 fn place() -> TempDir {
     let folder = TempDir::new().expect("a folder");
     fs::write(folder.path().join("agent.yaml"), AGENT_FILE).expect("a file");
@@ -17,7 +17,7 @@ fn place() -> TempDir {
     folder
 }
 
-/// What a command says about its home; it has to succeed.
+/// Runs a command that must succeed, and returns its stderr.
 fn run(folder: &Path, home: (&str, &Path), words: &[&str]) -> String {
     let mut command = unprivileged(folder);
     expose(&folder.join("home"), 0o555);
@@ -62,7 +62,7 @@ fn settings_in_a_home_that_cannot_be_written_to_are_read() {
     assert!(String::from_utf8_lossy(&ended.stderr).contains("wharf.toml"), "{ended:?}");
 }
 
-/// Commands that keep nothing say nothing about it.
+/// Commands without state print no warning.
 #[test]
 fn a_command_that_keeps_nothing_does_not_warn() {
     let folder = place();

@@ -1,5 +1,5 @@
-//! A source that rests at one gateway rests at all, one of them tries whether it is back, and one that is killed while it
-//! tries does not leave the source resting for ever.
+//! Tests shared circuit breakers: a breaker that opens at one gateway opens at all, one gateway makes the probe,
+//! and if it is killed meanwhile, another makes the next probe.
 
 use super::{Harbour, PATIENCE, SOON, call, until};
 use crate::kills::gateway::{Gateway, ask};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// The lease of a probe, and what it takes to notice on a busy machine.
+/// Lease of a probe, plus tolerance for a busy machine.
 const LEASE: Duration = Duration::from_secs(25);
 
 async fn state(gateway: &str) -> Value {
@@ -28,7 +28,7 @@ async fn opens_everywhere(harbour: &Harbour, here: &str, there: &str) {
     assert_eq!(harbour.puppet.calls(), before, "nobody was asked");
 }
 
-/// Two gateways and a source that rests at both.
+/// Starts two gateways and opens the circuit breaker of a source at both.
 async fn resting() -> (Harbour, Gateway, Gateway) {
     let harbour = Harbour::new().await;
     let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
@@ -45,7 +45,7 @@ async fn one_of_all_tries_whether_a_source_is_back() {
 
     harbour.puppet.break_down(false);
     let before = harbour.puppet.calls();
-    // Both ask without a pause, from the rest into the probe, which takes its time.
+    // Both gateways call continuously, from the open breaker into the slow probe.
     let mut callers = JoinSet::new();
     for address in [&here.address, &there.address].repeat(4) {
         let address = address.clone();
@@ -76,7 +76,7 @@ async fn one_that_is_killed_while_it_tries_is_not_waited_for() {
     let address = here.address.clone();
     let mut trying = JoinSet::new();
     trying.spawn(async move {
-        // Until it is the probe; then it is killed.
+        // Calls until this call is the probe; then the gateway is killed.
         while call(&address, &json!({ "millis": 60_000 })).await.is_err_and(|it| it.contains("503")) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

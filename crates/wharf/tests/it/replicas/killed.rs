@@ -1,5 +1,5 @@
-//! One of two gateways is killed in the middle of many calls: the other goes on, and every call that was answered is in the
-//! journal, once.
+//! Kills one of two gateways during many calls: the other goes on, and every call with a response is in the journal
+//! exactly once.
 
 use super::{Harbour, PATIENCE, call, journal};
 use serde_json::json;
@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 const CALLS: usize = 5_000;
 
-/// How many call at once, half of them at each gateway.
+/// Number of concurrent callers, half of them at each gateway.
 const CALLERS: usize = 8;
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn the_other_goes_on() {
                     let address = addresses.last().expect("somebody is left");
                     match call(address, &json!({ "number": number })).await {
                         Ok(answer) => break answer,
-                        // Whoever does not answer is not asked again.
+                        // A caller does not use a gateway again that has failed.
                         Err(_) if addresses.len() > 1 => _ = addresses.pop(),
                         Err(error) => panic!("call {number} at the one that lives: {error}"),
                     }
@@ -63,6 +63,6 @@ async fn the_other_goes_on() {
     let journal = journal(&there).await;
     let missing: Vec<_> = names.iter().filter(|it| journal.get(*it) != Some(&1)).collect();
     assert!(missing.is_empty(), "{} of {CALLS} are not there once: {missing:?}", missing.len());
-    // A call that was out when the gateway was killed may have been written down without an answer, and was made again.
+    // A call in flight at the kill may be in the journal without a response, and the caller made it again.
     assert!(journal.len() <= CALLS + CALLERS, "{} calls", journal.len());
 }

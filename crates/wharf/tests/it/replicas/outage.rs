@@ -1,5 +1,5 @@
-//! The database goes away for ten seconds, under load: no call fails or waits for it, `/ready` tells the truth, and when it
-//! is back everything is in the journal, once; also what a gateway had written down that was killed meanwhile.
+//! Stops the database for ten seconds under load: no call fails or waits for it, `/ready` reports the outage, and
+//! afterwards every call is in the journal once, including those that a gateway had spooled before it was killed.
 
 use super::{Harbour, PATIENCE, call, journal, until};
 use crate::kills::gateway::{Gateway, ask};
@@ -15,12 +15,12 @@ use tokio::{task::JoinSet, time::sleep};
 
 const OUTAGE: Duration = Duration::from_secs(10);
 
-/// The longest that a call may take, on a busy machine, while nobody is at the database.
+/// Maximum duration of a call during the outage, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(5);
 
 const CALLERS: usize = 4;
 
-/// Calls at both gateways until it is told to stop: what the calls are known by.
+/// Calls both gateways until `stop` is set, and returns the ids of the calls.
 fn load(gateways: [&Gateway; 2], stop: &Arc<AtomicBool>) -> JoinSet<Vec<String>> {
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
@@ -46,7 +46,7 @@ async fn ready(gateway: &Gateway) -> Value {
     ask(&gateway.address, "GET", "/ready", "").await.expect("it takes new work")
 }
 
-/// To end and start a database takes a while; those who call meanwhile must not have to wait for that.
+/// Uses several threads, because stopping and starting the database takes a while and must not block the callers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_fails_and_nothing_is_lost() {
     let mut harbour = Harbour::new().await;

@@ -1,4 +1,5 @@
-//! A server behind the gateways that does as it is told: answers, takes its time, or is broken. It counts what reaches it.
+//! A test server behind the gateways that the test controls: it responds, is slow, or is broken. It counts its
+//! calls.
 
 use http::{Response, StatusCode};
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
@@ -24,7 +25,7 @@ use wharf_mcp::{
     },
 };
 
-/// A running server; ended when it is dropped.
+/// A running server, stopped on drop.
 pub(super) struct Puppet {
     address: String,
     pub(super) strings: Arc<Strings>,
@@ -32,11 +33,11 @@ pub(super) struct Puppet {
     _tasks: JoinSet<()>,
 }
 
-/// What it is told to do, and what it has done.
+/// Controls and counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     pub(super) broken: AtomicBool,
-    /// Calls that have reached it, broken or not.
+    /// Number of calls so far, including failed ones.
     pub(super) calls: AtomicUsize,
 }
 
@@ -54,7 +55,7 @@ impl Puppet {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The agent file of a gateway in front of it.
+    /// Returns the agent file of a gateway in front of it.
     pub(super) fn agent_file(&self) -> String {
         let url = self.url();
         format!(

@@ -1,4 +1,4 @@
-//! A session of the handshake era that begins at one gateway goes on at another, for whoever began it.
+//! Tests that a handshake-era session that starts at one gateway continues at another, for the same principal.
 
 use super::{Harbour, SOMEBODY, SOON, until};
 use crate::kills::gateway::TOKEN;
@@ -9,7 +9,7 @@ use tokio::{
 };
 use wharf_store::{Location, Store};
 
-/// The status, what the session is called, and the body.
+/// Sends a request and returns status, session id and body.
 async fn send(
     gateway: &str,
     method: &str,
@@ -66,7 +66,8 @@ async fn a_session_goes_on_elsewhere() {
     let (status, ..) = send(there, "DELETE", SOMEBODY, &session, &Value::Null).await;
     assert_eq!(status, 404, "it is not theirs");
 
-    // What the client asks for at one of them is known to the other, and to nobody who only has the database.
+    // Session state set at one gateway is known to the other, but the database alone does not reveal the session
+    // id.
     let (status, ..) =
         send(there, "POST", TOKEN, &session, &request("logging/setLevel", &json!({ "level": "error" })))
             .await;

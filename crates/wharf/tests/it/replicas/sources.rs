@@ -1,4 +1,4 @@
-//! A source that is registered at one gateway is there at all, and gone when it is removed.
+//! Tests that a source registered at one gateway appears at all, and disappears when it is removed.
 
 use super::{Harbour, SOON, until};
 use crate::kills::gateway::{TOKEN, ask};
@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What is answered, whatever the status.
+/// Sends a request and returns the complete response.
 async fn send(gateway: &str, method: &str, path: &str, body: &str) -> String {
     let length = body.len();
     let request = format!(
@@ -42,7 +42,7 @@ async fn what_is_registered_at_one_is_called_at_another() {
         took.push(registered.elapsed());
     }
     println!("registered at one, called at another after {took:?}");
-    // A machine with other things to do may be late, but not every time.
+    // A busy machine may be late, but not every time.
     assert!(took.iter().min().is_some_and(|it| *it < Duration::from_secs(1)), "{took:?}");
 
     let answer = send(&there.address, "DELETE", "/api/v1/sources/late", "").await;

@@ -1,4 +1,4 @@
-//! What is switched off at one gateway is off at all.
+//! Tests that a tool disabled at one gateway is disabled at all.
 
 use super::{Harbour, SOON, call, until};
 use crate::kills::gateway::ask;

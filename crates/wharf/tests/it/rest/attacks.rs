@@ -1,5 +1,5 @@
-//! What strangers try at the gateway's address, and what they get: raw requests, in `attacks.txt`. The page
-//! docs/security.md has a table of them; `UPDATE=1` writes it anew.
+//! Tests hostile requests: raw requests from `attacks.txt` and their expected responses. docs/security.md contains
+//! a table of them; `UPDATE=1` rewrites it.
 
 mod large;
 mod open;
@@ -10,33 +10,33 @@ use std::{fs, path::Path};
 
 const ATTACKS: &str = include_str!("attacks.txt");
 
-/// What a client of 2026-07-28 says of itself in each request.
+/// `_meta` of a 2026-07-28 request.
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
 "io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// Stands for no line: the sender says at the end that nothing more will come.
+/// Directive, not a line of the request: the client closes its sending side.
 const STOP: &str = "STOP";
 
-/// Stands for no line: the sender would send more, but is hung up on.
+/// Directive, not a line of the request: the client stays connected, and the server must close the connection.
 const KEEP: &str = "KEEP";
 
-/// Stands for no line: it is sent to a gateway that allows more.
+/// Directive, not a line of the request: sends it to a more permissive gateway.
 const OPEN: &str = "OPEN";
 
-/// Where the page is, from this crate, and where in it the table is.
+/// Path of the page, relative to this crate, and the markers around the table.
 const PAGE: &str = "../../docs/security.md";
 const BEGIN: &str = "<!-- attacks -->\n";
 const END: &str = "<!-- /attacks -->\n";
 
-/// One request of a stranger's.
+/// One hostile request.
 struct Attack<'a> {
-    /// Attacks of one kind have one number.
+    /// Number of the table row; attacks of one kind share it.
     row: &'a str,
     what: &'a str,
     head: Vec<&'a str>,
     body: &'a str,
     status: &'a str,
-    /// What the answer has in it.
+    /// Text that the response must contain.
     has: &'a str,
 }
 
@@ -53,7 +53,7 @@ fn every_attack_gets_what_it_is_owed() {
     let wrong: Vec<String> = attacks.iter().filter_map(check).collect();
     assert!(wrong.is_empty(), "{} of {}:\n\n{}", wrong.len(), attacks.len(), wrong.join("\n\n"));
     open.nothing_was_started();
-    // Nobody has harmed it, and nobody has made it say what it must not.
+    // The gateway still runs, and its log contains no secrets and no control characters.
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
     let log = server.log();
     assert!(!log.contains(&server.token) && !log.contains('\u{1b}'), "{log}");
@@ -71,13 +71,13 @@ impl<'a> Attack<'a> {
         Some(Attack { row, what, head, body, status, has })
     }
 
-    /// What is wrong with the answer, if anything is.
+    /// Returns the reason why the response is wrong, if it is.
     fn check(&self, server: &Server) -> Option<String> {
         let then = if self.head.contains(&STOP) { AfterSending::Stop } else { AfterSending::Stay };
         let (answer, is_closed) = server.send_and_see(self.request(server).as_bytes(), then);
         let status = answer.split(' ').nth(1).unwrap_or_default();
         let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase();
-        // What cannot be read as HTTP is refused before we see it.
+        // Invalid HTTP is rejected by the HTTP library, without our headers.
         let is_ours = head.contains("x-content-type-options: nosniff");
         let is_safe =
             !is_ours || head.contains("x-frame-options: deny") && head.contains("cache-control: no-");
@@ -106,7 +106,7 @@ impl<'a> Attack<'a> {
         format!("{head}{length}{end}\r\n{body}")
     }
 
-    /// A line as it is sent.
+    /// Expands a line of the file into the line to send.
     fn line(&self, line: &str, server: &Server) -> String {
         let line = match line {
             "LIST" => "GET /api/v1/tools HTTP/1.1",
@@ -128,7 +128,7 @@ impl<'a> Attack<'a> {
     }
 }
 
-/// A line with `{x*9}` in it, written out.
+/// Expands `{x*9}` in a line.
 fn repeated(line: &str) -> Option<String> {
     let (before, rest) = line.split_once('{')?;
     let (inside, after) = rest.split_once('}')?;

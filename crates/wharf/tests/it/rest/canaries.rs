@@ -1,5 +1,5 @@
-//! The secrets of registered sources are nowhere but at the servers they are meant for: in no answer, log, record or
-//! event, and in no byte of the database.
+//! Tests that the secrets of registered sources reach only their servers: they appear in no response, log, record
+//! or event, and in no byte of the database.
 
 use super::upstream::Upstream;
 use crate::{serve::server::Server, todo::postgres::Postgres};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tempfile::TempDir;
 
-/// In a header, rotated, in an entry of an agent file, and in something that is refused.
+/// Secrets: in a header, after rotation, in an agent file entry, and in a rejected request.
 const CANARIES: [&str; 4] =
     ["canary-a1-9c0f5e77", "canary-b2-51de0a83", "canary-c3-e07bb1f4", "canary-d4-6a2f9d10"];
 
-/// Every file below a folder that has these bytes in it.
+/// Returns every file below a folder that contains these bytes.
 fn files_with(folder: impl AsRef<Path>, bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder.as_ref()).expect("a folder").flatten() {
@@ -45,7 +45,7 @@ fn on_sqlite() {
 fn on_postgres() {
     let postgres = Postgres::start();
     let folder = check(&["--database", &postgres.address()]);
-    // The tables, and the log of everything that was ever written to them.
+    // Searches the tables and the write-ahead log.
     assert!(!files_with(&postgres, b"Far MCP").is_empty(), "the database is looked at");
     for canary in CANARIES {
         assert_eq!(files_with(&postgres, canary.as_bytes()), Vec::<String>::new());
@@ -53,7 +53,7 @@ fn on_postgres() {
     }
 }
 
-/// Uses secrets in every way there is, and looks at everything that is said.
+/// Uses secrets in every possible way and checks all output.
 fn check(args: &[&str]) -> TempDir {
     let upstream = Upstream::start();
     let args: Vec<&str> = ["-vvv"].iter().chain(args).copied().collect();
@@ -85,7 +85,7 @@ fn check(args: &[&str]) -> TempDir {
     ask("PATCH", "/api/v1/sources/Far%20MCP", json!({ "env": { "API_KEY": rotated } }));
     ask("PATCH", "/api/v1/sources/Far%20MCP", json!({ "env": { "API_KEY": refused, "NO_HEADER": refused } }));
     for source in ["Far%20MCP", "near"] {
-        // The server tells what it was told. That is for its caller, and is not written down.
+        // The server returns its secrets. The caller may see them, but they must not be recorded.
         let body = json!({ "arguments": { "tell": true } });
         let (status, _) = server.ask("POST", &format!("/api/v1/tools/{source}:slow/call"), Some(&body));
         assert_eq!(status, 200);

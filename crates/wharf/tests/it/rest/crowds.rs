@@ -1,5 +1,5 @@
-//! Ten thousand who want to be told what happens: so many are, all others are sent away at once and told when to come
-//! back, and all of them together cost little.
+//! Tests ten thousand concurrent stream requests: the gateway accepts up to its limit, rejects the rest at once
+//! with `Retry-After`, and stays within its memory limit.
 
 use crate::serve::server::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -12,13 +12,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How many come.
+/// Number of clients.
 const CROWD: usize = 10_000;
 
-/// What all of them together may cost, in KiB: some for each that stays, and nothing for those who are sent away.
+/// Maximum memory for all of them, in KiB. Only accepted clients may cost memory.
 const COST: u64 = 64 << 10;
 
-/// Somebody who came, and what they were told first.
+/// A client and the beginning of its response.
 struct Guest {
     status: String,
     head: String,
@@ -47,7 +47,7 @@ impl Guest {
     }
 }
 
-/// A request with the token.
+/// Builds a request with the token.
 fn request(server: &Server, line: &str, headers: &str, body: &str) -> String {
     let (address, token, length) = (&server.address, &server.token, body.len());
     format!(
@@ -56,9 +56,10 @@ fn request(server: &Server, line: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Lets so many come; those who may stay do. The others are told why not, in these words, and when to come back.
+/// Connects this many clients and returns the accepted ones. Checks that the others get this reason and a
+/// `Retry-After`.
 fn crowd(server: &Server, request: &str, how_many: usize, why_not: &str) -> Vec<Guest> {
-    // Only here: the program sees to it itself.
+    // Raises the file limit of the test; the program raises its own.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many files as may be");
     let mut staying = Vec::new();
@@ -75,14 +76,14 @@ fn crowd(server: &Server, request: &str, how_many: usize, why_not: &str) -> Vec<
     staying
 }
 
-/// What the gateway takes of memory, in KiB.
+/// Returns the memory of the gateway, in KiB.
 fn memory(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).expect("it runs");
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Whoever leaves makes room, as soon as that is noticed.
+/// Checks that the gateway accepts a stream again once it notices that another has closed.
 fn there_is_room_again(server: &Server, request: &str) {
     let free = (0..300).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
@@ -91,7 +92,7 @@ fn there_is_room_again(server: &Server, request: &str) {
     assert!(free, "nobody may listen any more");
 }
 
-/// A session of the handshake era.
+/// Opens a handshake-era session and returns its header.
 fn session(server: &Server) -> String {
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string();
@@ -101,7 +102,8 @@ fn session(server: &Server) -> String {
     format!("{session}\r\n")
 }
 
-/// Of ten thousand who come so many stay; the others are told why, memory is bounded, and who leaves makes room.
+/// Checks the limit with ten thousand clients: `most` are accepted, memory is bounded, and closed streams free
+/// their places.
 fn ten_thousand(server: &Server, listen: &str, most: usize, told: &str) {
     let before = memory(server);
     let staying = crowd(server, listen, CROWD, told);
@@ -127,7 +129,7 @@ fn ten_thousand_listen_to_mcp() {
     ten_thousand(&server, &listen, 2_000, "2000 streams are open");
 }
 
-/// As many as the operator says, whichever way they listen.
+/// The configured limit applies to all kinds of streams together.
 #[test]
 fn the_operator_says_how_many() {
     let folder = TempDir::new().expect("a folder");

@@ -1,4 +1,4 @@
-//! The page for people: all of it is ours, and what describes REST is a document of OpenAPI 3.1.
+//! Tests the documentation page: it loads nothing from other hosts, and the API description is OpenAPI 3.1.
 
 use crate::serve::server::Server;
 
@@ -20,7 +20,7 @@ fn the_page_needs_nothing_from_elsewhere() {
     let (_, page) = page.split_once("\r\n\r\n").expect("a page");
     assert!(!page.contains("://") && !page.contains("<script>") && !page.contains("<style"), "{page}");
     let script = fetch("/docs/page.js");
-    // What comes from servers is never markup.
+    // Data from servers is never inserted as markup.
     assert!(
         !["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
             .iter()

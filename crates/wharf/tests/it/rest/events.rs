@@ -1,4 +1,4 @@
-//! What happens is told as it happens; and not after the end.
+//! Tests the event stream: events arrive immediately, and the stream ends with the gateway.
 
 use super::CREATE;
 use crate::serve::server::Server;
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// One who listens.
+/// A client of the event stream.
 struct Listener(BufReader<TcpStream>);
 
 impl Listener {
@@ -31,7 +31,7 @@ impl Listener {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// The lines up to the one that begins so, with it.
+    /// Reads until a line that starts with this text, and returns it.
     fn until(&mut self, start: &str) -> String {
         loop {
             let line = self.line().unwrap_or_else(|| panic!("the stream ended before {start}"));
@@ -73,7 +73,7 @@ fn what_happens_is_told() {
     );
     all.until("event: call");
     all.until("event: catalog");
-    // What is told ends with the end.
+    // The stream ends when the gateway stops.
     assert_eq!(server.terminate(), Some(0));
     while all.line().is_some() {}
 }

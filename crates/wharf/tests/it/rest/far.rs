@@ -1,4 +1,5 @@
-//! A gateway in front of a server that takes its time: what its callers are told, and what the server is not.
+//! Tests a gateway in front of a slow remote server: responses to callers, and the requests that the server must
+//! not see.
 
 use super::{
     switches::mcp,
@@ -29,7 +30,7 @@ fn call(millis: u64) -> Value {
     json!({ "arguments": { "millis": millis } })
 }
 
-/// A request that is sent and whose answer nobody waits for yet.
+/// Sends a request without waiting for the response.
 fn begin(server: &Server, path: &str, key: &str, body: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).expect("somebody listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
@@ -44,7 +45,7 @@ fn begin(server: &Server, path: &str, key: &str, body: &Value) -> TcpStream {
     stream
 }
 
-/// Waits until so many calls have reached the server.
+/// Waits until this many calls have reached the server.
 fn reached(upstream: &Upstream, calls: usize) {
     for _ in 0..600 {
         if upstream.heard.calls.load(Ordering::Relaxed) >= calls {
@@ -55,7 +56,7 @@ fn reached(upstream: &Upstream, calls: usize) {
     panic!("the call did not reach the server");
 }
 
-/// The caller's connection breaks, the call goes on, and whoever comes back with the key gets what came of it.
+/// The caller's connection breaks, the call continues, and a retry with the same idempotency key gets its result.
 #[test]
 fn a_call_with_a_key_outlives_its_connection() {
     let upstream = Upstream::start();
@@ -78,7 +79,7 @@ fn a_call_with_a_key_outlives_its_connection() {
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("call 1"), "{answer}");
     assert!(answer.contains("idempotency-replayed: true"), "{answer}");
     assert_eq!(upstream.heard.calls.load(Ordering::Relaxed), 1);
-    // Without a key a call ends with its connection.
+    // Without a key, a call is cancelled when its connection closes.
     drop_when_reached(begin(&server, SLOW, "", &call(60_000)), &upstream, 2);
     for _ in 0..300 {
         if server.text("/metrics").contains("wharf_calls_in_flight 0") {
@@ -116,17 +117,17 @@ fn what_a_slow_server_costs_its_callers() {
     }
     let resting = server.raw("POST", SLOW, headers, Some(&call(0)));
     assert!(resting.starts_with("HTTP/1.1 503 ") && resting.contains("retry-after: "), "{resting}");
-    // The journal knows who it was.
+    // The journal records the principal.
     let (_, calls) = server.ask("GET", "/api/v1/calls?status=timeout", None);
     assert_eq!(calls["items"].as_array().map(Vec::len), Some(2), "{calls}");
     assert_eq!(calls["items"][0]["principal"], "operator", "{calls}");
-    // Nothing that callers show us is shown to servers.
+    // Caller credentials are never forwarded to servers.
     let heard = upstream.heard.headers();
     assert!(heard.contains("content-type") && !heard.contains(&server.token), "{heard}");
     assert!(!heard.to_ascii_lowercase().contains("authorization"), "{heard}");
 }
 
-/// A server that wants to be left alone is passed on as such, at both doors; it cannot ask for too much.
+/// A server's `Retry-After` is passed on through REST and MCP, up to a maximum.
 #[test]
 fn a_busy_server_says_when_to_come_back() {
     let upstream = Upstream::start();
@@ -158,7 +159,7 @@ fn a_busy_server_says_when_to_come_back() {
     assert_eq!(server.ask("POST", SLOW, Some(&call(0))).0, 200);
 }
 
-/// Told to leave, it lets what is out come to its end, and tells everybody else.
+/// On SIGTERM, the gateway completes calls in flight and notifies all other clients.
 #[test]
 fn a_call_that_is_out_is_answered_before_the_end() {
     let upstream = Upstream::start();
@@ -180,7 +181,7 @@ fn a_call_that_is_out_is_answered_before_the_end() {
     assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
 }
 
-/// One who listens and does not read is let go; those who do hear everything.
+/// A stream client that does not read is disconnected; the others receive everything.
 #[test]
 fn a_listener_that_does_not_read_is_let_go() {
     let upstream = Upstream::start();
@@ -197,7 +198,7 @@ fn a_listener_that_does_not_read_is_let_go() {
     let body = json!({ "request_id": "r".repeat(256) });
     let (status, answer) = server.ask("POST", "/api/v1/tools/far:chatty/call", Some(&body));
     assert_eq!(status, 200, "{answer}");
-    // It is cut off although it reads nothing, and so hears of no end: what it sends is refused.
+    // The client reads nothing, so it notices the disconnection only when it writes.
     let cut_off = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         stream.write_all(b"\r\n").is_err()

@@ -1,11 +1,11 @@
-//! Lists: pages, filters, and parameters that mean nothing.
+//! Tests lists: pages, filters and unknown parameters.
 
 use crate::serve::server::Server;
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
 
-/// Every list, and by what its items are told apart.
+/// Path of each list, the key of its items, and their number.
 const LISTS: &[(&str, &str, usize)] = &[
     ("tools", "tool_id", 15),
     ("connections", "server_name", 3),
@@ -21,7 +21,7 @@ fn server() -> Server {
     let file = format!("tools:\n{}{}{}", entry("one"), entry("two"), entry("three"));
     fs::write(folder.path().join("agent.yaml"), file).expect("the file can be written");
     let server = Server::start_in(folder, &[]);
-    // The first call waits for all of them.
+    // The first call waits until all sources are listed.
     let (status, answer) = server.ask("POST", "/api/v1/tools/nothing/call", Some(&serde_json::json!({})));
     assert_eq!(status, 404, "{answer}");
     server

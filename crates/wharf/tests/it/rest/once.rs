@@ -1,4 +1,5 @@
-//! A call with a key is made once, whatever its caller has to repeat; and a name is given to one call.
+//! Tests idempotency: a call with a key is executed once even if the caller retries, and a request id belongs to
+//! one call.
 
 use super::CREATE;
 use crate::serve::server::Server;
@@ -10,7 +11,7 @@ fn with_key(server: &Server, key: &str, body: &Value) -> (u16, Value) {
     server.ask_with("POST", CREATE, &[&token, &key, "Content-Type: application/json"], Some(body))
 }
 
-/// How many todos there are.
+/// Returns the number of todos.
 fn count(server: &Server) -> usize {
     let (_, listed) = server.ask("POST", "/api/v1/tools/todo:list_todos/call", Some(&json!({})));
     listed["structured_content"]["todos"].as_array().map_or(0, Vec::len)
@@ -26,13 +27,13 @@ fn a_key_stands_for_one_call() {
     assert_eq!(with_key(&server, "k", &json!({ "arguments": { "title": "other" } })).0, 422);
     assert_eq!(with_key(&server, "another", &body).0, 200);
     assert_eq!(count(&server), 2);
-    // What was never sent can be tried again.
+    // A call that was never sent can be retried with the same key.
     assert_eq!(with_key(&server, "wrong", &json!({ "arguments": { "title": 7 } })).0, 422);
     assert_eq!(with_key(&server, "wrong", &body).0, 200);
     for key in ["", &"k".repeat(256)] {
         assert_eq!(with_key(&server, key, &body).0, 400, "{key}");
     }
-    // Nor does a restart make it twice.
+    // The key is still known after a restart.
     let mut server = server;
     server.child.kill().expect("it ran");
     let server = Server::start_in(server.into_folder(), &[]);
@@ -40,7 +41,7 @@ fn a_key_stands_for_one_call() {
     assert_eq!(count(&server), 3);
 }
 
-/// Of many who come at the same time with one key one is served; the others are told to wait or get its answer.
+/// Of many concurrent requests with one key, one is executed; the others must wait or get its response.
 #[test]
 fn a_key_is_not_raced() {
     let server = Arc::new(Server::start(&[]));

@@ -1,4 +1,4 @@
-//! Plugins: folders with a manifest, whose servers are really started.
+//! Tests plugins: folders with a manifest, whose servers are really started.
 
 use super::registered::{MACHINE_TOKEN, with_launchers, workers};
 use crate::serve::server::Server;
@@ -7,7 +7,7 @@ use std::{fs, thread::sleep, time::Duration};
 
 const SETTINGS: &str = "[grants]\nprocesses_over_rest = true\nplugin_roots = [\"FOLDER/plugins\"]\n";
 
-/// In the words of the tools provider. It needs a secret.
+/// A manifest in the format of the tools provider. It requires a secret.
 const CLOCK: &str = r#"{
   "name": "clock",
   "version": "1.0.0",
@@ -23,7 +23,7 @@ const CLOCK: &str = r#"{
   }]
 }"#;
 
-/// In the words of the official registry.
+/// A manifest in the format of the official registry.
 const MEMORY: &str = r#"{
   "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
   "name": "io.github.modelcontextprotocol/server-memory",
@@ -37,8 +37,7 @@ const MEMORY: &str = r#"{
   }]
 }"#;
 
-/// A server that says what it finds: which secret it has, and as which process it runs. It has one tool more while there
-/// is a file for it.
+/// A server that reports its secret and its process id. It has a second tool while the file `more` exists.
 const SCRIPT: &str = r#"
 import json, os, sys
 def tools():
@@ -78,7 +77,7 @@ const SCRIPTED: &str = r#"{
       { "name": "HOME_TOKEN" }] }]
 }"#;
 
-/// A folder with these files, under the root of plugins.
+/// Creates a plugin folder with these files below the plugin root.
 fn plugin(server: &Server, name: &str, files: &[(&str, &str)]) -> String {
     let folder = server.folder.path().canonicalize().expect("a path").join("plugins").join(name);
     fs::create_dir_all(&folder).expect("a folder");
@@ -106,7 +105,7 @@ fn nobody_is_left(server: &Server) {
     assert!(gone, "{:?}", workers(server));
 }
 
-/// The first example: a plugin that needs a secret, without it and with it.
+/// A plugin that requires a secret, registered without it and with it.
 #[test]
 fn a_plugin_is_started_when_it_has_what_it_needs() {
     let server = with_launchers(SETTINGS);
@@ -136,7 +135,7 @@ fn a_plugin_is_started_when_it_has_what_it_needs() {
     nobody_is_left(&server);
 }
 
-/// The second example: a manifest of the registry, a package of npm, one process for all calls.
+/// A registry manifest with an npm package, and one process for all calls.
 #[test]
 fn a_package_of_the_registry_is_a_plugin() {
     let server = with_launchers(SETTINGS);
@@ -161,7 +160,7 @@ fn a_package_of_the_registry_is_a_plugin() {
     nobody_is_left(&server);
 }
 
-/// A script of the plugin's own: it has its secret and nobody else does, is started for each call and gone after it.
+/// A script in the plugin folder gets its secret, starts for each call and exits afterwards.
 #[test]
 fn a_script_of_a_plugin_is_started_for_each_call() {
     let server = with_launchers(SETTINGS);
@@ -198,7 +197,7 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     assert_eq!(refresh().1["tools_deprecated"], 1);
     fs::write(format!("{folder}/more"), "").expect("a file");
     assert_eq!(refresh().1["tools_updated"], 1);
-    // What others could have changed is not started.
+    // A script that other users could modify is not started.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     fs::set_permissions(format!("{folder}/server.py"), open).expect("a mode");
     let (status, refused) = refresh();
@@ -216,7 +215,8 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     nobody_is_left(&server);
 }
 
-/// As many processes as the operator allows: one more is refused with what to do, and runs as soon as another has gone.
+/// At most `max_processes` processes run. A further start fails with a hint, and succeeds once another process has
+/// exited.
 #[test]
 fn so_many_processes_run_and_no_more() {
     let server = with_launchers(&format!("{SETTINGS}[calls]\nmax_processes = 1\n"));
@@ -234,7 +234,7 @@ fn so_many_processes_run_and_no_more() {
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
     assert!(refused.contains("as many servers run as processes as may: 1"), "{refused}");
     assert!(refused.contains("`max_processes` in [calls] of wharf.toml"), "{refused}");
-    // The other is not disturbed by that.
+    // The running source is not affected.
     assert_eq!(call(&server, "first:tell", json!({})).0, 200);
     assert_eq!(server.ask("DELETE", "/api/v1/sources/first", None).0, 204);
     nobody_is_left(&server);

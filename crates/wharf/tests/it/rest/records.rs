@@ -1,4 +1,4 @@
-//! What is written down of a call that says much: all of what is short, and the beginning of the rest.
+//! Tests the journal record of a long call: short values are complete, long ones truncated.
 
 use super::CREATE;
 use crate::serve::server::Server;

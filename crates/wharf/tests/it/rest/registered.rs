@@ -1,4 +1,4 @@
-//! What becomes of registered sources: their tools, their health, their calls, and where their names lead.
+//! Tests registered sources: tools, health, calls, and the addresses their names resolve to.
 
 use super::upstream::Upstream;
 use crate::{
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use wharf_store::{Location, SourceRow, Store};
 
 const FAR: &str = "/api/v1/sources/far";
-/// What a plugin gets of this machine's environment if it declares it.
+/// Value that a plugin gets from the environment of this machine if its manifest declares the variable.
 pub(super) const MACHINE_TOKEN: &str = "canary-g7-3e9a5510";
 
 const SLOW: &str = "/api/v1/tools/far:slow/call";
@@ -32,7 +32,7 @@ fn far(upstream: &Upstream) -> Value {
     json!({ "name": "far", "mcp_server_url": format!("http://{}", upstream.address) })
 }
 
-/// Waits until a source is shown so.
+/// Waits until a source has the wanted state.
 fn until(server: &Server, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut shown = Value::Null;
     for _ in 0..400 {
@@ -45,7 +45,7 @@ fn until(server: &Server, path: &str, wanted: impl Fn(&Value) -> bool) -> Value 
     panic!("it stays so: {shown}");
 }
 
-/// What the database has of the one source that is registered.
+/// Returns the row of the only registered source from the database.
 fn row(folder: &TempDir) -> SourceRow {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {

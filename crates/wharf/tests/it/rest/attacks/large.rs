@@ -1,10 +1,10 @@
-//! Attacks that are too long to be written down: bodies, addresses and headers without end, and many of them.
+//! Hostile requests that are too long for a file: huge bodies, URLs and headers, and large numbers of them.
 
 use super::super::CREATE;
 use crate::serve::server::{AfterSending, Server};
 use serde_json::json;
 
-/// A call, with a body that is told in its own way.
+/// Sends a call with custom body headers and body.
 fn call(server: &Server, headers: &str, body: &[u8]) -> String {
     let (address, token) = (&server.address, &server.token);
     let head = format!(
@@ -26,7 +26,7 @@ fn what_is_too_long_is_refused() {
         |length: usize| json!({ "arguments": { "title": "x".repeat(length) } }).to_string().into_bytes();
     let frame = titled(0).len();
     assert_eq!(status(&sized(&titled((4 << 20) + 1 - frame))), "413");
-    // As long as may be is read, and is too long for a title.
+    // A body of the maximum size is read, and then rejected because the title is too long.
     assert_eq!(status(&sized(&titled((4 << 20) - frame))), "422");
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
     assert_eq!(status(&call(&server, "Transfer-Encoding: chunked\r\n", &chunk.repeat(100))), "413");
@@ -43,7 +43,7 @@ fn what_is_too_long_is_refused() {
     };
     for length in [17 << 10, 64 << 10, 1 << 20] {
         let answer = ask(&format!("/api/v1/tools?q={}", "x".repeat(length)), "");
-        // What is longer than all headers together may be is refused for that.
+        // A URL that exceeds the limit for all headers is rejected with 431.
         assert!(matches!(status(&answer), "414" | "431"), "{length}: {answer}");
     }
     assert_eq!(status(&ask("/health", &"X-Many: 1\r\n".repeat(200))), "431");
@@ -57,7 +57,7 @@ fn what_is_too_long_is_refused() {
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
 }
 
-/// Names that anybody can make up do not become series of their own, nor lines of the log.
+/// Made-up tool names create no metric series and no forged log lines.
 #[test]
 fn made_up_names_leave_no_trace() {
     let server = Server::start(&["--log-format", "text"]);
@@ -73,14 +73,14 @@ fn made_up_names_leave_no_trace() {
     let series = metrics.lines().filter(|it| it.starts_with("wharf_call_duration_seconds_count")).count();
     assert_eq!(series, 1, "{metrics}");
     let logged = |it: &String| it.contains("made-up-299");
-    // Lines are written a moment later.
+    // The log is written asynchronously.
     let log = (0..1_000).map(|_| (server.text("/health"), server.log()).1).find(logged);
     let log = log.unwrap_or_else(|| panic!("calls are logged: {}", server.log()));
     let forged = log.lines().any(|it| it.starts_with("INFO"));
     assert!(!forged && !log.contains('\u{1b}') && !log.contains(&server.token), "{log}");
 }
 
-/// Two clients whose requests have the same ids each get their own answers.
+/// Clients with equal request ids each receive their own responses.
 #[test]
 fn answers_are_never_crossed() {
     let server = std::sync::Arc::new(Server::start(&[]));

@@ -1,5 +1,5 @@
-//! A gateway where processes may be registered over REST, with folders of plugins good and bad. Its launchers are not what
-//! they seem: whichever is started writes that down.
+//! A gateway that allows registering processes over REST, with good and bad plugin folders. Its launchers are fakes
+//! that record being started.
 
 use crate::serve::server::Server;
 use std::{
@@ -9,7 +9,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Who else may come in.
+/// Additional tokens.
 pub(super) const TOKENS: [(&str, &str); 3] = [
     ("LOOKER", "token-of-the-looker"),
     ("ROBOT", "token-of-the-robot"),
@@ -73,7 +73,7 @@ impl Open {
         Open { server: Server::start_with(folder, &["--settings", &settings], &variables) }
     }
 
-    /// No marker, no launcher, no source.
+    /// Checks that no process was started and no source was registered.
     pub(super) fn nothing_was_started(&self) {
         for trace in ["marker", "started"] {
             let text = fs::read_to_string(self.server.folder.path().join(trace));
