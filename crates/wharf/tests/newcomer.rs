@@ -1,6 +1,6 @@
-//! A newcomer's first five minutes: what the front page says, typed by somebody who has nothing but a Rust toolchain.
+//! Tests the first steps on the front page, for a user with nothing but a Rust toolchain.
 //!
-//! A binary of its own, because cargo runs those one after the other, and this one builds the program as it is shipped.
+//! It is a separate binary, because cargo runs those one after the other, and this one makes a release build.
 #![cfg(unix)]
 #![expect(clippy::disallowed_methods, reason = "a newcomer's environment is made from ours")]
 
@@ -22,13 +22,13 @@ use wharf_mcp::{
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Where cargo puts what it builds: two folders above the program.
+/// Path of the program, two folders below cargo's target folder.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
 
-/// Words of the front page.
+/// Command from the front page.
 const TYPED: &str = "cargo run --release -- serve";
 
-/// A home with nothing in it.
+/// A user with an empty home folder and a fresh clone.
 struct Newcomer {
     home: TempDir,
     checkout: PathBuf,
@@ -64,7 +64,7 @@ async fn the_first_five_minutes() {
 }
 
 impl Newcomer {
-    /// Clones what is committed. The folder is always the same one, so that cargo knows its own work again.
+    /// Clones the committed state. The folder is always the same, so that cargo can reuse its earlier build.
     fn arrive() -> Newcomer {
         let target = Path::new(PROGRAM).ancestors().nth(2).expect("a target folder").to_owned();
         let (fresh, checkout) = (target.join("newcomer-fresh"), target.join("newcomer"));
@@ -88,7 +88,7 @@ impl Newcomer {
         Newcomer { home: TempDir::new().expect("a folder"), checkout, target }
     }
 
-    /// Cargo as a newcomer starts it: nothing of the cargo that runs this test, and a home of their own.
+    /// Builds a cargo command with its own home folder and without the variables of the cargo that runs this test.
     fn cargo(&self, words: &[&str]) -> Command {
         let mut command = Command::new("cargo");
         let ours = env::vars_os().map(|(name, _)| name).filter(|name| {
@@ -110,13 +110,14 @@ impl Newcomer {
         command
     }
 
-    /// The part that takes minutes.
+    /// Builds the program, which takes minutes.
     fn build(&self) {
         let status = self.cargo(&["build", "--release"]).status().expect("cargo runs");
         assert!(status.success(), "`cargo build --release` failed: {status}");
     }
 
-    /// On the usual port, or, where that is taken, on another one, as the program itself advises.
+    /// Starts the gateway on the default port, or, if that is taken, on another one, as the program's message
+    /// advises.
     fn serve(&self) -> (Serving, String) {
         let words: Vec<&str> = TYPED.split(' ').skip(1).collect();
         let mut serving = self.run(&words);
@@ -140,7 +141,7 @@ impl Newcomer {
         Serving { child, said }
     }
 
-    /// Where it says that its token is.
+    /// Returns the path of the token file from the program's output.
     fn token(&self) -> PathBuf {
         let said = self.complaints();
         let place =
@@ -157,7 +158,7 @@ impl Newcomer {
 }
 
 impl Serving {
-    /// Where it says that it is, if it does.
+    /// Returns the address from the program's output, if it prints one.
     fn address(&mut self) -> Option<String> {
         let lines = (&mut self.said).lines().map_while(Result::ok);
         lines.filter_map(|it| Some(it.strip_prefix("MCP   http://")?.strip_suffix("/mcp")?.to_owned())).next()
@@ -171,7 +172,7 @@ impl Drop for Serving {
     }
 }
 
-/// Gives files that have not changed since the last time the time that they had then.
+/// Restores the modification times of files that have not changed since the last clone.
 fn keep_times(before: &Path, now: &Path) {
     let Ok(entries) = fs::read_dir(before) else { return };
     for entry in entries.flatten().filter(|it| it.file_name() != ".git") {

@@ -1,4 +1,4 @@
-//! The gateway, as a newcomer meets it: started without any file, it serves the built-in Todo server.
+//! Tests the gateway in its default state: started without any file, it serves the built-in Todo server.
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
@@ -24,7 +24,7 @@ fn options() -> Options {
     Options { era: EraHint::Auto, ..Options::new(client) }
 }
 
-/// What an MCP client at `/mcp` gets.
+/// Sends a request as an MCP client at `/mcp` and returns the result.
 async fn through_mcp(server: &Server, request: Request) -> Value {
     let url = format!("http://{}/mcp", server.address).parse().expect("a URL");
     let http = Client::new(std::time::Duration::from_secs(10)).expect("a client");
@@ -70,10 +70,10 @@ async fn the_first_five_minutes() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Method, path, headers, body, status.
+/// Method, path, headers, body, expected status.
 type Case<'a> = (&'a str, &'a str, &'a [&'a str], Option<Value>, u16);
 
-/// What strangers and mistakes are answered with.
+/// Checks the responses to unauthorized and invalid requests.
 #[tokio::test]
 async fn every_request_is_answered_for_what_it_is() {
     let server = Server::start(&[]);
@@ -151,7 +151,7 @@ async fn a_websocket_is_a_door_too() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Every call is one record of the log, by its message and its level a success or a failure.
+/// Every call is one log record, whose message and level show success or failure.
 #[test]
 fn a_failed_call_is_not_logged_as_completed() {
     let server = Server::start(&["--log-format", "json"]);
@@ -167,7 +167,7 @@ fn a_failed_call_is_not_logged_as_completed() {
         let records = log.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
         records.filter(|it| it["target"] == "wharf::call").collect()
     };
-    // The log is written a moment later.
+    // The log is written asynchronously.
     for _ in 0..600 {
         if logged().len() >= 3 {
             break;
@@ -247,7 +247,7 @@ fn a_server_that_keeps_failing_rests() {
     assert_eq!(call().0, 502);
 }
 
-/// What a changed file names is served; what a broken one says is not.
+/// A changed agent file takes effect; a broken one does not.
 #[test]
 fn a_changed_agent_file_is_applied() {
     let folder = TempDir::new().expect("a folder");
@@ -276,14 +276,14 @@ fn a_changed_agent_file_is_applied() {
         .expect("the file can be written");
     becomes(&["one", "another"]);
     fs::write(&file, "tools: [{name: broken}]\n").expect("the file can be written");
-    // Long enough for the change to be seen.
+    // Waits long enough for the change to be noticed.
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     assert_eq!(sources(), ["one", "another"]);
     fs::write(&file, format!("tools:\n{}", entry("another"))).expect("the file can be written");
     becomes(&["another"]);
 }
 
-/// Pages of three, from the newest to the oldest, each call once.
+/// Reads pages of three, newest first; each call appears once.
 #[tokio::test]
 async fn calls_are_listed_page_by_page() {
     let server = Server::start(&[]);

@@ -1,7 +1,6 @@
-//! Servers that others wrote, found by their names in the registries and started as a user would start them.
+//! Tests with third-party servers from the package registries, started as a user would start them.
 //!
-//! What these tests need beyond the program is put in place by `cargo xtask provision`. None of them is left out when it is
-//! missing: it fails and says so.
+//! `cargo xtask provision` installs the requirements. A test whose requirements are missing fails and says so.
 
 pub(crate) mod background;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! Traces, as a collector gets them: who is whose parent, what spans are called and say, that nothing is lost at the end,
-//! and that nobody waits for a collector that does not answer.
+//! Tests traces as a collector receives them: parents, names and attributes of spans, that none is lost at the end,
+//! and that nothing waits for a collector that does not respond.
 
 mod collector;
 mod far;
@@ -32,10 +32,10 @@ const TOKEN: &str = "a-token-for-traced-calls";
 const SECRET: &str = "hunter2-of-the-far-server";
 const KEY: &str = "hunter3-of-the-collector";
 
-/// Nothing here takes longer.
+/// Timeout for each step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The caller's own trace and span.
+/// Trace and span of the caller.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
 
@@ -89,7 +89,7 @@ impl Gateway {
         Session::connect(&endpoint, &options).await.expect("a session")
     }
 
-    /// A call over REST, as part of the caller's trace.
+    /// Makes a REST call as part of the caller's trace.
     async fn rest(&self, tool: &str, arguments: Value) -> Value {
         let traceparent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
         let body = json!({ "arguments": arguments }).to_string();
@@ -103,7 +103,7 @@ impl Gateway {
         .await
     }
 
-    /// SIGTERM: how it ended, how long that took, and what it had said.
+    /// Sends SIGTERM. Returns the exit code, the duration of the shutdown, and the log.
     async fn terminate(mut self) -> (Option<i32>, Duration, String) {
         let pid = i32::try_from(self.child.id().expect("it runs")).expect("a process");
         let pid = rustix::process::Pid::from_raw(pid).expect("a process");
@@ -128,7 +128,7 @@ async fn leave(connected: Connected) {
     connected.task.join().await;
 }
 
-/// The spans with this attribute.
+/// Returns the spans with this attribute.
 fn with<'a>(spans: &'a [Span], name: &str, value: &str) -> Vec<&'a Span> {
     spans.iter().filter(|it| it.attributes.get(name).is_some_and(|it| it == value)).collect()
 }
@@ -169,14 +169,14 @@ async fn a_call_is_one_trace_from_the_caller_to_the_source() {
     assert_eq!(code, Some(0), "{log}");
     let spans = collector.spans();
 
-    // The caller's span is the parent of ours at the door, and that of our call to the source.
+    // The caller's span is the parent of our server span, which is the parent of our client span.
     let server = only(&spans, SERVER, "tools/call far__echo");
     let client = only(&spans, CLIENT, "tools/call echo");
     assert_eq!((server.trace.as_str(), server.parent.as_deref()), (TRACE, Some(SPAN)));
     assert_eq!((client.trace.as_str(), client.parent.as_ref()), (TRACE, Some(&server.id)));
     assert!(server.start <= client.start && client.end <= server.end, "{server:?} {client:?}");
 
-    // The source is told of the call, in `_meta` and in the header, and hears what the caller's system says.
+    // The source receives the trace context in `_meta` and in the header, including the caller's `tracestate`.
     let heard = far.heard("echo");
     let told = format!("00-{TRACE}-{}-01", client.id);
     assert_eq!((heard.meta["traceparent"].as_str(), heard.header.as_deref()), (Some(&*told), Some(&*told)));
@@ -191,7 +191,7 @@ async fn a_call_is_one_trace_from_the_caller_to_the_source() {
     }
 }
 
-/// What spans are called and say, by the conventions for MCP.
+/// Checks names and attributes against the MCP conventions.
 fn check_words(spans: &[Span], server: &Span, client: &Span) {
     let says = |span: &Span, expected: &[(&str, &str)]| {
         for (name, value) in expected {
@@ -235,14 +235,14 @@ fn check_words(spans: &[Span], server: &Span, client: &Span) {
         says(broken, &[("error.type", "-32050"), ("rpc.response.status_code", "-32050")]);
         assert_eq!(broken.status, ERROR);
     }
-    // Names that anybody makes up name no span, and what reached no source is no call.
+    // Unknown tool names are not used as span names, and a call that reached no source has no client span.
     let unknown = only(spans, SERVER, "tools/call");
     says(unknown, &[("gen_ai.tool.name", "made_up_by_anybody"), ("error.type", "-32602")]);
     assert!(with(spans, "gen_ai.tool.name", "made_up_by_anybody").len() == 1);
     only(spans, SERVER, "tools/list");
 }
 
-/// Prompts and resources are asked for in the same trace.
+/// Checks that prompts and resources appear in the same trace.
 fn check_others(spans: &[Span], far: &Far) {
     for (at_the_door, at_the_source, attribute, value) in [
         ("prompts/get far__greet", "prompts/get greet", "gen_ai.prompt.name", "greet"),
@@ -261,7 +261,7 @@ fn check_others(spans: &[Span], far: &Far) {
 async fn nothing_is_lost_at_the_end() {
     const CALLS: usize = 300;
     let (collector, far) = (Collector::start(true).await, Far::start().await);
-    // As the page shows it, but for the address, the key and the share.
+    // Uses the documented example, except for the address, the key and the sampling ratio.
     let page = fs::read_to_string(PAGE).expect("the page");
     let block = page.split("```toml\n").nth(1).and_then(|it| it.split("```").next()).expect("an example");
     let settings =
@@ -285,7 +285,7 @@ async fn nothing_is_lost_at_the_end() {
     spans.iter().filter(|it| it.name.contains("create_todo")).for_each(|it| {
         traces.entry(&it.trace).or_default().push(it);
     });
-    // Each call began a trace of its own, but for the one whose caller has one: a request and a call in each.
+    // Each call has its own trace with a server span and a client span, except the call with the caller's trace.
     traces.remove(TRACE).expect("the caller's trace");
     assert_eq!((traces.len(), traces.values().filter(|it| it.len() == 2).count()), (CALLS, CALLS));
 
@@ -311,7 +311,7 @@ async fn over_stdio_too() {
     let connected = Session::connect(&command, &options).await.expect("a session");
     let made = connected.session.request(call("todo__create_todo", json!({ "title": "Milk" })));
     made.await.expect("an answer");
-    // It ends when its client leaves, and not before it has sent what there is.
+    // The program exits when its client disconnects, but sends all spans first.
     leave(connected).await;
     let spans = collector.spans();
     let server = only(&spans, SERVER, "tools/call todo__create_todo");
@@ -327,7 +327,7 @@ async fn nobody_waits_for_a_collector_that_hangs() {
     let connected = gateway.connect(Era::Modern).await;
     let begun = Instant::now();
     let mut number = 0;
-    // Until a batch hangs, and for a while after that.
+    // Continues until a batch hangs, and for a while after that.
     while !collector.was_asked() || number < 100 {
         let made =
             connected.session.request(call("todo__create_todo", json!({ "title": number.to_string() })));
@@ -349,7 +349,7 @@ async fn a_share_of_the_traces_is_written_down() {
     let gateway = Gateway::start(&far, &[], &settings).await;
     let connected = gateway.connect(Era::Modern).await;
     connected.session.request(call("far__echo", json!({ "text": "a" }))).await.expect("an answer");
-    // A caller that writes its trace down has ours in it, whatever our share is.
+    // A sampled trace of the caller is always recorded, whatever our sampling ratio.
     let parent = format!("00-{TRACE}-{SPAN}-01");
     let traced = call("far__echo", json!({ "text": "b" })).traced(&parent, None);
     connected.session.request(traced).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! Runs programs at a terminal, as a person does: Python's `pty` stands between.
+//! Runs programs on a terminal, through Python's `pty` module.
 
 use std::{
     io::{Read, Write},
@@ -6,7 +6,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-/// Starts what follows on the command line at a new terminal of 110 columns, and passes on what is typed.
+/// Starts its arguments on a new terminal of 110 columns and forwards input.
 const DRIVER: &str = r#"
 import fcntl, os, pty, select, struct, sys, termios
 pid, master = pty.fork()
@@ -28,13 +28,13 @@ while True:
             sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-/// What was seen at the terminal, and the exit code.
+/// Screen contents and exit code.
 pub(crate) struct Seen {
     pub(crate) text: String,
     pub(crate) code: Option<i32>,
 }
 
-/// A program that runs at a terminal.
+/// A program running on a terminal.
 pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -42,7 +42,7 @@ pub(crate) struct Running {
     shown: Vec<u8>,
 }
 
-/// Runs wharf at a terminal in this folder, with nothing but these variables, and types this.
+/// Runs wharf on a terminal in this folder with only these variables, and types `typed`.
 pub(crate) fn run(folder: &Path, variables: &[(&str, &str)], args: &[&str], typed: &str) -> Seen {
     let words: Vec<&str> = [env!("CARGO_BIN_EXE_wharf")].into_iter().chain(args.iter().copied()).collect();
     let variables: Vec<(String, String)> =
@@ -53,7 +53,7 @@ pub(crate) fn run(folder: &Path, variables: &[(&str, &str)], args: &[&str], type
 }
 
 impl Running {
-    /// Starts a program and its arguments.
+    /// Starts a program with its arguments.
     pub(crate) fn start(folder: &Path, variables: &[(String, String)], words: &[&str]) -> Running {
         let mut command = Command::new("python3");
         command.args(["-c", DRIVER]).args(words).current_dir(folder);
@@ -70,19 +70,19 @@ impl Running {
         stdin.write_all(typed.as_bytes()).and_then(|()| stdin.flush()).expect("it reads");
     }
 
-    /// Reads on until the screen shows this.
+    /// Reads until the screen contains this text.
     pub(crate) fn wait_for(&mut self, text: &str) {
         while !screen(&self.shown).contains(text) {
             assert!(self.read_more(), "it ended without `{text}`:\n{}", screen(&self.shown));
         }
     }
 
-    /// What is on the screen now.
+    /// Returns the current screen contents.
     pub(crate) fn screen(&self) -> String {
         screen(&self.shown)
     }
 
-    /// Waits for the end.
+    /// Waits for the exit.
     pub(crate) fn end(mut self) -> Seen {
         while self.read_more() {}
         drop(self.stdin.take());
@@ -100,13 +100,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The terminal closes with the driver, and what runs at it is told so.
+        // The terminal closes with the driver, which sends SIGHUP to the program.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// What a terminal shows after these bytes: lines can be rewritten and erased, colours are not seen.
+/// Returns the screen contents after these bytes. Handles rewritten and erased lines, and ignores colours.
 fn screen(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let (mut lines, mut row, mut column) = (vec![Vec::<char>::new()], 0_usize, 0_usize);

@@ -1,5 +1,5 @@
-//! House rules that a machine can check, over every file that is tracked or about to be. Each test names
-//! the places that break a rule and says what to do about them; what clippy checks is not repeated.
+//! Checks repository rules over every file that is tracked or about to be. Each test lists the violations and how
+//! to fix them. Rules that clippy checks are not repeated.
 
 mod edges;
 mod length;
@@ -10,10 +10,10 @@ use std::process::Command;
 
 use tree::Tree;
 
-/// What is checked in although the program wrote it, and what the program is asked for it.
+/// Generated files that are checked in, and the arguments of the program that generate them.
 const GENERATED: &[(&str, &[&str])] = &[("schema/agent.schema.json", &["schema"])];
 
-/// Written in halves, because this file is checked too.
+/// Split, because this file is checked too.
 const MACHINE_PATHS: [&str; 3] = [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("../sh", "ared")];
 
 #[test]
@@ -81,7 +81,8 @@ fn generated_files_are_up_to_date() {
     complain(stale.map(|(path, _)| path), "run `cargo xtask generate` and commit what it wrote");
 }
 
-/// Only where a path begins: `a/b` is a folder of somebody's project as well.
+/// Checks for a machine path. Only matches at the start of a path, because a name may also be a folder inside a
+/// project.
 fn names_a_machine(line: &str) -> bool {
     MACHINE_PATHS.iter().any(|name| {
         line.match_indices(name).any(|(at, _)| {
@@ -91,7 +92,7 @@ fn names_a_machine(line: &str) -> bool {
     })
 }
 
-/// The source lines for which `is_wrong`.
+/// Returns the source lines for which `is_wrong` is true.
 fn lines(is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
     let tree = Tree::read();
     let mut places = Vec::new();
@@ -106,7 +107,7 @@ fn place(path: &str, number: usize, line: &str) -> String {
     format!("{path}:{}: {}", number + 1, line.trim())
 }
 
-/// Fails unless there is nothing to complain about.
+/// Fails with the list of violations, if there are any.
 #[track_caller]
 fn complain(places: impl IntoIterator<Item = impl ToString>, remedy: &str) {
     let places: Vec<String> = places.into_iter().map(|place| place.to_string()).collect();

@@ -1,6 +1,6 @@
-//! The Todo server, as others use it: started as a process of its own, on both engines, over all four transports.
+//! Tests the Todo server as a separate process, on both engines and over all four transports.
 //!
-//! A PostgreSQL server is started for each test that needs one; `cargo xtask provision` puts its programs in place.
+//! Each test that needs a PostgreSQL server starts one; `cargo xtask provision` installs its programs.
 
 mod engines;
 mod inside;

@@ -159,7 +159,7 @@ fn a_busy_server_says_when_to_come_back() {
     assert_eq!(server.ask("POST", SLOW, Some(&call(0))).0, 200);
 }
 
-/// On SIGTERM, the gateway completes calls in flight and notifies all other clients.
+/// On SIGTERM, the gateway completes calls in flight and rejects all other requests with 503.
 #[test]
 fn a_call_that_is_out_is_answered_before_the_end() {
     let upstream = Upstream::start();

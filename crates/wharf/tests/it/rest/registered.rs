@@ -90,7 +90,7 @@ fn how_a_source_is_is_kept() {
         seen.push(server.ask("GET", FAR, None).1["health"].clone());
     }
     assert_eq!(seen, ["degraded", "degraded", "unhealthy"]);
-    // It is written a moment later, and at no other time than when it changes.
+    // The health is written asynchronously, and only when it changes.
     let kept = (0..400).any(|_| {
         sleep(Duration::from_millis(25));
         row(&server.folder).health == "unhealthy"
@@ -99,7 +99,7 @@ fn how_a_source_is_is_kept() {
     assert_eq!((row(&server.folder).consecutive_failures, row(&server.folder).epoch), (3, 1));
 }
 
-/// A source is removed under a call: the call comes to its end, and there is no other.
+/// A call in flight completes when its source is removed, and no further call is accepted.
 #[test]
 fn a_call_to_a_source_that_is_removed_comes_to_its_end() {
     let upstream = Upstream::start();
@@ -130,7 +130,7 @@ fn a_call_to_a_source_that_is_removed_comes_to_its_end() {
     assert_eq!(calls(), 1);
 }
 
-/// A name that this machine knows, and that leads into it or its network.
+/// Returns a host name of this machine that resolves to a local address.
 fn name_inside() -> String {
     let hosts = fs::read_to_string("/etc/hosts").expect("the names of this machine");
     let named = |line: &str| {
@@ -146,7 +146,7 @@ fn name_inside() -> String {
     hosts.lines().find_map(named).expect("/etc/hosts has a name for this machine beside `localhost`")
 }
 
-/// An address that looks public until it is resolved: nobody is connected to.
+/// A host name that resolves to a local address is not connected to, although the URL looks public.
 #[test]
 fn a_name_that_leads_inside_leads_nowhere() {
     let canary = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0")).expect("a port");
@@ -175,7 +175,7 @@ fn a_name_that_leads_inside_leads_nowhere() {
     assert_eq!(hits, 0);
 }
 
-/// The processes that work for a gateway, by where they work.
+/// Returns the command lines of the processes that run in the gateway's working directories.
 pub(super) fn workers(server: &Server) -> Vec<String> {
     let scratch = server.folder.path().canonicalize().expect("a path").join("home/scratch");
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -185,7 +185,7 @@ pub(super) fn workers(server: &Server) -> Vec<String> {
         .collect()
 }
 
-/// A gateway with these settings, and with the launchers that the tests have.
+/// Starts a gateway with these settings, and with the launchers and caches of the tests.
 pub(super) fn with_launchers(settings: &str) -> Server {
     let folder = TempDir::new().expect("a folder");
     let root = folder.path().canonicalize().expect("a path").display().to_string();
@@ -199,7 +199,7 @@ pub(super) fn with_launchers(settings: &str) -> Server {
     Server::start_with(folder, &["-vv", "--settings", &settings], &variables)
 }
 
-/// A process from npm, registered as an entry: started for each call, and gone after it.
+/// An npm process, registered as an agent file entry: it starts for each call and exits afterwards.
 #[test]
 fn a_process_is_registered_where_that_is_allowed() {
     let server = with_launchers("[grants]\nprocesses_over_rest = true\n");

@@ -1,4 +1,4 @@
-//! Sources that are registered while the gateway runs.
+//! Tests sources that are registered while the gateway runs.
 
 use super::{switches::mcp, upstream::Upstream};
 use crate::serve::server::Server;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt, sync::atomic::Ordering};
 use tempfile::TempDir;
 
-/// Appears nowhere but at the server it is meant for.
+/// Secret that must reach only its server.
 const CANARY: &str = "canary-4f1c9e-secret-value";
 const OTHER: &str = "canary-77aa02-rotated-value";
 
@@ -14,7 +14,7 @@ fn server() -> Server {
     Server::start(&["-v"])
 }
 
-/// A remote server, in the words of the tools provider.
+/// Builds a remote server in the format of the tools provider.
 fn remote(upstream: &Upstream) -> Value {
     json!({
         "name": "Far MCP",
@@ -73,7 +73,7 @@ fn a_remote_server_is_registered_called_and_removed() {
     for word in [id.as_str(), "Far%20MCP"] {
         assert_eq!(server.ask("GET", &format!("/api/v1/sources/{word}"), None).1["id"], json!(id));
     }
-    // The name is taken, by whomever.
+    // The name is taken, by another registered source or by the agent file.
     assert_eq!(server.ask("POST", "/api/v1/sources", Some(&remote(&upstream))).0, 409);
     let mut body = remote(&upstream);
     body["name"] = json!("todo");
@@ -87,7 +87,7 @@ fn a_remote_server_is_registered_called_and_removed() {
         assert!(refused["hint"].to_string().contains("change it there"), "{refused}");
     }
 
-    // It is still there after a restart, and its secret with it.
+    // The source and its secret survive a restart.
     let mut server = server;
     server.child.kill().expect("it ran");
     let server = Server::start_in(server.into_folder(), &["-v"]);
@@ -99,7 +99,7 @@ fn a_remote_server_is_registered_called_and_removed() {
         "{again}"
     );
 
-    // What is switched off of it is forgotten with it.
+    // Disabled tools are forgotten when the source is removed.
     let tool = "/api/v1/tools/Far%20MCP:slow";
     assert_eq!(server.ask("PATCH", tool, Some(&json!({ "enabled": false, "reason": "no" }))).0, 200);
     assert_eq!(call(&server).0, 403);
@@ -140,7 +140,7 @@ fn a_tool_that_vanishes_is_deprecated_and_may_return() {
     let (_, shown) = server.ask("GET", "/api/v1/sources/Far%20MCP", None);
     assert_eq!(shown["inventory_hash"], source["inventory_hash"]);
 
-    // Of the file as well, and by its name.
+    // Works for a source from the agent file as well, and by name.
     let (status, report) = server.ask("POST", "/api/v1/sources/todo/refresh", None);
     assert_eq!((status, &report["tools_discovered"], &report["tools_updated"]), (200, &json!(5), &json!(0)));
     assert_eq!(server.ask("POST", "/api/v1/sources/nobody/refresh", None).0, 404);
@@ -178,7 +178,7 @@ fn a_source_is_changed_by_one_at_a_time() {
     assert_eq!([with("\"1\""), with("two"), with("2"), with("\"2\""), with("*")], [409, 400, 400, 200, 200]);
     assert_eq!(call(&server).0, 200);
 
-    // A new secret is used at once, and the old one is not.
+    // A new secret takes effect at once and replaces the old one.
     let before = upstream.heard.headers().matches(CANARY).count();
     let change = json!({ "env": { "API_KEY": OTHER }, "description": "Far away", "lifecycle": "transient" });
     let (status, changed) = patch(change);
@@ -205,7 +205,7 @@ fn a_source_is_changed_by_one_at_a_time() {
     }
 }
 
-/// The agent file and the table are put together by one owner: neither change loses the other.
+/// One task merges the agent file and the registered sources, so neither change loses the other.
 #[test]
 fn a_changed_agent_file_keeps_what_is_registered() {
     let upstream = Upstream::start();
@@ -236,7 +236,7 @@ fn a_changed_agent_file_keeps_what_is_registered() {
     other["name"] = json!("another");
     register(&server, &other);
     becomes(r#""the_second" "Far MCP" "another""#);
-    // A name that the file takes is the file's.
+    // If both use a name, the agent file wins.
     fs::write(&file, entry("another")).expect("a file");
     becomes(r#""another" "Far MCP""#);
     let (_, shown) = server.ask("GET", "/api/v1/sources/another", None);
@@ -245,7 +245,7 @@ fn a_changed_agent_file_keeps_what_is_registered() {
     becomes(r#""the_third_one" "Far MCP" "another""#);
 }
 
-/// Where the key is gone, the source says so, and is not asked for anything.
+/// If the encryption key is missing, the source reports that and receives no requests.
 #[test]
 fn without_its_key_a_source_is_not_ready() {
     let upstream = Upstream::start();
@@ -276,7 +276,7 @@ fn without_its_key_a_source_is_not_ready() {
     assert_eq!(call(&server).0, 200);
 }
 
-/// Everything that is wrong is said at once, with its place, and no value is repeated.
+/// All mistakes are reported at once, with their positions and without values.
 #[test]
 fn what_is_wrong_is_said() {
     let server = server();

@@ -1,4 +1,4 @@
-//! Who may do what: every operation, asked for with every role.
+//! Tests authorization: every operation with every role.
 
 use super::CREATE;
 use crate::serve::server::{Server, wharf};
@@ -20,7 +20,7 @@ role = "operator"
 file = "FOLDER/night-shift"
 "#;
 
-/// A gateway with a token for each role.
+/// Starts a gateway with a token for each role.
 fn server() -> Server {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("night-shift");
@@ -44,7 +44,7 @@ fn each_role_may_do_its_own_and_no_more() {
     let off = json!({ "enabled": true });
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } } });
-    // What each is answered with, from the least to the most.
+    // Expected status per role, from the least to the most privileged.
     for (method, path, body, expected) in [
         ("GET", "/api/v1/tools", None, [200, 200, 200, 200]),
         ("GET", "/api/v1/calls", None, [200, 200, 200, 200]),
@@ -85,7 +85,7 @@ fn each_role_may_do_its_own_and_no_more() {
     assert!(![LOOKER, ROBOT, NIGHT_SHIFT, &admin].iter().any(|it| log.contains(*it)), "{log}");
 }
 
-/// A session of MCP is its opener's; to others it does not exist.
+/// An MCP session belongs to the principal that opened it; for others it does not exist.
 #[test]
 fn a_session_is_its_openers() {
     let server = server();
@@ -110,7 +110,7 @@ fn a_session_is_its_openers() {
     assert_eq!(status(ask("DELETE", ROBOT, &session, None)), "204");
 }
 
-/// A token that is no secret is refused before anybody can come in.
+/// A token file that other users can read is rejected at startup.
 #[test]
 fn a_token_that_is_no_secret_is_refused() {
     let folder = TempDir::new().expect("a folder");
@@ -135,7 +135,7 @@ fn a_token_that_is_no_secret_is_refused() {
     }
 }
 
-/// The names and pages that the operator allows, and no others.
+/// Only the configured hosts and origins are accepted.
 #[test]
 fn the_operator_names_hosts_and_origins() {
     let folder = TempDir::new().expect("a folder");

@@ -1,12 +1,13 @@
-//! Schemathesis makes up requests from `/openapi.json` and compares what comes back with what is described.
+//! Tests the API with Schemathesis, which generates requests from `/openapi.json` and compares the responses with
+//! it.
 
 use crate::serve::server::Server;
 use std::{fs, path::PathBuf, process::Command};
 
-/// What it tries, and where we disagree with it.
+/// Configuration of Schemathesis, including the checks we disagree with.
 const SETTINGS: &str = include_str!("schemathesis.toml");
 
-/// What its settings leave out, and where it reads the description, which it does not try.
+/// Paths that the configuration excludes, and the path of the description, which is not tested.
 const LEFT_OUT: [&str; 6] = ["/openapi.json", "/mcp", "/sse", "/messages", "/ws", "/api/v1/events"];
 
 #[test]
@@ -29,7 +30,7 @@ fn the_description_is_true() {
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complained}\n{}", server.log());
-    // All that it was to try, and not one of them skipped.
+    // Schemathesis tested every operation and skipped none.
     let (_, document) = server.ask("GET", "/openapi.json", None);
     let paths = document["paths"].as_object().expect("paths").iter();
     let tried = paths.filter(|(path, _)| !LEFT_OUT.contains(&path.as_str()));

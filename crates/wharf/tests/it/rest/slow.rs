@@ -1,4 +1,4 @@
-//! Clients that take their time: none of them keeps others waiting, or us for ever.
+//! Tests slow clients: they delay no other client, and each is disconnected eventually.
 
 use super::CREATE;
 use crate::serve::server::Server;
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long somebody who says nothing may stay: ten seconds, and what a busy machine adds to that.
+/// Time until an idle connection is closed: ten seconds, plus tolerance for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn connect(server: &Server) -> TcpStream {
@@ -18,7 +18,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// What is said until the connection is closed, and when that was.
+/// Reads until the connection closes. Returns the bytes and the time of the end.
 fn to_the_end(mut stream: TcpStream) -> (String, Instant) {
     let mut said = Vec::new();
     let mut piece = [0; 1_024];
@@ -28,7 +28,7 @@ fn to_the_end(mut stream: TcpStream) -> (String, Instant) {
     (String::from_utf8_lossy(&said).into_owned(), Instant::now())
 }
 
-/// Sends a byte now and then, until nobody takes it any more.
+/// Sends single bytes with pauses until the connection fails.
 fn drip(mut stream: TcpStream) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         for _ in 0..120 {
@@ -72,11 +72,11 @@ fn whoever_is_too_slow_is_sent_away() {
     drips.join().expect("it was sent away");
 }
 
-/// Two thousand who say nothing do not keep one waiting who does.
+/// Two thousand idle connections do not delay a request.
 #[test]
 fn the_silent_keep_nobody_waiting() {
     let server = Server::start(&[]);
-    // Only here: the program sees to it itself.
+    // Raises the file limit of the test; the program raises its own.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("as many files as may be");
     let idle: Vec<TcpStream> = (0..2_000).map(|_| connect(&server)).collect();
@@ -88,7 +88,7 @@ fn the_silent_keep_nobody_waiting() {
         })
         .collect();
     times.sort();
-    // The machine may be busy with other tests, but not all the time; the idle ones must not matter.
+    // Uses the fastest request, because the machine may be busy with other tests at times.
     assert!(times[0] < Duration::from_millis(50), "{times:?}");
     drop(idle);
 }

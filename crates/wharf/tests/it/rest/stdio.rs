@@ -1,4 +1,4 @@
-//! What is registered with a gateway is also there for clients that start `wharf stdio`.
+//! Tests that sources registered with a gateway are also available to clients that start `wharf stdio`.
 
 use super::upstream::Upstream;
 use crate::serve::server::Server;
@@ -24,7 +24,7 @@ fn registered_sources_are_there_over_stdio() {
     let off = json!({ "enabled": false, "reason": "under review" });
     assert_eq!(server.ask("PATCH", "/api/v1/tools/todo:delete_todo", Some(&off)).0, 200);
 
-    // The gateway goes on meanwhile: each has its own.
+    // The gateway keeps running meanwhile; each process has its own sessions.
     let before = upstream.heard.calls.load(Ordering::SeqCst);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let names = runtime.block_on(list_and_call(server.folder.path()));
@@ -37,7 +37,7 @@ fn registered_sources_are_there_over_stdio() {
     assert_eq!(call.0, 200, "{}", call.1);
 }
 
-/// The tools that a desktop client sees, after it has called one.
+/// Calls a tool as a desktop client does, and returns the names of all tools.
 async fn list_and_call(folder: &Path) -> Vec<Value> {
     let mut command = stdio::Command::new(env!("CARGO_BIN_EXE_wharf"), folder);
     command.args = vec!["stdio".into()];

@@ -1,11 +1,11 @@
-//! A tool that is switched off is not there for callers, and stays off.
+//! Tests that a disabled tool is unavailable to callers, and stays disabled.
 
 use crate::serve::server::Server;
 use serde_json::{Value, json};
 
 const TOOL: &str = "/api/v1/tools/todo:delete_todo";
 
-/// What an MCP client is told, without a session.
+/// Sends a sessionless MCP request and returns the response.
 pub(super) fn mcp(server: &Server, method: &str, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({

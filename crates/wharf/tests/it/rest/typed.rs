@@ -1,4 +1,4 @@
-//! `wharf sources`, typed beside a gateway that runs.
+//! Tests `wharf sources` with a running gateway.
 
 use super::upstream::Upstream;
 use crate::serve::server::{Server, wharf};

@@ -1,4 +1,4 @@
-//! A server of MCP in this process, for a gateway to stand in front of: it hears what reaches it, and takes its time.
+//! An in-process MCP server behind a gateway. It records the requests it receives, and can be slow.
 
 use http_body_util::{BodyExt, Empty};
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
@@ -21,10 +21,10 @@ use wharf_mcp::{
     },
 };
 
-/// How often `chatty` says how far it has got.
+/// Number of progress notifications of the tool `chatty`.
 pub(super) const REPORTS: usize = 20_000;
 
-/// A running server; ended when it is dropped.
+/// A running server, stopped on drop.
 pub(super) struct Upstream {
     pub(super) address: String,
     pub(super) heard: Arc<Heard>,
@@ -32,13 +32,13 @@ pub(super) struct Upstream {
     _runtime: Runtime,
 }
 
-/// What reached it.
+/// Requests that the server received, and its controls.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) calls: AtomicUsize,
-    /// Whether `chatty` is not to be had at the moment.
+    /// Whether the tool `chatty` is unavailable.
     pub(super) silent: AtomicBool,
-    /// What it says to everybody while it has too much to do: a status, and when to come back.
+    /// If set, responds to every request with this status and `Retry-After`.
     busy: Mutex<Option<(u16, &'static str)>>,
     headers: Mutex<String>,
 }
@@ -55,18 +55,18 @@ impl Upstream {
         Upstream { address, heard, service, _runtime: runtime }
     }
 
-    /// Takes `chatty` away or brings it back, and says so.
+    /// Removes or restores the tool `chatty`, and sends a notification.
     pub(super) fn hush(&self, silent: bool) {
         self.heard.silent.store(silent, Ordering::Relaxed);
         self.service.announce(News::ToolsChanged);
     }
 
-    /// Says to everybody that it has too much to do, or no longer.
+    /// Makes the server respond as busy, or normally again.
     pub(super) fn is_busy(&self, busy: Option<(u16, &'static str)>) {
         *self.heard.busy.lock().unwrap_or_else(PoisonError::into_inner) = busy;
     }
 
-    /// The agent file of a gateway in front of it.
+    /// Returns the agent file of a gateway in front of it.
     pub(super) fn agent_file(&self) -> String {
         let url = format!("http://{}/mcp", self.address);
         format!(
@@ -76,7 +76,7 @@ impl Upstream {
 }
 
 impl Heard {
-    /// All headers of all requests.
+    /// Returns all headers of all requests.
     pub(super) fn headers(&self) -> String {
         self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

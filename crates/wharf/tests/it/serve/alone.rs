@@ -1,4 +1,5 @@
-//! Two gateways on one database in a file would not know of each other: the second is refused, and told who is there.
+//! Tests that a second gateway on the same SQLite database is refused with a message that names the first, because
+//! they could not notify each other.
 
 use super::server::{Server, wharf};
 use serde_json::Value;
@@ -11,10 +12,10 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long a second gateway may take to be refused.
+/// Timeout for the refusal of a second gateway.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a second gateway says, which is refused.
+/// Starts a second gateway, which must be refused, and returns its output.
 fn second(folder: &TempDir, listen: &str, home: &str, words: &[&str]) -> Output {
     let mut command = wharf(folder);
     command.env("WHARF_HOME", folder.path().join(home)).args(["serve", "--listen", listen]).args(words);
@@ -47,7 +48,7 @@ fn a_second_gateway_on_a_state_folder_is_refused() {
     let words: &[&str] =
         &["error: the state folder", &home.display().to_string(), &pid, &url, "WHARF_HOME", "PostgreSQL"];
     is_refused(&second(&server.folder, "127.0.0.1:0", "home", &[]), words);
-    // It does not get as far as the port, which would be a mistake of another kind.
+    // The check comes before the port is opened, which would fail with another error.
     is_refused(&second(&server.folder, &server.address, "home", &[]), words);
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200, "the first notices nothing");
 }
@@ -82,10 +83,10 @@ fn a_running_gateway_is_found_by_its_state_folder_until_it_ends() {
         !String::from_utf8_lossy(&listed.stderr).contains(found["url"].as_str().expect("text")),
         "{listed:?}"
     );
-    // What it left behind is in nobody's way.
+    // The leftover file of a killed gateway does not prevent a start.
     let server = Server::start_in(folder, &[]);
     let file = server.folder.path().join("home/gateway.json");
-    // One that answers hears signals too.
+    // Waits for a response, because by then the gateway also handles signals.
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
     let pid = rustix::process::Pid::from_child(&server.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");

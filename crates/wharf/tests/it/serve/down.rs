@@ -1,4 +1,4 @@
-//! Servers that are down when the gateway starts, or later.
+//! Tests servers that are down when the gateway starts, or later.
 
 use super::{
     options,
@@ -19,10 +19,10 @@ use wharf_mcp::{
     http::{Client, Endpoint},
 };
 
-/// How long anything here may take on a machine that has much else to do.
+/// Timeout for each step on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// A process that ends with the test.
+/// A process, killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -32,12 +32,12 @@ impl Drop for Running {
     }
 }
 
-/// An address where nobody listens.
+/// Returns an address without a listener.
 pub(super) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").to_string()
 }
 
-/// A folder whose agent file has one server, `late`, at this address.
+/// Creates a folder whose agent file has one server, `late`, at this address.
 fn folder_with_late(address: &str) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     let entry = format!(
@@ -87,7 +87,7 @@ async fn a_server_that_is_down_at_the_start_appears_when_it_is_up() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// A client that starts its servers itself keeps what they log.
+/// Checks `wharf stdio`, because MCP clients keep the logs of the servers they start.
 #[test]
 fn over_stdio_a_server_that_is_down_is_logged_once() {
     let folder = folder_with_late(&free_address());

@@ -1,4 +1,4 @@
-//! Where the gateway is and where it keeps things: the command line before the environment before the operator's file.
+//! Tests the precedence of settings: command line, environment, wharf.toml.
 
 use super::server::wharf;
 use std::{
@@ -9,8 +9,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// What is typed after `serve`, what the environment says, and which of three files is the database then. What the file
-/// says is in all of them.
+/// Arguments after `serve`, environment, and the expected database file. wharf.toml is the same in all cases.
 type Case = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
 
 const CASES: [Case; 3] = [
@@ -46,7 +45,7 @@ fn the_file_says_where_it_is_unless_somebody_else_does() {
     }
 }
 
-/// What the file says, what the environment does, and what is said about it. `TAKEN` is where somebody else listens.
+/// Line of wharf.toml, environment, and expected messages. `TAKEN` is an address in use.
 type Refusal = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const REFUSALS: &[Refusal] = &[
@@ -88,7 +87,7 @@ fn what_is_of_no_use_is_said_with_its_place() {
     }
 }
 
-/// What is typed after `--database`, and what is said about it.
+/// Value of `--database`, and the expected hint.
 const TYPOS: &[(&str, &str)] = &[
     ("sqlitte:x", "help: `sqlitte:` is not known; did you mean `sqlite:PATH`?"),
     ("postgre://me:hunter2@db/x", "help: `postgre:` is not known; did you mean `postgres://user@host/name`?"),
@@ -125,7 +124,7 @@ fn serve(folder: &TempDir, settings: &str) -> Command {
     command
 }
 
-/// A port alone is what many type first.
+/// Users often type a port alone.
 #[test]
 fn a_port_alone_gets_help_with_the_address() {
     for words in [&["serve", "--listen", "80"][..], &["todo", "--transport", "http", "--listen", "80"]] {

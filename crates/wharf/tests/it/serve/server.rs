@@ -1,4 +1,4 @@
-//! A gateway of its own for each test, and requests as raw as a stranger would send them.
+//! A gateway process for each test, and raw HTTP requests to it.
 
 use serde_json::Value;
 use std::{
@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A running gateway; ended when it is dropped.
+/// A running gateway, stopped on drop.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -18,17 +18,17 @@ pub(crate) struct Server {
     pub(crate) folder: TempDir,
 }
 
-/// What a sender does when all is said.
+/// Action of the client after it has sent its request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterSending {
-    /// It stays to hear the answer.
+    /// Waits for the response.
     Stay,
-    /// It says that nothing more will come.
+    /// Closes its sending side.
     Stop,
 }
 
 impl Server {
-    /// Started in an empty folder, on a port that it chooses.
+    /// Starts the gateway in an empty folder, on a free port.
     pub(crate) fn start(args: &[&str]) -> Server {
         Server::start_in(TempDir::new().expect("a folder"), args)
     }
@@ -43,7 +43,7 @@ impl Server {
         Server::start_command(folder, command, args)
     }
 
-    /// Started by this command, which lacks nothing but what to do.
+    /// Starts the gateway with this command and these arguments after `serve`.
     pub(crate) fn start_command(folder: TempDir, mut command: Command, args: &[&str]) -> Server {
         let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -65,7 +65,7 @@ impl Server {
         Server { child, address, token, folder }
     }
 
-    /// One request with the token, as raw as a stranger would send it: the status and the body.
+    /// Sends a request with the token. Returns status and body.
     pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let token = format!("Authorization: Bearer {}", self.token);
         self.ask_with(method, path, &[&token, "Content-Type: application/json"], body)
@@ -84,7 +84,7 @@ impl Server {
         (status, serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
-    /// What is at a path, with the token, as text.
+    /// Sends a GET request with the token and returns the response as text.
     pub(crate) fn text(&self, path: &str) -> String {
         self.raw("GET", path, &[&format!("Authorization: Bearer {}", self.token)], None)
     }
@@ -108,18 +108,18 @@ impl Server {
         answer
     }
 
-    /// Bytes as they are, and all that comes back before the connection ends, or for as long as anybody would wait.
+    /// Sends bytes verbatim and returns the response until the connection closes or the timeout expires.
     pub(crate) fn send(&self, bytes: &[u8], then: AfterSending) -> String {
         self.send_and_see(bytes, then).0
     }
 
-    /// The same, and whether the connection ended.
+    /// Sends bytes verbatim. Returns the response and whether the connection closed.
     pub(crate) fn send_and_see(&self, bytes: &[u8], then: AfterSending) -> (String, bool) {
         let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
         let mut writer = stream.try_clone().expect("a second end");
         let bytes = bytes.to_vec();
-        // A server that has heard enough answers before it has heard all.
+        // Writes in a thread, because the server may respond before it has read everything.
         let writing = std::thread::spawn(move || {
             let _ = writer.write_all(&bytes);
             if then == AfterSending::Stop {
@@ -132,7 +132,7 @@ impl Server {
             match stream.read(&mut piece) {
                 Ok(read @ 1..) => answer.extend_from_slice(&piece[..read]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break false,
-                // One who is hung up on while still speaking may see it as an error.
+                // A connection closed during a write may appear as an error.
                 Ok(0) | Err(_) => break true,
             }
         };
@@ -140,12 +140,12 @@ impl Server {
         (String::from_utf8_lossy(&answer).into_owned(), is_closed)
     }
 
-    /// What the program has logged so far.
+    /// Returns the log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).expect("a log")
     }
 
-    /// What is left of a server that was killed.
+    /// Waits for the process to exit and returns its folder.
     pub(crate) fn into_folder(mut self) -> TempDir {
         let _ = self.child.wait();
         let empty = TempDir::new().expect("a folder");
@@ -167,12 +167,12 @@ impl Drop for Server {
     }
 }
 
-/// The program, with the umask that most shells have.
+/// Builds a command for the program with the usual umask.
 pub(crate) fn wharf(folder: &TempDir) -> Command {
     wharf_after(folder, "umask 022")
 }
 
-/// The program, started by a shell that does something first.
+/// Builds a command for the program, run by a shell that executes `first` before.
 pub(crate) fn wharf_after(folder: &TempDir, first: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("{first}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_wharf")]);

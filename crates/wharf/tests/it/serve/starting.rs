@@ -1,4 +1,4 @@
-//! What `wharf serve` says when it starts.
+//! Tests the output of `wharf serve` at startup.
 
 use super::{
     down::{LIMIT, free_address},
@@ -15,7 +15,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A folder whose agent file has a good server, one that is down, one that starts with its first call, and more.
+/// Creates a folder whose agent file has a good server, one that is down, one that starts on its first call, and
+/// these entries.
 fn folder_with(more: &str) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     let dead = free_address();
@@ -28,7 +29,7 @@ fn folder_with(more: &str) -> TempDir {
     folder
 }
 
-/// The log, once it has this in it.
+/// Waits until the log contains this text, and returns the log.
 pub(super) fn log_with(server: &Server, words: &str) -> String {
     let begun = Instant::now();
     loop {
@@ -62,7 +63,7 @@ fn each_server_is_reported_when_it_settles() {
     assert!(!log.contains(token), "the token is in {log}");
 }
 
-/// A server that takes long to start holds up neither the port nor what is said of the others.
+/// A slow server delays neither the listener nor the messages about other servers.
 #[test]
 fn a_slow_server_delays_nothing() {
     let slow = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -82,7 +83,7 @@ fn without_an_agent_file_the_todo_server_is_served_and_the_curl_line_works() {
     line_with(&log, "serving the built-in Todo server: there is no agent.yaml here");
     let pasted = line_with(&log, "try it: curl ").strip_prefix("try it: ").expect("a command");
     assert!(pasted.contains("$(cat ") && !pasted.contains(server.token.trim()), "{pasted}");
-    // Pasted into a shell in some other folder. `curl` itself is replaced, so that the test needs none.
+    // Runs the command in a shell in another folder, with `curl` replaced, so that the test does not need it.
     let script = format!("curl() {{ for word in \"$@\"; do echo \"$word\"; done; }}\n{pasted}");
     let words = Command::new("sh").args(["-c", &script]).current_dir("/").output().expect("a shell");
     let words = String::from_utf8(words.stdout).expect("text");
@@ -95,7 +96,7 @@ fn without_an_agent_file_the_todo_server_is_served_and_the_curl_line_works() {
     }
 }
 
-/// Started at this address, once it answers there.
+/// Starts the gateway at this address and waits until it responds.
 fn started(folder: &TempDir, address: &str, args: &[&str]) -> Child {
     let mut command = wharf(folder);
     command.args(["serve", "--listen", address]).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -164,7 +165,7 @@ fn json_says_the_same_in_one_document() {
     assert_eq!(rest.trim(), "");
 }
 
-/// One that is told to end while a server is still starting has said what it served all the same.
+/// A gateway that is stopped while a server is still starting prints its JSON output all the same.
 #[test]
 fn json_is_printed_before_the_end() {
     let slow = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -1,4 +1,4 @@
-//! A server that listens on a port while a test lasts.
+//! A server that listens on a port for the duration of a test.
 
 use super::place::{caches, path_with};
 use std::{
@@ -15,17 +15,17 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How long it may take to listen.
+/// Timeout until the server listens.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Ended, with everything that it started, when it is dropped.
+/// A server process; it and all its children are killed on drop.
 pub(crate) struct Background {
     child: Child,
     folder: TempDir,
 }
 
 impl Background {
-    /// Starts it in a process group of its own, and comes back when something listens on the port.
+    /// Starts the server in its own process group and waits until it listens on the port.
     pub(crate) async fn listening_on(port: u16, program: &str, args: &[&str]) -> Background {
         let folder = TempDir::new().expect("a folder");
         let log = File::create(folder.path().join("log")).expect("a file");
@@ -35,7 +35,7 @@ impl Background {
             .env("PATH", path_with([]))
             .envs(caches())
             .env("PORT", port.to_string())
-            // One that remembers things remembers them here, not for every other test.
+            // Keeps the memory of a server in this folder, so that tests do not share it.
             .env("MEMORY_FILE_PATH", folder.path().join("memory.jsonl"))
             .process_group(0)
             .stdin(Stdio::null())
@@ -49,7 +49,7 @@ impl Background {
             let ended = server.child.try_wait().expect("a status");
             let hopeless = ended.is_some() || Instant::now() > patient_until;
             assert!(!hopeless, "`{program} {}` does not listen:\n{}", args.join(" "), server.log());
-            // Every server announces itself in its own words, and some in none.
+            // Polls the port, because servers print different messages at startup, or none.
             sleep(Duration::from_millis(50)).await;
         }
         server
@@ -65,13 +65,13 @@ impl Drop for Background {
     fn drop(&mut self) {
         let group = format!("kill -s KILL -- -{}", self.child.id());
         _ = Command::new("sh").args(["-c", &group]).status();
-        // In case there is no such shell: what is waited for has been told to end.
+        // In case there is no shell: `wait` must not block.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// A port that nobody listens on.
+/// Returns a port without a listener.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").port()

@@ -1,5 +1,5 @@
-//! A server in a container, with podman in the place of docker. Nothing is pulled: the image is built here, from a program
-//! that is all it holds. Images and containers live in the test's own folder, not with those of the machine.
+//! Tests a server in a container, with podman in place of docker. Nothing is pulled: the image is built here from a
+//! single program. Images and containers are in the test's folder, separate from those of the machine.
 
 use super::place::{Place, program};
 use std::{
@@ -10,14 +10,14 @@ use std::{
     process::Command,
 };
 
-/// As people are told to write it.
+/// The documented example.
 const AGENT_FILE: &str = include_str!("../config/good/s2-example-5-docker.yaml");
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/fixtures/container.rs");
 
 const IMAGE: &str = "FROM scratch\nCOPY server /server\nENTRYPOINT [\"/server\"]\n";
 
-/// What it takes to run a container inside a container that may not change its own limits, beside others that do.
+/// Settings for running a container inside a container that cannot change its own limits, beside others that do.
 const SETTINGS: &str = r#"
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
@@ -35,7 +35,7 @@ async fn the_container_is_given_its_key() {
     build_image(&place, &bin.join("docker"));
     let place = place.first_on_path([bin.clone()]);
     place.wharf("tools").await.check(0, "docker_mcp (1)\n  docker_mcp__key  ");
-    // The first process is an init, which hears signals and collects the dead.
+    // Process 1 is an init program, which handles signals and reaps zombies.
     place.wharf("call key").await.check(0, "the child of 1 has the key ahoy-4711\n");
     place.is_deserted();
     let left =
@@ -43,8 +43,8 @@ async fn the_container_is_given_its_key() {
     assert_eq!(String::from_utf8_lossy(&left.stdout), "", "containers that are left");
 }
 
-/// A folder with a `docker` that keeps everything to itself. A Docker without a daemon may be on PATH as well, so this
-/// one has to come first.
+/// Creates a folder with a `docker` script that uses separate storage. It must come first on `PATH`, because a
+/// Docker without a daemon may be installed.
 pub(crate) fn docker(place: &Place) -> PathBuf {
     let bin = place.make_folder("bin");
     let (settings, store, running) =

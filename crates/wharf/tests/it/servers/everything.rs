@@ -1,5 +1,4 @@
-//! The reference server that does everything, over each transport that it has: what a person types, what the shell is
-//! told, and what is printed.
+//! Tests the reference server "everything" over each of its transports: command line, exit code and output.
 
 use super::{
     background::{Background, free_port},
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 const PACKAGE: &str = "@modelcontextprotocol/server-everything";
 
-/// Typed, exit code, words.
+/// Command line, exit code, expected text.
 const CASES: &[(&str, i32, &str)] = &[
     ("call echo message=hello", 0, "Echo: hello\n"),
     ("call everything__get-sum a:=2 b:=3", 0, "The sum of 2 and 3 is 5.\n"),
@@ -65,7 +64,7 @@ fn agent_file(entry: String) -> String {
     format!("tools:\n  - {entry}\n")
 }
 
-/// Two at a time, because a server that is started anew for each command takes its time.
+/// Runs two cases at a time, because each command starts a new server.
 async fn check(entry: String, transport: &str) {
     let place = Place::with(&agent_file(entry));
     let (first, second) = CASES.split_at(CASES.len() / 2);

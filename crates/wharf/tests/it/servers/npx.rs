@@ -1,9 +1,9 @@
-//! Servers from npm that a program is most likely to meet first.
+//! Tests the most common servers from npm.
 
 use super::place::Place;
 use serde_json::json;
 
-/// The first example that people copy.
+/// The first example of the documentation.
 const FILESYSTEM: &str = include_str!("../config/good/s2-example-1-filesystem.yaml");
 
 const MEMORY: &str = "

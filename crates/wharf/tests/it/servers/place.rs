@@ -1,4 +1,4 @@
-//! A folder with an agent file, and the program run in it as its owner would run it, with the tools that servers need.
+//! A folder with an agent file, in which the program runs with the tools that servers need.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,10 +17,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
 
-/// No command may take longer, not even one that starts a server for the first time.
+/// Timeout for each command, including the first start of a server.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long processes may take to be gone that were told to end.
+/// Time that processes get to exit.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Place {
@@ -29,7 +29,7 @@ pub(crate) struct Place {
     variables: Vec<(String, String)>,
 }
 
-/// What the program said, and how it ended.
+/// Output and exit code of the program.
 pub(crate) struct Said {
     typed: String,
     pub(crate) code: Option<i32>,
@@ -50,17 +50,17 @@ impl Place {
         self
     }
 
-    /// These folders come first when a program is looked for.
+    /// Puts these folders first on `PATH`.
     pub(crate) fn first_on_path<const N: usize>(self, folders: [PathBuf; N]) -> Place {
         Place { path: path_with(folders), ..self }
     }
 
-    /// Programs are found in this folder and nowhere else.
+    /// Makes this folder the only one on `PATH`.
     pub(crate) fn only_on_path(self, folder: PathBuf) -> Place {
         Place { path: folder.into(), ..self }
     }
 
-    /// The true path, as servers are told it.
+    /// Returns the canonical path, as servers see it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().expect("a path").join(name)
     }
@@ -70,7 +70,7 @@ impl Place {
         self.path(name)
     }
 
-    /// Runs the program to its end. Its words are divided at spaces.
+    /// Runs the program to completion. Arguments are split at spaces.
     pub(crate) async fn wharf(&self, typed: &str) -> Said {
         self.wharf_with(&typed.split_whitespace().collect::<Vec<_>>()).await
     }
@@ -99,11 +99,11 @@ impl Place {
         }
     }
 
-    /// Nothing stays behind of the servers that were started: no working directory, and no process in one. A server that
-    /// could not be connected to in time is not waited for, but soon gone.
+    /// Checks that no working directory of a server and no process in one is left. Waits a while, because a server
+    /// that did not connect in time exits a little later.
     pub(crate) fn is_deserted(&self) {
         let scratch = self.path("state/scratch");
-        // It is made with the first server.
+        // The first server creates it.
         let folders: Vec<PathBuf> = fs::read_dir(&scratch)
             .into_iter()
             .flatten()
@@ -123,7 +123,7 @@ impl Place {
     }
 }
 
-/// The command lines of the processes that work below a folder. Only Linux says where a process works.
+/// Returns the command lines of the processes whose working directory is below a folder. Works on Linux only.
 fn processes_in(folder: &Path) -> Vec<String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -133,7 +133,7 @@ fn processes_in(folder: &Path) -> Vec<String> {
 }
 
 impl Said {
-    /// Fails unless the program told the shell this, and said something with these words.
+    /// Checks the exit code, and that the output contains this text.
     #[track_caller]
     pub(crate) fn check(&self, code: i32, words: &str) {
         let said = self.stdout.contains(words) || self.stderr.contains(words);
@@ -155,7 +155,7 @@ impl Said {
     }
 }
 
-/// A file of the tools folder.
+/// Returns the path of a file in the tools folder.
 #[track_caller]
 pub(crate) fn tool(name: &str) -> PathBuf {
     let remedy = "run `cargo xtask provision`, which sets up what the tests need";
@@ -165,7 +165,7 @@ pub(crate) fn tool(name: &str) -> PathBuf {
     file
 }
 
-/// Where servers find what they run with: npx and node, uvx, and whatever the operator has.
+/// Builds a `PATH` with npx, node and uvx, and the folders of the current `PATH`.
 pub(crate) fn path_with(first: impl IntoIterator<Item = PathBuf>) -> OsString {
     let tools = [tool("python/bin"), tool("node/node_modules/.bin")];
     let own = env::var_os("PATH").unwrap_or_default();
@@ -173,7 +173,8 @@ pub(crate) fn path_with(first: impl IntoIterator<Item = PathBuf>) -> OsString {
     env::join_paths(folders).expect("a PATH")
 }
 
-/// Where npx and uvx keep what has been fetched, and the wish to use it, so that no test waits for a registry.
+/// Returns variables that make npx and uvx use the provisioned caches offline, so that no test waits for a
+/// registry.
 pub(crate) fn caches() -> [(&'static str, PathBuf); 4] {
     [
         ("NPM_CONFIG_CACHE", tool("npx")),
@@ -183,7 +184,7 @@ pub(crate) fn caches() -> [(&'static str, PathBuf); 4] {
     ]
 }
 
-/// A program that the operator must have.
+/// Returns the path of a program that must be installed.
 #[track_caller]
 pub(crate) fn program(name: &str) -> PathBuf {
     let path = path_with([]);

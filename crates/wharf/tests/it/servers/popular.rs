@@ -1,8 +1,8 @@
-//! Popular servers of npm and PyPI, imported from one file of Claude Desktop: all of them are checked and explained, and
-//! those that need nobody else are started.
+//! Tests popular servers from npm and PyPI, imported from one Claude Desktop file: all of them are checked and
+//! explained, and those that need no external service are started.
 //!
-//! What is known of them is data (`known`). `docs/servers.md` is made from that data and from what the import writes;
-//! `UPDATE=1` writes it anew.
+//! The facts about them are data (`known`). `docs/servers.md` is generated from that data and the imported file;
+//! `UPDATE=1` rewrites it.
 
 mod known;
 mod page;
@@ -14,13 +14,13 @@ use std::{env, fs, path::Path, process::Command};
 
 const CLAUDE: &str = include_str!("fixtures/claude_desktop_config.json");
 
-/// Where the folders of the file are, before a test has its own.
+/// Home folder in the file, which a test replaces by its own.
 const HOME: &str = "/home/alice";
 
-/// Every secret of the file has this in it.
+/// Text that occurs in every secret of the file.
 const PLACEHOLDER: &str = "placeholder";
 
-/// How many servers run at once: enough to keep two processors busy, and not more memory than a small machine has.
+/// Number of concurrent servers: keeps two processors busy and fits into the memory of a small machine.
 const AT_ONCE: usize = 4;
 
 const KUBECONFIG: &str = "apiVersion: v1
@@ -74,7 +74,7 @@ async fn those_that_need_nobody_else_list_their_tools() {
     place.is_deserted();
 }
 
-/// A place with what the servers of the file find in their owner's home, and the caches that they are in.
+/// Sets up a folder with the files that the servers expect in their owner's home, and with the caches.
 pub(crate) fn home() -> Place {
     let place = Place::with("tools: []");
     place.make_folder("alice/Documents");
@@ -87,7 +87,7 @@ pub(crate) fn home() -> Place {
     cached(place).set("HOME", &alice)
 }
 
-/// The place, with npx and uvx taking the servers from the folders that they were provided in.
+/// Makes npx and uvx take the servers from the provisioned folders.
 pub(crate) fn cached(place: Place) -> Place {
     let path = |name: &str| tool(name).display().to_string();
     place
@@ -100,7 +100,7 @@ fn claude() -> Value {
     serde_json::from_str(CLAUDE).expect("the client's file is JSON")
 }
 
-/// The client's file with these servers only, and with this home.
+/// Returns the client's file with these servers only, and with this home folder.
 fn client_file<'a>(servers: impl IntoIterator<Item = &'a Known>, home: &str) -> Value {
     let all = &claude()["mcpServers"];
     let entry = |it: &Known| (it.name.to_owned(), all[it.name].clone());
@@ -121,7 +121,7 @@ async fn import(place: &Place, client_file: &Value) {
     place.wharf_with(&["init", "--from", &file.to_string_lossy()]).await.check(0, "");
 }
 
-/// Compares with the page, or writes it under `UPDATE=1`.
+/// Compares the text with the page, or writes the page if `UPDATE=1` is set.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
 fn check_page(text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/servers.md");

@@ -1,4 +1,4 @@
-//! Servers from PyPI. These speak the newest protocol.
+//! Tests servers from PyPI, which use the newest protocol version.
 
 use super::place::{Place, program};
 use std::{path::Path, process::Command};

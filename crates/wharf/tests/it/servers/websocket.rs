@@ -1,5 +1,5 @@
-//! WebSocket servers. No revision of the protocol has this transport, but these two programs do: the Python SDK up to
-//! version 1, and a gateway that puts any stdio server on a port.
+//! Tests WebSocket servers. No protocol revision defines this transport, but two programs implement it: the Python
+//! SDK up to version 1, and a gateway that exposes any stdio server on a port.
 
 use super::{
     background::{Background, free_port},

@@ -1,4 +1,4 @@
-//! The far end of the wire: a collector that reads what arrives, or one that never answers.
+//! A test collector that decodes what it receives, or one that never responds.
 
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
@@ -28,7 +28,7 @@ struct Got {
     asked: bool,
 }
 
-/// A span, decoded.
+/// A decoded span.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) trace: String,
@@ -55,7 +55,7 @@ impl Collector {
                 let got = kept.clone();
                 let service = service_fn(move |request| take(request, got.clone(), answers));
                 connections.spawn(async move {
-                    // Whoever leaves early has its reasons.
+                    // An early disconnect is not an error.
                     _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
             }
@@ -67,7 +67,7 @@ impl Collector {
         self.got.lock().expect("nobody panicked").asked
     }
 
-    /// Everything that arrived, as text.
+    /// Returns everything received, as text.
     pub(super) fn text(&self) -> String {
         self.got.lock().expect("nobody panicked").bodies.iter().map(Value::to_string).collect()
     }
@@ -141,7 +141,7 @@ fn attributes(of: &Value) -> BTreeMap<String, String> {
     of["attributes"].as_array().into_iter().flatten().map(pair).collect()
 }
 
-/// One request to the gateway, and the document that it is answered with.
+/// Sends a request to the gateway and returns the JSON response.
 pub(super) async fn post(address: &str, path: &str, headers: &[&str], body: &str) -> Value {
     let headers: String = headers.iter().map(|it| format!("{it}\r\n")).collect();
     let length = body.len();

@@ -1,4 +1,4 @@
-//! A source far away, which remembers what it was told about traces.
+//! A remote test source that records the trace context it receives.
 
 use super::SECRET;
 use hyper::{server::conn::http1, service::service_fn};
@@ -25,11 +25,11 @@ pub(super) struct Far {
 
 type Calls = Arc<Mutex<Vec<(String, Heard)>>>;
 
-/// What came with a call.
+/// Trace context of one call.
 #[derive(Clone, Debug)]
 pub(super) struct Heard {
     pub(super) meta: Value,
-    /// The header of HTTP.
+    /// The HTTP header.
     pub(super) header: Option<String>,
 }
 

@@ -1,6 +1,5 @@
-//! Which crate may know which. A crate is split off only where a dependency must be forbidden, so the
-//! edges are checked from both sides: the ones among our crates are exactly these, and what a crate must
-//! not know is not among its dependencies.
+//! Checks the dependencies between crates. A crate is split off only where a dependency must be forbidden, so two
+//! things are checked: the edges between our crates are exactly these, and no crate has a forbidden dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -10,7 +9,7 @@ use serde_json::Value;
 use super::complain;
 use super::tree::Tree;
 
-/// A crate and all those of ours it depends on.
+/// A crate, and all of our crates that it depends on.
 const EDGES: &[(&str, &[&str])] = &[
     ("wharf-mcp", &[]),
     ("wharf-runtime", &["wharf-mcp"]),
@@ -23,7 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// A crate, what it must not depend on, and why.
+/// A crate, its forbidden dependencies, and the reason.
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("wharf-mcp", &["granit-parser", "serde-saphyr", "toml"], "the wire knows no configuration"),
     ("wharf-mcp", &["genai", "sqlx"], "the wire knows neither models nor tables"),
@@ -35,7 +34,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("xtask", &["clap"], "a chore builds in a second"),
 ];
 
-/// What none of ours depends on itself, whoever else does, and what there is instead.
+/// Crates that none of ours may depend on directly, and the replacement.
 const SUPERSEDED: &[(&str, &str)] = &[
     ("chrono", "jiff"),
     ("lazy_static", "std::sync::LazyLock"),
@@ -79,7 +78,7 @@ fn no_crate_depends_on_what_is_superseded() {
     complain(places, "use what is named instead");
 }
 
-/// Of each workspace member: what it needs to be built, tests left aside.
+/// Returns the dependencies of each workspace member, without those for tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let output = Command::new(env!("CARGO"))

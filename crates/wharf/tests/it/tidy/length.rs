@@ -1,5 +1,5 @@
-//! How long a file and a function may be. The longest function of a codebase tends to be its main path,
-//! the one that everybody has to read. Exceptions are listed with their length and can only shrink.
+//! Checks the length of files and functions. The longest function of a codebase tends to be its main path, which
+//! everyone has to read. Exceptions are listed with their length and can only shrink.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn functions_are_short() {
     );
 }
 
-/// What is too long and not excepted, and exceptions that are no longer true.
+/// Returns everything that is too long without an exception, and outdated exceptions.
 fn ratchet(lengths: &BTreeMap<String, usize>, limit: usize, exceptions: &[(&str, usize)]) -> Vec<String> {
     let excepted = |name: &str| exceptions.iter().find(|(other, _)| *other == name);
     let too_long = lengths.iter().filter_map(|(name, length)| match excepted(name) {
@@ -59,8 +59,8 @@ fn ratchet(lengths: &BTreeMap<String, usize>, limit: usize, exceptions: &[(&str,
     too_long.chain(untrue).collect()
 }
 
-/// Name and length of every function before the unit tests. The text is as rustfmt leaves it, so a
-/// function ends at the first closing brace that stands as far left as its beginning.
+/// Returns the name and length of every function before the unit tests. The text is formatted by rustfmt, so a
+/// function ends at the first closing brace with the same indentation as its beginning.
 fn functions(text: &str) -> Vec<(&str, usize)> {
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

@@ -1,5 +1,4 @@
-//! The links between the documents: each leads to a file that is there, and to a heading that is in it.
-//! Links to the outside are not followed.
+//! Checks the links between the documents: each target file and heading exists. External links are not followed.
 
 use std::path::Path;
 
@@ -38,7 +37,7 @@ fn resolves(root: &Path, document: &str, link: &str) -> bool {
     prose(&text).iter().any(|(_, line)| line.starts_with('#') && anchor(line) == heading)
 }
 
-/// Where inline links lead and where reference definitions do, each with its line number.
+/// Returns the targets of inline links and reference definitions, with line numbers.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
@@ -53,7 +52,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The numbered lines outside of fenced code.
+/// Returns the numbered lines outside fenced code.
 fn prose(text: &str) -> Vec<(usize, &str)> {
     let mut fenced = false;
     let mut lines = Vec::new();
@@ -67,7 +66,7 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// A heading as the forges write it in an address.
+/// Converts a heading to its anchor, as code hosting sites do.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = words.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));

@@ -1,5 +1,5 @@
-//! The files of the repository: what git tracks or would track, and in a source archive, where there is
-//! no git, whatever lies in the folders. Paths are relative to the root, with `/`, in order.
+//! The files of the repository: all that git tracks or would track, or all files if there is no git, as in a source
+//! archive. Paths are relative to the root, with `/`, and sorted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(super) struct Tree {
     paths: Vec<String>,
 }
 
-/// What a build, a package manager or a fuzzer puts there.
+/// Folders of builds, package managers and fuzzers.
 const NOT_OURS: [&str; 5] = [".git", "target", "node_modules", "artifacts", "corpus"];
 
 impl Tree {
@@ -18,7 +18,7 @@ impl Tree {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let root = root.canonicalize().expect("the crate lies two folders below the root");
         let mut paths = from_git(&root).unwrap_or_else(|| from_folders(&root));
-        // Git still lists a file that was deleted but not yet committed.
+        // Git still lists a deleted file until the deletion is committed.
         paths.retain(|path| root.join(path).is_file());
         paths.sort();
         paths.dedup();
@@ -33,7 +33,7 @@ impl Tree {
         self.paths.iter().map(String::as_str)
     }
 
-    /// Our Rust files, with their text.
+    /// Returns our Rust files with their text.
     pub(super) fn sources(&self) -> impl Iterator<Item = (&str, String)> {
         let ours = |path: &&str| {
             let folder = path.split('/').next().unwrap_or_default();
@@ -43,19 +43,19 @@ impl Tree {
         self.paths().filter(ours).map(|path| (path, self.text(path)))
     }
 
-    /// What is not UTF-8 is replaced: the rules are about what people read.
+    /// Returns the text of a file. Replaces invalid UTF-8, because the rules are about what people read.
     pub(super) fn text(&self, path: &str) -> String {
         String::from_utf8_lossy(&self.bytes(path)).into_owned()
     }
 
-    /// A file that is not there is empty.
+    /// Returns the contents of a file. A missing file is empty.
     pub(super) fn bytes(&self, path: &str) -> Vec<u8> {
         fs::read(self.root.join(path)).unwrap_or_default()
     }
 }
 
-/// Nothing unless the root is a checkout of its own: an archive unpacked somewhere inside another
-/// repository is not that repository's.
+/// Lists the files with git. Returns `None` unless the root is a checkout: an archive unpacked inside another
+/// repository does not belong to that repository.
 fn from_git(root: &Path) -> Option<Vec<String>> {
     root.join(".git").exists().then_some(())?;
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];

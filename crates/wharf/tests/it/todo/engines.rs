@@ -1,9 +1,9 @@
-//! Databases for tests: a file, and a server.
+//! Databases for tests: a SQLite file and a PostgreSQL server.
 
 use super::postgres::Postgres;
 use tempfile::TempDir;
 
-/// A database that goes away with the test.
+/// A database that is removed on drop.
 pub(super) enum Engine {
     Sqlite(TempDir),
     Postgres(Postgres),
@@ -18,7 +18,7 @@ impl Engine {
         Engine::Postgres(Postgres::start())
     }
 
-    /// As it is written on the command line.
+    /// Returns the address for the command line.
     pub(super) fn address(&self) -> String {
         match self {
             Engine::Sqlite(folder) => format!("sqlite:{}", folder.path().join("todo.db").display()),

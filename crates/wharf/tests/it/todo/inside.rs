@@ -1,4 +1,4 @@
-//! The Todo server inside the program: what a newcomer meets first.
+//! Tests the built-in Todo server, the first server a new user sees.
 
 use serde_json::Value;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! The program as a Todo server, and a session of ours with it.
+//! Runs the program as a Todo server, and connects to it.
 
 use serde_json::{Value, json};
 use std::{
@@ -15,7 +15,7 @@ use wharf_mcp::{
 
 const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
-/// A server that listens on a port, ended with the test.
+/// A server that listens on a port, stopped on drop.
 pub(super) struct Listening {
     child: Child,
     pub(super) url: String,
@@ -41,7 +41,7 @@ impl Listening {
         Listening { child, url: url.trim().to_owned() }
     }
 
-    /// Asks it to end, and says how it did.
+    /// Sends SIGTERM and returns the exit code.
     pub(super) fn terminate(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
@@ -57,12 +57,12 @@ impl Drop for Listening {
 }
 
 impl Todos {
-    /// A server of its own, over stdio.
+    /// Starts a server over stdio and connects to it.
     pub(super) async fn start(database: &str) -> Todos {
         Todos::meet(&process(database), Era::Modern).await
     }
 
-    /// A session over whatever the URL says: `sse` and `http` look alike, so it is said.
+    /// Connects to a URL. The transport is explicit, because `sse` and `http` URLs look alike.
     pub(super) async fn reach(transport: &str, url: &str, era: Era) -> Todos {
         let url = url.parse().expect("an address");
         let client = || http::Client::new(Duration::from_secs(10)).expect("a client");
@@ -82,7 +82,7 @@ impl Todos {
         Todos { session, news, task }
     }
 
-    /// Calls a tool: its structured result, or its complaint.
+    /// Calls a tool. Returns its structured result, or its error text.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
         let request = Request::call_tool(tool, Some(&Raw::from(arguments)));
         let raw = self.session.request(request).await.expect("an answer");
@@ -92,7 +92,7 @@ impl Todos {
             return Err(text.clone());
         }
         let structured: Value = result.structured.expect("a structured result").decode().expect("JSON");
-        // What a model reads and what a program reads is the same.
+        // The text result and the structured result are the same.
         assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), structured);
         Ok(structured)
     }
@@ -101,7 +101,7 @@ impl Todos {
         self.call("create_todo", json!({ "title": title })).await.expect("a todo")
     }
 
-    /// The titles of what a tool finds.
+    /// Returns the titles of the todos that a tool finds.
     pub(super) async fn titles(&self, tool: &str, arguments: Value) -> Vec<String> {
         let found = self.call(tool, arguments.clone()).await.expect("a list");
         let todos = found["todos"].as_array().expect("a list");
@@ -113,7 +113,7 @@ impl Todos {
         todos.iter().map(|it| it["title"].as_str().expect("a title").to_owned()).collect()
     }
 
-    /// Any other request.
+    /// Sends any other request.
     pub(super) async fn ask(&self, method: &'static str, params: Value) -> Result<Value, String> {
         let answer = self.session.request(Request::new(method).params(params.into())).await;
         answer.map(|raw| raw.decode().expect("JSON")).map_err(|failure| {
@@ -128,7 +128,7 @@ impl Todos {
     }
 }
 
-/// What starts a server over stdio.
+/// Builds the command of a server over stdio.
 pub(super) fn process(database: &str) -> stdio::Command {
     let mut command = stdio::Command::new(WHARF, "/");
     command.args = ["todo", "--database", database].into_iter().map(Into::into).collect();

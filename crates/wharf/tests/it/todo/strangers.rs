@@ -1,4 +1,4 @@
-//! Clients that others wrote: the official Inspector and the official Python client list and call all five tools.
+//! Tests third-party clients: the official Inspector and the official Python client list and call all five tools.
 
 use super::{engines::Engine, server::Listening};
 use crate::servers::place::{path_with, tool};
@@ -8,7 +8,7 @@ use std::{path::Path, process::Command};
 const INSPECTOR: &str =
     "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
-/// What each tool is called with, one after the other, and what its answer has.
+/// Tool, arguments and part of the expected response, in order.
 const CALLS: [(&str, &str, &str); 5] = [
     ("create_todo", r#"{"title":"Milk","priority":2,"tags":["shop"],"due_date":"2026-01-31"}"#, r#""id":1"#),
     ("list_todos", r#"{"tags":["shop"],"priority":2}"#, r#""count":1"#),
@@ -85,7 +85,7 @@ fn the_python_client_over_sse() {
     python(&["sse", &listening.url]);
 }
 
-/// It checks structured results against the schemas of the tools by itself.
+/// Runs the Python client, which validates structured results against the output schemas itself.
 fn python(target: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/todo/client.py");
     let output = Command::new(tool("python/bin/python")).arg(script).args(target).output();

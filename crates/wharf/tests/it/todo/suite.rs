@@ -1,4 +1,4 @@
-//! What the server does, the same on both engines.
+//! Tests the behaviour of the server, which is the same on both engines.
 
 use super::{engines::Engine, server::Todos};
 use serde_json::{Value, json};
@@ -166,7 +166,7 @@ async fn a_search_is_literal(todos: &Todos) {
     }
 }
 
-/// SQL in every parameter is the text it is, or refused; the rows are the same afterwards.
+/// SQL in any parameter is treated as text or rejected; the rows do not change.
 async fn sql_is_text(todos: &Todos) {
     let before = todos.call("list_todos", json!({})).await.expect("a list");
     for sql in [

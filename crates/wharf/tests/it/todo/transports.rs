@@ -1,4 +1,4 @@
-//! The four transports in both eras, what clients are told of changes, who is not let in, and how it ends.
+//! Tests the four transports in both eras, change notifications, rejected requests, and the shutdown.
 
 use super::{
     engines::Engine,
@@ -49,7 +49,7 @@ async fn clients_are_told_of_changes_by_others() {
         let mut hearer = Todos::reach(transport, &listening.url, era).await;
         let writer = Todos::reach(transport, &listening.url, era).await;
         let mut heard = false;
-        // Whoever has just come may not be listening yet: change something until it is.
+        // A new client may not be subscribed yet, so the test changes something until it receives a notification.
         for _ in 0..100 {
             writer.create("news").await;
             let news = timeout(SOON / 100, async {
@@ -83,7 +83,7 @@ async fn clients_are_told_of_changes_by_other_processes() {
 }
 
 impl Todos {
-    /// Comes back when the server says that the resources have changed.
+    /// Waits for the notification that the resources have changed.
     async fn is_told(&mut self) {
         let told = timeout(SOON, async {
             while self.news.next().await.expect("the server lives") != News::ResourcesChanged {}
@@ -92,7 +92,7 @@ impl Todos {
     }
 }
 
-/// A page in a browser must not use a server of this machine, whichever way it tries.
+/// A web page must not be able to use a local server over any transport.
 #[test]
 fn pages_of_strangers_are_not_let_in() {
     let engine = Engine::sqlite();
@@ -122,7 +122,7 @@ fn pages_of_strangers_are_not_let_in() {
     }
 }
 
-/// A form of another page cannot say that it is JSON, so what does not say so is refused before it is read.
+/// An HTML form of another site cannot send JSON, so other content types are rejected before the body is read.
 #[test]
 fn a_message_that_is_not_announced_as_json_is_refused() {
     let engine = Engine::sqlite();
@@ -138,7 +138,7 @@ fn a_message_that_is_not_announced_as_json_is_refused() {
         ] {
             let mut stream = TcpStream::connect(&address).expect("a connection");
             stream.set_read_timeout(Some(SOON)).expect("a timeout");
-            // Of what is refused nothing but the head is sent: the answer does not wait for the body.
+            // For rejected requests, sends only the head, because the response must not wait for the body.
             let (length, body) = if refused { (100, "") } else { (2, "{}") };
             let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n");
             stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).expect("it is sent");

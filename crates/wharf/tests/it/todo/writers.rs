@@ -1,4 +1,4 @@
-//! Many who write at the same time, each through a server process of its own, and servers that are killed while they do.
+//! Tests concurrent writers, each with its own server process, and servers that are killed while they write.
 
 use super::{
     engines::Engine,
@@ -46,7 +46,7 @@ async fn nothing_is_lost(engine: Engine) {
     todos.close().await;
 }
 
-/// Each writer changes a field of its own of the same todo, all at the same time.
+/// Each writer changes a different field of the same todo at the same time.
 async fn nobodys_change_is_lost(todos: &Todos, database: &str) {
     let id = todos.create("shared").await["id"].clone();
     let changes = [
@@ -100,12 +100,12 @@ async fn nothing_acknowledged_is_lost(engine: Engine) {
                 create_until_it_fails(&todos, &format!("{round}/{writer}")).await
             });
         }
-        // In the middle: once the first todos are there, whoever else is under way is cut off.
+        // Kills the server once the first todos exist, while the writers are still running.
         let watcher = Todos::start(&database).await;
         let enough = 50 * (round + 1);
         while watcher.titles("list_todos", json!({})).await.len() < acknowledged.len() + enough {}
         watcher.close().await;
-        // Its drop is a SIGKILL.
+        // The drop sends SIGKILL.
         drop(listening);
         acknowledged.extend(writers.join_all().await.into_iter().flatten());
         assert!(acknowledged.len() >= enough);
@@ -117,7 +117,7 @@ async fn nothing_acknowledged_is_lost(engine: Engine) {
     }
 }
 
-/// The titles that were acknowledged.
+/// Creates todos until a call fails, and returns the acknowledged titles.
 async fn create_until_it_fails(todos: &Todos, name: &str) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for number in 0.. {

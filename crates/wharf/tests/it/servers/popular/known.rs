@@ -1,19 +1,19 @@
-//! What is known of each server of the client's file, in its order.
+//! Facts about each server of the client's file, in the same order.
 
 pub(super) struct Known {
-    /// Its name in the client's file.
+    /// Name in the client's file.
     pub(super) name: &'static str,
-    /// What it does, in a few words.
+    /// Description in a few words.
     pub(super) about: &'static str,
-    /// What it needs beyond its package, for the page.
+    /// Requirements beyond the package, for the page.
     pub(super) needs: &'static str,
     pub(super) tried: Tried,
 }
 
 pub(super) enum Tried {
-    /// It is started by the tests, and lists this many tools.
+    /// The tests start it, and it lists this many tools.
     Started { tools: usize },
-    /// It is checked and explained only: starting it would reach somebody else.
+    /// Only checked and explained, because starting it would contact an external service.
     Checked { why: &'static str },
 }
 

@@ -1,4 +1,4 @@
-//! The page `docs/servers.md`: how each of the servers is written in agent.yaml, and what it needs.
+//! Generates `docs/servers.md`: the agent.yaml entry of each server, and its requirements.
 
 use super::known::{KNOWN, Known, Tried};
 use serde_json::Value;
@@ -21,7 +21,7 @@ that Python. Servers that report to their authors when they start have the switc
 | --- | --- | --- | --- |
 ";
 
-/// The page, with the entries of the agent file and what `wharf explain` says of them.
+/// Generates the page from the agent file and the output of `wharf explain`.
 pub(super) fn page(agent_file: &str, sources: &Value) -> String {
     let sources = sources.as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: String = KNOWN.iter().zip(sources).map(|(known, source)| row(known, source)).collect();
@@ -50,7 +50,7 @@ fn section(known: &Known, entry: &str) -> String {
     format!("\n## {name}\n\n{about}.{tried}\n\n```yaml\n{entry}```\n")
 }
 
-/// The entries of `tools`, one text each.
+/// Splits the `tools` section into its entries.
 fn entries(agent_file: &str) -> Vec<String> {
     let tools = agent_file.split_once("\ntools:\n").map(|(_, tools)| tools).unwrap_or_default();
     let mut entries: Vec<String> = Vec::new();
