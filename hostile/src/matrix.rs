@@ -1,8 +1,6 @@
-//! The expected behaviour of our client in each mode: the outcome, its time limit, and the outcome of the next
-//! call.
+//! The expected behaviour of our client in each mode: the outcome, its time limit, and the outcome of the next call.
 //!
-//! The same mode on another transport or in another era is a separate row. `ours` tries one row; the tests try all
-//! of them.
+//! Each combination of mode, transport and era is a row. `ours` tries one row; the tests try all of them.
 
 mod judgement;
 mod over_http;

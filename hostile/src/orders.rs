@@ -22,7 +22,7 @@ pub struct Orders {
     pub prob: f64,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Size for the modes that send much data.
+    /// Amount for the modes that send much: bytes or messages, depending on the mode.
     pub size: u64,
     /// Delay for the modes that are slow.
     pub delay: Duration,

@@ -30,7 +30,7 @@ pub(crate) struct Target {
     pub(crate) address: Address,
     /// `Authorization` header, if the gateway needs one.
     pub(crate) bearer: Option<String>,
-    /// Template for tool names; `{}` stands for the name on the server.
+    /// Template for tool names; `{}` is the name on the server.
     pub(crate) tool: String,
     pub(crate) gateway: Option<Gateway>,
 }

@@ -8,8 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 /// Delimiter around each tag. Tags contain no control characters, so it cannot be part of one.
 const FENCE: char = '\u{1f}';
 
-/// Folds text: NFC, upper case, lower case, NFC. Upper case first makes `ß` match `SS` and both forms of sigma
-/// match.
+/// Folds text: NFC, upper case, lower case, NFC. Upper case first makes `ß` match `SS` and both forms of sigma match.
 pub(crate) fn key(text: &str) -> String {
     let upper = text.nfc().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase).nfc().collect()

@@ -116,8 +116,7 @@ impl Newcomer {
         assert!(status.success(), "`cargo build --release` failed: {status}");
     }
 
-    /// Starts the gateway on the default port, or, if that is taken, on another one, as the program's message
-    /// advises.
+    /// Starts the gateway on the default port, or, if that is taken, on another one, as the program's message advises.
     fn serve(&self) -> (Serving, String) {
         let words: Vec<&str> = TYPED.split(' ').skip(1).collect();
         let mut serving = self.run(&words);

@@ -28,8 +28,7 @@ pub(super) fn panics() {
     });
 }
 
-/// Checks a panic of the host. All server processes exist by then, because the host panics after the servers
-/// respond.
+/// Checks a panic of the host. All server processes exist by then, because the host panics after the servers respond.
 async fn check_panic(shape: &str, ending: &str, code: Option<i32>) {
     let berth = Berth::new(shape);
     let mut host = berth.start_program(&itself(), &format!("be {ending} supervised agent.yaml"));

@@ -94,8 +94,7 @@ async fn who_cannot_be_asked_is_not() {
     }
 }
 
-/// A server with one session for all clients decides by the capabilities of that session which questions it may
-/// ask.
+/// A server with one session for all clients decides by the capabilities of that session which questions it may ask.
 #[tokio::test]
 async fn a_server_is_told_what_clients_may_be_able_to_answer() {
     let island = Island::rise(Eras::LegacyOnly).await;

@@ -1,5 +1,4 @@
-//! Tests `wharf connect`: the changed configuration files of other clients, and that `wharf init --from` reads
-//! them.
+//! Tests `wharf connect`: the changed configuration files of other clients, and that `wharf init --from` reads them.
 
 use serde_json::{Value, json};
 use std::{

@@ -1,8 +1,8 @@
 //! Kills the gateway at random moments under load: every acknowledged call is in the journal after the restart.
 //!
 //! Several clients call over REST and MCP at the same time. The gateway gets SIGKILL and restarts on the same
-//! database, and the test looks up every call that got a response. `WHARF_KILLS` sets the number of kills; `cargo
-//! xtask kills` sets it.
+//! database, and the test looks up every call that got a response. `WHARF_KILLS` is the number of kills;
+//! `cargo xtask kills` sets it.
 
 mod callers;
 pub(crate) mod gateway;

@@ -1,5 +1,4 @@
-//! Tests the complete sign-in with a user at the browser, from the 401 response to the stored grant and the
-//! sign-out.
+//! Tests the complete sign-in with a user at the browser, from the 401 response to the stored grant and the sign-out.
 
 use serde_json::{Value, json};
 use std::{

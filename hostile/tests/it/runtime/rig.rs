@@ -32,7 +32,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Starts the runtime. In command lines, `$FOLDER` stands for the folder of the rig.
+    /// Starts the runtime. In command lines, `$FOLDER` is the folder of the rig.
     pub(crate) fn start(entries: &[Entry<'_>], tuning: Tuning) -> Rig {
         let folder = TempDir::new().expect("a folder");
         let mark = Mark::new(&folder.path().file_name().expect("a name").to_string_lossy());

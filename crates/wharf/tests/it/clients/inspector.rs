@@ -39,7 +39,7 @@ fn take(target: &Target, era: &str, step: &Step) -> Value {
     command.arg(tool(INSPECTOR)).arg("--cli");
     match target.way {
         Way::Stdio => {
-            // The Inspector passes only the variables it is told to its server.
+            // The Inspector passes only explicitly listed variables to its server.
             let variables = target.variables();
             let variables =
                 variables.iter().filter_map(|(name, it)| Some(format!("{name}={}", it.as_str()?)));

@@ -100,7 +100,7 @@ fn inspect(text: &str, target: &Target) -> String {
     let entry = &mut written["mcpServers"]["wharf"];
     match entry["url"].is_string() {
         true => entry["type"] = "streamable-http".into(),
-        // The Inspector passes only the variables it is told to its server.
+        // The Inspector passes only explicitly listed variables to its server.
         false => entry["env"] = target.variables().into(),
     }
     fs::write(&file, written.to_string()).expect("a file");

@@ -1,5 +1,5 @@
-//! Errors of popular servers that lack something. The servers are real, from the folders that `cargo xtask
-//! provision` fills.
+//! Errors of popular servers that lack something. The servers are real, from the folders that
+//! `cargo xtask provision` fills.
 
 use super::{Case, check, place};
 use crate::servers::{place::Place, popular::cached};

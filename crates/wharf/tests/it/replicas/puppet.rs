@@ -1,5 +1,4 @@
-//! A test server behind the gateways that the test controls: it responds, is slow, or is broken. It counts its
-//! calls.
+//! A test server behind the gateways that the test controls: it responds, is slow, or is broken. It counts its calls.
 
 use http::{Response, StatusCode};
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};

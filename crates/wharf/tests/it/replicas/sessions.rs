@@ -66,8 +66,7 @@ async fn a_session_goes_on_elsewhere() {
     let (status, ..) = send(there, "DELETE", SOMEBODY, &session, &Value::Null).await;
     assert_eq!(status, 404, "it is not theirs");
 
-    // Session state set at one gateway is known to the other, but the database alone does not reveal the session
-    // id.
+    // Session state set at one gateway is known to the other, but the database alone does not reveal the session id.
     let (status, ..) =
         send(there, "POST", TOKEN, &session, &request("logging/setLevel", &json!({ "level": "error" })))
             .await;

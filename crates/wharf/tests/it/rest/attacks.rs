@@ -17,8 +17,7 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// Directive, not a line of the request: the client closes its sending side.
 const STOP: &str = "STOP";
 
-/// Directive, not a line of the request: omits `Connection: close`, and the server must close the connection
-/// anyway.
+/// Directive, not a line of the request: omits `Connection: close`, and the server must close the connection anyway.
 const KEEP: &str = "KEEP";
 
 /// Directive, not a line of the request: sends it to a more permissive gateway.

@@ -1,5 +1,4 @@
-//! Tests the API with Schemathesis, which generates requests from `/openapi.json` and compares the responses with
-//! it.
+//! Tests the API with Schemathesis, which generates requests from `/openapi.json` and compares the responses with it.
 
 use crate::serve::server::Server;
 use std::{fs, path::PathBuf, process::Command};

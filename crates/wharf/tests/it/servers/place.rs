@@ -173,8 +173,7 @@ pub(crate) fn path_with(first: impl IntoIterator<Item = PathBuf>) -> OsString {
     env::join_paths(folders).expect("a PATH")
 }
 
-/// Returns variables that make npx and uvx use the provisioned caches offline, so that no test waits for a
-/// registry.
+/// Returns variables that make npx and uvx use the provisioned caches offline, so that no test waits for a registry.
 pub(crate) fn caches() -> [(&'static str, PathBuf); 4] {
     [
         ("NPM_CONFIG_CACHE", tool("npx")),
