@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line: commands, arguments and options.
 
 mod clients;
 mod examples;
@@ -20,7 +20,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every command understands.
+/// The options of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Common {
@@ -191,10 +191,10 @@ pub(crate) struct CallArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen [default: $WHARF_LISTEN, what wharf.toml says, or 127.0.0.1:7373]
+    /// Address to listen on [default: $WHARF_LISTEN, what wharf.toml says, or 127.0.0.1:7373]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Where calls and todos are kept: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or
+    /// Database for calls and todos: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or
     /// wharf.db in $WHARF_HOME]
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
@@ -220,7 +220,7 @@ pub(crate) enum SourcesCommand {
     /// Register a server
     #[command(after_help = examples::SOURCES_ADD)]
     Add {
-        /// What to register, as JSON: a file, - for standard input, or the JSON itself
+        /// Definition of the server as JSON: a file, - for standard input, or the JSON itself
         #[arg(value_name = "SERVER")]
         source: String,
     },
@@ -243,10 +243,10 @@ pub(crate) struct TodoArgs {
     /// How clients come in
     #[arg(long, value_name = "TRANSPORT", default_value = "stdio")]
     pub(crate) transport: TodoTransport,
-    /// Where to listen, for every transport but stdio
+    /// Address to listen on, for every transport but stdio
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7374")]
     pub(crate) listen: String,
-    /// Where the todos are: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or wharf.db in
+    /// Database for the todos: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or wharf.db in
     /// $WHARF_HOME]
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,

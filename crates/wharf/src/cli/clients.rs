@@ -1,4 +1,4 @@
-//! What can be typed to bring servers in from other clients, and wharf into them.
+//! The arguments of the commands that import servers from other clients and write wharf into their configuration.
 
 use crate::import::Client;
 use clap::Args;
@@ -19,7 +19,7 @@ pub(crate) struct AddArgs {
     /// a client's file or JSON block, or - for JSON on standard input
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// What to call the server
+    /// Name of the server in the agent file
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Arguments for the server itself, after a package
@@ -44,7 +44,7 @@ pub(crate) struct ConnectArgs {
     /// Reach a running `wharf serve` instead of starting `wharf stdio` [default: where this wharf would listen]
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     pub(crate) http: Option<String>,
-    /// What the client calls it
+    /// Name of the entry in the client's configuration
     #[arg(long, value_name = "NAME", default_value = "wharf")]
     pub(crate) name: String,
 }

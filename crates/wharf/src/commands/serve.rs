@@ -19,6 +19,7 @@ use crate::{
     running_gateway::{GatewayClaims, RunningGateway},
     signals::Signals,
     surroundings::Surroundings,
+    telemetry::Exporter,
 };
 use startup::{Access, Startup};
 use std::{
@@ -97,7 +98,7 @@ async fn serve(
     let runtime = early.unwrap_or_else(|| dock.start());
     registrar.begin(&dock, &runtime);
     let abandoned = journal.clone().follow(runtime.handle());
-    let exporting = exporter.map(|it| it.run(runtime.handle()));
+    let exporting = export(exporter, runtime.handle());
     let (drain, draining) = watch::channel(false);
     runtime.handle().switch_off(off);
     let guard = guard_of(&listener, &dock.server().hosts, &dock.server().origins);
@@ -126,14 +127,16 @@ async fn serve(
     };
     // The journal writer ends when the last `Journal` handle is dropped, so it is awaited until every record is
     // written. The exporter also runs to its end, to send the last traces.
-    let exporting = async {
-        if let Some(exporting) = exporting {
-            exporting.await;
-        }
-    };
     let (exit, (), (), ()) = tokio::join!(serving, abandoned, writing, exporting);
     store.close().await;
     exit
+}
+
+/// Sends traces until the runtime is gone, if the operator wants them.
+async fn export(exporter: Option<Exporter>, handle: Handle) {
+    if let Some(exporter) = exporter {
+        exporter.run(handle).await;
+    }
 }
 
 /// Waits for a signal, announces the shutdown, and waits for calls in flight. A second signal ends the wait at once.

@@ -46,6 +46,21 @@ fn lints_are_expected_and_never_allowed() {
     );
 }
 
+/// Words that open a comment which the reader has to decode.
+const RIDDLES: [&str; 8] = ["What ", "Who ", "Whoever ", "Whose ", "Where ", "The same", "That ", "Lets "];
+
+#[test]
+fn doc_comments_begin_with_their_subject() {
+    complain(
+        lines(|line| {
+            let line = line.trim_start();
+            let comment = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+            comment.is_some_and(|it| RIDDLES.iter().any(|riddle| it.starts_with(riddle)))
+        }),
+        "begin with subject and verb, in the words of the field: `Tracks the status of one source.`",
+    );
+}
+
 #[test]
 fn nothing_is_left_for_later() {
     let is_note = |word: &str| matches!(word, "TODO" | "FIXME" | "XXX");
