@@ -1,6 +1,6 @@
 //! Converts another client's list of servers into an agent file, and reports what could not be converted.
 //!
-//! Works on text only: nothing here reads or writes a file. Each server is drafted separately, its secrets move to an
+//! Works on text only: nothing here reads or writes a file. Each server is drafted separately, its values move to an
 //! env file, and the configuration loader checks the draft. A draft that the loader refuses stays in the agent file
 //! as a comment with the loader's reasons. So nothing is lost, and `check` accepts the result.
 
@@ -8,6 +8,7 @@ mod client;
 mod conceal;
 mod document;
 mod draft;
+mod env_file;
 mod failure;
 mod foreign;
 mod inputs;
@@ -19,7 +20,6 @@ mod secret;
 mod suggested;
 mod template;
 mod trial;
-mod vault;
 mod writer;
 mod yaml;
 
@@ -59,7 +59,7 @@ pub(crate) struct Imported {
     /// `accepted_entries` holds only the accepted servers.
     pub(crate) entries: String,
     pub(crate) accepted_entries: String,
-    /// The env files to write beside it. They contain secrets.
+    /// The env files to write beside it. They may contain secrets.
     pub(crate) env_files: Vec<EnvFile>,
     /// Notes for the user: what was changed or left out, and which values are missing.
     pub(crate) notes: Vec<Note>,
@@ -90,7 +90,7 @@ impl Imported {
 /// The result for one server.
 pub(crate) struct ImportedServer {
     pub(crate) name: String,
-    /// The name of its env file, if it has secrets.
+    /// The name of its env file, if it has one.
     pub(crate) env_file: Option<String>,
     /// Variables that have no value yet.
     pub(crate) needs: Vec<String>,
@@ -102,7 +102,7 @@ pub(crate) struct ImportedServer {
     pub(crate) missing_grants: Vec<MissingGrant>,
 }
 
-/// An env file to write beside the agent file. Has no `Debug`, because its text contains secrets.
+/// An env file to write beside the agent file. Has no `Debug`, because its text may contain secrets.
 pub(crate) struct EnvFile {
     pub(crate) name: String,
     pub(crate) text: String,

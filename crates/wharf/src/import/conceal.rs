@@ -1,4 +1,6 @@
-//! Locates the secrets in a text, so that the rest can stay readable.
+//! Divides a text into what stays readable and what moves to the env file.
+//!
+//! Values of variables and headers always move. Arguments and URLs stay, except for their secrets.
 
 use super::secret::{is_harmless, is_token, is_uuid, looks_secret, sounds_secret};
 
@@ -6,18 +8,17 @@ use super::secret::{is_harmless, is_token, is_uuid, looks_secret, sounds_secret}
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Cut<'a> {
     Open(&'a str),
-    /// A secret, and a name for it.
+    /// A value for the env file, and a name for it.
     Secret {
         text: &'a str,
         what: &'a str,
     },
 }
 
-/// Splits the value of a variable or header. The authentication scheme (`Bearer`) stays readable.
-pub(super) fn named<'a>(name: &'a str, text: &'a str) -> Vec<Cut<'a>> {
+/// Splits the value of a variable or header: all of it moves, but the authentication scheme (`Bearer`).
+pub(super) fn value<'a>(name: &'a str, text: &'a str) -> Vec<Cut<'a>> {
     let (scheme, rest) = after_scheme(text);
-    let secret = sounds_secret(name) && !is_harmless(rest) || looks_secret(text);
-    joined([Cut::Open(scheme)], whole_if(secret, rest, name))
+    joined([Cut::Open(scheme)], whole_if(true, rest, name))
 }
 
 /// Splits an argument. If a flag precedes it, the flag's name helps to recognise a secret.
@@ -37,8 +38,8 @@ pub(super) fn argument<'a>(before: Option<&'a str>, text: &'a str) -> Vec<Cut<'a
         && sounds_secret(name)
         && !after.starts_with("//")
     {
-        let value = after.trim_start();
-        return joined([Cut::Open(&text[..text.len() - value.len()])], named(name, value));
+        let rest = after.trim_start();
+        return joined([Cut::Open(&text[..text.len() - rest.len()])], value(name, rest));
     }
     match () {
         () if is_web(text) => url(text),
@@ -48,7 +49,9 @@ pub(super) fn argument<'a>(before: Option<&'a str>, text: &'a str) -> Vec<Cut<'a
 
 /// Splits a URL. Its credentials, keys in the query and keys in the path are secrets.
 pub(super) fn url(text: &str) -> Vec<Cut<'_>> {
-    let Some((scheme, rest)) = text.split_once("://") else { return named("URL", text) };
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return whole_if(looks_secret(text), text, "URL");
+    };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     let mut cuts = vec![Cut::Open(&text[..scheme.len() + 3])];
@@ -170,11 +173,11 @@ mod tests {
             ("Authorization", "hunter2", "[Authorization|hunter2]"),
             ("Authorization", "Bearer ", "Bearer "),
             ("X-API-Key", "hunter2", "[X-API-Key|hunter2]"),
-            ("X-Region", "eu", "eu"),
+            ("X-Region", "eu", "[X-Region|eu]"),
             ("X-Thing", "sk-abcdefghijklmn01", "[X-Thing|sk-abcdefghijklmn01]"),
             ("X-Thing", "", ""),
         ] {
-            assert_eq!(shown(&named(name, text)), expected, "{name}: {text}");
+            assert_eq!(shown(&value(name, text)), expected, "{name}: {text}");
         }
     }
 

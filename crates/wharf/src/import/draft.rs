@@ -171,7 +171,7 @@ impl Drafting<'_> {
             self.entry.text("url", url);
         }
         let headers = std::mem::take(&mut foreign.headers).into_iter().map(|(name, value)| {
-            let text = self.writer.text("headers", &value, |it| conceal::named(&name, it));
+            let text = self.writer.value("headers", &name, &value);
             (name, text)
         });
         let mut headers: Vec<(String, String)> = headers.collect();
@@ -182,10 +182,10 @@ impl Drafting<'_> {
         self.entry.map("headers", headers);
     }
 
-    /// Sets the env file. An entry can have only one: the new one if it holds secrets, else the client's.
+    /// Sets the env file. An entry can have only one: the new one if it has values, else the client's.
     fn env_file(&mut self, named: Option<&str>) {
-        let file = self.writer.vault.file.to_owned();
-        let is_ours = !self.writer.vault.is_empty();
+        let file = self.writer.env_file.file.to_owned();
+        let is_ours = !self.writer.env_file.is_empty();
         match named {
             _ if is_ours => self.entry.text("envFile", &file),
             Some(named) => {
@@ -196,7 +196,7 @@ impl Drafting<'_> {
         }
         if named.is_some() && is_ours {
             self.writer.note(format!(
-                "`envFile` left out: an entry has one, and `{file}` holds its secrets; copy the lines over"
+                "`envFile` left out: an entry has one, and `{file}` holds its values; copy the lines over"
             ));
         }
     }
@@ -239,12 +239,12 @@ impl Drafting<'_> {
     fn finish(mut self, is_off: bool) -> Draft {
         let needs = self.writer.lacking();
         self.writer.close();
-        let vault = &self.writer.vault;
+        let writer = &self.writer.env_file;
         let is_set = |name: &&str| self.env.variables.contains_key(*name);
-        let (set, blanks): (Vec<&str>, Vec<&str>) = vault.blanks().partition(is_set);
-        let (kept, set, blanks) = (listed(vault.names()), listed(set), listed(blanks));
-        let env_file = (!vault.is_empty()).then(|| vault.env_file());
-        let file = vault.file.to_owned();
+        let (set, blanks): (Vec<&str>, Vec<&str>) = writer.blanks().partition(is_set);
+        let (kept, set, blanks) = (listed(writer.names()), listed(set), listed(blanks));
+        let env_file = (!writer.is_empty()).then(|| writer.env_file());
+        let file = writer.file.to_owned();
         if !kept.is_empty() {
             self.writer.note(format!("{kept} kept in `{file}`, out of the agent file"));
         }

@@ -13,8 +13,6 @@ pub(super) struct Input {
     /// Explanation for the user who fills in the value.
     pub(super) comment: String,
     pub(super) default: Option<String>,
-    /// Whether the client hides the typed value.
-    pub(super) secret: bool,
 }
 
 impl Inputs {
@@ -65,7 +63,6 @@ impl Input {
             id: text("id").filter(|it| !it.is_empty())?.to_owned(),
             comment: printable(comment.trim()),
             default,
-            secret: value.get("password") == Some(&Value::Bool(true)),
         })
     }
 }
@@ -96,11 +93,11 @@ mod tests {
         );
         let seen = |id: &str| {
             let input = inputs.find(id).expect(id);
-            (input.comment.as_str(), input.default.as_deref(), input.secret)
+            (input.comment.as_str(), input.default.as_deref())
         };
-        assert_eq!(seen("a"), ("A key", None, true));
-        assert_eq!(seen("b"), ("(one of: x, y)", Some("x"), false));
-        assert_eq!(seen("c"), ("(VS Code asked its command ext.pick)", Some("7"), false));
+        assert_eq!(seen("a"), ("A key", None));
+        assert_eq!(seen("b"), ("(one of: x, y)", Some("x")));
+        assert_eq!(seen("c"), ("(VS Code asked its command ext.pick)", Some("7")));
         assert!(inputs.find("d").is_none());
         assert_eq!(notes, [Note::general("2 of `inputs` had no `id` and was left out")]);
         Inputs::read(Some(json!({"a": 1})), &mut notes);

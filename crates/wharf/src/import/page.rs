@@ -32,7 +32,7 @@ fn head(document: &Document, drafts: &[Draft], env_files: &[EnvFile]) -> String 
             many => format!("{many} files, one for each `envFile`"),
         };
         lines.push(String::new());
-        lines.push(format!("Secrets are beside this file, in {files}."));
+        lines.push(format!("The values of variables and headers are beside this file, in {files}."));
         lines.push("Keep those out of version control.".to_owned());
     }
     if drafts.iter().any(|it| !it.reasons.is_empty()) {

@@ -1,103 +1,27 @@
-//! Guesses whether a value is a secret, by its name or by its form.
+//! Guesses whether a part of an argument or URL is a secret, by its name or by its form.
 //!
 //! The guess errs on the safe side. A harmless value that is taken for a secret goes into an env file, where it works
 //! as before. A secret that is taken for harmless would end up in a file that people share.
 
 /// Prefixes of the keys of well-known services.
-const PREFIXES: &[&str] = &[
-    "AIza",
-    "AKIA",
-    "ASIA",
-    "ATATT",
-    "ATCTT",
-    "EAAC",
-    "SG.",
-    "apify_api_",
-    "dapi",
-    "dckr_pat_",
-    "doo_v1_",
-    "dop_v1_",
-    "eyJ",
-    "fc-",
-    "figd_",
-    "ghi_",
-    "gho_",
-    "ghp_",
-    "ghr_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "gsk_",
-    "hf_",
-    "lin_api_",
-    "lin_oauth_",
-    "npm_",
-    "ntn_",
-    "phx_",
-    "pk_live_",
-    "pplx-",
-    "pul-",
-    "pypi-",
-    "r8_",
-    "rk_live_",
-    "sbp_",
-    "secret_",
-    "shpat_",
-    "sk-",
-    "sk_live_",
-    "sk_test_",
-    "sntrys_",
-    "sntryu_",
-    "tvly-",
-    "vercel_",
-    "whsec_",
-    "xai-",
-    "xapp-",
-    "xoxa-",
-    "xoxb-",
-    "xoxe-",
-    "xoxp-",
-    "xoxs-",
-    "ya29.",
-];
+const PREFIXES: &str = "\
+    AIza AKIA ASIA ATATT ATCTT EAAC SG. apify_api_ dapi dckr_pat_ doo_v1_ dop_v1_ eyJ fc- figd_ ghi_ \
+    gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glpat- gsk_ hf_ lin_api_ lin_oauth_ npm_ ntn_ phx_ pk_live_ \
+    pplx- pul- pypi- r8_ rk_live_ sbp_ secret_ shpat_ sk- sk_live_ sk_test_ sntrys_ sntryu_ tvly- \
+    vercel_ whsec_ xai- xapp- xoxa- xoxb- xoxe- xoxp- xoxs- ya29.";
 
 /// Last words of names that describe a secret but do not hold one, such as `TOKEN_FILE`.
-const DESCRIPTIONS: &[&str] = &[
-    "count",
-    "dir",
-    "directory",
-    "enabled",
-    "endpoint",
-    "file",
-    "folder",
-    "header",
-    "host",
-    "id",
-    "limit",
-    "method",
-    "mode",
-    "name",
-    "path",
-    "region",
-    "scope",
-    "scopes",
-    "size",
-    "ttl",
-    "type",
-    "uri",
-    "url",
-    "version",
-];
+const DESCRIPTIONS: &str = "\
+    count dir directory enabled endpoint file folder header host id limit method mode name path region scope scopes size ttl type uri url version";
 
 /// Checks whether the name of a variable, header or flag suggests a secret.
 pub(super) fn sounds_secret(name: &str) -> bool {
     let words = words(name);
-    let describes = words.last().is_some_and(|it| DESCRIPTIONS.contains(&it.as_str()));
+    let describes = words.last().is_some_and(|it| DESCRIPTIONS.split(' ').any(|word| word == it));
     words.iter().any(|it| it == "webhook") || !describes && words.iter().any(|it| is_telltale(it))
 }
 
-/// Checks whether a value with this name is a secret.
+/// Checks whether the default of a variable is a secret.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     sounds_secret(name) && !is_harmless(value) || looks_secret(value)
 }
@@ -136,7 +60,7 @@ fn is_known(word: &str) -> bool {
         let fits = rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+/".contains(&b));
         fits && (rest.len() >= 12 && mixed || rest.len() >= 20)
     };
-    PREFIXES.iter().any(|it| word.strip_prefix(it).is_some_and(is_key))
+    PREFIXES.split(' ').any(|it| word.strip_prefix(it).is_some_and(is_key))
 }
 
 /// Checks for a UUID: `8-4-4-4-12` hexadecimal digits.
@@ -170,27 +94,11 @@ fn words(name: &str) -> Vec<String> {
 }
 
 fn is_telltale(word: &str) -> bool {
+    const WORDS: &str = "auth authorization bearer cookie cookies cred credential credentials creds dsn \
+                         jwt pass pat private pwd salt";
+    const ENDINGS: &str = "key keys passphrase passwd password secret secrets token";
     let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    let exact = [
-        "auth",
-        "authorization",
-        "bearer",
-        "cookie",
-        "cookies",
-        "cred",
-        "credential",
-        "credentials",
-        "creds",
-        "dsn",
-        "jwt",
-        "pass",
-        "pat",
-        "private",
-        "pwd",
-        "salt",
-    ];
-    let endings = ["key", "keys", "passphrase", "passwd", "password", "secret", "secrets", "token"];
-    exact.contains(&word) || endings.iter().any(|it| word.ends_with(it))
+    WORDS.split(' ').any(|it| it == word) || ENDINGS.split(' ').any(|it| word.ends_with(it))
 }
 
 /// Checks for a long mix of letters and digits that switch often: a key, not a word, a version or a date.

@@ -20,6 +20,12 @@ fn notes(imported: &Imported) -> String {
     imported.notes.iter().map(|it| format!("{it}\n")).collect()
 }
 
+/// Returns the values of the only env file, or nothing.
+fn env_file(imported: &Imported) -> &str {
+    let [file] = &imported.env_files[..] else { return "" };
+    file.text.split_once('\n').map_or("", |(_, values)| values)
+}
+
 /// Returns the agent file with every commented entry uncommented.
 fn uncommented(yaml: &str) -> String {
     let mut in_entry = false;
@@ -49,10 +55,36 @@ fn refused_names_are_left_out_and_the_server_stays() {
     let servers =
         json!({"a": {"command": "npx", "args": ["-y", "x"], "env": {"PATH": CANARY, "LEVEL": "info"}}});
     let imported = imported(servers, Env::bare());
-    assert!(imported.agent_yaml.contains("      LEVEL: info\n"), "{}", imported.agent_yaml);
     assert!(notes(&imported).contains("`a`: `PATH` in `env` left out"), "{}", notes(&imported));
     assert!(!notes(&imported).contains(CANARY));
-    assert!(imported.env_files.is_empty());
+    assert_eq!(env_file(&imported), "LEVEL=info\n");
+}
+
+#[test]
+fn every_env_and_header_value_moves_to_the_env_file() {
+    let header = "      X-Team: \"${A_X_TEAM}\"\n";
+    let image = "      - run\n      - \"-e\"\n      - T\n      - \"--env=U\"\n      - \"-e\"\n      - \"PATH=${A_PATH}\"\n";
+    let folder = "      DIR: \"${workspaceFolder}/data\"\n";
+    for (server, values, expected) in [
+        (json!({"command": "npx", "args": ["x"], "env": {"LOG_LEVEL": "debug"}}), "LOG_LEVEL=debug\n", ""),
+        (
+            json!({"command": "npx", "args": ["x"], "env": {"A.B": "c"}}),
+            "A_A_B=c\n",
+            "      A.B: \"${A_A_B}\"\n",
+        ),
+        (json!({"command": "npx", "args": ["x"], "env": {"EMPTY": ""}}), "", "      EMPTY: \"\"\n"),
+        (json!({"command": "npx", "args": ["x"], "env": {"DIR": "${workspaceFolder}/data"}}), "", folder),
+        (json!({"url": "https://h.example", "headers": {"X-Team": "web"}}), "A_X_TEAM=web\n", header),
+        (
+            json!({"command": "docker", "args": ["run", "-e", "T=1", "--env=U=2", "-e", "PATH=3", "x"]}),
+            "T=1\nU=2\nA_PATH=3\n",
+            image,
+        ),
+    ] {
+        let imported = imported(json!({ "a": server }), Env::bare());
+        assert_eq!(env_file(&imported), values);
+        assert!(imported.agent_yaml.contains(expected), "{}", imported.agent_yaml);
+    }
 }
 
 #[test]

@@ -1,24 +1,24 @@
-//! Rewrites the texts of one server: converts another client's variables to wharf's, and moves secrets to the env
+//! Rewrites the texts of one server: converts another client's variables to wharf's, and moves values to the env
 //! file.
 
 use super::{
     conceal::{self, Cut},
     document::Document,
+    env_file::EnvFileWriter,
     note::{Note, printable},
     secret,
-    template::{Dialect, Part, escape, is_name, is_predefined, parts},
+    template::{Dialect, Part, escape, is_literal, is_name, is_predefined, parts},
     trial::Reason,
-    vault::Vault,
 };
 use std::collections::BTreeSet;
 use wharf_runtime::config::Env;
 
-/// Collects the secrets, notes and errors while the texts of one server are rewritten.
+/// Collects the env file, notes and errors while the texts of one server are rewritten.
 pub(super) struct Writer<'a> {
     server: &'a str,
     document: &'a Document,
     env: &'a Env,
-    pub(super) vault: Vault<'a>,
+    pub(super) env_file: EnvFileWriter<'a>,
     pub(super) notes: Vec<Note>,
     /// Reasons to refuse the server, regardless of the loader.
     pub(super) reasons: Vec<Reason>,
@@ -34,7 +34,7 @@ impl<'a> Writer<'a> {
             server,
             document,
             env,
-            vault: Vault::new(server, file, env),
+            env_file: EnvFileWriter::new(server, file, env),
             notes: Vec::new(),
             reasons: Vec::new(),
             unset: BTreeSet::new(),
@@ -54,12 +54,21 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Rewrites a text that should not contain a secret, and checks it anyway.
+    /// Rewrites a text that stays in the agent file, unless it looks like a secret.
     pub(super) fn word(&mut self, key: &str, text: &str) -> String {
-        self.text(key, text, |it| conceal::named(key, it))
+        self.text(key, text, |it| conceal::argument(None, it))
     }
 
-    /// Rewrites a text in wharf's syntax. `cuts` finds the secrets in its literal parts.
+    /// Rewrites the value of a variable or header: it moves to the env file. A value that contains variables stays,
+    /// because env files have none.
+    pub(super) fn value(&mut self, key: &str, name: &str, value: &str) -> String {
+        if is_literal(self.document.dialect, value) {
+            return self.text(key, value, |it| conceal::value(name, it));
+        }
+        self.word(key, value)
+    }
+
+    /// Rewrites a text in wharf's syntax. `cuts` finds what moves to the env file in its literal parts.
     pub(super) fn text<'t>(
         &mut self,
         key: &str,
@@ -98,7 +107,7 @@ impl<'a> Writer<'a> {
 
     /// Returns the variables without a value: not set in the environment, or empty in the env file.
     pub(super) fn lacking(&self) -> Vec<String> {
-        let blanks = self.vault.blanks().filter(|it| !self.env.variables.contains_key(*it));
+        let blanks = self.env_file.blanks().filter(|it| !self.env.variables.contains_key(*it));
         self.unset.iter().cloned().chain(blanks.map(str::to_owned)).collect()
     }
 
@@ -120,7 +129,7 @@ impl<'a> Writer<'a> {
                     out.push_str(&escape(text));
                 }
                 Cut::Secret { text, what } => {
-                    let name = self.vault.hide(what, text);
+                    let name = self.env_file.add(what, text);
                     self.push(key, out, &format!("${{{name}}}"));
                 }
             }
@@ -139,7 +148,7 @@ impl<'a> Writer<'a> {
         let is_set = self.env.variables.contains_key(name);
         match default {
             Some(default) if secret::is_secret(name, default) => {
-                self.vault.keep_input(name, name, default, "used where the environment has no such name");
+                self.env_file.set_input(name, name, default, "used where the environment has no such name");
                 format!("${{{name}}}")
             }
             Some(_) => written.to_owned(),
@@ -154,28 +163,20 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Converts an input. A default that is not secret becomes part of the reference; otherwise the env file gets a
-    /// line.
+    /// Converts an input to a line of the env file, with the default as its value.
     fn input(&mut self, id: &str) -> String {
-        let name = self.vault.name_of_input(id);
+        let name = self.env_file.name_of_input(id);
         let input = self.document.inputs.find(id);
         let comment = input.map_or("the client's file does not describe it", |it| it.comment.as_str());
-        let secret = |default: &str| input.is_some_and(|it| it.secret) || secret::is_secret(id, default);
-        match input.and_then(|it| it.default.as_deref()) {
-            Some(default) if !secret(default) && !default.contains(['}', '$', '\0']) => {
-                format!("${{{name}:-{default}}}")
-            }
-            default => {
-                self.vault.keep_input(&name, id, default.unwrap_or_default(), comment);
-                format!("${{{name}}}")
-            }
-        }
+        let default = input.and_then(|it| it.default.as_deref());
+        self.env_file.set_input(&name, id, default.unwrap_or_default(), comment);
+        format!("${{{name}}}")
     }
 
     fn foreign(&mut self, key: &str, written: &str) -> String {
         let is_secret = secret::looks_secret(written);
         let shown = if is_secret { "${…}".to_owned() } else { printable(written) };
         self.refuse(format!("`{key}` uses `{shown}`, which only an editor can fill in"));
-        if is_secret { format!("${{{}}}", self.vault.hide(key, written)) } else { written.to_owned() }
+        if is_secret { format!("${{{}}}", self.env_file.add(key, written)) } else { written.to_owned() }
     }
 }

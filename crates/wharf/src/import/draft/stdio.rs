@@ -6,7 +6,6 @@ use crate::import::{
     foreign::Foreign,
     launcher::Invocation,
     note::printable,
-    secret,
     template::is_literal,
     trial,
 };
@@ -67,30 +66,30 @@ impl Drafting<'_> {
         let mut before: Option<&str> = None;
         let mut args = Vec::new();
         for (at, arg) in invocation.args.iter().enumerate() {
-            let is_variable = image.is_some_and(|image| at < image)
-                && before.is_some_and(|it| matches!(it, "-e" | "--env"));
-            let kept = if is_variable { self.container_variable(arg) } else { None };
-            let text =
-                kept.unwrap_or_else(|| self.writer.text("args", arg, |it| conceal::argument(before, it)));
+            let is_option = image.is_some_and(|image| at < image);
+            let text = match arg.strip_prefix("--env=") {
+                Some(variable) if is_option => format!("--env={}", self.container_variable(variable)),
+                _ if is_option && matches!(before, Some("-e" | "--env")) => self.container_variable(arg),
+                _ => self.writer.text("args", arg, |it| conceal::argument(before, it)),
+            };
             args.push(text);
             before = Some(arg);
         }
         args
     }
 
-    /// Converts `-e NAME=secret` into `-e NAME`. Docker takes the value from the environment, which the env file
-    /// sets.
-    fn container_variable(&mut self, arg: &str) -> Option<String> {
-        let (name, value) = arg.split_once('=')?;
-        let is_free = !self.writer.vault.has(name);
-        if !is_free
-            || !self.keeps_its_name(name, value)
-            || !trial::refused_names(&[name], self.env).is_empty()
+    /// Converts `-e NAME=value` into `-e NAME`. Docker takes the value from the environment, which the env file sets.
+    /// A name that the env file cannot set stays, with a reference to the value.
+    fn container_variable(&mut self, arg: &str) -> String {
+        let Some((name, value)) = arg.split_once('=') else { return self.writer.word("args", arg) };
+        if self.keeps_its_name(name, value)
+            && !self.writer.env_file.has(name)
+            && trial::refused_names(&[name], self.env).is_empty()
         {
-            return None;
+            self.writer.env_file.set(name, value);
+            return name.to_owned();
         }
-        self.writer.vault.keep(name, value);
-        Some(name.to_owned())
+        format!("{}={}", self.writer.word("args", name), self.writer.value("args", name, value))
     }
 
     fn environment(&mut self, mut pairs: Vec<(String, String)>) -> Vec<(String, String)> {
@@ -104,22 +103,21 @@ impl Drafting<'_> {
         let (own, rest): (Vec<_>, Vec<_>) =
             pairs.into_iter().partition(|(name, value)| self.keeps_its_name(name, value));
         for (name, value) in own {
-            self.writer.vault.keep(&name, &value);
+            self.writer.env_file.set(&name, &value);
         }
         rest.into_iter()
             .map(|(name, value)| {
-                let text = self.writer.text("env", &value, |it| conceal::named(&name, it));
+                let text = self.writer.value("env", &name, &value);
                 (name, text)
             })
             .collect()
     }
 
-    /// Checks whether a variable is a secret that can go into the env file under its own name.
+    /// Checks whether a variable can go into the env file under its own name. An empty value cannot: an empty line
+    /// there asks the user to fill it in.
     fn keeps_its_name(&self, name: &str, value: &str) -> bool {
         let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
             && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        fits && secret::is_secret(name, value)
-            && is_literal(self.document.dialect, value)
-            && !value.contains('\0')
+        fits && !value.is_empty() && is_literal(self.document.dialect, value) && !value.contains('\0')
     }
 }

@@ -49,7 +49,8 @@ async fn a_client_file_with_all_of_them_is_imported_checked_and_explained() {
     }
     let agent_file = fs::read_to_string(place.path("agent.yaml")).expect("the agent file");
     assert!(!agent_file.contains(PLACEHOLDER), "{agent_file}");
-    check_page(&page::page(&agent_file, &sources));
+    let env_file = |name: &str| fs::read_to_string(place.path(name)).expect("an env file");
+    check_page(&page::page(&agent_file, env_file, &sources));
 }
 
 #[tokio::test]

@@ -10,22 +10,23 @@ Claude Desktop that has them all; `wharf check` accepts them as they are. The te
 else, in these versions, and count their tools. The others are checked and explained (`wharf explain`), and never
 started by the tests.
 
-A secret is in the file that `envFile` names, one `NAME=value` for each line. If your shell has the variable, write
-`inherit_env: [NAME]` instead. Leave the version out to get the newest one. A server that lacks something fails in
-`wharf doctor` with a hint that names it.
+The variables of a server are in the file that `envFile` names. Below an entry you see that file, with placeholders for
+secrets. If your shell has a variable, write `inherit_env: [NAME]` instead. Leave the version out to get the newest one. A
+server that lacks something fails in `wharf doctor` with a hint that names it.
 
 A Python package that needs a newer Python than you have takes `--python`, `\"3.12\"` at the beginning of `args`; uv downloads
-that Python. Servers that report to their authors when they start have the switch for that in their entry.
+that Python. Servers that report to their authors when they start have the switch for that in their env file or arguments.
 
 | server | package | tools | what it needs |
 | --- | --- | --- | --- |
 ";
 
-/// Generates the page from the agent file and the output of `wharf explain`.
-pub(super) fn page(agent_file: &str, sources: &Value) -> String {
+/// Generates the page from the agent file, its env files and the output of `wharf explain`.
+pub(super) fn page(agent_file: &str, env_file: impl Fn(&str) -> String, sources: &Value) -> String {
     let sources = sources.as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: String = KNOWN.iter().zip(sources).map(|(known, source)| row(known, source)).collect();
-    let sections: String = KNOWN.iter().zip(entries(agent_file)).map(|it| section(it.0, &it.1)).collect();
+    let section = |(known, entry): (&Known, String)| section(known, &entry, &env_file);
+    let sections: String = KNOWN.iter().zip(entries(agent_file)).map(section).collect();
     format!("{INTRODUCTION}{rows}{sections}")
 }
 
@@ -39,7 +40,7 @@ fn row(known: &Known, source: &Value) -> String {
     format!("| [{name}](#{name}) | `{package}` | {tools} | {needs} |\n")
 }
 
-fn section(known: &Known, entry: &str) -> String {
+fn section(known: &Known, entry: &str, env_file: impl Fn(&str) -> String) -> String {
     let Known { name, about, tried, .. } = known;
     let tried = match tried {
         Tried::Started { .. } => String::new(),
@@ -47,7 +48,15 @@ fn section(known: &Known, entry: &str) -> String {
     };
     let (first, rest) = about.split_at(1);
     let about = first.to_uppercase() + rest;
-    format!("\n## {name}\n\n{about}.{tried}\n\n```yaml\n{entry}```\n")
+    let named = entry.lines().find_map(|it| it.trim().strip_prefix("envFile: "));
+    let values =
+        named.map_or_else(String::new, |it| format!("\n```sh\n# {it}\n{}```\n", values(&env_file(it))));
+    format!("\n## {name}\n\n{about}.{tried}\n\n```yaml\n{entry}```\n{values}")
+}
+
+/// Returns the lines of an env file without its comments.
+fn values(env_file: &str) -> String {
+    env_file.lines().filter(|it| !it.starts_with('#')).map(|it| format!("{it}\n")).collect()
 }
 
 /// Splits the `tools` section into its entries.

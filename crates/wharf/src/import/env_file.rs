@@ -1,4 +1,4 @@
-//! Collects the secrets of one server for its env file.
+//! Collects the values of one server for its env file.
 
 use super::{EnvFile, note::printable, template::is_name, trial};
 use wharf_runtime::config::Env;
@@ -9,8 +9,8 @@ const COMMON: [&str; 12] = [
     "USERNAME",
 ];
 
-/// The secrets of one server, under their variable names.
-pub(super) struct Vault<'a> {
+/// Writes the env file of one server: its values, under their variable names.
+pub(super) struct EnvFileWriter<'a> {
     server: &'a str,
     /// The name of the env file to write.
     pub(super) file: &'a str,
@@ -24,19 +24,19 @@ struct Line {
     comment: String,
 }
 
-impl<'a> Vault<'a> {
-    pub(super) fn new(server: &'a str, file: &'a str, env: &'a Env) -> Vault<'a> {
-        Vault { server, file, env, lines: Vec::new() }
+impl<'a> EnvFileWriter<'a> {
+    pub(super) fn new(server: &'a str, file: &'a str, env: &'a Env) -> EnvFileWriter<'a> {
+        EnvFileWriter { server, file, env, lines: Vec::new() }
     }
 
     /// Stores a value under exactly this name, because the server reads it.
-    pub(super) fn keep(&mut self, name: &str, value: &str) {
+    pub(super) fn set(&mut self, name: &str, value: &str) {
         self.put(name.to_owned(), value, "");
     }
 
     /// Stores a value under a new name and returns the name. The environment must not have that name, or it would
     /// override the value.
-    pub(super) fn hide(&mut self, what: &str, value: &str) -> String {
+    pub(super) fn add(&mut self, what: &str, value: &str) -> String {
         let base = format!("{}_{}", upper(self.server), upper(what));
         let before = self.lines.iter().find(|it| it.value == value && it.name.ends_with(&base));
         if let Some(line) = before {
@@ -58,7 +58,7 @@ impl<'a> Vault<'a> {
     }
 
     /// Stores the default of an input, or an empty value for the user to fill in.
-    pub(super) fn keep_input(&mut self, name: &str, id: &str, value: &str, comment: &str) {
+    pub(super) fn set_input(&mut self, name: &str, id: &str, value: &str, comment: &str) {
         if !self.has(name) {
             self.put(name.to_owned(), value, &format!("{} {comment}", marker(id)));
         }
@@ -83,7 +83,8 @@ impl<'a> Vault<'a> {
 
     pub(super) fn env_file(&self) -> EnvFile {
         let server = printable(self.server);
-        let mut text = format!("# The secrets of `{server}`. Keep this file out of version control.\n");
+        let mut text =
+            format!("# Values for `{server}`. They may be secret: keep this file out of version control.\n");
         for Line { name, value, comment } in &self.lines {
             if !comment.is_empty() {
                 text.push_str(&format!("\n# {}\n", printable(comment.trim())));
@@ -157,34 +158,34 @@ mod tests {
     fn names_are_free() {
         let mut env = Env::bare();
         env.variables.insert("GITHUB_TOKEN".into(), "x".into());
-        let mut vault = Vault::new("github", ".env.github", &env);
-        vault.keep("API_KEY", "one");
-        assert_eq!(vault.hide("--api-key", "two"), "GITHUB_API_KEY");
-        assert_eq!(vault.hide("--api-key", "two"), "GITHUB_API_KEY");
-        assert_eq!(vault.hide("--api-key", "three"), "MCP_GITHUB_API_KEY");
-        assert_eq!(vault.hide("--api-key", "four"), "MCP_GITHUB_API_KEY_2");
-        assert_eq!(vault.hide("token", "five"), "MCP_GITHUB_TOKEN");
-        assert_eq!(vault.name_of_input("github-token"), "GITHUB_TOKEN");
-        assert_eq!(vault.name_of_input("api_key"), "INPUT_API_KEY");
-        assert_eq!(vault.name_of_input("path"), "INPUT_PATH");
-        assert_eq!(vault.name_of_input("user"), "INPUT_USER");
-        assert_eq!(vault.name_of_input("1st"), "INPUT_1ST");
-        let mut vault = Vault::new("git", ".env.git", &env);
-        assert_eq!(vault.hide("login", "x"), "MCP_GIT_LOGIN");
+        let mut writer = EnvFileWriter::new("github", ".env.github", &env);
+        writer.set("API_KEY", "one");
+        assert_eq!(writer.add("--api-key", "two"), "GITHUB_API_KEY");
+        assert_eq!(writer.add("--api-key", "two"), "GITHUB_API_KEY");
+        assert_eq!(writer.add("--api-key", "three"), "MCP_GITHUB_API_KEY");
+        assert_eq!(writer.add("--api-key", "four"), "MCP_GITHUB_API_KEY_2");
+        assert_eq!(writer.add("token", "five"), "MCP_GITHUB_TOKEN");
+        assert_eq!(writer.name_of_input("github-token"), "GITHUB_TOKEN");
+        assert_eq!(writer.name_of_input("api_key"), "INPUT_API_KEY");
+        assert_eq!(writer.name_of_input("path"), "INPUT_PATH");
+        assert_eq!(writer.name_of_input("user"), "INPUT_USER");
+        assert_eq!(writer.name_of_input("1st"), "INPUT_1ST");
+        let mut writer = EnvFileWriter::new("git", ".env.git", &env);
+        assert_eq!(writer.add("login", "x"), "MCP_GIT_LOGIN");
     }
 
     #[test]
     fn inputs_are_known_again() {
         let env = Env::bare();
-        let mut vault = Vault::new("a", ".env.a", &env);
-        let name = vault.name_of_input("key");
-        vault.keep_input(&name, "key", "", "The key\nof it");
-        assert_eq!(vault.name_of_input("key"), name);
-        vault.keep_input(&name, "key", "", "");
-        assert_eq!(vault.blanks().collect::<Vec<_>>(), ["KEY"]);
+        let mut writer = EnvFileWriter::new("a", ".env.a", &env);
+        let name = writer.name_of_input("key");
+        writer.set_input(&name, "key", "", "The key\nof it");
+        assert_eq!(writer.name_of_input("key"), name);
+        writer.set_input(&name, "key", "", "");
+        assert_eq!(writer.blanks().collect::<Vec<_>>(), ["KEY"]);
         assert_eq!(
-            vault.env_file().text,
-            "# The secrets of `a`. Keep this file out of version control.\n\n# `key`: The key\\nof it\nKEY=\n"
+            writer.env_file().text,
+            "# Values for `a`. They may be secret: keep this file out of version control.\n\n# `key`: The key\\nof it\nKEY=\n"
         );
     }
 
