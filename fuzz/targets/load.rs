@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wharf_runtime::config::{self, Env};
+use wharf_config::{self, Env};
 
 const SECRET: &str = "s3cr3t-value";
 
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     env.variables.insert("PORT".into(), "8080".into());
     env.variables.insert("EMPTY".into(), "".into());
 
-    let (plan, diagnostics) = config::load(data, &env);
+    let (plan, diagnostics) = wharf_config::load(data, &env);
 
     assert!(
         plan.is_none() || !diagnostics.has_errors(),

@@ -11,10 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use wharf_runtime::{
-    Ground, Runtime, Tuning,
-    config::{Env, Grants, Plan, load},
-};
+use wharf_config::{Env, Grants, Plan, load};
+use wharf_runtime::{Ground, Runtime, Tuning};
 
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
 const OURS: &str = env!("CARGO_BIN_EXE_ours");

@@ -1,6 +1,6 @@
 //! Default API keys and endpoints of the model providers.
 
-use wharf_runtime::config::Provider;
+use wharf_config::Provider;
 
 /// Returns the environment variable that holds the API key if the agent file has no `api_key`, or `None` if the
 /// provider needs no key.

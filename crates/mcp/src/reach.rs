@@ -44,20 +44,15 @@ impl Reach {
         Reach { loopback: place == Place::Loopback, private: private || place == Place::Private }
     }
 
-    /// Returns the policy that allows the public network, and loopback if the server is on loopback.
-    pub fn public(server: &Url) -> Reach {
-        Reach { private: false, ..Reach::of(server, false) }
+    /// Returns the policy that allows the public network, and these networks if set.
+    pub fn new(loopback: bool, private: bool) -> Reach {
+        Reach { loopback, private }
     }
 
     /// Returns the policy for servers that the operator configures: everything but link-local addresses, metadata
     /// services of clouds, and addresses of no host.
     pub fn wide() -> Reach {
         Reach { loopback: true, private: true }
-    }
-
-    /// Checks whether private networks are allowed.
-    pub fn is_private(self) -> bool {
-        self.private
     }
 
     /// Checks a URL whose host is an IP literal. Host names always pass, because they are checked when they are
@@ -195,10 +190,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_leads_inside_leads_nowhere() {
-        let outside = Reach::public(&"https://mcp.example/".parse().unwrap());
+        let outside = Reach::new(false, false);
         let error = outside.resolve_within("localhost", 80).await.unwrap_err();
         assert!(error.to_string().contains("inside our network"), "{error}");
-        let here = Reach::public(&"http://localhost:1/".parse().unwrap());
+        let here = Reach::new(true, false);
         assert!(!here.resolve_within("localhost", 80).await.unwrap().is_empty());
     }
 

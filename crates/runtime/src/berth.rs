@@ -4,16 +4,14 @@
 //! how calls are recorded.
 
 use crate::{
-    Fault, FaultKind, Redactor, Trace,
+    Fault, FaultKind, Glob, Redactor, Trace,
     arbiter::{Arbiter, Ruling},
     board::Board,
     breaker::{Breaker, Gate, GateState, Permit, Verdict},
     call::{Call, Caller, Deadline, OnProgress},
     catalog::ToolEntry,
-    config::{Lifecycle, Source},
     events::{Bus, Happening},
     fault::Stage,
-    glob::Glob,
     incident::{ConnectFailure, Reached, SharedSession},
     keeper::{Keep, Keeper},
     stale::Stale,
@@ -32,6 +30,7 @@ use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
+use wharf_config::{Lifecycle, Source};
 use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, session::Progress};
 
 /// Coordinates breaker probes with other replicas, if configured.

@@ -7,12 +7,13 @@ mod freshness;
 mod lookup;
 mod offer;
 
-use crate::{berth::Berth, config::Source, fault::Fault, names::shown_names};
+use crate::{berth::Berth, fault::Fault, names::shown_names};
 pub use freshness::Freshness;
 use freshness::Freshnesses;
 pub(crate) use lookup::Lookup;
 pub use offer::{Offer, OfferedTool};
 use std::{collections::HashMap, ops::Deref, sync::Arc};
+use wharf_config::Source;
 use wharf_mcp::{
     Raw,
     model::{Item, Prompt, Resource, Template},

@@ -4,13 +4,11 @@ mod excerpt;
 mod hint;
 mod stage;
 
-use crate::{
-    config::{Endpoint, Program, Source},
-    redact::Redactor,
-};
+use crate::redact::Redactor;
 pub use hint::{KnownCause, known_causes};
 pub use stage::{Stage, sent_word};
 use std::{fmt, time::Duration};
+use wharf_config::{Endpoint, Program, Source};
 use wharf_mcp::{Class, Exit, Failure, Phase, RpcError, Sent};
 
 /// Delay before a retry when the process limit is reached.

@@ -3,7 +3,6 @@
 use crate::{
     Fault, Redactor, Runtime, Tuning,
     call::{Call, CallRecord, Outcome, text_of},
-    config::{Diagnostics, FileTrouble, Grants, LONGEST_FILE, load, read_regular},
     host_environment, project,
     upstream::{Builtins, Ground},
     wharf_program::WharfProgram,
@@ -18,6 +17,7 @@ use std::{
     pin::Pin,
     sync::Arc,
 };
+use wharf_config::{Diagnostics, FileTrouble, Grants, LONGEST_FILE, load, read_regular};
 use wharf_mcp::{Failure, Raw};
 
 /// An agent file to be started. Await it, or set options first.
@@ -62,7 +62,7 @@ impl Runtime {
     /// process. Await the returned value. The servers connect in the background, in parallel.
     ///
     /// By default there are no grants and no stored credentials, and `builtin:todo` runs `wharf todo` if `wharf` is
-    /// on PATH. The options of [`FromFile`] change that. For anything else use [`config::load`](crate::config::load)
+    /// on PATH. The options of [`FromFile`] change that. For anything else use [`config::load`](wharf_config::load)
     /// and [`Runtime::start`].
     pub fn from_file(path: impl Into<PathBuf>) -> FromFile {
         let (grants, tuning) = (Grants::default(), Tuning::default());

@@ -9,16 +9,14 @@
     reason = "`Runtime::from_file` promises the environment of the process"
 )]
 
-use crate::{
-    config::{Env, Folder, Grants},
-    upstream::find_program,
-};
 use std::{
     collections::BTreeMap,
     env, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
+use wharf_config::find_program;
+use wharf_config::{Env, Folder, Grants};
 
 /// Builds the environment for an agent file at this path. Omits variables that are not valid Unicode.
 pub(crate) fn env_for(file: &Path, grants: Grants) -> io::Result<Env> {

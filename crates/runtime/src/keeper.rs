@@ -12,7 +12,6 @@ mod watched;
 use crate::{
     Fault,
     board::Board,
-    config::Lifecycle,
     events::Happening,
     incident::{ConnectFailure, SharedSession},
     stale::Stale,
@@ -34,6 +33,7 @@ use tokio::{
 };
 use used::Used;
 pub(crate) use watched::Watched;
+use wharf_config::Lifecycle;
 use wharf_mcp::{News, session::NewsFeed};
 
 /// Minimum lifetime after which a lost session is replaced without a request.

@@ -1,14 +1,12 @@
 //! Redacts secrets in text from outside: the output of servers and their error messages.
 
-use crate::{
-    Text,
-    config::{Endpoint, EnvOrigin, Plan, Source},
-};
+use crate::Text;
 use aho_corasick::AhoCorasick;
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
+use wharf_config::{Endpoint, EnvOrigin, Plan, Source};
 
 use std::{
     collections::HashSet,
@@ -176,7 +174,7 @@ impl std::fmt::Debug for Redactor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Env, load};
+    use wharf_config::{Env, load};
 
     #[test]
     fn strikes_out_what_came_from_outside() {

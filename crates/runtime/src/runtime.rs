@@ -10,7 +10,6 @@ use crate::{
     breaker::Breaker,
     call::{Call, CallRecord, Caller, Deadline},
     catalog::{Absent, Catalog, Discovery, SwitchedOff, ToolEntry},
-    config::{Plan, Source},
     curator::{Curator, Fleet},
     events::{AbandonedCalls, Bus, Events},
     executor::{Closing, Executor, InFlight},
@@ -29,6 +28,7 @@ use tokio::{
     task::JoinSet,
     time,
 };
+use wharf_config::{Plan, Source};
 use wharf_mcp::{Raw, session::List};
 
 /// Time that calls in flight get to end after the runtime has aborted them.

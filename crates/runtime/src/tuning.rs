@@ -1,10 +1,9 @@
 //! Defines the options of a runtime that are not part of its plan.
 
 use crate::{
+    BreakerPolicy, Glob,
     arbiter::Arbiter,
-    breaker::BreakerPolicy,
     events::Observer,
-    glob::Glob,
     upstream::{Consent, Declines},
 };
 use std::{fmt, sync::Arc, time::Duration};

@@ -9,26 +9,20 @@ mod processes;
 mod program;
 mod workplace;
 
-use crate::{
-    board::Board,
-    call::Caller,
-    config::{Builtin, EraChoice, Source},
-    fault::Fault,
-    redact::Redactor,
-};
+use crate::{board::Board, call::Caller, fault::Fault, redact::Redactor};
 pub use credentials::Login;
 pub use host::{Asked, Consent, Declines};
 pub use install::Installs;
 pub(crate) use install::npx_folder;
 pub use processes::Processes;
 use processes::Slot;
-pub use program::find_program;
 use std::{
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
+use wharf_config::{Builtin, EraChoice, Source};
 use wharf_mcp::{
     Failure, Goodbye, Opener, Raw, Reach, Request, Session, SessionTask,
     http::Client,

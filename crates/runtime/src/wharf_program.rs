@@ -3,13 +3,14 @@
 //! The Todo server needs a database, which this crate does not have. Library users without the program pass their own
 //! [`Builtins`].
 
-use crate::{config::Builtin, upstream::Builtins};
+use crate::upstream::Builtins;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
 };
+use wharf_config::Builtin;
 use wharf_mcp::{Failure, Opener, Opening, stdio::Command};
 
 /// Variables of this process that `wharf` needs to find its state.

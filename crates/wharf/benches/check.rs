@@ -9,7 +9,7 @@ use std::{
     hint::black_box,
     process::{Command, Stdio},
 };
-use wharf_runtime::config::{Env, load};
+use wharf_config::{Env, load};
 
 /// Builds an agent file with 50 entries of every transport, with variables, headers and settings.
 fn fifty_tools() -> String {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     sync::OnceLock,
 };
-use wharf_runtime::config::{Diagnostics, FileTrouble, LONGEST_FILE, read_regular};
+use wharf_config::{Diagnostics, FileTrouble, LONGEST_FILE, read_regular};
 
 /// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";

@@ -12,8 +12,8 @@ use std::{
     fs,
     io::{self, Read},
 };
+use wharf_config::closest;
 use wharf_mcp::Raw;
-use wharf_runtime::config::closest;
 
 /// Maximum size of an object read from a file or standard input, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;

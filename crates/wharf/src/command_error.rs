@@ -2,11 +2,8 @@
 
 use crate::{arguments::ArgumentError, content::printable, exit::Exit};
 use serde_json::{Value, json};
-use wharf_runtime::{
-    Fault,
-    config::{Diagnostics, Severity},
-    project,
-};
+use wharf_config::{Diagnostics, Severity};
+use wharf_runtime::{Fault, project};
 
 /// An error with its exit code, text form and JSON form.
 #[derive(Clone, Debug)]

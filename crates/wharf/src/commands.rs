@@ -42,7 +42,7 @@ use std::{
     io::{self, IsTerminal},
     path::Path,
 };
-use wharf_runtime::config::{Diagnostics, Plan, Settings, load};
+use wharf_config::{Diagnostics, Plan, Settings, load};
 
 /// Runs one command and returns its exit code.
 pub(crate) fn run(cli: Cli) -> Exit {

@@ -21,12 +21,12 @@ use crate::{
 };
 use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 use tokio::{runtime, time};
+use wharf_config::{Diagnostics, Grants, JournalSettings, Plan, ServerSettings, Settings, Source};
 use wharf_mcp::{Reach, http::Client, session::List};
 use wharf_runtime::{
     Applied, Arbiter, Catalog, Fault, Ground, Handle, Redactor, Runtime, SourceState, Standing, Tuning,
     Upstream,
     catalog::Discovery,
-    config::{Diagnostics, Grants, JournalSettings, Plan, ServerSettings, Settings, Source},
     upstream::{Consent, Declines, Installs, Processes, sweep},
 };
 use wharf_store::Location;

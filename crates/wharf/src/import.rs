@@ -35,7 +35,7 @@ use document::Document;
 use draft::Draft;
 use std::collections::BTreeSet;
 use trial::Trial;
-use wharf_runtime::config::{Env, MissingGrant};
+use wharf_config::{Env, MissingGrant};
 
 /// Maximum number of tools in an agent file.
 const MOST_TOOLS: usize = 50;

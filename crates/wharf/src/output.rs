@@ -12,8 +12,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+use wharf_config::{Diagnostics, Lines};
 use wharf_mcp::Raw;
-use wharf_runtime::config::{Diagnostics, Lines};
 
 /// Labels at the start of lines, and their ANSI colours.
 const COLOURS: [(&str, &str); 7] = [

@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 use tokio::time;
-use wharf_runtime::{Handle, catalog::Discovery, config::Plan};
+use wharf_config::Plan;
+use wharf_runtime::{Handle, catalog::Discovery};
 
 /// Interval of the spinner.
 const TICK: Duration = Duration::from_millis(120);

@@ -24,10 +24,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 pub(crate) use vault::VaultError;
 use vault::{Secrets, Vault};
-use wharf_runtime::{
-    Applied,
-    config::{self, DatabasePlace, Diagnostics, Env, Grants, Plan, Registration, ServerSettings, TokenPlace},
-};
+use wharf_config::{DatabasePlace, Diagnostics, Env, Grants, Plan, Registration, ServerSettings, TokenPlace};
+use wharf_runtime::Applied;
 use wharf_store::{SourceRow, Store, StoreError};
 
 /// Prefixes of environment variables that registered sources never receive, whatever their manifest declares, because
@@ -142,7 +140,7 @@ impl Registry {
     /// Parses and validates a registration.
     pub(crate) fn read(&self, body: &str) -> Result<Registration, Refusal> {
         let env = self.shared.env(&self.book().grants);
-        let (registration, diagnostics) = config::register(body, &env);
+        let (registration, diagnostics) = wharf_config::register(body, &env);
         registration.ok_or(Refusal::Wrong(diagnostics))
     }
 

@@ -5,7 +5,8 @@ use crate::{
 };
 use std::{fs, future, path::Path, time::Duration};
 use tokio::time;
-use wharf_runtime::{Applied, config::Diagnostics};
+use wharf_config::Diagnostics;
+use wharf_runtime::Applied;
 
 /// Interval at which the file is checked.
 const LOOK: Duration = Duration::from_secs(1);

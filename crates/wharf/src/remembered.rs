@@ -8,10 +8,8 @@ use std::{
     path::{Path, PathBuf},
     time::SystemTime,
 };
-use wharf_runtime::{
-    config::{FileTrouble, read_regular},
-    stamp::rfc3339,
-};
+use wharf_config::{FileTrouble, read_regular};
+use wharf_runtime::stamp::rfc3339;
 
 /// Maximum size of a cached list, in bytes.
 const LONGEST: u64 = 256 << 20;

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::time;
-use wharf_runtime::config::read_regular;
+use wharf_config::read_regular;
 use wharf_store::Location;
 
 /// Name of the file in a state folder, and suffix of the file beside a database elsewhere.

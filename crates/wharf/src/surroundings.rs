@@ -18,11 +18,11 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use wharf_runtime::config::{
+use wharf_config::find_program;
+use wharf_config::{
     DatabasePlace, Diagnostics, Env, FileTrouble, Folder, Grants, LONGEST_FILE, ServerSettings, Settings,
     TelemetrySettings, Written, closest, load_settings, read_regular,
 };
-use wharf_runtime::upstream::find_program;
 use wharf_store::Location;
 
 /// Default listen address of the gateway.

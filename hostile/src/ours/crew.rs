@@ -7,6 +7,7 @@ use hostile::{
 };
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{self, Instant};
+use wharf_config::{Env, Grants, Plan, load};
 use wharf_mcp::{
     http::Client,
     model::{Block, CallResult, Item},
@@ -14,7 +15,6 @@ use wharf_mcp::{
 use wharf_runtime::{
     Call, Fault, FaultKind, Ground, Handle, Redactor, Runtime, Tuning,
     catalog::Discovery,
-    config::{Env, Grants, Plan, load},
     sent_word,
     upstream::{Installs, Processes},
 };

@@ -8,10 +8,10 @@ use hostile::{
 use serde_json::json;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
+use wharf_config::{Env, load};
 use wharf_mcp::http::Client;
 use wharf_runtime::{
     Call, Ground, Handle, Redactor, Runtime, Tuning,
-    config::{Env, load},
     upstream::{Installs, Processes},
 };
 

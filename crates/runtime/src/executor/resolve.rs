@@ -7,11 +7,11 @@ use super::Executor;
 use crate::{
     Fault, FaultKind,
     catalog::{Catalog, Discovery, Page, ToolEntry},
-    config::Source,
     fault::Stage,
     names,
 };
 use std::sync::Arc;
+use wharf_config::Source;
 
 impl Executor {
     pub(super) async fn resolve(&self, name: &str) -> Result<Arc<ToolEntry>, Arc<Fault>> {

@@ -7,12 +7,9 @@ mod arguments;
 mod table;
 mod variables;
 
-use crate::{
-    config::{Endpoint, Launcher, Program, Source},
-    redact::Redactor,
-    upstream,
-};
+use crate::{redact::Redactor, upstream};
 use variables::AskedFor;
+use wharf_config::{Endpoint, Launcher, Program, Source};
 use wharf_mcp::{Class, Exit, Failure, Phase};
 
 /// Number of stderr lines to search. This is more than are shown, because some programs print the reason first and

@@ -3,11 +3,11 @@
 use super::Keep;
 use crate::{
     Fault, FaultKind,
-    config::Lifecycle,
     upstream::{Live, Upstream, Visit},
 };
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time;
+use wharf_config::Lifecycle;
 
 /// Maximum number of tries for a remote server.
 const TRIES: u32 = 3;

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::{
-    FaultKind, Redactor,
-    breaker::{Breaker, BreakerPolicy},
-    config::{Env, load},
+    BreakerPolicy, FaultKind, Redactor,
+    breaker::Breaker,
     fault::Stage,
     standing::{ConnectionState, Health, SessionState, Standing},
 };
@@ -12,6 +11,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use wharf_config::{Env, load};
 use wharf_mcp::Sent;
 
 /// Returns 2025-12-31T10:30:15Z.

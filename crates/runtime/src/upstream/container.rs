@@ -5,11 +5,11 @@
 //! gets an init (`--init`), because process 1 ignores signals without a handler and has to reap orphans.
 //! `--init=false` granted by the operator follows later on the command line and wins.
 
-use crate::config::{Launch, Launcher, Program};
 use std::{
     ffi::OsString,
     sync::atomic::{AtomicU64, Ordering},
 };
+use wharf_config::{Launch, Launcher, Program};
 use wharf_mcp::{Opener, Opening, stdio::Command};
 
 struct Container {

@@ -1,15 +1,12 @@
 //! Signs in to remote servers with OAuth, and decides which servers support it and where their grants are stored.
 
 use super::{Ground, Upstream, opener};
-use crate::{
-    config::{Endpoint, Remote, Source},
-    fault::Fault,
-    upstream::host::Declines,
-};
+use crate::{fault::Fault, upstream::host::Declines};
 use sha2::{Digest, Sha256};
 use std::{path::Path, sync::Arc};
+use wharf_config::{Endpoint, Remote, Source};
 use wharf_mcp::{
-    Failure, Reach, Session,
+    Failure, Session,
     oauth::{Access, Authorizer, Browser, Config, FileStore, Identity, OAuth},
 };
 
@@ -77,7 +74,7 @@ fn oauth(
         server: remote.url.clone(),
         access: Access::Person { identity, browser },
         scopes: Vec::new(),
-        private_addresses: source.reach.is_none_or(Reach::is_private) && remote.url.scheme() == "http",
+        private_addresses: source.egress.is_none_or(|it| it.private) && remote.url.scheme() == "http",
     };
     Some(OAuth::new(config, Arc::new(FileStore::new(folder.join(file_name(remote))))))
 }

@@ -1,9 +1,9 @@
 //! Answers requests from servers: roots, elicitation and sampling.
 
-use crate::config::{ServerConfig, Source};
 use serde_json::json;
 use std::{future::Future, path::Path, pin::Pin, sync::Arc};
 use url::Url;
+use wharf_config::{ServerConfig, Source};
 use wharf_mcp::{
     Raw, RpcError,
     session::{Answering, Host, MetaKey},

@@ -10,10 +10,7 @@ mod npx;
 mod uvx;
 
 use super::{Ground, Visit, opener, workplace::Workplace};
-use crate::{
-    Text,
-    config::{Download, Endpoint, Launch, Program, Source},
-};
+use crate::Text;
 pub(crate) use npx::folder as npx_folder;
 use std::{
     collections::HashMap,
@@ -25,6 +22,7 @@ use tokio::{
     sync::{OnceCell, Semaphore, SemaphorePermit},
     time::{self, Instant},
 };
+use wharf_config::{Download, Endpoint, Launch, Program, Source};
 use wharf_mcp::{
     Class, Exit, Failure, Goodbye, Phase, Sent,
     stdio::{Ended, Patience},

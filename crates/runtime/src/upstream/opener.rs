@@ -1,13 +1,11 @@
 //! Creates the opener for each kind of endpoint. No other module matches on an endpoint to open it.
 
 use super::{Ground, container, credentials, program, workplace::Workplace};
-use crate::{
-    Text,
-    config::{Endpoint, Launch, Remote, Source},
-};
+use crate::Text;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
-use wharf_mcp::{Failure, Opener, http as streamable, sse, stdio, ws};
+use wharf_config::{Endpoint, Launch, Remote, Source};
+use wharf_mcp::{Failure, Opener, Reach, http as streamable, sse, stdio, ws};
 
 /// Returns the opener of the source's server, and its working directory if it runs as a process.
 pub(super) fn open(
@@ -41,9 +39,10 @@ pub(super) fn open(
             endpoint.read_timeout = remote.sse_read_timeout.unwrap_or(endpoint.read_timeout);
             Ok((Box::new(endpoint), None))
         }
-        Endpoint::WebSocket(url, _) => {
-            Ok((Box::new(ws::Endpoint { reach: source.reach, ..ws::Endpoint::new(url.clone()) }), None))
-        }
+        Endpoint::WebSocket(url, _) => Ok((
+            Box::new(ws::Endpoint { reach: egress_policy(source), ..ws::Endpoint::new(url.clone()) }),
+            None,
+        )),
         Endpoint::Http { remote, terminate_on_close } => {
             let mut endpoint = streamable::Endpoint::new(remote.url.clone(), client(source, remote, ground)?);
             endpoint.headers = headers(remote)?;
@@ -70,11 +69,16 @@ pub(super) fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::C
 fn client(source: &Source, remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
     let shared = &ground.http;
     let timeout = remote.timeout.unwrap_or(shared.connect_timeout());
-    match source.reach {
+    match egress_policy(source) {
         reach if reach == shared.reach() && timeout == shared.connect_timeout() => Ok(shared.clone()),
         Some(reach) => streamable::Client::within(reach, timeout),
         None => streamable::Client::new(timeout),
     }
+}
+
+/// Returns the addresses that connections to this source may use, or `None` if any address is allowed.
+pub(super) fn egress_policy(source: &Source) -> Option<Reach> {
+    source.egress.map(|it| Reach::new(it.loopback, it.private))
 }
 
 fn headers(remote: &Remote) -> Result<HeaderMap, Failure> {

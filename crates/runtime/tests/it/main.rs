@@ -1,13 +1,11 @@
 //! Integration tests of the runtime: one binary, one module per subject.
 
 mod breaker;
+mod egress;
 mod living;
-mod load;
 #[cfg(unix)]
-mod manifests;
-#[cfg(unix)]
-mod plugins;
+#[path = "../../../config/tests/it/plugin_folder.rs"]
+mod plugin_folder;
 #[cfg(unix)]
 mod registered;
-mod registration;
 mod schema;

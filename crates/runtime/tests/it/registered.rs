@@ -1,14 +1,13 @@
 //! Tests registered sources at run time: a plugin's process ends after each call, and no host name may resolve to an
 //! internal address.
 
-use crate::{living::rig::told, manifests::Plugins};
+use crate::{living::rig::told, plugin_folder::Plugins};
 use serde_json::json;
 use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, sync::Arc, time::Duration};
 use url::Url;
-use wharf_mcp::Reach;
+use wharf_config::{Egress, Endpoint, Env, Grants, Plan, Source, load, register, restore};
 use wharf_runtime::{
     Call, FaultKind, Ground, Runtime, Tuning, Upstream,
-    config::{Endpoint, Env, Grants, Plan, Source, load, register, restore},
     upstream::{Declines, Processes},
 };
 
@@ -210,9 +209,9 @@ async fn a_name_that_leads_inside_is_not_dialled() {
         let url = format!("{scheme}://localhost:{port}/mcp");
         let body = json!({ "name": "it", "type": "mcp", "server": "s", "transport": transport, "url": url });
         let mut source = source(&body, &Env::bare());
-        assert!(source.reach.is_some(), "{transport}");
+        assert!(source.egress.is_some(), "{transport}");
         // Simulates a host name that resolved to a public address at registration and resolves to this machine now.
-        source.reach = Some(Reach::public(&"https://mcp.example/".parse().expect("an address")));
+        source.egress = Some(Egress { loopback: false, private: false });
         let said = refused(source).await;
         assert!(said.contains("is an address inside our network, and may not be dialled"), "{said}");
         assert!(canary.accept().is_err(), "{transport}: it was dialled");
@@ -232,7 +231,7 @@ async fn nobody_is_led_to_a_metadata_service() {
         let text = entry(transport, &format!("{secure}://mcp.example/mcp"));
         let (plan, diagnostics) = load(&text, &Env::bare());
         let mut source = plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false))).sources.remove(0);
-        assert_eq!(source.reach, Some(Reach::wide()), "{transport}");
+        assert_eq!(source.egress, Some(Egress { loopback: true, private: true }), "{transport}");
         // Simulates a host name that resolves to the metadata address.
         let there: Url = format!("{scheme}://169.254.169.254/mcp").parse().expect("an address");
         match &mut source.endpoint {
@@ -251,7 +250,7 @@ async fn nobody_is_led_to_a_metadata_service() {
         };
         let env = Env { grants, ..Env::bare() };
         let (plan, _) = load(entry("http", "https://mcp.example/mcp"), &env);
-        assert_eq!(plan.expect("it is fine").sources[0].reach, None, "{grant}");
+        assert_eq!(plan.expect("it is fine").sources[0].egress, None, "{grant}");
     }
 }
 

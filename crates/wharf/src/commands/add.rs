@@ -19,7 +19,7 @@ use crate::{
 use request::Request;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use wharf_runtime::config::{Env, suggest_entry};
+use wharf_config::{Env, suggest_entry};
 
 /// Result of the command, for the report.
 #[derive(Default)]

@@ -5,7 +5,7 @@ mod page;
 use super::files;
 use crate::surroundings::read_agent_file;
 use std::{collections::BTreeSet, fs, path::Path};
-use wharf_runtime::config::{Diagnostics, Env, Plan, Severity, load};
+use wharf_config::{Diagnostics, Env, Plan, Severity, load};
 
 /// An agent file, which may not exist yet.
 pub(super) struct AgentFile<'a> {

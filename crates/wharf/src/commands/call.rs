@@ -16,8 +16,9 @@ use crate::{
 };
 use serde_json::Value;
 use std::time::Duration;
+use wharf_config::Source;
 use wharf_mcp::{Raw, model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, catalog::ToolEntry, config::Source, project};
+use wharf_runtime::{Call, CallRecord, catalog::ToolEntry, project};
 
 pub(super) async fn run(dock: Dock, args: CallArgs, gateway: Option<Remote>) -> Exit {
     let output = dock.output;

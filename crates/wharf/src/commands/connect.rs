@@ -20,7 +20,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{Env, LONGEST_FILE, ServerSettings, load, read_regular};
+use wharf_config::{Env, LONGEST_FILE, ServerSettings, load, read_regular};
 
 /// A client's configuration file and its text, if the file exists.
 struct ClientConfig {

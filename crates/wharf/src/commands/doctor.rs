@@ -7,8 +7,9 @@ use crate::{
     exit::Exit,
 };
 use serde_json::{Value, json};
+use wharf_config::Source;
 use wharf_mcp::session::List;
-use wharf_runtime::{Fault, config::Source};
+use wharf_runtime::Fault;
 
 pub(super) async fn run(dock: Dock, name: Option<String>) -> Exit {
     if let Some(error) = name.as_deref().and_then(|name| unknown(&dock, name)) {

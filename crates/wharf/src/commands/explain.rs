@@ -8,7 +8,7 @@ use crate::{
 };
 use describe::{Fact, describe, describe_model};
 use serde_json::{Map, Value, json};
-use wharf_runtime::config::{Plan, Source};
+use wharf_config::{Plan, Source};
 
 pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, output: Output) -> Exit {
     let (loaded, diagnostics) = load_agent_or_todo(common, around);

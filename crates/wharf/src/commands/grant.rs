@@ -12,7 +12,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{MissingGrant, settings_with_grant};
+use wharf_config::{MissingGrant, settings_with_grant};
 
 /// Runs an import, and repeats it after every grant that the user confirms. Returns the last import and the new
 /// grants, which are not written yet.

@@ -19,7 +19,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{Grants, LONGEST_FILE, read_regular};
+use wharf_config::{Grants, LONGEST_FILE, read_regular};
 
 /// The example agent file. It works without changes and shows more options in comments.
 const EXAMPLE: &str = include_str!("init/agent.yaml");

@@ -4,7 +4,7 @@ use crate::{commands::Token, content::printable, exit::Exit, front::read_token};
 use reqwest::{Client, StatusCode, Url, header};
 use serde_json::Value;
 use std::time::Duration;
-use wharf_runtime::config::parse_web_address;
+use wharf_config::parse_web_address;
 
 /// Connect timeout. `ANSWER` is the request timeout, which allows for a server that the gateway has to start.
 const CONNECT: Duration = Duration::from_secs(10);

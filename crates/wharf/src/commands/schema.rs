@@ -3,6 +3,6 @@
 use crate::{exit::Exit, output::Output};
 
 pub(super) fn run(output: Output) -> Exit {
-    output.json(&wharf_runtime::config::schema());
+    output.json(&wharf_config::schema());
     Exit::Fine
 }

@@ -31,12 +31,9 @@ use std::{
     time::Duration,
 };
 use tokio::{net::TcpListener, sync::watch};
+use wharf_config::{NamedToken, TokenPlace};
 use wharf_mcp::serve::http::Ledger;
-use wharf_runtime::{
-    Handle, Runtime,
-    catalog::SwitchedOff,
-    config::{NamedToken, TokenPlace},
-};
+use wharf_runtime::{Handle, Runtime, catalog::SwitchedOff};
 use wharf_store::{Location, Store};
 
 /// Grace period for calls in flight at shutdown.

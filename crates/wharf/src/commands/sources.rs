@@ -16,7 +16,7 @@ use std::{
     path::Path,
 };
 use tokio::runtime;
-use wharf_runtime::config::{FileTrouble, read_regular};
+use wharf_config::{FileTrouble, read_regular};
 
 /// Default address of the gateway if the state folder does not name a running one.
 const USUAL_SERVER: &str = "http://127.0.0.1:7373";

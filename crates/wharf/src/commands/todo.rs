@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{io, time::Duration};
 use tokio::{net::TcpListener, runtime};
-use wharf_runtime::config::ServerSettings;
+use wharf_config::ServerSettings;
 use wharf_store::{Location, Store};
 
 /// Shutdown timeout for tasks that cannot be cancelled, such as a blocking read of stdin.

@@ -19,11 +19,9 @@ pub(super) use cached::cached;
 use serde_json::{Value, json};
 use view::ToolView;
 pub(super) use view::first_line;
+use wharf_config::{Source, closest};
 use wharf_mcp::session::List;
-use wharf_runtime::{
-    config::{Source, closest},
-    project,
-};
+use wharf_runtime::project;
 
 pub(super) async fn run(dock: Dock, args: ToolsArgs, remembered: Option<Remembered>) -> Exit {
     let ToolsArgs { name, long, .. } = args;

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 pub(crate) use token_file::{make_or_read, read};
-use wharf_runtime::config::Role;
+use wharf_config::Role;
 
 /// Minimum length of a token.
 pub(crate) const SHORTEST: usize = 16;

@@ -7,7 +7,7 @@ mod table;
 use http::Method;
 use percent_encoding::percent_decode_str;
 pub(super) use table::ROUTES;
-use wharf_runtime::config::Role;
+use wharf_config::Role;
 
 /// The handler of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::{
     yaml::Entry,
 };
 use std::collections::BTreeSet;
-use wharf_runtime::config::{Env, MissingGrant};
+use wharf_config::{Env, MissingGrant};
 
 /// A converted server. Becomes a comment if there are reasons to refuse it, else an entry.
 pub(super) struct Draft {

@@ -1,7 +1,7 @@
 //! Collects the values of one server for its env file.
 
 use super::{EnvFile, note::printable, template::is_name, trial};
-use wharf_runtime::config::Env;
+use wharf_config::Env;
 
 /// Names that usually have another meaning in the environment of a child process.
 const COMMON: [&str; 12] = [

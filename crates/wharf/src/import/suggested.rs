@@ -1,7 +1,7 @@
 //! Writes the entry that a manifest suggests as lines of an agent file.
 
 use super::yaml::Entry;
-use wharf_runtime::config::Suggestion;
+use wharf_config::Suggestion;
 
 /// Returns the lines of the entry, as a list item indented by two spaces.
 pub(crate) fn entry(suggestion: &Suggestion) -> String {

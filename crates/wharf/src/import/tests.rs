@@ -2,7 +2,7 @@
 
 use super::*;
 use serde_json::{Map, Value, json};
-use wharf_runtime::config::load;
+use wharf_config::load;
 
 const CANARY: &str = "sk-canary-battery-staple";
 

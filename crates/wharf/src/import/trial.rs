@@ -2,7 +2,7 @@
 
 use super::{EnvFile, failure::ImportError, yaml, yaml::Entry};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
-use wharf_runtime::config::{Diagnostic, Env, FileTrouble, Files, MissingGrant, Severity, load};
+use wharf_config::{Diagnostic, Env, FileTrouble, Files, MissingGrant, Severity, load};
 
 /// Maximum number of names checked at once. The loader stops reporting errors somewhere above that number.
 const BATCH: usize = 100;
@@ -122,7 +122,8 @@ impl Files for Soon {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_runtime::{Glob, config::Grants};
+    use wharf_config::Grants;
+    use wharf_runtime::Glob;
 
     #[test]
     fn refused() {

@@ -11,7 +11,7 @@ use super::{
     trial::Reason,
 };
 use std::collections::BTreeSet;
-use wharf_runtime::config::Env;
+use wharf_config::Env;
 
 /// Collects the env file, notes and errors while the texts of one server are rewritten.
 pub(super) struct Writer<'a> {

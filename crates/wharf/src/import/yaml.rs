@@ -105,7 +105,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_runtime::config::{Endpoint, Env, load};
+    use wharf_config::{Endpoint, Env, load};
 
     #[test]
     fn scalars() {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time;
-use wharf_runtime::config::{JournalSettings, Limit};
+use wharf_config::{JournalSettings, Limit};
 use wharf_store::{Location, Store, StoreError};
 
 /// Default limits for SQLite.

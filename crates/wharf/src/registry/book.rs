@@ -5,11 +5,8 @@
 
 use super::Shared;
 use std::{collections::HashSet, sync::Arc};
-use wharf_runtime::{
-    Fault, Text,
-    catalog::Absent,
-    config::{self, Grants, Lifecycle, Plan, Source},
-};
+use wharf_config::{Grants, Lifecycle, Plan, Source};
+use wharf_runtime::{Fault, Text, catalog::Absent};
 use wharf_store::{SourceRow, StoreError};
 
 /// The registered sources, beside the plan of the agent file.
@@ -129,7 +126,7 @@ impl State {
             Ok(secrets) => secrets,
             Err(error) => return State::Broken(error.to_string(), error.hint().to_owned()),
         };
-        let (restored, diagnostics) = config::restore(&row.definition, &secrets, &shared.env(grants));
+        let (restored, diagnostics) = wharf_config::restore(&row.definition, &secrets, &shared.env(grants));
         match restored {
             Some(it) if !it.missing.is_empty() => State::Lacking(it.missing),
             Some(it) => {

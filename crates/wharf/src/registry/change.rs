@@ -5,7 +5,7 @@ use super::{
     vault::{Secrets, Vault, VaultError},
 };
 use serde_json::Value;
-use wharf_runtime::config::{self, Env, Lifecycle};
+use wharf_config::{self, Env, Lifecycle};
 use wharf_store::SourceRow;
 
 /// Maximum length of a description, in characters.
@@ -79,7 +79,7 @@ impl Change {
         self.given.into_iter().for_each(|it| it.put(&mut definition, &mut secrets));
         row.definition = definition.to_string();
         row.secrets = vault.seal(&row.id, &secrets)?;
-        let (restored, diagnostics) = config::restore(&row.definition, &secrets, env);
+        let (restored, diagnostics) = wharf_config::restore(&row.definition, &secrets, env);
         restored.map(|_| row).ok_or(Refusal::Wrong(diagnostics))
     }
 }

@@ -4,10 +4,8 @@ use super::{Book, Shared};
 use crate::dock::Dock;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
-use wharf_runtime::{
-    Applied, Runtime,
-    config::{Grants, Plan},
-};
+use wharf_config::{Grants, Plan};
+use wharf_runtime::{Applied, Runtime};
 use wharf_store::StoreError;
 
 /// Maximum number of queued orders.

@@ -12,7 +12,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
-use wharf_runtime::config::{FileTrouble, read_regular};
+use wharf_config::{FileTrouble, read_regular};
 
 /// Version of the stored format.
 const VERSION: u8 = 1;

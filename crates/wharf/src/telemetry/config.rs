@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;
-use wharf_runtime::config::{TelemetrySettings, parse_web_address};
+use wharf_config::{TelemetrySettings, parse_web_address};
 
 /// The path at which collectors accept traces.
 const PATH: &str = "v1/traces";

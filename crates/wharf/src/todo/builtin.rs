@@ -13,11 +13,12 @@ use tokio::{
     sync::OnceCell,
     task::JoinSet,
 };
+use wharf_config::Builtin;
 use wharf_mcp::{
     Failure, Link, Opener, Opening, link_over,
     serve::{Service, over_streams},
 };
-use wharf_runtime::{config::Builtin, upstream::Builtins};
+use wharf_runtime::upstream::Builtins;
 use wharf_store::{Location, Store};
 
 /// Capacity of the pipe in each direction, in bytes.

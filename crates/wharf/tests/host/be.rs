@@ -16,10 +16,10 @@ use tokio::{
     runtime,
     task::{JoinSet, spawn_blocking},
 };
+use wharf_config::{Env, Folder, load, load_settings};
 use wharf_mcp::http::Client;
 use wharf_runtime::{
     Ground, Live, Redactor, Upstream,
-    config::{Env, Folder, load, load_settings},
     upstream::{Declines, Installs, Processes},
 };
 

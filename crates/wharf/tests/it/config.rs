@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use wharf_runtime::config::{
+use wharf_config::{
     Diagnostics, Endpoint, Env, FileTrouble, Files, Folder, Launch, Plan, Program, Severity, load,
     load_settings,
 };

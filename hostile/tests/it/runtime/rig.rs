@@ -5,15 +5,12 @@ use hostile::probe::Mark;
 use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc};
 use tempfile::TempDir;
+use wharf_config::{Env, Grants, Plan, load};
 use wharf_mcp::{
     Raw,
     model::{Block, CallResult, Item},
 };
-use wharf_runtime::{
-    Call, CallRecord, Ground, Handle, Outcome, Runtime, Tuning,
-    config::{Env, Grants, Plan, load},
-    sent_word,
-};
+use wharf_runtime::{Call, CallRecord, Ground, Handle, Outcome, Runtime, Tuning, sent_word};
 
 /// One source of the plan.
 pub(crate) enum Entry<'a> {

@@ -1,6 +1,6 @@
 //! Formats the arguments of an entry as a YAML list on one line.
 
-use crate::config::{ArgOrigin, Launch};
+use wharf_config::{ArgOrigin, Launch};
 
 /// Returns the arguments as the entry writes them, or could write them, in the form that may be shown.
 pub(super) fn as_yaml(launch: &Launch) -> String {

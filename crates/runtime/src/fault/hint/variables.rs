@@ -3,7 +3,7 @@
 //! Servers word this in different ways (`Error: BRAVE_API_KEY environment variable is required`). The common pattern
 //! is an uppercase name on a line that asks for something.
 
-use crate::config::{ChildEnv, EnvOrigin, Launch, Source};
+use wharf_config::{ChildEnv, EnvOrigin, Launch, Source};
 
 /// Lowercase words that mark a line as asking for something.
 const ASKING: [&str; 13] = [

@@ -8,9 +8,9 @@ use super::{
     },
     Run,
 };
-use crate::config::suggest;
 use serde_json::{Map, Value};
 use std::mem;
+use wharf_config::closest;
 
 const ITEMS: [&str; 2] = ["item", "items"];
 const PROPERTIES: [&str; 2] = ["property", "properties"];
@@ -104,7 +104,7 @@ impl<'s> Run<'s> {
         self.wrong(at, Kind::Value, || {
             let known = members.named.iter().map(|(name, _)| name.as_str()).take(CANDIDATES);
             let whose = if at.depth == 1 { "of this tool" } else { "here" };
-            match suggest::closest(name, known.filter(|_| may_guess)) {
+            match closest(name, known.filter(|_| may_guess)) {
                 Some(meant) => format!("is not a property {whose}; did you mean `{}`?", say::cut(meant)),
                 None => format!("is not a property {whose}"),
             }

@@ -4,9 +4,10 @@
 //! `docker run` pulls it; if that takes too long, the marker is removed and docker is asked again.
 
 use super::Install;
-use crate::{Text, config::Download};
+use crate::Text;
 use sha2::{Digest, Sha256};
 use std::{ffi::OsString, fs, path::PathBuf};
+use wharf_config::Download;
 
 /// Builds `docker image inspect IMAGE`, which succeeds if the image is present.
 pub(super) fn inspect(image: &Text) -> Vec<OsString> {

@@ -6,10 +6,6 @@
 //! locked claim file therefore marks a folder during our install. A claim file without a lock means that the host was
 //! killed, and the folder is emptied first.
 
-use crate::{
-    config::{ChildEnv, Download, Launch},
-    upstream::find_program,
-};
 use sha2::{Digest, Sha512};
 use std::{
     fs::{self, File, TryLockError},
@@ -17,6 +13,8 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
+use wharf_config::find_program;
+use wharf_config::{ChildEnv, Download, Launch};
 
 /// Interval for checking whether another host has finished its install.
 pub(super) const POLL: Duration = Duration::from_millis(200);

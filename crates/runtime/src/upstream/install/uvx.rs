@@ -1,11 +1,11 @@
 //! Inspects uv's cache for installed packages: `environments-v2/INTERPRETER/HASH` is a complete environment, because
 //! uv moves it into place as a whole.
 
-use crate::config::ChildEnv;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+use wharf_config::ChildEnv;
 
 /// Maximum number of environments to check.
 const MAX_ENVIRONMENTS: usize = 512;
@@ -68,12 +68,10 @@ fn normalized(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Text,
-        config::{EnvOrigin, EnvVar},
-    };
+    use crate::Text;
     use std::collections::BTreeMap;
     use tempfile::TempDir;
+    use wharf_config::{EnvOrigin, EnvVar};
 
     #[test]
     fn a_package_is_cached_when_a_finished_environment_has_it() {

@@ -17,8 +17,9 @@ use tokio::{
     task::JoinSet,
     time::{self, Instant},
 };
+use wharf_config::Builtin;
 use wharf_mcp::{Failure, Opener, Opening, link_over};
-use wharf_runtime::{config::Builtin, upstream::Builtins};
+use wharf_runtime::upstream::Builtins;
 
 /// The tools, one per behaviour. Names in backticks are arguments.
 pub(crate) const TOOLS: [&str; 8] = [

@@ -4,12 +4,9 @@ use super::puppet::Puppet;
 use serde_json::Value;
 use std::{path::Path, sync::Arc};
 use tokio::runtime;
+use wharf_config::{Env, Plan, load};
 use wharf_mcp::model::{Block, CallResult, Item};
-use wharf_runtime::{
-    Call, CallRecord, Ground, Handle, Outcome, Runtime, SourceState, Tuning,
-    config::{Env, Plan, load},
-    sent_word,
-};
+use wharf_runtime::{Call, CallRecord, Ground, Handle, Outcome, Runtime, SourceState, Tuning, sent_word};
 
 pub(crate) struct Rig {
     pub(crate) runtime: Runtime,

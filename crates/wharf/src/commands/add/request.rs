@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use url::Url;
-use wharf_runtime::config::{FileTrouble, read_regular};
+use wharf_config::{FileTrouble, read_regular};
 
 /// Maximum size of the input, in bytes.
 const LONGEST: u64 = 1024 * 1024;

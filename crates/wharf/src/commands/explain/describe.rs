@@ -4,11 +4,8 @@ use crate::surroundings::Surroundings;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_agent::{default_endpoint, key_variable};
-use wharf_runtime::{
-    Text,
-    config::{Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, Remote, Source},
-    shown_names,
-};
+use wharf_config::{Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, Remote, Source};
+use wharf_runtime::{Text, shown_names};
 
 /// A fact about a source: its key, its lines of text and its JSON value.
 pub(super) struct Fact {

@@ -2,7 +2,7 @@
 
 use super::{About, Operation, Route};
 use http::Method;
-use wharf_runtime::config::Role;
+use wharf_config::Role;
 
 const JSON: &str = "application/json";
 const RECORD: &str = crate::front::CALL_RECORD;

@@ -3,7 +3,7 @@
 
 use super::Drafting;
 use crate::import::launcher::Invocation;
-use wharf_runtime::config::Launcher;
+use wharf_config::Launcher;
 
 /// File extensions of scripts.
 const SCRIPTS: [&str; 14] =

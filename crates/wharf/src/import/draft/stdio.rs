@@ -10,7 +10,7 @@ use crate::import::{
     trial,
 };
 use std::path::Path;
-use wharf_runtime::config::Launcher;
+use wharf_config::Launcher;
 
 impl Drafting<'_> {
     /// Simplifies the command to a launcher on PATH, unless the operator granted the written command.

@@ -11,19 +11,26 @@ use super::tree::Tree;
 
 /// A crate, and all of our crates that it depends on.
 const EDGES: &[(&str, &[&str])] = &[
+    ("wharf-config", &[]),
     ("wharf-mcp", &[]),
-    ("wharf-runtime", &["wharf-mcp"]),
-    ("wharf-agent", &["wharf-runtime"]),
+    ("wharf-runtime", &["wharf-config", "wharf-mcp"]),
+    ("wharf-agent", &["wharf-config"]),
     ("wharf-store", &[]),
-    ("wharf", &["wharf-agent", "wharf-mcp", "wharf-runtime", "wharf-store"]),
+    ("wharf", &["wharf-agent", "wharf-config", "wharf-mcp", "wharf-runtime", "wharf-store"]),
     ("conformance", &["wharf-mcp"]),
-    ("hostile", &["wharf-mcp", "wharf-runtime"]),
+    ("hostile", &["wharf-config", "wharf-mcp", "wharf-runtime"]),
     ("load", &[]),
     ("xtask", &[]),
 ];
 
 /// A crate, its forbidden dependencies, and the reason.
 const FORBIDDEN: &[(&str, &[&str], &str)] = &[
+    (
+        "wharf-config",
+        &["tokio", "hyper", "reqwest", "tracing"],
+        "the configuration is pure: nothing runs in it",
+    ),
+    ("wharf-config", &["clap", "sqlx"], "the configuration knows neither a command line nor tables"),
     ("wharf-mcp", &["granit-parser", "serde-saphyr", "toml"], "the wire knows no configuration"),
     ("wharf-mcp", &["genai", "sqlx"], "the wire knows neither models nor tables"),
     ("wharf-runtime", &["axum", "clap", "anstream"], "the runtime knows no door to the outside"),

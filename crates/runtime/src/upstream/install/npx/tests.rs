@@ -1,11 +1,9 @@
 //! Tests the states in which an install can leave a folder of npm's cache.
 
 use super::*;
-use crate::{
-    Text,
-    config::{EnvOrigin, EnvVar},
-};
+use crate::Text;
 use tempfile::TempDir;
+use wharf_config::{EnvOrigin, EnvVar};
 
 fn env(variables: &[(&str, &str)]) -> ChildEnv {
     let variable = |value: &str| EnvVar { value: Text::plain(value), origin: EnvOrigin::Always };

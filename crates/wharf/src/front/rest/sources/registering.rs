@@ -16,8 +16,8 @@ use hyper::body::Incoming;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use wharf_config::{Diagnostics, Severity};
 use wharf_mcp::{Raw, serve::http::Body};
-use wharf_runtime::config::{Diagnostics, Severity};
 
 /// Code of the diagnostic for a stdio source where registering processes is not allowed.
 const NO_PROCESSES: &str = "stdio_registration_disabled";

@@ -4,12 +4,8 @@
 use crate::registry::{Entry, Registry};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use wharf_runtime::{
-    Catalog, Handle, SourceState,
-    catalog::Discovery,
-    config::{Builtin, Endpoint},
-    project,
-};
+use wharf_config::{Builtin, Endpoint};
+use wharf_runtime::{Catalog, Handle, SourceState, catalog::Discovery, project};
 
 /// A source as REST shows it.
 pub(super) enum View {

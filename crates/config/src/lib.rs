@@ -1,0 +1,100 @@
+//! Turns the text of an agent file into a [`Plan`]: parses it, substitutes variables and lowers every entry. Collects
+//! all diagnostics instead of stopping at the first.
+//!
+//! ```
+//! use wharf_config::{Env, load};
+//!
+//! let text = "tools:\n  - name: todo\n    description: Things to do\n    type: mcp\n    server: builtin:todo\n";
+//! let (plan, diagnostics) = load(text, &Env::bare());
+//! assert!(diagnostics.items().is_empty());
+//! assert_eq!(plan.expect("a plan").sources.len(), 1);
+//! ```
+
+mod breaker_policy;
+mod complaint;
+mod diagnostic;
+mod download;
+mod egress;
+mod encoding;
+mod env;
+mod env_file;
+mod environment;
+mod files;
+mod find_program;
+mod glob;
+mod grants;
+mod json;
+mod launch;
+mod lower;
+mod manifest;
+mod mask;
+mod node;
+mod place;
+mod plan;
+mod raw;
+mod read;
+mod registration;
+mod render;
+mod resolver;
+mod scalar;
+mod schema;
+mod settings;
+mod suggest;
+mod text;
+mod toml;
+mod url;
+mod variables;
+mod yaml;
+
+pub use breaker_policy::BreakerPolicy;
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use download::Download;
+pub use egress::Egress;
+pub use env::{Env, Origin};
+pub use files::{FileTrouble, Files, Folder, NoFiles, read_regular};
+pub use find_program::find_program;
+pub use glob::Glob;
+pub use grants::{Grants, MissingGrant};
+pub use manifest::{Suggestion, suggest as suggest_entry};
+pub use place::{Lines, Place};
+pub use plan::*;
+pub use registration::{Registration, Restored, register, restore};
+pub use schema::schema;
+pub use settings::{
+    DatabasePlace, JournalSettings, Limit, NamedToken, Role, ServerSettings, Settings, TelemetrySettings,
+    TokenPlace, Written, load_settings, settings_with_grant,
+};
+pub use suggest::closest;
+pub use text::Text;
+pub use url::parse_web_address;
+
+/// Maximum size of an agent file, in bytes. Longer input is rejected before it is parsed.
+pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;
+
+/// Placeholder for the port in the arguments and variables of a server that is started to listen on a port.
+pub const PORT_PLACEHOLDER: &str = "{port}";
+
+/// Loads an agent file. The input may also be JSON, which is valid YAML.
+///
+/// Returns either a plan, possibly with warnings, or no plan and at least one error.
+pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
+    let mut diagnostics = match decode(text.as_ref(), &env.file) {
+        Ok(text) => Diagnostics::new(&env.file, text),
+        Err(diagnostics) => return (None, diagnostics),
+    };
+    let source = diagnostics.source().to_owned();
+    let plan = yaml::parse(&source, &mut diagnostics)
+        .and_then(|root| lower::agent(root, &source, env, &mut diagnostics));
+    diagnostics.settle();
+    (plan.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// Decodes `bytes` as UTF-8 and strips a byte order mark.
+fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, Diagnostics> {
+    if bytes.len() as u64 > LONGEST_FILE {
+        return Err(Diagnostics::too_large(file));
+    }
+    let text =
+        str::from_utf8(bytes).map_err(|error| Diagnostics::not_utf8(file, bytes, error.valid_up_to()))?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}

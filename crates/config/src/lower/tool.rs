@@ -1,0 +1,306 @@
+//! Lowers one entry of `tools:` to a [`Source`].
+
+use super::endpoint::{self, Kind, Wire};
+use crate::{
+    diagnostic::{Diagnostics, Severity},
+    env::Env,
+    env_file::{self, Assignment},
+    files::FileTrouble,
+    glob::Glob,
+    launch,
+    node::{Node, Value},
+    place::{Place, Placed},
+    plan::{EraChoice, Lifecycle, ServerConfig, Source, Timeouts},
+    raw::{Field, Fields, RawTool},
+    read::{LONGEST_SECONDS, Reader},
+    text::Text,
+    url,
+    variables::{Scope, Substitution},
+};
+use std::time::Duration;
+
+/// Error class in messages about an entry, unless the contract fixes another one.
+pub(super) const CLASS: &str = "MCPConfigError";
+
+/// Key of `config` that also defines the MCP roots of a server.
+const ROOTS: &str = "allowed_directories";
+const LONGEST_ENV_FILE: u64 = 1024 * 1024;
+const CONNECT: Duration = Duration::from_secs(60);
+const REQUEST: Duration = Duration::from_secs(60);
+
+/// A parsed env file.
+pub(super) struct EnvFile {
+    pub(super) name: String,
+    pub(super) at: Place,
+    pub(super) assignments: Vec<Assignment>,
+}
+
+/// Lowers an entry. `None` means that at least one diagnostic was recorded.
+pub(crate) fn tool(
+    node: Node,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    names: &mut Vec<Placed<Text>>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Source> {
+    let before = diagnostics.count(Severity::Error);
+    let at = node.at;
+    let mut raw = RawTool::read(node, diagnostics)?;
+    let written = raw.written();
+    if env.origin.is_registered() {
+        registered(&mut raw, diagnostics);
+    }
+    let env_file = read_env_file(&mut raw, substitution, env, diagnostics);
+    if !env.origin.is_registered() {
+        substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
+    }
+    let unfilled = unfilled(&raw, env_file.as_ref(), substitution);
+    // No `..` here, so a new key does not compile until it is handled.
+    #[rustfmt::skip]
+    let RawTool {
+        name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
+        inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
+        load_prompts, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
+        max_result_bytes, allow, deny,
+    } = raw;
+
+    let mut reader = Reader { class: CLASS, diagnostics };
+    let name = identifier("name", at, name, &mut reader);
+    names.extend(name.clone());
+    tool_type(at, kind, &mut reader);
+    let here = name.as_ref().map_or(at, |it| it.at);
+    let server = identifier("server", here, server, &mut reader);
+    let description = description_of(here, description, name.as_ref(), &mut reader);
+    let roots_at = config.as_ref().and_then(|it| it.node.child(ROOTS)).map_or(here, |it| it.at);
+    let config = reader.json("config", config);
+    let timeouts = timeouts(request_timeout, max_total_timeout, connect_timeout, &mut reader);
+    let prefix = reader.text("prefix", prefix).map(|it| it.value);
+    let load_tools = reader.flag("load_tools", load_tools).unwrap_or(true);
+    let load_prompts = reader.flag("load_prompts", load_prompts).unwrap_or(true);
+    let required = reader.flag("required", required).unwrap_or(false);
+    let lifecycle = reader.word("lifecycle", lifecycle, Lifecycle::WORDS, Lifecycle::parse);
+    let era = reader.word("era", era, EraChoice::WORDS, EraChoice::parse);
+    let max_result_bytes = reader.count("max_result_bytes", max_result_bytes, u64::MAX);
+    let (allow, deny) = (globs("allow", allow, &mut reader), globs("deny", deny, &mut reader));
+    let roots = roots(config.as_ref(), roots_at, env, &mut reader);
+
+    #[rustfmt::skip]
+    let wire = Wire {
+        command, args, env: variables, inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close,
+        install_timeout,
+    };
+    let env_file = env_file.ok().flatten();
+    let (server_ref, config_ref, env_file) = (server.as_ref(), config.as_ref(), env_file.as_ref());
+    let entry = endpoint::Entry { here, server: server_ref, config: config_ref, env_file, env };
+    let kind = Kind::of(transport, server_ref, wire.command.as_ref(), &mut reader);
+    warn_unfilled(kind, env_file, &unfilled, diagnostics);
+    let endpoint = kind.and_then(|kind| endpoint::endpoint(kind, wire, &entry, diagnostics));
+
+    let (name, endpoint) = (name?.value, endpoint?);
+    #[rustfmt::skip]
+    let source = Source {
+        description, server: server?.value, egress: endpoint.url().and_then(|it| url::egress(it, env)), endpoint, prefix: prefix.unwrap_or_else(|| name.clone()), config,
+        roots, load_tools, load_prompts, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
+        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, written, name,
+    };
+    (diagnostics.count(Severity::Error) == before).then_some(source)
+}
+
+/// Reads a required name. A blank one is reported at its own place, a missing one at `at`.
+fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_>) -> Option<Placed<Text>> {
+    let written = field.is_some();
+    let text = reader.text(key, field);
+    match text {
+        Some(text) if !text.value.is_blank() => Some(text),
+        Some(blank) => {
+            reader.diagnostics.empty_identifier(blank.at, key);
+            None
+        }
+        None => {
+            if !written {
+                reader.diagnostics.empty_identifier(at, key);
+            }
+            None
+        }
+    }
+}
+
+fn tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
+    if field.is_none() {
+        return reader.diagnostics.missing_type(at);
+    }
+    if let Some(kind) = reader.text("type", field).filter(|it| it.value.expose() != "mcp") {
+        reader.diagnostics.unknown_type(kind.at, &kind.value);
+    }
+}
+
+/// V-14: a model needs a description. A missing one is a warning, and a default is generated.
+fn description_of(
+    at: Place,
+    field: Option<Field>,
+    name: Option<&Placed<Text>>,
+    reader: &mut Reader<'_>,
+) -> Text {
+    let written = field.is_some();
+    match reader.text("description", field) {
+        Some(text) if !text.value.is_blank() => text.value,
+        None if written => Text::plain(""),
+        missing => {
+            reader.diagnostics.missing_description(missing.map_or(at, |it| it.at));
+            name.map_or_else(|| Text::plain(""), |it| it.value.map(|name| format!("MCP server '{name}'")))
+        }
+    }
+}
+
+fn timeouts(
+    request: Option<Field>,
+    total: Option<Field>,
+    connect: Option<Field>,
+    reader: &mut Reader<'_>,
+) -> Timeouts {
+    let request =
+        reader.count("request_timeout", request, LONGEST_SECONDS).map_or(REQUEST, Duration::from_secs);
+    Timeouts {
+        connect: reader.seconds("connect_timeout", connect).unwrap_or(CONNECT),
+        request,
+        total: reader.seconds("max_total_timeout", total).unwrap_or(request * 5),
+    }
+}
+
+fn globs(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Glob> {
+    let texts = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+    texts.into_iter().map(|it| Glob::of(it.value)).collect()
+}
+
+/// Returns `config.allowed_directories` as absolute paths. Only the server interprets the other settings.
+fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reader<'_>) -> Vec<Text> {
+    use serde_json::Value as Json;
+    let paths = |tree: &Json| match tree.get(ROOTS) {
+        None | Some(Json::Null) => Some(Vec::new()),
+        Some(Json::String(path)) => Some(vec![path.clone()]),
+        Some(Json::Array(paths)) => paths.iter().map(|it| it.as_str().map(str::to_owned)).collect(),
+        Some(_) => None,
+    };
+    let Some(config) = config else { return Vec::new() };
+    let (Some(values), Some(shown)) = (paths(&config.value), paths(&config.shown)) else {
+        reader.diagnostics.directories_not_paths(at);
+        return Vec::new();
+    };
+    let absolute = |path: &str| launch::absolute(path, &env.folder).to_string_lossy().into_owned();
+    let both = values.into_iter().zip(shown);
+    both.map(|(value, shown)| {
+        if value == shown { Text::plain(absolute(&value)) } else { Text::secret(absolute(&value), shown) }
+    })
+    .collect()
+}
+
+/// Reads the entry's env file. `Err` means that the entry names one that cannot be read.
+fn read_env_file(
+    raw: &mut RawTool,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<EnvFile>, ()> {
+    let scope = Scope { env, env_file: Some(&[]) };
+    for field in [&mut raw.env_file, &mut raw.env_file_snake].into_iter().flatten() {
+        substitution.apply(&mut field.node, &scope, diagnostics);
+    }
+    let mut reader = Reader { class: CLASS, diagnostics };
+    let named = raw.env_file.is_some() || raw.env_file_snake.is_some();
+    let camel = reader.text("envFile", raw.env_file.clone());
+    let snake = reader.text("env_file", raw.env_file_snake.clone());
+    if let (Some(camel), Some(snake)) = (&camel, &snake)
+        && camel.value.expose() != snake.value.expose()
+    {
+        diagnostics.two_env_files(snake.at, camel.at);
+        return Err(());
+    }
+    let Some(path) = camel.or(snake) else { return if named { Err(()) } else { Ok(None) } };
+    let bytes = env.files.read(path.value.expose(), LONGEST_ENV_FILE);
+    parse_env_file(&path, bytes, diagnostics).map(Some).ok_or(())
+}
+
+/// Returns the names that the env file leaves empty and that neither `env` nor a diagnostic about substitution
+/// covers. A stdio server receives them all as empty values.
+fn unfilled(
+    raw: &RawTool,
+    env_file: Result<&Option<EnvFile>, &()>,
+    substitution: &Substitution<'_>,
+) -> Vec<String> {
+    let is_set = |name: &str| raw.env.as_ref().is_some_and(|it| it.node.child(name).is_some());
+    let assignments = env_file.ok().and_then(Option::as_ref).into_iter().flat_map(|it| &it.assignments);
+    assignments
+        .filter(|it| it.value.is_empty() && !is_set(&it.name) && !substitution.found_empty(&it.name))
+        .map(|it| it.name.clone())
+        .collect()
+}
+
+fn warn_unfilled(
+    kind: Option<Kind>,
+    env_file: Option<&EnvFile>,
+    unfilled: &[String],
+    diagnostics: &mut Diagnostics,
+) {
+    let file = env_file.filter(|_| matches!(kind, Some(Kind::Stdio { .. })) && !unfilled.is_empty());
+    if let Some(file) = file {
+        diagnostics.unfilled_env_file(file.at, &file.name, unfilled);
+    }
+}
+
+fn parse_env_file(
+    path: &Placed<Text>,
+    bytes: Result<Vec<u8>, FileTrouble>,
+    diagnostics: &mut Diagnostics,
+) -> Option<EnvFile> {
+    let name = path.value.shown().to_owned();
+    match bytes.map(String::from_utf8) {
+        Err(trouble) => diagnostics.file_trouble(path.at, CLASS, "envFile", &path.value, &trouble),
+        Ok(Err(_)) => diagnostics.file_not_text(path.at, CLASS, "envFile", &path.value),
+        Ok(Ok(text)) => match env_file::parse(&text) {
+            Ok(assignments) => return Some(EnvFile { name, at: path.at, assignments }),
+            Err(bad) => diagnostics.bad_env_line(path.at, &path.value, &bad),
+        },
+    }
+    None
+}
+
+/// Rejects the keys and variables that a registered entry must not use: it sees neither files nor variables of this
+/// machine.
+fn registered(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
+    let RawTool { env_file, env_file_snake, inherit_env, .. } = raw;
+    for (key, field) in [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env)] {
+        if let Some(field) = field.take() {
+            diagnostics.not_registrable(field.key_at, key);
+        }
+    }
+    for field in raw.fields_mut() {
+        refuse_variables(&field.node, diagnostics);
+    }
+}
+
+/// Rejects `${` in values. Secrets are exempt, because a secret may contain any characters.
+fn refuse_variables(node: &Node, diagnostics: &mut Diagnostics) {
+    match &node.value {
+        Value::Str(it) if !it.text.is_secret() && it.text.expose().contains("${") => {
+            diagnostics.variable_not_filled_in(node.at);
+        }
+        Value::Seq(items) => items.iter().for_each(|it| refuse_variables(it, diagnostics)),
+        Value::Map(pairs) => pairs.iter().for_each(|it| refuse_variables(&it.node, diagnostics)),
+        _ => {}
+    }
+}
+
+fn substitute(
+    raw: &mut RawTool,
+    env_file: Result<&Option<EnvFile>, &()>,
+    substitution: &mut Substitution<'_>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) {
+    let known = env_file.ok().map(|file| file.as_ref().map_or(&[][..], |it| &it.assignments));
+    let scope = Scope { env, env_file: known };
+    (raw.env_file, raw.env_file_snake) = (None, None);
+    for field in raw.fields_mut() {
+        substitution.apply(&mut field.node, &scope, diagnostics);
+    }
+}

@@ -1,0 +1,417 @@
+//! The validated configuration. A [`Plan`] is valid by construction, so no code after the loader checks it again.
+
+use crate::{download::Download, egress::Egress, glob::Glob, text::Text};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+    time::Duration,
+};
+use url::Url;
+
+/// A complete agent file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Name of the agent.
+    pub name: Option<Text>,
+    /// Purpose of the agent.
+    pub description: Option<Text>,
+    /// Author of the agent.
+    pub author: Option<Text>,
+    /// Model that `run` and `chat` use.
+    pub model: Option<Model>,
+    /// System prompt for the model.
+    pub instructions: Option<Text>,
+    /// MCP servers, in the order of the file.
+    pub sources: Vec<Source>,
+}
+
+/// Model settings of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Provider that serves the model.
+    pub provider: Provider,
+    /// Name of the model, as the provider spells it.
+    pub name: Text,
+    /// Sampling temperature, 0 to 2.
+    pub temperature: Option<f64>,
+    /// Maximum length of an answer, in tokens.
+    pub max_tokens: Option<u64>,
+    /// Nucleus sampling threshold, 0 to 1.
+    pub top_p: Option<f64>,
+    /// Base URL of the provider's API, if it differs from the default.
+    pub endpoint: Option<Text>,
+    /// API key.
+    pub api_key: Option<Text>,
+    /// Version of the provider's API.
+    pub api_version: Option<Text>,
+}
+
+/// Provider of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// `openai`
+    OpenAi,
+    /// `azure_openai`
+    AzureOpenAi,
+    /// `anthropic`
+    Anthropic,
+    /// `ollama`
+    Ollama,
+    /// `gemini`
+    Gemini,
+}
+
+/// One `tools:` entry: an MCP server, how to reach it and which policies apply to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Name of the source, unique in its plan.
+    pub name: Text,
+    /// Description for users and models.
+    pub description: Text,
+    /// Value of `server`: a package name or a label.
+    pub server: Text,
+    /// Transport and address or process of the server.
+    pub endpoint: Endpoint,
+    /// Addresses that connections to the server may use. `None` allows any address its host resolves to.
+    pub egress: Option<Egress>,
+    /// Prefix for the names of its tools. Empty means no prefix.
+    pub prefix: Text,
+    /// Settings that are passed to the server.
+    pub config: Option<ServerConfig>,
+    /// Folders that are offered to the server as MCP roots, as absolute paths.
+    pub roots: Vec<Text>,
+    /// Whether to list its tools at startup.
+    pub load_tools: bool,
+    /// Whether to list its prompts at startup.
+    pub load_prompts: bool,
+    /// When its process or session runs.
+    pub lifecycle: Lifecycle,
+    /// Whether a failure of this source makes the whole command fail.
+    pub required: bool,
+    /// Protocol era to use.
+    pub era: EraChoice,
+    /// Timeouts for connecting and for requests.
+    pub timeouts: Timeouts,
+    /// Maximum size of a result, in bytes, before it is truncated.
+    pub max_result_bytes: Option<u64>,
+    /// Tools to offer to models. Empty means all.
+    pub allow: Vec<Glob>,
+    /// Tools never to offer to models.
+    pub deny: Vec<Glob>,
+    /// Keys that the entry sets itself. All other values are defaults.
+    pub written: Vec<&'static str>,
+}
+
+/// Transport of a server and the data needed to connect to it.
+#[derive(Clone, PartialEq)]
+pub enum Endpoint {
+    /// A built-in server in this process.
+    Builtin(Builtin),
+    /// A child process that speaks MCP on its standard input and output.
+    Stdio(Launch),
+    /// The HTTP+SSE transport of protocol version 2024-11-05.
+    Sse(Remote),
+    /// A WebSocket connection with one message per text frame. The second field is the URL in the form that may be
+    /// shown.
+    WebSocket(Url, Text),
+    /// Streamable HTTP.
+    Http {
+        /// Address and HTTP settings.
+        remote: Remote,
+        /// Whether to send `DELETE` for the session when closing it.
+        terminate_on_close: bool,
+    },
+}
+
+/// A server that is built into wharf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// `builtin:todo`
+    Todo,
+}
+
+/// An MCP server that is reached over HTTP.
+#[derive(Clone, PartialEq)]
+pub struct Remote {
+    /// URL of the server. It may contain secrets.
+    pub url: Url,
+    /// The URL in the form that may be shown.
+    pub shown_url: Text,
+    /// Headers to send with every request.
+    pub headers: Vec<(String, Text)>,
+    /// Timeout for establishing a connection.
+    pub timeout: Option<Duration>,
+    /// Timeout for the next event of an SSE stream.
+    pub sse_read_timeout: Option<Duration>,
+}
+
+/// A child process: always a program with arguments, never a shell command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// Program to start.
+    pub program: Program,
+    /// Arguments of the program.
+    pub args: Vec<Arg>,
+    /// Complete environment of the child.
+    pub env: ChildEnv,
+    /// Names of the operator's variables that the entry could inherit but does not.
+    pub withheld: BTreeSet<String>,
+    /// Text encoding of the child's pipes.
+    pub encoding: &'static encoding_rs::Encoding,
+    /// Path of the SSE endpoint, if the server listens on a port that wharf assigns instead of using its pipes.
+    pub serves: Option<String>,
+    /// Package or image that the launcher downloads before the first start, if any.
+    pub download: Option<Download>,
+    /// Timeout of that download.
+    pub install_timeout: Duration,
+}
+
+/// A program that a source may start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// One of the three launchers, looked up on the operator's PATH.
+    Launcher(Launcher),
+    /// A program that the operator granted, by absolute path.
+    Granted(PathBuf),
+    /// An interpreter for a plugin's script, looked up on the operator's PATH.
+    Interpreter(Interpreter),
+}
+
+/// An interpreter that may run a script from a plugin's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpreter {
+    /// `python3`, or `python` if there is no `python3`.
+    Python,
+    /// Node.js.
+    Node,
+}
+
+/// The launchers that agent.yaml may name without a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Launcher {
+    /// Runs npm packages.
+    Npx,
+    /// Runs PyPI packages.
+    Uvx,
+    /// Runs container images.
+    Docker,
+}
+
+/// One argument of a child process, with its origin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arg {
+    /// Value to pass.
+    pub value: Text,
+    /// Reason for the value's form.
+    pub origin: ArgOrigin,
+}
+
+/// Origin of an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgOrigin {
+    /// Taken from `args` unchanged.
+    Written,
+    /// Derived from `server`, because the entry has no `args`.
+    FromServer,
+    /// Added by wharf. The field is the reason.
+    Added(&'static str),
+    /// Made absolute from a path relative to the agent file. The field is the path as written.
+    Resolved(Text),
+    /// Extended by a version. The field is the bare package name as written.
+    Versioned(Text),
+}
+
+/// Complete environment of a child process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChildEnv(pub BTreeMap<String, EnvVar>);
+
+/// One environment variable of a child process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnvVar {
+    /// Value of the variable.
+    pub value: Text,
+    /// Origin of the value.
+    pub origin: EnvOrigin,
+}
+
+/// Origin of a child's environment variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvOrigin {
+    /// Set by `env` in the entry.
+    Entry,
+    /// Set by the entry's env file. The field is the file's name.
+    EnvFile(String),
+    /// Inherited from the operator's environment through `inherit_env`.
+    Inherited,
+    /// Inherited from the operator's environment by every child.
+    Always,
+    /// Proxy or certificate setting from the operator's environment.
+    Network,
+    /// The launcher's own setting from the operator's environment.
+    Launcher(Launcher),
+    /// The entry's `config`, serialized as JSON.
+    Config,
+}
+
+/// Arbitrary settings for the server, as two JSON trees: one to send and one to show.
+#[derive(Clone, PartialEq)]
+pub struct ServerConfig {
+    pub(crate) value: serde_json::Value,
+    pub(crate) shown: serde_json::Value,
+}
+
+/// Lifetime of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifecycle {
+    /// Runs from the first use until shutdown.
+    Singleton,
+    /// Runs for one call only.
+    Transient,
+}
+
+/// Protocol era to use with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EraChoice {
+    /// Detects the era of the server.
+    Auto,
+    /// Handshake era, up to 2025-11-25.
+    Legacy,
+    /// Stateless era, 2026-07-28.
+    Modern,
+}
+
+/// Timeouts of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Timeout for the server to become ready.
+    pub connect: Duration,
+    /// Timeout for a response. Every progress notification restarts it.
+    pub request: Duration,
+    /// Upper limit for a response, regardless of progress.
+    pub total: Duration,
+}
+
+impl Interpreter {
+    /// Executable names, in order of preference.
+    pub fn programs(self) -> &'static [&'static str] {
+        match self {
+            Interpreter::Python => &["python3", "python"],
+            Interpreter::Node => &["node"],
+        }
+    }
+}
+
+impl Source {
+    /// Returns whether the entry sets `key` itself.
+    pub fn says(&self, key: &str) -> bool {
+        self.written.contains(&key)
+    }
+}
+
+impl Endpoint {
+    /// Returns whether the server runs independently of this process.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Endpoint::Builtin(_) | Endpoint::Stdio(_) => false,
+            Endpoint::Sse(_) | Endpoint::WebSocket(..) | Endpoint::Http { .. } => true,
+        }
+    }
+
+    /// Returns the URL, if the server has one.
+    pub fn url(&self) -> Option<&Url> {
+        match self {
+            Endpoint::Builtin(_) | Endpoint::Stdio(_) => None,
+            Endpoint::WebSocket(url, _) => Some(url),
+            Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => Some(&remote.url),
+        }
+    }
+
+    /// Returns the name of the transport.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Endpoint::Builtin(_) => "builtin",
+            Endpoint::Stdio(Launch { serves: Some(_), .. }) => "sse",
+            Endpoint::Stdio(_) => "stdio",
+            Endpoint::Sse(_) => "sse",
+            Endpoint::WebSocket(..) => "websocket",
+            Endpoint::Http { .. } => "http",
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Returns the real settings. Use only to pass them to the server.
+    pub fn expose(&self) -> &serde_json::Value {
+        &self.value
+    }
+
+    /// Returns the settings in the form that may be shown.
+    pub fn shown(&self) -> &serde_json::Value {
+        &self.shown
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.shown)
+    }
+}
+
+// A URL may contain values of variables, so `Debug` prints its shown form.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Builtin(it) => f.debug_tuple("Builtin").field(it).finish(),
+            Endpoint::Stdio(it) => f.debug_tuple("Stdio").field(it).finish(),
+            Endpoint::Sse(it) => f.debug_tuple("Sse").field(it).finish(),
+            Endpoint::WebSocket(_, shown) => f.debug_tuple("WebSocket").field(shown).finish(),
+            Endpoint::Http { remote, terminate_on_close } => f
+                .debug_struct("Http")
+                .field("remote", remote)
+                .field("terminate_on_close", terminate_on_close)
+                .finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Remote { url: _, shown_url, headers, timeout, sse_read_timeout } = self;
+        // Header values are often secrets, so only the names are printed.
+        let headers: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Remote")
+            .field("shown_url", shown_url)
+            .field("headers", &headers)
+            .field("timeout", timeout)
+            .field("sse_read_timeout", sse_read_timeout)
+            .finish()
+    }
+}
+
+/// Implements parsing, printing and listing for an enum of keywords from one table.
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// All keywords.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// Returns the keyword.
+            pub fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $word),+ }
+            }
+
+            /// Parses a keyword.
+            pub fn parse(word: &str) -> Option<$type> {
+                match word { $($word => Some($type::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+words!(Provider { OpenAi = "openai", AzureOpenAi = "azure_openai", Anthropic = "anthropic", Ollama = "ollama", Gemini = "gemini" });
+words!(Builtin { Todo = "builtin:todo" });
+words!(Interpreter { Python = "python", Node = "node" });
+words!(Launcher { Npx = "npx", Uvx = "uvx", Docker = "docker" });
+words!(Lifecycle { Singleton = "singleton", Transient = "transient" });
+words!(EraChoice { Auto = "auto", Legacy = "legacy", Modern = "modern" });

@@ -1,0 +1,263 @@
+//! Translates a plugin into an entry of `tools:`. A plugin is a folder with a manifest, under one of the operator's
+//! plugin roots.
+
+use super::entry::Entry;
+use crate::PORT_PLACEHOLDER;
+use crate::{
+    diagnostic::Diagnostics,
+    env::{Env, Origin},
+    files::{FileTrouble, Files},
+    manifest::{self, Filler, Manifest, Offer, Run, Values},
+    node::{Node, Str, Value},
+    place::{Place, Placed},
+    plan::Lifecycle,
+    raw::{Field, RawRegistration},
+    read::{Reader, Texts},
+    resolver::{self, Layers},
+    text::Text,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Component, Path},
+    sync::Arc,
+};
+
+const CLASS: &str = "MCPConfigError";
+
+/// File names of a manifest, in order of preference.
+const MANIFESTS: [&str; 2] = ["plugin.json", "server.json"];
+
+const RUNTIMES: &[&str] = &["uvx", "npx", "python", "node", "docker"];
+const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
+
+/// A plugin, ready for the loader.
+pub(super) struct Plugin {
+    pub(super) entry: Node,
+    pub(super) env: Env,
+    /// Path of its SSE endpoint, if it listens on a port.
+    pub(super) serves: Option<String>,
+    /// Names of the required values that are missing.
+    pub(super) missing: Vec<String>,
+}
+
+/// Requirements and values that a registration gives for its manifest.
+struct Asked {
+    runtime: Option<String>,
+    transport: Option<String>,
+    command: Vec<Text>,
+    args: Vec<Text>,
+    variables: BTreeMap<String, String>,
+}
+
+/// A manifest with all values filled in.
+struct Filled {
+    run: Run,
+    missing: BTreeSet<String>,
+    /// Names of the values that the manifest used.
+    used: BTreeSet<String>,
+}
+
+pub(super) fn plugin(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plugin> {
+    #[rustfmt::skip]
+    let RawRegistration {
+        name, description, url: _, source_type, plugin_dir, transport_type, runtime_hint, lifecycle_mode, env_vars,
+        command, args, server_url,
+    } = raw;
+    let mut reader = Reader { class: CLASS, diagnostics };
+    super::source_type(source_type, &mut reader);
+    if let Some(server_url) = server_url {
+        reader.diagnostics.plugin_or_remote(server_url.key_at, true);
+    }
+    let folder = reader.text("mcp_plugin_dir", plugin_dir)?;
+    let lifecycle = reader.word("mcp_lifecycle_mode", lifecycle_mode, Lifecycle::WORDS, Lifecycle::parse);
+    let variables = reader.text_map("mcp_env_vars", env_vars).unwrap_or_default();
+    let asked = Asked {
+        runtime: one_of("mcp_runtime_hint", runtime_hint, RUNTIMES, &mut reader),
+        transport: one_of("mcp_transport_type", transport_type, TRANSPORTS, &mut reader),
+        command: words("mcp_command", command, &mut reader),
+        args: words("mcp_args", args, &mut reader),
+        variables: plain(&variables),
+    };
+    if diagnostics.has_errors() {
+        return None;
+    }
+    let (files, manifest) = open(&folder, env, diagnostics)?;
+    let Filled { run, missing, used } = asked.fill(&manifest, &folder, &variables, env, diagnostics)?;
+    let mut entry = Entry::new(folder.at);
+    if let Some(name) = name {
+        entry.put_node("name", name.key_at, name.node);
+    }
+    let label = manifest.name.filter(|it| !it.trim().is_empty()).unwrap_or_else(|| "plugin".to_owned());
+    entry.put("server", folder.at, Value::plain(label));
+    match manifest.description.filter(|it| description.is_none() && !it.trim().is_empty()) {
+        Some(text) => entry.put("description", folder.at, Value::plain(text)),
+        None => entry.describe(description, folder.at),
+    }
+    let lifecycle = lifecycle.unwrap_or(Lifecycle::Transient);
+    entry.put("lifecycle", folder.at, Value::plain(lifecycle.as_str()));
+    let serves = run.serves.clone();
+    entry.put_run(run, variables, &used, folder.at);
+    let folder = files.locate(".").ok()?;
+    let env = Env { origin: Origin::Plugin, folder, files, home: None, ..env.clone() };
+    Some(Plugin { entry: entry.finish(), env, serves, missing: missing.into_iter().collect() })
+}
+
+impl Asked {
+    /// Selects an offer of the manifest and fills in the given values. `None` means that a diagnostic was recorded.
+    fn fill(
+        &self,
+        manifest: &Manifest,
+        folder: &Placed<Text>,
+        given: &Texts,
+        env: &Env,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Filled> {
+        let file = resolver::secrets_file(env);
+        let file = file.inspect_err(|why| diagnostics.secrets_file(folder.at, why)).ok()?;
+        // Only the code that starts a listening server knows its port, so the request layer overrides any given
+        // value.
+        let serves = matches!(
+            manifest.offer(self.runtime.as_deref(), self.transport.as_deref()),
+            Ok(Offer::Package(_, "sse"))
+        );
+        let ports = ["port", "PORT"].into_iter().filter(|_| serves);
+        let request = ports.map(|it| (it.to_owned(), PORT_PLACEHOLDER.to_owned())).collect();
+        let layers = Layers { request: &request, file: &file, registered: &self.variables, env };
+        let mut filler = Filler::new(Values::Given(layers));
+        let run = self.run(manifest, &mut filler);
+        let run = run.inspect_err(|why| diagnostics.unusable_manifest(folder.at, why)).ok()?;
+        for (name, why) in &filler.wrong {
+            diagnostics.unfit_variable(place_of(name, given).unwrap_or(folder.at), name, why);
+        }
+        let Filler { missing, used, .. } = filler;
+        Some(Filled { run, missing, used })
+    }
+
+    fn run(&self, manifest: &Manifest, filler: &mut Filler<'_>) -> Result<Run, String> {
+        let runtime = self.runtime.as_deref();
+        if let [program, rest @ ..] = &*self.command {
+            // The operator's grants decide which program may run. The manifest still declares the environment it
+            // needs.
+            let package = manifest.packages.first();
+            let env = package.map_or_else(Vec::new, |it| it.environment(filler));
+            let args = rest.iter().chain(&self.args).cloned().collect();
+            return Ok(Run { command: Some(program.expose().to_owned()), args, env, ..Run::default() });
+        }
+        match manifest.offer(runtime, self.transport.as_deref())? {
+            Offer::Remote(remote) => remote.run(filler),
+            Offer::Package(package, "sse") => {
+                let run = package.run(runtime, filler, self.args.clone())?;
+                Ok(Run { serves: Some(package.path_of_stream(&run)?), ..run })
+            }
+            Offer::Package(package, _) => package.run(runtime, filler, self.args.clone()),
+        }
+    }
+}
+
+impl Entry {
+    /// Adds the command or URL of the server. Variables that the manifest does not declare are passed to the server
+    /// too, unless an argument has used them.
+    fn put_run(&mut self, run: Run, given: Texts, used: &BTreeSet<String>, at: Place) {
+        let Run { command, args, env, transport, url, headers, serves: _ } = run;
+        let text = |text: Text, at: Place| Node { value: Value::Str(Str { text, is_variable: false }), at };
+        if let Some(command) = command {
+            self.put("command", at, Value::plain(command));
+            self.put("args", at, Value::Seq(args.into_iter().map(|it| text(it, at)).collect()));
+            let declared: BTreeSet<&String> = env.iter().map(|(name, _)| name).collect();
+            let others = given.into_iter();
+            let others = others
+                .filter(|(name, _)| !declared.contains(&name.value) && !used.contains(&name.value))
+                .map(|(name, value)| (name, text(value.value, value.at)))
+                .collect::<Vec<_>>();
+            let env = env.into_iter().map(|(name, it)| (Placed::new(name, at), text(it, at)));
+            let env = env.chain(others).collect();
+            return self.put_map("env", at, env);
+        }
+        self.put("transport", at, Value::plain(transport.unwrap_or("http")));
+        if let Some(url) = url {
+            self.put_node("url", at, text(url, at));
+        }
+        let headers = headers.into_iter().map(|(name, it)| (Placed::new(name, at), text(it, at)));
+        self.put_map("headers", at, headers.collect());
+    }
+}
+
+/// Opens the plugin's folder and reads its manifest. `None` means that a diagnostic was recorded.
+fn open(
+    folder: &Placed<Text>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Arc<dyn Files + Send + Sync>, Manifest)> {
+    let path = folder.value.expose();
+    // Check permission before accessing the disk, so that a client that may not start processes learns nothing about
+    // its contents.
+    let climbs = Path::new(path).components().any(|it| it == Component::ParentDir);
+    if climbs || path.contains('\0') || !Path::new(path).is_absolute() {
+        diagnostics.plugin_folder(folder.at, "is not a plain absolute path");
+        return None;
+    }
+    if !env.grants.processes_over_rest {
+        diagnostics.stdio_registration_disabled(folder.at);
+        return None;
+    }
+    let files = match env.files.plugin(path, &env.grants.plugin_roots) {
+        Ok(files) => files,
+        Err(trouble) => {
+            diagnostics.plugin_folder(folder.at, &trouble.of_plugin());
+            return None;
+        }
+    };
+    for name in MANIFESTS {
+        let bytes = match files.trusted(name).and_then(|_| files.read(name, manifest::LONGEST)) {
+            Err(FileTrouble::Missing) => continue,
+            Err(trouble) => Err(trouble.of_plugin()),
+            Ok(bytes) => Ok(bytes),
+        };
+        let read = bytes.map_err(|why| format!("'{name}' {why}")).and_then(|bytes| {
+            Manifest::read(&bytes).map_err(|why| format!("'{name}' cannot be read: {why}"))
+        });
+        return match read {
+            Ok(manifest) => Some((files, manifest)),
+            Err(why) => {
+                diagnostics.unusable_manifest(folder.at, &why);
+                None
+            }
+        };
+    }
+    diagnostics.plugin_folder(folder.at, "has neither 'plugin.json' nor 'server.json'");
+    None
+}
+
+fn one_of(
+    key: &str,
+    field: Option<Field>,
+    words: &'static [&'static str],
+    reader: &mut Reader<'_>,
+) -> Option<String> {
+    let text = reader.text(key, field)?;
+    let word = text.value.expose();
+    if !words.contains(&word) {
+        reader.diagnostics.unknown_word(text.at, CLASS, key, &text.value, words);
+    }
+    Some(word.to_owned())
+}
+
+/// Reads one string or a list of strings.
+fn words(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Text> {
+    match field {
+        Some(Field { node: Node { value: Value::Str(it), .. }, .. }) if key == "mcp_command" => vec![it.text],
+        field => {
+            let texts = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+            texts.into_iter().map(|it| it.value).collect()
+        }
+    }
+}
+
+fn plain(variables: &Texts) -> BTreeMap<String, String> {
+    let pairs = variables.iter();
+    pairs.map(|(name, value)| (name.value.clone(), value.value.expose().to_owned())).collect()
+}
+
+fn place_of(name: &str, variables: &Texts) -> Option<Place> {
+    variables.iter().find(|(it, _)| it.value == name).map(|(it, _)| it.at)
+}
