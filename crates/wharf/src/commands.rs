@@ -32,7 +32,7 @@ use crate::{
     command_error::CommandError,
     dock,
     exit::Exit,
-    logs::{self, LogsByDefault},
+    logs::{self, DefaultLogLevel},
     output::{Document, Output},
     surroundings::{Surroundings, is_json_wanted},
 };
@@ -49,12 +49,12 @@ pub(crate) fn run(cli: Cli) -> Exit {
     let document = Document::of(&cli);
     let Cli { common, command } = cli;
     let output = Output { json: common.json, quiet: common.quiet, colour: common.color, document };
-    logs::begin(
+    logs::install(
         &common,
         match command {
-            Command::Todo(_) | Command::Serve(_) => LogsByDefault::Everything,
-            Command::Stdio => LogsByDefault::Warnings,
-            _ => LogsByDefault::Errors,
+            Command::Todo(_) | Command::Serve(_) => DefaultLogLevel::Info,
+            Command::Stdio => DefaultLogLevel::Warnings,
+            _ => DefaultLogLevel::Errors,
         },
     );
     let mut around = match Surroundings::look() {

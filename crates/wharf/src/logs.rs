@@ -1,11 +1,11 @@
 //! Logging to stderr, as text or as one JSON document per line.
 
+mod log_queue;
 mod plain;
-mod spool;
 
 use crate::cli::{Common, LogFormat};
-use plain::Plain;
-use spool::Spool;
+use log_queue::LogQueue;
+use plain::PlainFormat;
 use std::{io, sync::OnceLock};
 use tracing::Level;
 use tracing_subscriber::{
@@ -17,29 +17,29 @@ use tracing_subscriber::{
 };
 
 /// Queue of log lines, if the command is a server.
-static SPOOL: OnceLock<Option<Spool>> = OnceLock::new();
+static LOG_QUEUE: OnceLock<Option<LogQueue>> = OnceLock::new();
 
 /// Log level of a command without `-v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogsByDefault {
+pub(crate) enum DefaultLogLevel {
     /// Errors only, for interactive commands, which report problems themselves.
     Errors,
     /// Warnings, for a server that another program starts and whose log that program keeps.
     Warnings,
     /// Info, for a server.
-    Everything,
+    Info,
 }
 
 /// Installs the logger.
-pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
-    let serving = by_default != LogsByDefault::Errors;
-    let level = match (common.quiet, by_default, common.verbose) {
-        (true, ..) | (_, LogsByDefault::Errors, 0) => Level::ERROR,
-        (_, LogsByDefault::Warnings, 0) => Level::WARN,
-        (_, LogsByDefault::Errors | LogsByDefault::Warnings, 1) | (_, LogsByDefault::Everything, 0) => {
+pub(crate) fn install(common: &Common, default_level: DefaultLogLevel) {
+    let serving = default_level != DefaultLogLevel::Errors;
+    let level = match (common.quiet, default_level, common.verbose) {
+        (true, ..) | (_, DefaultLogLevel::Errors, 0) => Level::ERROR,
+        (_, DefaultLogLevel::Warnings, 0) => Level::WARN,
+        (_, DefaultLogLevel::Errors | DefaultLogLevel::Warnings, 1) | (_, DefaultLogLevel::Info, 0) => {
             Level::INFO
         }
-        (_, LogsByDefault::Errors | LogsByDefault::Warnings, 2) | (_, LogsByDefault::Everything, 1) => {
+        (_, DefaultLogLevel::Errors | DefaultLogLevel::Warnings, 2) | (_, DefaultLogLevel::Info, 1) => {
             Level::DEBUG
         }
         _ => Level::TRACE,
@@ -47,9 +47,9 @@ pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
     // Log messages of dependencies are rarely useful to users, so only errors of theirs are shown.
     let ours = Targets::new().with_target("wharf", level).with_default(Level::ERROR);
     // A server must not block on a slow reader of its log. Interactive commands write directly.
-    let spool = serving.then(|| SPOOL.get_or_init(Spool::start).clone()).flatten();
-    let writer = match spool {
-        Some(spool) => BoxMakeWriter::new(spool),
+    let log_queue = serving.then(|| LOG_QUEUE.get_or_init(LogQueue::start).clone()).flatten();
+    let writer = match log_queue {
+        Some(log_queue) => BoxMakeWriter::new(log_queue),
         None => BoxMakeWriter::new(io::stderr),
     };
     let layer = fmt::layer().with_writer(writer).with_span_events(FmtSpan::NONE);
@@ -58,7 +58,7 @@ pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
             let colour = common.color.wanted(io::IsTerminal::is_terminal(&io::stderr()));
             match colour {
                 true => layer.with_ansi(true).boxed(),
-                false => layer.with_ansi(false).event_format(Plain).boxed(),
+                false => layer.with_ansi(false).event_format(PlainFormat).boxed(),
             }
         }
         LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
@@ -68,6 +68,6 @@ pub(crate) fn begin(common: &Common, by_default: LogsByDefault) {
 }
 
 /// Flushes queued lines, within a time limit.
-pub(crate) fn end() {
-    SPOOL.get().into_iter().flatten().for_each(Spool::finish);
+pub(crate) fn flush() {
+    LOG_QUEUE.get().into_iter().flatten().for_each(LogQueue::flush_lines);
 }

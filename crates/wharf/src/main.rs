@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Ok(cli) => commands::run(cli),
         Err(error) => commands::explain_usage(&error),
     });
-    logs::end();
+    logs::flush();
     // The panic hook has already printed the panic.
     output::checked(outcome.unwrap_or(Exit::OurBug)).into()
 }

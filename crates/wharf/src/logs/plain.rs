@@ -16,15 +16,15 @@ use tracing_subscriber::{
 };
 use wharf_runtime::stamp::rfc3339;
 
-/// The log formatter.
-pub(super) struct Plain;
+/// Formats an event as one line.
+pub(super) struct PlainFormat;
 
 thread_local! {
     /// The last formatted second, and its text without the fraction.
-    static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+    static LAST_SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 
-impl<S, N> FormatEvent<S, N> for Plain
+impl<S, N> FormatEvent<S, N> for PlainFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -40,7 +40,7 @@ where
         })?;
         out.write_str(event.metadata().target())?;
         out.write_str(":")?;
-        let mut fields = Fields { out: &mut out, written: Ok(()) };
+        let mut fields = FieldWriter { out: &mut out, written: Ok(()) };
         event.record(&mut fields);
         fields.written?;
         out.write_char('\n')
@@ -50,7 +50,7 @@ where
 /// Writes the time with microseconds. The text up to the second is cached.
 fn write_time(out: &mut impl Write, now: SystemTime) -> fmt::Result {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    SECOND.with_borrow_mut(|(second, text)| {
+    LAST_SECOND.with_borrow_mut(|(second, text)| {
         if *second != since.as_secs() || text.is_empty() {
             let whole = rfc3339(UNIX_EPOCH + std::time::Duration::from_secs(since.as_secs()));
             *second = since.as_secs();
@@ -61,12 +61,13 @@ fn write_time(out: &mut impl Write, now: SystemTime) -> fmt::Result {
     write!(out, ".{:06}Z", since.subsec_micros())
 }
 
-struct Fields<'a, W> {
+/// Writes the fields of an event, and keeps the first error.
+struct FieldWriter<'a, W> {
     out: &'a mut W,
     written: fmt::Result,
 }
 
-impl<W: Write> Fields<'_, W> {
+impl<W: Write> FieldWriter<'_, W> {
     fn write(&mut self, field: &Field, write: impl FnOnce(&mut W) -> fmt::Result) {
         if self.written.is_err() {
             return;
@@ -82,11 +83,11 @@ impl<W: Write> Fields<'_, W> {
     }
 }
 
-impl<W: Write> Visit for Fields<'_, W> {
+impl<W: Write> Visit for FieldWriter<'_, W> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.write(field, |out| match field.name() {
             // Escapes control characters, so that untrusted text cannot send escape sequences to the terminal.
-            "message" => Escaped(out).write_fmt(format_args!("{value:?}")),
+            "message" => ControlEscaper(out).write_fmt(format_args!("{value:?}")),
             _ => write!(out, "{value:?}"),
         });
     }
@@ -103,15 +104,15 @@ impl<W: Write> Visit for Fields<'_, W> {
 }
 
 /// Escapes control characters except line feeds and tabs.
-struct Escaped<'a, W>(&'a mut W);
+struct ControlEscaper<'a, W>(&'a mut W);
 
-impl<W: Write> Write for Escaped<'_, W> {
+impl<W: Write> Write for ControlEscaper<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let odd = |it: char| it.is_control() && it != '\n' && it != '\t';
-        if !text.contains(odd) {
+        let is_escaped = |it: char| it.is_control() && it != '\n' && it != '\t';
+        if !text.contains(is_escaped) {
             return self.0.write_str(text);
         }
-        text.chars().try_for_each(|it| match odd(it) {
+        text.chars().try_for_each(|it| match is_escaped(it) {
             true => write!(self.0, "{}", it.escape_default()),
             false => self.0.write_char(it),
         })
@@ -129,9 +130,9 @@ mod tests {
     use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt};
 
     #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Page {
+    impl io::Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("nobody panicked").write(bytes)
         }
@@ -141,35 +142,37 @@ mod tests {
         }
     }
 
-    impl MakeWriter<'_> for Page {
-        type Writer = Page;
+    impl MakeWriter<'_> for SharedBuffer {
+        type Writer = SharedBuffer;
 
-        fn make_writer(&self) -> Page {
+        fn make_writer(&self) -> SharedBuffer {
             self.clone()
         }
     }
 
     /// Everything after time and level is the same as the output of `tracing`.
     #[test]
-    fn a_line_is_what_it_always_was() {
+    fn lines_match_the_default_format() {
         let say = || {
             let (tool, error) = ("create\n\u{1b}[31mtodo\"", Some("no \\ good".to_owned()));
             tracing::info!(target: "wharf::call", request_id = "0190-ab", duration = 0.25, "it is {}", "over");
             tracing::warn!(target: "wharf::call", tool, error, count = 3_u64, well = false, "odd");
         };
-        let lines = |layer: &dyn Fn(Page) -> tracing::Dispatch| {
-            let page = Page::default();
-            tracing::dispatcher::with_default(&layer(page.clone()), say);
-            let text = String::from_utf8(page.0.lock().expect("nobody panicked").clone()).expect("UTF-8");
+        let lines = |layer: &dyn Fn(SharedBuffer) -> tracing::Dispatch| {
+            let buffer = SharedBuffer::default();
+            tracing::dispatcher::with_default(&layer(buffer.clone()), say);
+            let text = String::from_utf8(buffer.0.lock().expect("nobody panicked").clone()).expect("UTF-8");
             text.lines().map(|it| it[27..].to_owned()).collect::<Vec<_>>()
         };
-        let ours = lines(&|page| {
-            let layer =
-                tracing_subscriber::fmt::layer().with_writer(page).with_ansi(false).event_format(Plain);
+        let ours = lines(&|buffer| {
+            let layer = tracing_subscriber::fmt::layer()
+                .with_writer(buffer)
+                .with_ansi(false)
+                .event_format(PlainFormat);
             tracing_subscriber::registry().with(layer).into()
         });
-        let theirs = lines(&|page| {
-            let layer = tracing_subscriber::fmt::layer().with_writer(page).with_ansi(false);
+        let theirs = lines(&|buffer| {
+            let layer = tracing_subscriber::fmt::layer().with_writer(buffer).with_ansi(false);
             tracing_subscriber::registry().with(layer).into()
         });
         assert_eq!(ours, theirs);
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_written_to_the_microsecond() {
+    fn time_has_microseconds() {
         let mut text = String::new();
         for micros in [1_700_000_000_000_001, 1_700_000_000_999_999, 1_700_000_001_000_000] {
             write_time(&mut text, UNIX_EPOCH + Duration::from_micros(micros))
