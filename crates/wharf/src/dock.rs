@@ -55,7 +55,7 @@ pub(crate) struct Dock {
     grants: Grants,
     record_limit: Option<usize>,
     journal: JournalSettings,
-    telemetry: Result<Option<telemetry::Config>, String>,
+    telemetry: Result<Option<telemetry::TelemetryConfig>, String>,
     running: Running,
 }
 

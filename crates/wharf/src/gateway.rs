@@ -15,7 +15,7 @@ mod reports;
 
 use crate::{
     journal::Journal,
-    telemetry::{self, Asked, Telemetry},
+    telemetry::{self, SourceRequest, Telemetry},
 };
 use errand::{Errand, Kind, Principal};
 use error::rpc_error;
@@ -138,7 +138,7 @@ impl Gateway {
         let Errand { kind, name, arguments, whose, .. } = errand;
         match kind {
             Kind::Tool => {
-                let (principal, trace) = (whose.0, telemetry::call());
+                let (principal, trace) = (whose.0, telemetry::child_trace());
                 let call = Call { tool: name, arguments, on_progress, principal, trace, ..Call::default() };
                 self.call(Call { caller: Some(caller), ..call }).await
             }
@@ -154,9 +154,9 @@ impl Gateway {
             catalog = self.settled().await;
         }
         let (source, prompt) = catalog.prompt(name).map(|it| (&*it.source, &*it.prompt.name)).unzip();
-        let asked = Asked { method: "prompts/get", source, prompt, uri: None };
+        let source_request = SourceRequest { method: "prompts/get", source, prompt, uri: None };
         let fill_in = async |caller: &Caller| self.handle.prompt_for(caller, name, arguments).await;
-        self.telemetry.ask(asked, caller, fill_in).await.map_err(|it| rpc_error(&it))
+        self.telemetry.trace_request(source_request, caller, fill_in).await.map_err(|it| rpc_error(&it))
     }
 
     async fn read(&self, address: &str, caller: Caller) -> Result<Raw, RpcError> {
@@ -164,9 +164,9 @@ impl Gateway {
         let owner = bridge::owner(&catalog, address);
         let owner = owner.ok_or_else(|| error::no_resource(address, caller.comes_back))?;
         let (source, uri) = (Some(&*owner), Some(address));
-        let asked = Asked { method: "resources/read", source, prompt: None, uri };
+        let source_request = SourceRequest { method: "resources/read", source, prompt: None, uri };
         let read = async |caller: &Caller| self.handle.read_for(caller, &owner, address).await;
-        self.telemetry.ask(asked, caller, read).await.map_err(|it| rpc_error(&it))
+        self.telemetry.trace_request(source_request, caller, read).await.map_err(|it| rpc_error(&it))
     }
 
     async fn call(&self, call: Call) -> Result<Raw, RpcError> {
@@ -249,10 +249,12 @@ impl Handler for Gateway {
     }
 
     fn handle(&self, request: Incoming, client: Client) -> Serving {
-        let visit = self.telemetry.over_mcp(&request, &client);
+        let request_span = self.telemetry.start_mcp(&request, &client);
         let (answer, handle) = (self.clone().answer(request, client), self.handle.clone());
-        match visit {
-            Some(visit) => Box::pin(visit.mcp(answer, move |name| knows(&handle.catalog(), name))),
+        match request_span {
+            Some(request_span) => {
+                Box::pin(request_span.run_mcp(answer, move |name| knows(&handle.catalog(), name)))
+            }
             None => Box::pin(answer),
         }
     }

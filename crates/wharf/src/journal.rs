@@ -130,7 +130,7 @@ impl Journal {
     /// lost.
     pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) -> bool {
         self.metrics.count(record);
-        self.telemetry.called(record);
+        self.telemetry.record_call(record);
         let entry = Entry::of(record, door, self.limit);
         match &self.way {
             Way::Bound(binding) => binding.keep(&entry).await,
@@ -143,7 +143,7 @@ impl Journal {
         let mut abandoned = handle.abandoned_calls();
         while let Some(record) = abandoned.next().await {
             self.metrics.count(&record);
-            self.telemetry.called(&record);
+            self.telemetry.record_call(&record);
             let entry = Entry::of(&record, "gone", self.limit);
             match &self.way {
                 Way::Bound(binding) => _ = binding.keep(&entry).await,

@@ -229,8 +229,8 @@ impl Surroundings {
     pub(crate) fn telemetry(
         &self,
         settings: &TelemetrySettings,
-    ) -> Result<Option<telemetry::Config>, String> {
-        telemetry::Config::of(settings, |name| self.variables.get(name).cloned())
+    ) -> Result<Option<telemetry::TelemetryConfig>, String> {
+        telemetry::TelemetryConfig::resolve(settings, |name| self.variables.get(name).cloned())
     }
 
     /// The cache of the tool list of an agent file. There is none for an agent file on standard input.

@@ -4,16 +4,16 @@
 //! request waits for the export: spans that the collector does not accept in time are dropped and counted. When
 //! traces are disabled, a request costs only the check of an `Option`.
 
-mod ask;
 mod config;
 mod export;
 mod otlp;
+mod request_span;
+mod source_request;
 mod span;
-mod visit;
 
-pub(crate) use ask::Asked;
-pub(crate) use config::Config;
+pub(crate) use config::TelemetryConfig;
 pub(crate) use export::Exporter;
+pub(crate) use source_request::SourceRequest;
 use span::Span;
 use std::sync::{
     Arc,
@@ -24,19 +24,20 @@ use uuid::Uuid;
 use wharf_runtime::{CallRecord, Handle, Happening, Trace};
 
 /// Maximum number of queued spans. When the queue is full, new ones are dropped.
-const QUEUE: usize = 4_096;
+const MAX_QUEUED_SPANS: usize = 4_096;
 
 tokio::task_local! {
     /// The trace of the request that this task handles.
-    static CURRENT: Trace;
+    static CURRENT_TRACE: Trace;
 }
 
 /// Handle that accepts spans. Cheap to clone; does nothing if traces are disabled.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Telemetry(Option<Arc<Inner>>);
+pub(crate) struct Telemetry(Option<Arc<SpanSender>>);
 
+/// Sends spans to the exporter, without waiting.
 #[derive(Debug)]
-struct Inner {
+struct SpanSender {
     spans: mpsc::Sender<Span>,
     dropped: Arc<AtomicU64>,
     /// Sampling ratio of traces that begin here.
@@ -47,45 +48,45 @@ struct Inner {
 
 impl Telemetry {
     /// Creates the handle and the exporter, which has to be run. Without a configuration, traces are disabled.
-    pub(crate) fn new(config: Option<Config>) -> (Telemetry, Option<Exporter>) {
+    pub(crate) fn new(config: Option<TelemetryConfig>) -> (Telemetry, Option<Exporter>) {
         let Some(config) = config else { return (Telemetry::default(), None) };
-        let (spans, taken) = mpsc::channel(QUEUE);
+        let (spans, taken) = mpsc::channel(MAX_QUEUED_SPANS);
         let (_alive, alive) = watch::channel(());
         let dropped = Arc::<AtomicU64>::default();
-        let inner = Inner { spans, dropped: dropped.clone(), ratio: config.ratio, _alive };
-        (Telemetry(Some(Arc::new(inner))), Some(Exporter::new(config, taken, dropped, alive)))
+        let sender = SpanSender { spans, dropped: dropped.clone(), ratio: config.ratio, _alive };
+        (Telemetry(Some(Arc::new(sender))), Some(Exporter::new(config, taken, dropped, alive)))
     }
 
     /// Records the span of a completed call to a source, if it belongs to a sampled trace.
-    pub(crate) fn called(&self, record: &CallRecord) {
-        if let (Some(inner), Some(trace)) = (&self.0, &record.trace)
+    pub(crate) fn record_call(&self, record: &CallRecord) {
+        if let (Some(sender), Some(trace)) = (&self.0, &record.trace)
             && trace.sampled
             && record.source.is_some()
         {
-            inner.take(Span::of_call(record, trace.clone()));
+            sender.send(Span::for_call(record, trace.clone()));
         }
     }
 
     /// Records the spans of all calls, for commands without a journal.
-    pub(crate) async fn follow(self, handle: Handle) {
+    pub(crate) async fn record_calls(self, handle: Handle) {
         let mut events = handle.events();
         while let Some(event) = events.next().await {
             if let Happening::Called(record) = event.what {
-                self.called(&record);
+                self.record_call(&record);
             }
         }
     }
 }
 
-impl Inner {
-    fn take(&self, span: Span) {
+impl SpanSender {
+    fn send(&self, span: Span) {
         if self.spans.try_send(span).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Starts a span: a child of the caller's span if there is one, otherwise the root of a new trace.
-    fn begin(&self, caller: Option<Trace>) -> Trace {
+    /// Starts the trace context of a span: a child of the caller's span, or the root of a new trace.
+    fn start_trace(&self, caller: Option<Trace>) -> Trace {
         match caller {
             Some(caller) => child(&caller),
             None => {
@@ -97,8 +98,8 @@ impl Inner {
 }
 
 /// Creates a child span for a call made by the request that this task handles.
-pub(crate) fn call() -> Option<Trace> {
-    CURRENT.try_with(child).ok()
+pub(crate) fn child_trace() -> Option<Trace> {
+    CURRENT_TRACE.try_with(child).ok()
 }
 
 fn child(parent: &Trace) -> Trace {
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn about_as_many_as_wanted_are_sampled() {
+    fn sample_ratio_is_respected() {
         for (ratio, expected) in [(0.0, 0..=0), (1.0, 2_000..=2_000), (0.25, 400..=600)] {
             let sampled = (0..2_000).filter(|_| is_sampled(Uuid::new_v4().as_bytes(), ratio)).count();
             assert!(expected.contains(&sampled), "{sampled} of 2000 at {ratio}");

@@ -45,7 +45,7 @@ pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) ->
     let exporting = async {
         if let Some(exporter) = exporter {
             let exporting = exporter.run(handle.clone());
-            tokio::join!(telemetry.follow(handle.clone()), exporting);
+            tokio::join!(telemetry.record_calls(handle.clone()), exporting);
         }
     };
     tokio::join!(serving, exporting).0

@@ -7,11 +7,11 @@ use url::Url;
 use wharf_config::{TelemetrySettings, parse_web_address};
 
 /// The path at which collectors accept traces.
-const PATH: &str = "v1/traces";
+const TRACES_PATH: &str = "v1/traces";
 
 /// Configuration of the exporter.
 #[derive(Clone)]
-pub(crate) struct Config {
+pub(crate) struct TelemetryConfig {
     pub(super) endpoint: Url,
     pub(super) headers: HeaderMap,
     /// Resource attributes, among them `service.name`.
@@ -19,83 +19,83 @@ pub(crate) struct Config {
     pub(super) ratio: f64,
 }
 
-impl Config {
-    /// Builds the configuration. Returns `None` if no endpoint is configured, and a message if the configuration is
+impl TelemetryConfig {
+    /// Resolves the configuration. Returns `None` if no endpoint is configured or traces are switched off, and a message if the configuration is
     /// invalid.
-    pub(crate) fn of(
+    pub(crate) fn resolve(
         settings: &TelemetrySettings,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Config>, String> {
+    ) -> Result<Option<TelemetryConfig>, String> {
         let variable = |name: &str| variable(name).filter(|it| !it.trim().is_empty());
-        let says = |name: &str, word: &str| variable(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
-        if says("OTEL_SDK_DISABLED", "true") {
+        let is_set_to =
+            |name: &str, word: &str| variable(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
+        if is_set_to("OTEL_SDK_DISABLED", "true") || is_set_to("OTEL_TRACES_EXPORTER", "none") {
             return Ok(None);
         }
         let endpoint = match &settings.endpoint {
-            Some(endpoint) => Some(below(endpoint.expose(), "the endpoint in [telemetry]")?),
-            None if says("OTEL_TRACES_EXPORTER", "none") => None,
-            None => from_environment(&variable)?,
+            Some(endpoint) => Some(with_traces_path(endpoint.expose(), "the endpoint in [telemetry]")?),
+            None => endpoint_from_environment(&variable)?,
         };
         let Some(endpoint) = endpoint else { return Ok(None) };
         let headers = match settings.headers.is_empty() {
-            true => pairs(specific(&variable, "HEADERS").as_deref().unwrap_or_default()),
+            true => parse_pairs(otlp_variable(&variable, "HEADERS").as_deref().unwrap_or_default()),
             false => {
                 settings.headers.iter().map(|(name, it)| (name.clone(), it.expose().to_owned())).collect()
             }
         };
-        let mut resource = pairs(&variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default());
+        let mut resource = parse_pairs(&variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default());
         let named = settings.service_name.clone().or_else(|| variable("OTEL_SERVICE_NAME"));
-        name(&mut resource, named);
-        let ratio = settings.sample_ratio.unwrap_or_else(|| ratio(&variable));
-        Ok(Some(Config { endpoint, headers: header_map(&headers)?, resource, ratio }))
+        set_service_name(&mut resource, named);
+        let ratio = settings.sample_ratio.unwrap_or_else(|| sample_ratio(&variable));
+        Ok(Some(TelemetryConfig { endpoint, headers: header_map(&headers)?, resource, ratio }))
     }
 
     /// The collector's origin, without path and credentials.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn origin(&self) -> String {
         self.endpoint.origin().ascii_serialization()
     }
 }
 
-fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Url>, String> {
+fn endpoint_from_environment(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<Url>, String> {
     let traces = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
     let all = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
     if traces.is_none() && all.is_none() {
         return Ok(None);
     }
-    if specific(variable, "PROTOCOL").is_some_and(|it| it.eq_ignore_ascii_case("grpc")) {
-        return Err("OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and wharf speaks OTLP over HTTP; \
-                    name the collector's HTTP port, mostly 4318, and set it to `http/json`"
+    if otlp_variable(variable, "PROTOCOL").is_some_and(|it| it.eq_ignore_ascii_case("grpc")) {
+        return Err("OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, but wharf sends OTLP over HTTP; \
+                    use the collector's HTTP port, usually 4318, and set it to `http/json`"
             .to_owned());
     }
     match (traces, all) {
         (Some(traces), _) => parse(&traces, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").map(Some),
-        (None, all) => below(&all.unwrap_or_default(), "OTEL_EXPORTER_OTLP_ENDPOINT").map(Some),
+        (None, all) => with_traces_path(&all.unwrap_or_default(), "OTEL_EXPORTER_OTLP_ENDPOINT").map(Some),
     }
 }
 
 /// Reads the variable for traces, otherwise the one for all signals.
-fn specific(variable: &impl Fn(&str) -> Option<String>, what: &str) -> Option<String> {
+fn otlp_variable(variable: &impl Fn(&str) -> Option<String>, what: &str) -> Option<String> {
     variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
         .or_else(|| variable(&format!("OTEL_EXPORTER_OTLP_{what}")))
 }
 
 fn parse(text: &str, where_from: &str) -> Result<Url, String> {
     parse_web_address(text.trim())
-        .ok_or_else(|| format!("{where_from} is no address with http:// or https://"))
+        .ok_or_else(|| format!("{where_from} is not a URL with http:// or https://"))
 }
 
-fn below(text: &str, where_from: &str) -> Result<Url, String> {
+fn with_traces_path(text: &str, where_from: &str) -> Result<Url, String> {
     let mut url = parse(text, where_from)?;
     let path = url.path().trim_end_matches('/');
-    if !path.ends_with(PATH) {
-        let path = format!("{path}/{PATH}");
+    if !path.ends_with(TRACES_PATH) {
+        let path = format!("{path}/{TRACES_PATH}");
         url.set_path(&path);
     }
     Ok(url)
 }
 
 /// Parses `name=value,name=value` with percent-encoded values.
-fn pairs(text: &str) -> Vec<(String, String)> {
+fn parse_pairs(text: &str) -> Vec<(String, String)> {
     let pair = |it: &str| {
         let (name, value) = it.split_once('=')?;
         let value = percent_decode_str(value.trim()).decode_utf8_lossy().into_owned();
@@ -109,7 +109,7 @@ fn header_map(pairs: &[(String, String)]) -> Result<HeaderMap, String> {
     for (name, value) in pairs {
         let (Ok(key), Ok(mut value)) = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value))
         else {
-            return Err(format!("the header `{}` for traces cannot be sent", name.escape_debug()));
+            return Err(format!("invalid header `{}` for traces", name.escape_debug()));
         };
         value.set_sensitive(true);
         headers.append(key, value);
@@ -117,7 +117,7 @@ fn header_map(pairs: &[(String, String)]) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-fn name(resource: &mut Vec<(String, String)>, named: Option<String>) {
+fn set_service_name(resource: &mut Vec<(String, String)>, named: Option<String>) {
     const NAME: &str = "service.name";
     if let Some(named) = named {
         resource.retain(|(key, _)| key != NAME);
@@ -127,7 +127,7 @@ fn name(resource: &mut Vec<(String, String)>, named: Option<String>) {
     }
 }
 
-fn ratio(variable: &impl Fn(&str) -> Option<String>) -> f64 {
+fn sample_ratio(variable: &impl Fn(&str) -> Option<String>) -> f64 {
     let sampler = variable("OTEL_TRACES_SAMPLER").unwrap_or_default();
     match sampler.trim_start_matches("parentbased_") {
         "always_off" => 0.0,
@@ -140,10 +140,10 @@ fn ratio(variable: &impl Fn(&str) -> Option<String>) -> f64 {
 }
 
 // Omits the full URL and the headers, because they may contain secrets.
-impl fmt::Debug for Config {
+impl fmt::Debug for TelemetryConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
-            .field("place", &self.place())
+            .field("origin", &self.origin())
             .field("ratio", &self.ratio)
             .finish_non_exhaustive()
     }
@@ -159,7 +159,7 @@ mod tests {
             TelemetrySettings { endpoint: endpoint.map(Text::plain), ..TelemetrySettings::default() };
         let variable =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, it)| (*it).to_owned());
-        let found = match Config::of(&settings, variable) {
+        let found = match TelemetryConfig::resolve(&settings, variable) {
             Ok(None) => "off".to_owned(),
             Ok(Some(it)) => {
                 let headers: Vec<String> = it
@@ -171,13 +171,13 @@ mod tests {
                     it.resource.iter().map(|(name, it)| format!("{name}={it}")).collect();
                 format!("{} [{}] [{}] {}", it.endpoint, headers.join(","), resource.join(","), it.ratio)
             }
-            Err(trouble) => trouble,
+            Err(error) => error,
         };
         assert_eq!(found, expected, "{endpoint:?} {variables:?}");
     }
 
     #[test]
-    fn settings_come_first_and_variables_fill_in() {
+    fn settings_win_over_variables() {
         check(None, &[], "off");
         check(Some("http://a:4318"), &[], "http://a:4318/v1/traces [] [service.name=wharf] 1");
         check(Some("http://a/x/"), &[], "http://a/x/v1/traces [] [service.name=wharf] 1");
@@ -201,32 +201,39 @@ mod tests {
             "http://c/take [] [host.name=h,service.name=gate] 0.25",
         );
         check(None, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://b"), ("OTEL_TRACES_EXPORTER", "none")], "off");
+        check(Some("http://a"), &[("OTEL_TRACES_EXPORTER", "none")], "off");
+        check(
+            Some("http://a"),
+            &[("OTEL_TRACES_EXPORTER", "otlp")],
+            "http://a/v1/traces [] [service.name=wharf] 1",
+        );
         check(
             None,
             &[("OTEL_EXPORTER_OTLP_ENDPOINT", "b:4317")],
-            "OTEL_EXPORTER_OTLP_ENDPOINT is no address with http:// or https://",
+            "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL with http:// or https://",
         );
         check(
             None,
             &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://b"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
-            "OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and wharf speaks OTLP over HTTP; name the collector's HTTP \
-             port, mostly 4318, and set it to `http/json`",
+            "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, but wharf sends OTLP over HTTP; use the collector's HTTP \
+             port, usually 4318, and set it to `http/json`",
         );
         check(
             Some("http://a"),
             &[("OTEL_EXPORTER_OTLP_HEADERS", "bad name=hunter2")],
-            "the header `bad name` for traces cannot be sent",
+            "invalid header `bad name` for traces",
         );
     }
 
     #[test]
-    fn nothing_secret_is_printed() {
+    fn debug_output_has_no_secrets() {
         let settings = TelemetrySettings {
             endpoint: Some(Text::plain("http://me:hunter2@a/?key=hunter3")),
             headers: vec![("key".to_owned(), Text::plain("hunter4"))],
             ..TelemetrySettings::default()
         };
-        let config = Config::of(&settings, |_| None).expect("it makes sense").expect("it is on");
+        let config =
+            TelemetryConfig::resolve(&settings, |_| None).expect("it makes sense").expect("it is on");
         assert!(!format!("{config:?}").contains("hunter"));
     }
 }

@@ -1,6 +1,6 @@
 //! The task that exports spans in batches to one collector, in the background.
 
-use super::{Config, otlp, span::Span};
+use super::{TelemetryConfig, otlp, span::Span};
 use http::{StatusCode, header};
 use std::{
     collections::HashMap,
@@ -17,38 +17,38 @@ use tokio::{
 use wharf_runtime::Handle;
 
 /// Maximum number of spans in a batch.
-const BATCH: usize = 512;
+const MAX_BATCH_SPANS: usize = 512;
 
 /// How long the first span of a batch waits for more.
-const GATHER: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Timeout for sending a batch.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of attempts for a batch after transient errors, and the pause between them, which grows with each attempt.
-const TRIES: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(500);
+const MAX_ATTEMPTS: u32 = 3;
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// How long the export may take after the last span.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Exports spans until all handles are dropped.
 pub(crate) struct Exporter {
-    config: Config,
+    config: TelemetryConfig,
     spans: mpsc::Receiver<Span>,
     dropped: Arc<AtomicU64>,
     alive: watch::Receiver<()>,
 }
 
 /// An export error, and whether a retry can help.
-enum Trouble {
-    Passing(String),
-    Lasting(String),
+enum ExportError {
+    Transient(String),
+    Permanent(String),
 }
 
 impl Exporter {
     pub(super) fn new(
-        config: Config,
+        config: TelemetryConfig,
         spans: mpsc::Receiver<Span>,
         dropped: Arc<AtomicU64>,
         alive: watch::Receiver<()>,
@@ -56,30 +56,30 @@ impl Exporter {
         Exporter { config, spans, dropped, alive }
     }
 
-    /// Exports spans. Ends when all have been sent, or [`DRAIN`] after the last handle was dropped.
+    /// Exports spans. Ends when all have been sent, or [`DRAIN_TIMEOUT`] after the last handle was dropped.
     pub(crate) async fn run(mut self, handle: Handle) {
-        let place = self.config.place();
-        tracing::info!(target: "wharf::telemetry", "traces are sent to {place}");
+        let origin = self.config.origin();
+        tracing::info!(target: "wharf::telemetry", "sending traces to {origin}");
         let (mut alive, dropped) = (self.alive.clone(), self.dropped.clone());
-        let late = async {
+        let deadline = async {
             while alive.changed().await.is_ok() {}
-            sleep(DRAIN).await;
+            sleep(DRAIN_TIMEOUT).await;
         };
         tokio::select! {
             () = self.send_all(&handle) => {}
-            () = late => {
-                tracing::warn!(target: "wharf::telemetry", "{place} took too long: the last spans are lost");
+            () = deadline => {
+                tracing::warn!(target: "wharf::telemetry", "{origin} did not accept the last spans in time; they are lost");
             }
         }
         let dropped = dropped.load(Ordering::Relaxed);
         if dropped > 0 {
-            tracing::warn!(target: "wharf::telemetry", dropped, "some spans were not sent");
+            tracing::warn!(target: "wharf::telemetry", dropped, "some spans were dropped");
         }
     }
 
     async fn send_all(&mut self, handle: &Handle) {
         let client = reqwest::Client::builder()
-            .timeout(PATIENCE)
+            .timeout(SEND_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build();
@@ -90,13 +90,13 @@ impl Exporter {
                 return;
             }
         };
-        let (mut batch, mut works) = (Vec::with_capacity(BATCH), true);
+        let (mut batch, mut works) = (Vec::with_capacity(MAX_BATCH_SPANS), true);
         loop {
-            self.gather(&mut batch).await;
+            self.collect_batch(&mut batch).await;
             if batch.is_empty() {
                 return;
             }
-            complete(&mut batch, handle);
+            add_source_attributes(&mut batch, handle);
             let sent = self.send(&client, &batch).await;
             self.report(&sent, batch.len(), &mut works);
             batch.clear();
@@ -104,13 +104,13 @@ impl Exporter {
     }
 
     /// Collects a batch. It stays empty when there will be no more spans.
-    async fn gather(&mut self, batch: &mut Vec<Span>) {
-        if self.spans.recv_many(batch, BATCH).await == 0 {
+    async fn collect_batch(&mut self, batch: &mut Vec<Span>) {
+        if self.spans.recv_many(batch, MAX_BATCH_SPANS).await == 0 {
             return;
         }
-        let until = Instant::now() + GATHER;
-        while batch.len() < BATCH {
-            let room = BATCH - batch.len();
+        let until = Instant::now() + BATCH_DELAY;
+        while batch.len() < MAX_BATCH_SPANS {
+            let room = MAX_BATCH_SPANS - batch.len();
             match timeout_at(until, self.spans.recv_many(batch, room)).await {
                 Ok(1..) => {}
                 // The time is up, or there will be no more spans.
@@ -121,16 +121,20 @@ impl Exporter {
 
     async fn send(&self, client: &reqwest::Client, batch: &[Span]) -> Result<(), String> {
         let body = otlp::request(&self.config.resource, batch).to_string();
-        for tried in 1.. {
+        for attempt in 1.. {
             let request = client
                 .post(self.config.endpoint.clone())
                 .headers(self.config.headers.clone())
                 .header(header::CONTENT_TYPE, "application/json")
                 .body(body.clone());
-            match judge(request.send().await) {
+            match check_response(request.send().await) {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Passing(_)) if tried < TRIES => sleep(PAUSE * tried).await,
-                Err(Trouble::Passing(what) | Trouble::Lasting(what)) => return Err(what),
+                Err(ExportError::Transient(_)) if attempt < MAX_ATTEMPTS => {
+                    sleep(RETRY_DELAY * attempt).await
+                }
+                Err(ExportError::Transient(message) | ExportError::Permanent(message)) => {
+                    return Err(message);
+                }
             }
         }
         Ok(())
@@ -138,14 +142,14 @@ impl Exporter {
 
     /// Logs only when the export starts to fail and when it works again.
     fn report(&self, sent: &Result<(), String>, spans: usize, works: &mut bool) {
-        let place = self.config.place();
+        let origin = self.config.origin();
         match sent {
-            Ok(()) if !*works => tracing::info!(target: "wharf::telemetry", "{place} takes traces again"),
+            Ok(()) if !*works => tracing::info!(target: "wharf::telemetry", "{origin} accepts traces again"),
             Ok(()) => {}
-            Err(what) => {
+            Err(message) => {
                 self.dropped.fetch_add(spans as u64, Ordering::Relaxed);
                 if *works {
-                    tracing::warn!(target: "wharf::telemetry", "{place} does not take traces, which are dropped: {what}");
+                    tracing::warn!(target: "wharf::telemetry", "{origin} does not accept traces; dropping them: {message}");
                 }
             }
         }
@@ -153,40 +157,40 @@ impl Exporter {
     }
 }
 
-fn judge(response: Result<reqwest::Response, reqwest::Error>) -> Result<(), Trouble> {
+fn check_response(response: Result<reqwest::Response, reqwest::Error>) -> Result<(), ExportError> {
     match response {
         Ok(response) if response.status().is_success() => Ok(()),
         Ok(response) => {
-            let what = format!("it answers with {}", response.status());
+            let message = format!("the collector answered {}", response.status());
             Err(match response.status() {
                 StatusCode::TOO_MANY_REQUESTS
                 | StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
-                | StatusCode::GATEWAY_TIMEOUT => Trouble::Passing(what),
-                _ => Trouble::Lasting(what),
+                | StatusCode::GATEWAY_TIMEOUT => ExportError::Transient(message),
+                _ => ExportError::Permanent(message),
             })
         }
         // A timeout is not retried, because every further attempt would take as long.
-        Err(error) if error.is_timeout() => Err(Trouble::Lasting("it does not answer in time".to_owned())),
-        Err(error) => Err(Trouble::Passing(error.without_url().to_string())),
+        Err(error) if error.is_timeout() => Err(ExportError::Permanent("timeout".to_owned())),
+        Err(error) => Err(ExportError::Transient(error.without_url().to_string())),
     }
 }
 
 /// Adds the transport and protocol version of the called sources.
-fn complete(batch: &mut [Span], handle: &Handle) {
+fn add_source_attributes(batch: &mut [Span], handle: &Handle) {
     let sources: HashMap<String, _> =
         handle.sources().into_iter().map(|it| (it.source.name.expose().to_owned(), it)).collect();
     for span in batch {
         let Some(state) = span.source.as_deref().and_then(|it| sources.get(it)) else { continue };
         match state.source.endpoint.transport() {
-            "stdio" => span.says("network.transport", "pipe"),
+            "stdio" => span.add("network.transport", "pipe"),
             "builtin" => {}
             transport => {
-                span.says("network.transport", "tcp");
+                span.add("network.transport", "tcp");
                 let protocol = if transport == "websocket" { "websocket" } else { "http" };
-                span.says("network.protocol.name", protocol);
+                span.add("network.protocol.name", protocol);
             }
         }
-        state.standing.version.iter().for_each(|it| span.says("mcp.protocol.version", it));
+        state.standing.version.iter().for_each(|it| span.add("mcp.protocol.version", it));
     }
 }

@@ -26,7 +26,7 @@ fn span(span: &Span) -> Value {
         "name": span.name,
         "kind": span.kind as u8,
         "startTimeUnixNano": nanoseconds(span.start),
-        "endTimeUnixNano": nanoseconds(span.start + span.took),
+        "endTimeUnixNano": nanoseconds(span.start + span.duration),
         "attributes": span.attributes.iter().map(|(name, it)| attribute(name, it)).collect::<Vec<_>>(),
     });
     if let Some(parent) = &span.trace.parent {

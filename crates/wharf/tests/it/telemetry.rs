@@ -339,7 +339,19 @@ async fn nobody_waits_for_a_collector_that_hangs() {
     let (code, took, log) = gateway.terminate().await;
     assert_eq!(code, Some(0), "{log}");
     assert!(took < Duration::from_secs(30), "it took {took:?} to end");
-    assert!(log.contains("took too long: the last spans are lost"), "{log}");
+    assert!(log.contains("did not accept the last spans in time"), "{log}");
+}
+
+#[tokio::test]
+async fn exporter_none_wins_over_the_endpoint_in_the_settings() {
+    let (collector, far) = (Collector::start(true).await, Far::start().await);
+    let settings = format!("[telemetry]\nendpoint = '{}'\n", collector.url);
+    let gateway = Gateway::start(&far, &[("OTEL_TRACES_EXPORTER", "none")], &settings).await;
+    let made = gateway.rest("todo:create_todo", json!({ "title": "Milk" })).await;
+    assert_eq!(made["success"], true, "{made}");
+    let (code, _, log) = gateway.terminate().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!collector.was_asked(), "{:#?}", collector.spans());
 }
 
 #[tokio::test]

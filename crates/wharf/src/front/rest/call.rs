@@ -24,12 +24,14 @@ pub(crate) const CALL_RECORD: &str = "application/vnd.wharf.call+json";
 const LONGEST_NAME: usize = 256;
 
 pub(super) async fn run(shared: &Arc<Shared>, id: &str, request: Request<Incoming>) -> Answer {
-    let visit = shared.journal.telemetry().over_rest(request.headers(), id);
+    let request_span = shared.journal.telemetry().start_rest(request.headers(), id);
     let work = answer(shared, id, request);
-    match visit {
+    match request_span {
         None => work.await,
-        Some(visit) => {
-            visit.rest(work, |it| it.as_ref().map_or_else(|it| it.status(), Response::status)).await
+        Some(request_span) => {
+            request_span
+                .run_rest(work, |it| it.as_ref().map_or_else(|it| it.status(), Response::status))
+                .await
         }
     }
 }
@@ -82,7 +84,7 @@ fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
     if request_id.as_ref().is_some_and(String::is_empty) {
         return Err(body::malformed("`request_id` is empty"));
     }
-    let (trace, caller) = (telemetry::call(), Some(Caller::nobody()));
+    let (trace, caller) = (telemetry::child_trace(), Some(Caller::nobody()));
     let tool = id.to_owned();
     Ok(Call { tool, arguments, timeout, thread_id, request_id, trace, caller, ..Call::default() })
 }

@@ -1,8 +1,8 @@
 //! Spans for requests to sources other than tool calls: prompts and resources.
 
 use super::{
-    Telemetry, call,
-    span::{Kind, Span},
+    Telemetry, child_trace,
+    span::{Span, SpanKind},
 };
 use serde_json::json;
 use std::{
@@ -13,7 +13,7 @@ use wharf_mcp::{Raw, session::MetaKey};
 use wharf_runtime::{Caller, Fault, Trace};
 
 /// The request to a source, for its span.
-pub(crate) struct Asked<'a> {
+pub(crate) struct SourceRequest<'a> {
     pub(crate) method: &'static str,
     /// The source, if known.
     pub(crate) source: Option<&'a str>,
@@ -24,41 +24,41 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Telemetry {
-    /// Sends a request to a source in its own span, and passes the span's context on to the source.
-    pub(crate) async fn ask(
+    /// Sends a request to a source within a span of its own, and passes the span's context on to the source.
+    pub(crate) async fn trace_request(
         &self,
-        asked: Asked<'_>,
+        request: SourceRequest<'_>,
         caller: Caller,
-        ask: impl AsyncFnOnce(&Caller) -> Result<Raw, Arc<Fault>>,
+        send: impl AsyncFnOnce(&Caller) -> Result<Raw, Arc<Fault>>,
     ) -> Result<Raw, Arc<Fault>> {
-        let Some((inner, trace)) = self.0.as_ref().zip(call()) else { return ask(&caller).await };
-        let (start, begun) = (SystemTime::now(), Instant::now());
-        let answer = ask(&told(caller, &trace)).await;
+        let Some((sender, trace)) = self.0.as_ref().zip(child_trace()) else { return send(&caller).await };
+        let (start, started) = (SystemTime::now(), Instant::now());
+        let answer = send(&with_trace(caller, &trace)).await;
         if trace.sampled {
-            let mut span = asked.span(trace, start);
-            span.took = begun.elapsed();
-            answer.as_ref().err().into_iter().for_each(|fault| span.failed(fault));
-            inner.take(span);
+            let mut span = request.span(trace, start);
+            span.duration = started.elapsed();
+            answer.as_ref().err().into_iter().for_each(|fault| span.set_fault(fault));
+            sender.send(span);
         }
         answer
     }
 }
 
-impl Asked<'_> {
+impl SourceRequest<'_> {
     fn span(&self, trace: Trace, start: SystemTime) -> Span {
         let name = self.prompt.map_or_else(|| self.method.to_owned(), |it| format!("{} {it}", self.method));
-        let mut span = Span::new(trace, name, Kind::Client, start);
+        let mut span = Span::new(trace, name, SpanKind::Client, start);
         span.source = self.source.map(Into::into);
-        span.says("mcp.method.name", self.method);
-        self.prompt.into_iter().for_each(|it| span.says("gen_ai.prompt.name", it));
-        self.uri.into_iter().for_each(|it| span.resource(it));
-        self.source.into_iter().for_each(|it| span.says("wharf.source", it));
+        span.add("mcp.method.name", self.method);
+        self.prompt.into_iter().for_each(|it| span.add("gen_ai.prompt.name", it));
+        self.uri.into_iter().for_each(|it| span.add_resource_uri(it));
+        self.source.into_iter().for_each(|it| span.add("wharf.source", it));
         span
     }
 }
 
 /// Replaces the caller's trace context with that of this span.
-fn told(caller: Caller, trace: &Trace) -> Caller {
+fn with_trace(caller: Caller, trace: &Trace) -> Caller {
     let meta = caller.meta.clone().unwrap_or_else(Raw::empty_object);
     let mut meta = meta.with(MetaKey::TRACE_PARENT, &json!(trace.traceparent()).into());
     if let Some(state) = &trace.state {
