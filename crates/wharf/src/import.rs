@@ -1,6 +1,6 @@
 //! Converts another client's list of servers into an agent file, and reports what could not be converted.
 //!
-//! Works on text only: nothing here reads or writes a file. Each server is drafted separately, its values move to an
+//! Writes no file, and reads only through `Env`. Each server is drafted separately, its values move to an
 //! env file, and the configuration loader checks the draft. A draft that the loader refuses stays in the agent file
 //! as a comment with the loader's reasons. So nothing is lost, and `check` accepts the result.
 

@@ -19,6 +19,9 @@ use super::{
 use std::collections::BTreeSet;
 use wharf_config::{Env, MissingGrant};
 
+/// Maximum size of an env file, as the loader has it.
+const MAX_ENV_FILE_BYTES: u64 = 1 << 20;
+
 /// A converted server. Becomes a comment if there are reasons to refuse it, else an entry.
 pub(super) struct Draft {
     pub(super) name: String,
@@ -194,11 +197,24 @@ impl Drafting<'_> {
             }
             None => {}
         }
-        if named.is_some() && is_ours {
+        if let Some(named) = named.filter(|_| is_ours) {
+            let outcome = match self.read_env_file(named) {
+                Some(text) => {
+                    self.writer.env_file.copy(text);
+                    "its lines are copied"
+                }
+                None => "it cannot be read; copy the lines over",
+            };
             self.writer.note(format!(
-                "`envFile` left out: an entry has one, and `{file}` holds its values; copy the lines over"
+                "`envFile` left out: an entry has one, and `{file}` holds its values; {outcome}"
             ));
         }
+    }
+
+    /// Reads the client's env file. Returns `None` if it is not a text file beside or below the agent file.
+    fn read_env_file(&self, path: &str) -> Option<String> {
+        let path = path.replace("${workspaceFolder}", &self.env.folder.to_string_lossy());
+        String::from_utf8(self.env.files.read(&path, MAX_ENV_FILE_BYTES).ok()?).ok()
     }
 
     fn start_timeout(&mut self, timeout: Option<f64>) {

@@ -15,6 +15,8 @@ pub(super) struct EnvFileWriter<'a> {
     /// The name of the env file to write.
     pub(super) file: &'a str,
     env: &'a Env,
+    /// The text of the client's own env file.
+    copied: String,
     lines: Vec<Line>,
 }
 
@@ -26,12 +28,17 @@ struct Line {
 
 impl<'a> EnvFileWriter<'a> {
     pub(super) fn new(server: &'a str, file: &'a str, env: &'a Env) -> EnvFileWriter<'a> {
-        EnvFileWriter { server, file, env, lines: Vec::new() }
+        EnvFileWriter { server, file, env, copied: String::new(), lines: Vec::new() }
     }
 
     /// Stores a value under exactly this name, because the server reads it.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.put(name.to_owned(), value, "");
+    }
+
+    /// Copies the lines of the client's env file. The values of this writer win, as they do in the client.
+    pub(super) fn copy(&mut self, text: String) {
+        self.copied = text;
     }
 
     /// Stores a value under a new name and returns the name. The environment must not have that name, or it would
@@ -85,6 +92,9 @@ impl<'a> EnvFileWriter<'a> {
         let server = printable(self.server);
         let mut text =
             format!("# Values for `{server}`. They may be secret: keep this file out of version control.\n");
+        if !self.copied.is_empty() {
+            text.push_str(&format!("\n{}\n\n", self.copied.trim_end()));
+        }
         for Line { name, value, comment } in &self.lines {
             if !comment.is_empty() {
                 text.push_str(&format!("\n# {}\n", printable(comment.trim())));

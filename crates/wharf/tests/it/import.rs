@@ -158,6 +158,23 @@ fn servers_are_merged_into_an_agent_file() {
     assert_eq!(read(&folder, ".gitignore"), "/target\n.env.*\n");
 }
 
+#[test]
+fn lines_of_the_clients_env_file_are_copied() {
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("own.env"), "# Mine.\nMODE=old\nTOKEN='battery staple'").expect("a file");
+    let servers = r#"{"mcpServers": {"a": {"command": "uvx", "args": ["x"],
+        "envFile": "${workspaceFolder}/own.env", "env": {"MODE": "new"}}}}"#;
+    fs::write(folder.path().join("mcp.json"), servers).expect("a file");
+    let imported = wharf(&folder, &["init", "--from", "mcp.json"]);
+    assert_eq!(imported.status.code(), Some(0), "{}", stderr(&imported));
+    assert!(stderr(&imported).contains("holds its values; its lines are copied"), "{}", stderr(&imported));
+    let values = "\n# Mine.\nMODE=old\nTOKEN='battery staple'\n\nMODE=new\n";
+    assert!(read(&folder, ".env.a").ends_with(values), "{}", read(&folder, ".env.a"));
+    assert!(read(&folder, "agent.yaml").contains("    envFile: .env.a\n"));
+    let checked = wharf(&folder, &["check", "--strict"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
+}
+
 /// Imports a fixture into a new folder, compares all results, and checks them without any variables set.
 fn check(fixture: &str) -> TempDir {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/import").join(fixture);
