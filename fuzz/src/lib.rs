@@ -3,7 +3,7 @@
 
 /// A stream of bytes, a limit for whoever reads it, and the chunks it comes in.
 #[derive(Debug)]
-pub struct Arrival<'a> {
+pub struct ChunkedInput<'a> {
     /// The first byte of the plan, as it is.
     pub limit: usize,
     /// Everything behind the plan.
@@ -11,12 +11,12 @@ pub struct Arrival<'a> {
     sizes: &'a [u8],
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> ChunkedInput<'a> {
     /// Reads the plan; an input without one has no stream either.
-    pub fn of(input: &'a [u8]) -> Option<Arrival<'a>> {
+    pub fn of(input: &'a [u8]) -> Option<ChunkedInput<'a>> {
         let end = input.iter().position(|byte| *byte == b'\n')?;
         let (limit, sizes) = input[..end].split_first()?;
-        Some(Arrival { limit: usize::from(*limit), stream: &input[end + 1..], sizes })
+        Some(ChunkedInput { limit: usize::from(*limit), stream: &input[end + 1..], sizes })
     }
 
     /// The stream, cut. The sizes take turns: `a` is one byte, `z` is twenty-six, and `@` is all that is left.

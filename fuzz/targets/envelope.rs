@@ -7,7 +7,7 @@
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
-use wharf_mcp::envelope::{self, Message, Reading};
+use wharf_mcp::envelope::{self, Message, ParsedFrame};
 use wharf_mcp::model::{
     Block, CallResult, Contents, Item, Prompt, PromptMessage, PromptResult, Read, ReadResult, Resource,
     Template, Tool,
@@ -21,8 +21,12 @@ fuzz_target!(|input: &[u8]| {
     let mut messages = Vec::new();
     collect(envelope::read(&Bytes::copy_from_slice(input)), &mut messages);
     for message in messages {
-        let frame = written(&message);
-        assert_eq!(envelope::read(&frame), Reading::Message(sent(message.clone())), "read from {frame:?}");
+        let frame = encode(&message);
+        assert_eq!(
+            envelope::read(&frame),
+            ParsedFrame::Message(forwarded(message.clone())),
+            "read from {frame:?}"
+        );
         match &message {
             Message::Request { id, params, .. } => {
                 check_echo(id);
@@ -36,15 +40,15 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn collect(reading: Reading, messages: &mut Vec<Message>) {
+fn collect(reading: ParsedFrame, messages: &mut Vec<Message>) {
     match reading {
-        Reading::Message(message) => messages.push(message),
-        Reading::Batch(readings) => readings.into_iter().for_each(|reading| collect(reading, messages)),
-        Reading::Noise | Reading::Garbled { .. } => {}
+        ParsedFrame::Message(message) => messages.push(message),
+        ParsedFrame::Batch(readings) => readings.into_iter().for_each(|reading| collect(reading, messages)),
+        ParsedFrame::Noise | ParsedFrame::Malformed { .. } => {}
     }
 }
 
-fn written(message: &Message) -> Bytes {
+fn encode(message: &Message) -> Bytes {
     let mut out = BytesMut::new();
     match message {
         Message::Request { method, params, .. } => {
@@ -59,7 +63,7 @@ fn written(message: &Message) -> Bytes {
 }
 
 /// Returns the message as forwarded: a request gets an id of ours.
-fn sent(message: Message) -> Message {
+fn forwarded(message: Message) -> Message {
     match message {
         Message::Request { method, params, .. } => {
             Message::Request { id: number(Some(OURS)), method, params }
@@ -88,7 +92,7 @@ fn check_line(message: Message) {
     outbound.write(&mut line);
     assert!(!line.iter().any(|byte| matches!(byte, b'\n' | b'\r')), "a message is two lines: {line:?}");
     let reading = envelope::read(&line.freeze());
-    assert!(matches!(reading, Reading::Message(_)), "a line became {reading:?}");
+    assert!(matches!(reading, ParsedFrame::Message(_)), "a line became {reading:?}");
 }
 
 fn check_echo(id: &Raw) {
@@ -114,19 +118,19 @@ fn check_payload(payload: &Raw) {
 }
 
 fn check_item(raw: &Raw) {
-    if let Some(tool) = good::<Tool>(raw) {
+    if let Some(tool) = valid::<Tool>(raw) {
         assert_eq!(&tool.raw, raw, "the tool is not kept");
         let headers = tool.header_params(Some(raw));
         assert!(headers.is_empty() || tool.header_flaw().is_none(), "a flawed tool has headers");
     }
-    good::<Block>(raw);
-    good::<Contents>(raw);
-    good::<Prompt>(raw);
-    good::<PromptMessage>(raw);
-    good::<Resource>(raw);
-    good::<Template>(raw);
+    valid::<Block>(raw);
+    valid::<Contents>(raw);
+    valid::<Prompt>(raw);
+    valid::<PromptMessage>(raw);
+    valid::<Resource>(raw);
+    valid::<Template>(raw);
 }
 
-fn good<T: Read>(raw: &Raw) -> Option<T> {
-    Item::read(raw).good()
+fn valid<T: Read>(raw: &Raw) -> Option<T> {
+    Item::read(raw).valid()
 }

@@ -5,39 +5,39 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
-use wharf_fuzz::Arrival;
-use wharf_mcp::events::{Event, Events};
+use wharf_fuzz::ChunkedInput;
+use wharf_mcp::events::{SseEvent, SseParser};
 
 /// Growth factor of invalid UTF-8: one byte becomes a replacement character of three bytes.
 const EXPANSION: usize = 3;
 
 /// Result of parsing a stream.
 #[derive(Debug, PartialEq)]
-struct Heard {
-    events: Vec<Event>,
+struct ParsedStream {
+    events: Vec<SseEvent>,
     last_id: Option<String>,
     retry: Option<Duration>,
     too_long: bool,
 }
 
 fuzz_target!(|input: &[u8]| {
-    let Some(arrival) = Arrival::of(input) else { return };
-    let heard = hear(arrival.limit, arrival.chunks());
-    let expected = hear(arrival.limit, arrival.stream.chunks(1));
-    check_sizes(arrival.limit, &heard);
-    check_sizes(arrival.limit, &expected);
+    let Some(input) = ChunkedInput::of(input) else { return };
+    let parsed = parse(input.limit, input.chunks());
+    let expected = parse(input.limit, input.stream.chunks(1));
+    check_sizes(input.limit, &parsed);
+    check_sizes(input.limit, &expected);
 
     if expected.too_long {
         // Events in the same chunk as an overlong one are lost with it.
-        assert!(heard.too_long, "an event over the limit passed");
-        assert!(expected.events.starts_with(&heard.events), "{heard:?} does not begin {expected:?}");
+        assert!(parsed.too_long, "an event over the limit passed");
+        assert!(expected.events.starts_with(&parsed.events), "{parsed:?} does not begin {expected:?}");
     } else {
-        assert_eq!(heard, expected, "chunks matter");
+        assert_eq!(parsed, expected, "chunks matter");
     }
 });
 
-fn hear<'a>(limit: usize, mut chunks: impl Iterator<Item = &'a [u8]>) -> Heard {
-    let mut parser = Events::new(limit);
+fn parse<'a>(limit: usize, mut chunks: impl Iterator<Item = &'a [u8]>) -> ParsedStream {
+    let mut parser = SseParser::new(limit);
     let mut events = Vec::new();
     let too_long = chunks.any(|chunk| match parser.push(chunk) {
         Ok(more) => {
@@ -47,13 +47,13 @@ fn hear<'a>(limit: usize, mut chunks: impl Iterator<Item = &'a [u8]>) -> Heard {
         Err(_) => true,
     });
     let too_long = too_long || parser.is_broken();
-    Heard { events, last_id: parser.last_id, retry: parser.retry, too_long }
+    ParsedStream { events, last_id: parser.last_id, retry: parser.retry, too_long }
 }
 
-fn check_sizes(limit: usize, heard: &Heard) {
-    let id = heard.last_id.as_ref().map_or(0, String::len);
+fn check_sizes(limit: usize, parsed: &ParsedStream) {
+    let id = parsed.last_id.as_ref().map_or(0, String::len);
     assert!(id <= EXPANSION * limit, "an id has {id} bytes");
-    for Event { kind, data } in &heard.events {
+    for SseEvent { kind, data } in &parsed.events {
         assert!(data.len() <= limit, "an event has {} bytes", data.len());
         assert!(kind == "message" || kind.len() <= EXPANSION * limit, "a kind has {} bytes", kind.len());
     }

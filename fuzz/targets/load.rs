@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     );
     assert!(
         plan.is_some() || diagnostics.has_errors(),
-        "there is no plan, and nothing says why:\n{}",
+        "there is neither a plan nor an error:\n{}",
         diagnostics.render(false)
     );
     let rendered = diagnostics.render(false);

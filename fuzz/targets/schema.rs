@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wharf_mcp::Raw;
-use wharf_runtime::schema::{BUDGET, Check, Schema};
+use wharf_runtime::argument_schema::{Check, STEP_BUDGET, Schema};
 
 fuzz_target!(|input: &[u8]| {
     let mut lines = input.splitn(2, |byte| *byte == b'\n');
@@ -17,8 +17,8 @@ fuzz_target!(|input: &[u8]| {
 
     let (check, steps) = schema.check_counted(&arguments);
 
-    assert!(steps <= 2 * BUDGET, "{steps} steps");
-    if let Check::Wrong(wrong) = check {
+    assert!(steps <= 2 * STEP_BUDGET, "{steps} steps");
+    if let Check::Invalid(wrong) = check {
         assert!((1..=10).contains(&wrong.len()), "{wrong:?}");
         for it in wrong {
             assert!(it.path.starts_with("arguments") && !it.message.is_empty(), "{it:?}");

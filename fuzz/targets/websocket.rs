@@ -15,8 +15,8 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::{Builder, Runtime},
 };
-use wharf_fuzz::Arrival;
-use wharf_mcp::{Goodbye, Inbound, Message, Raw, ws::link_over};
+use wharf_fuzz::ChunkedInput;
+use wharf_mcp::{Disconnect, Inbound, Message, Raw, ws::link_over};
 
 /// Larger than the longest input, so that only the limit of the link applies.
 const CHUNK: usize = 4 << 10;
@@ -32,35 +32,35 @@ struct Server {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let Some(arrival) = Arrival::of(input) else { return };
-    let heard = hear(arrival.limit, arrival.chunks());
-    let expected = hear(arrival.limit, arrival.stream.chunks(1));
-    assert_eq!(format!("{heard:?}"), format!("{expected:?}"), "chunks matter");
+    let Some(input) = ChunkedInput::of(input) else { return };
+    let received = receive(input.limit, input.chunks());
+    let expected = receive(input.limit, input.stream.chunks(1));
+    assert_eq!(format!("{received:?}"), format!("{expected:?}"), "chunks matter");
 
-    let (messages, goodbye) = heard;
-    assert!(!goodbye.cause.is_empty(), "it ended for no reason");
+    let (messages, disconnect) = received;
+    assert!(!disconnect.cause.is_empty(), "it ended for no reason");
     for message in &messages {
         let size = size(message);
-        assert!(size <= arrival.limit, "a message of {size} bytes passed the limit of {}", arrival.limit);
+        assert!(size <= input.limit, "a message of {size} bytes passed the limit of {}", input.limit);
     }
 });
 
 /// Collects everything received until the connection ends.
-fn hear<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Inbound>, Goodbye) {
+fn receive<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Inbound>, Disconnect) {
     let server = Server { chunks: chunks.map(<[u8]>::to_vec).collect::<Vec<_>>().into_iter() };
     RUNTIME.with_borrow(|runtime| {
         runtime.block_on(async {
             let mut link = link_over(server, limit).await;
-            let mut heard = Vec::new();
-            let goodbye = loop {
-                match link.inbound.recv().await.expect("the link says goodbye") {
-                    Inbound::Gone(goodbye) => break goodbye,
-                    inbound => heard.push(inbound),
+            let mut received = Vec::new();
+            let disconnect = loop {
+                match link.inbound.recv().await.expect("the link reports its end") {
+                    Inbound::Disconnected(disconnect) => break disconnect,
+                    inbound => received.push(inbound),
                 }
             };
             let last = link.close(Duration::from_secs(1)).await;
-            assert_eq!(last.cause, goodbye.cause, "two reasons for one end");
-            (heard, goodbye)
+            assert_eq!(last.cause, disconnect.cause, "two reasons for one end");
+            (received, disconnect)
         })
     })
 }
@@ -68,7 +68,7 @@ fn hear<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Inboun
 fn size(inbound: &Inbound) -> usize {
     let length = |raw: &Option<Raw>| raw.as_ref().map_or(0, |it| it.as_bytes().len());
     match inbound {
-        Inbound::Message(message) | Inbound::Aside { message, .. } => match message {
+        Inbound::Message(message) | Inbound::OnRequestStream { message, .. } => match message {
             Message::Request { method, params, .. } | Message::Notification { method, params } => {
                 method.len() + length(params)
             }
@@ -76,7 +76,7 @@ fn size(inbound: &Inbound) -> usize {
             Message::Answer { outcome: Err(error), .. } => length(&error.data),
         },
         Inbound::Batch(items) => items.iter().map(size).sum(),
-        Inbound::Failed { .. } | Inbound::Stirred | Inbound::Renewed | Inbound::Gone(_) => 0,
+        Inbound::Failed { .. } | Inbound::FirstOutput | Inbound::Renewed | Inbound::Disconnected(_) => 0,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! They start concurrently, so the ratio matters; up to 1.4 is good. `cargo xtask bench` runs it.
 
-#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+#![expect(clippy::print_stdout, reason = "the table on stdout is the output of this program")]
 
 use hostile::probe::Mark;
 use std::{
@@ -12,7 +12,7 @@ use std::{
 };
 use tempfile::TempDir;
 use wharf_config::{Env, Grants, Plan, load};
-use wharf_runtime::{Ground, Runtime, Tuning};
+use wharf_runtime::{Runtime, RuntimeOptions, UpstreamContext};
 
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
 const OURS: &str = env!("CARGO_BIN_EXE_ours");
@@ -20,7 +20,7 @@ const OURS: &str = env!("CARGO_BIN_EXE_ours");
 /// Number of rounds per server count.
 const ROUNDS: usize = 7;
 
-#[expect(clippy::disallowed_methods, reason = "cargo says whether this is a benchmark or a test")]
+#[expect(clippy::disallowed_methods, reason = "the arguments tell a benchmark from a test")]
 fn main() {
     // Under `cargo test` the result would only show how busy the machine is.
     if !std::env::args().any(|it| it == "--bench") {
@@ -53,11 +53,11 @@ fn median(times: &[Duration]) -> Duration {
 
 /// Measures the time from the start until the tools of every server are listed.
 async fn usable(count: usize, folder: &TempDir) -> Duration {
-    let ground = Ground::plain(folder.path()).expect("an HTTP client");
-    let ground = Ground { supervisor: Some(PathBuf::from(OURS)), ..ground };
+    let ground = UpstreamContext::plain(folder.path()).expect("an HTTP client");
+    let ground = UpstreamContext { supervisor: Some(PathBuf::from(OURS)), ..ground };
     let plan = plan(count);
     let begun = Instant::now();
-    let runtime = Runtime::start(&plan, &ground, Tuning::default());
+    let runtime = Runtime::start(&plan, &ground, RuntimeOptions::default());
     let catalog = runtime.handle().settled().await;
     let took = begun.elapsed();
     assert_eq!(catalog.tools.len(), count, "every server is usable");

@@ -1,10 +1,10 @@
 //! `hostile`: the hostile server as a program. Its first line on stderr contains the address it listens on and its
 //! seed.
 
-#![expect(clippy::print_stderr, reason = "whoever started it reads the port there")]
+#![expect(clippy::print_stderr, reason = "the starting process reads the port from stderr")]
 
 use hostile::{
-    orders::{Orders, Transport},
+    options::{ServerOptions, Transport},
     serve,
 };
 use std::{io, process::ExitCode};
@@ -12,8 +12,8 @@ use tokio::runtime;
 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
 fn main() -> ExitCode {
-    let orders = match Orders::parse(std::env::args().skip(1)) {
-        Ok(orders) => orders,
+    let options = match ServerOptions::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(2);
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };
-    let served = runtime.block_on(run(&orders));
+    let served = runtime.block_on(run(&options));
     // A pending read of stdin cannot be cancelled.
     runtime.shutdown_background();
     match served {
@@ -34,14 +34,14 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(orders: &Orders) -> io::Result<()> {
-    if orders.transport == Transport::Stdio {
-        eprintln!("hostile: stdio seed={}", orders.seed);
-        serve::over_stdio(orders).await;
+async fn run(options: &ServerOptions) -> io::Result<()> {
+    if options.transport == Transport::Stdio {
+        eprintln!("hostile: stdio seed={}", options.seed);
+        serve::over_stdio(options).await;
         return Ok(());
     }
-    let listening = serve::listen(orders).await?;
-    eprintln!("hostile: {} seed={}", listening.address, orders.seed);
+    let listening = serve::listen(options).await?;
+    eprintln!("hostile: {} seed={}", listening.address, options.seed);
     listening.wait().await;
     Ok(())
 }

@@ -2,28 +2,28 @@
 //!
 //! Each combination of mode, transport and era is a row. `ours` tries one row; the tests try all of them.
 
-mod judgement;
 mod over_http;
 mod over_sse;
 mod over_stdio;
 mod over_ws;
+mod report_check;
 
-pub use judgement::judge;
+pub use report_check::check_report;
 
 use crate::{
     modes,
-    orders::{Era, Transport},
+    options::{Era, Transport},
 };
 use std::time::Duration;
 
 /// Maximum memory growth of a trial, in KiB.
-pub const MEMORY: u64 = 64 << 10;
+pub const MAX_MEMORY_KIB: u64 = 64 << 10;
 
 /// Time limit for an immediate outcome, generous enough for a busy machine.
-const SOON: Duration = Duration::from_secs(3);
+const IMMEDIATE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Maximum delay of an outcome after its timeout.
-const LATE: Duration = Duration::from_secs(2);
+const TIMEOUT_TOLERANCE: Duration = Duration::from_secs(2);
 
 /// One row: a server configuration and the expected outcome.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +37,13 @@ pub struct Row {
     /// Expected outcome of the first call.
     pub class: Class,
     /// Expected time of that outcome.
-    pub by: By,
+    pub by: Due,
     /// Expected outcome of the call after it.
     pub next: Next,
     /// Further command-line arguments for the server.
-    pub orders: &'static [&'static str],
+    pub options: &'static [&'static str],
     /// The peer at the address, if it is not the hostile server.
-    pub far_end: FarEnd,
+    pub peer: Peer,
 }
 
 /// Kinds of outcome.
@@ -62,14 +62,14 @@ pub enum Class {
     /// The tool does not exist.
     NotFound,
     /// The circuit breaker is open.
-    Resting,
+    BreakerOpen,
 }
 
 /// The time at which an outcome is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum Due {
     /// Immediately.
-    Soon,
+    Immediately,
     /// When the request timeout expires, after this many seconds.
     Request(u64),
     /// When the total timeout expires, which progress does not extend, after this many seconds.
@@ -90,16 +90,16 @@ pub enum Next {
     /// The server repeats the fault, and the outcome is the same.
     Same,
     /// The server repeats the fault until the circuit breaker opens and calls fail at once.
-    Rests,
+    BreakerOpens,
 }
 
 /// The peer at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FarEnd {
+pub enum Peer {
     /// The hostile server.
     Hostile,
     /// Nothing: the program or the listener does not exist.
-    Nobody,
+    Missing,
     /// A host name that does not resolve.
     Unknown,
     /// The hostile server behind a TLS address, although it does not speak TLS.
@@ -127,24 +127,24 @@ impl Row {
 
     /// Describes the fault in a few words.
     pub fn about(&self) -> String {
-        match self.far_end {
-            FarEnd::Hostile => {
+        match self.peer {
+            Peer::Hostile => {
                 let about = self.modes.split(',').filter_map(modes::find).map(|mode| mode.about);
                 about.collect::<Vec<_>>().join("; ")
             }
-            FarEnd::Nobody if self.transport == Transport::Stdio => "there is no such program".to_owned(),
-            FarEnd::Nobody => "nothing listens at its port".to_owned(),
-            FarEnd::Unknown => "its name is not known".to_owned(),
-            FarEnd::Tls => "it does not speak TLS, which its address promises".to_owned(),
-            FarEnd::Full => "it takes no more connections".to_owned(),
+            Peer::Missing if self.transport == Transport::Stdio => "there is no such program".to_owned(),
+            Peer::Missing => "nothing listens at its port".to_owned(),
+            Peer::Unknown => "its host name does not resolve".to_owned(),
+            Peer::Tls => "it does not speak TLS, which its address promises".to_owned(),
+            Peer::Full => "its accept queue is full".to_owned(),
         }
     }
 
     /// Returns the timeout of one call, in seconds.
     pub fn request_timeout(&self) -> u64 {
         match self.by {
-            By::Request(seconds) => seconds,
-            By::Total(_) => 1,
+            Due::Request(seconds) => seconds,
+            Due::Total(_) => 1,
             _ => 30,
         }
     }
@@ -152,7 +152,7 @@ impl Row {
     /// Returns the timeout of one call regardless of progress, in seconds.
     pub fn total_timeout(&self) -> u64 {
         match self.by {
-            By::Total(seconds) => seconds,
+            Due::Total(seconds) => seconds,
             _ => 5 * self.request_timeout(),
         }
     }
@@ -160,7 +160,7 @@ impl Row {
     /// Returns the connect timeout, in seconds.
     pub fn connect_timeout(&self) -> u64 {
         match self.by {
-            By::Connect(seconds) => seconds,
+            Due::Connect(seconds) => seconds,
             _ => 30,
         }
     }
@@ -168,21 +168,21 @@ impl Row {
     /// Returns the minimum and maximum time of the outcome.
     pub fn bounds(&self) -> (Duration, Duration) {
         match self.by {
-            By::Soon => (Duration::ZERO, SOON),
-            By::Request(seconds) | By::Total(seconds) | By::Connect(seconds) => {
+            Due::Immediately => (Duration::ZERO, IMMEDIATE_LIMIT),
+            Due::Request(seconds) | Due::Total(seconds) | Due::Connect(seconds) => {
                 let due = Duration::from_secs(seconds);
-                (due.mul_f64(0.9), due + LATE)
+                (due.mul_f64(0.9), due + TIMEOUT_TOLERANCE)
             }
-            By::Within(seconds) => (Duration::ZERO, Duration::from_secs(seconds)),
+            Due::Within(seconds) => (Duration::ZERO, Duration::from_secs(seconds)),
         }
     }
 
     /// Returns whether the server misbehaves only once.
-    pub fn once(&self) -> bool {
+    pub fn is_once(&self) -> bool {
         matches!(self.next, Next::Works | Next::Settles)
     }
 
-    const fn by(mut self, by: By) -> Row {
+    const fn by(mut self, by: Due) -> Row {
         self.by = by;
         self
     }
@@ -192,13 +192,13 @@ impl Row {
         self
     }
 
-    const fn with(mut self, orders: &'static [&'static str]) -> Row {
-        self.orders = orders;
+    const fn with(mut self, options: &'static [&'static str]) -> Row {
+        self.options = options;
         self
     }
 
-    const fn at(mut self, far_end: FarEnd) -> Row {
-        self.far_end = far_end;
+    const fn at(mut self, peer: Peer) -> Row {
+        self.peer = peer;
         self
     }
 }
@@ -209,10 +209,10 @@ const fn row(transport: Transport, era: Era, modes: &'static str, class: Class) 
         transport,
         era,
         class,
-        by: By::Soon,
+        by: Due::Immediately,
         next: Next::Works,
-        orders: &[],
-        far_end: FarEnd::Hostile,
+        options: &[],
+        peer: Peer::Hostile,
     }
 }
 
@@ -226,7 +226,7 @@ impl Class {
             Class::Timeout => "Time",
             Class::Protocol => "Proto",
             Class::NotFound => "NF",
-            Class::Resting => "Rest",
+            Class::BreakerOpen => "Open",
         }
     }
 }
@@ -237,10 +237,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn no_two_rows_have_the_same_name_and_each_names_modes_that_there_are() {
+    fn row_ids_are_unique_and_their_modes_exist() {
         let names: BTreeSet<String> = rows().map(Row::id).collect();
         assert_eq!(names.len(), rows().count());
-        for row in rows().filter(|row| row.far_end == FarEnd::Hostile) {
+        for row in rows().filter(|row| row.peer == Peer::Hostile) {
             assert!(row.modes.split(',').all(|mode| modes::find(mode).is_some()), "{}", row.id());
         }
     }

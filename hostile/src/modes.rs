@@ -1,17 +1,17 @@
 //! The table of all misbehaviours. Each mode has a name, a stage, a description and a list of actions.
 
-mod death;
 mod discovery;
+mod exits;
 mod flow;
 mod framing;
+mod harmless;
 mod http;
 mod results;
 mod sse;
 mod start;
-mod work;
 mod ws;
 
-use crate::{asked::Asked, deed::Deed, temper::Temper};
+use crate::{action::Action, received::ReceivedMessage, schedule::FaultSchedule};
 
 /// One kind of misbehaviour.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Mode {
     pub stage: Stage,
     /// Description in a few words.
     pub about: &'static str,
-    pub(crate) deeds: fn(&Asked, &Temper) -> Vec<Deed>,
+    pub(crate) actions: fn(&ReceivedMessage, &FaultSchedule) -> Vec<Action>,
 }
 
 /// Event at which the server can misbehave.
@@ -67,9 +67,9 @@ const fn mode(
     name: &'static str,
     stage: Stage,
     about: &'static str,
-    deeds: fn(&Asked, &Temper) -> Vec<Deed>,
+    actions: fn(&ReceivedMessage, &FaultSchedule) -> Vec<Action>,
 ) -> Mode {
-    Mode { name, stage, about, deeds }
+    Mode { name, stage, about, actions }
 }
 
 /// Returns all hostile modes.
@@ -78,7 +78,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mode> {
         start::MODES,
         framing::MODES,
         flow::MODES,
-        death::MODES,
+        exits::MODES,
         discovery::MODES,
         results::MODES,
         http::MODES,
@@ -88,9 +88,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mode> {
     tables.into_iter().flatten()
 }
 
-/// Finds a mode by name, including the harmless modes of [`work`].
+/// Finds a mode by name, including the harmless modes of [`harmless`].
 pub(crate) fn find(name: &str) -> Option<&'static Mode> {
-    all().chain(work::MODES).find(|mode| mode.name == name)
+    all().chain(harmless::MODES).find(|mode| mode.name == name)
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@
 //! outdated page. Times and memory are rounded so that another run gives the same values.
 
 use crate::{
-    matrix::{By, Class, MEMORY, Next, Row, rows},
-    orders::Transport,
+    matrix::{Class, Due, MAX_MEMORY_KIB, Next, Row, rows},
+    options::Transport,
     probe::Report,
 };
 use std::{collections::HashMap, fmt::Write};
 
 /// Memory growth in KiB above which the page calls it unbounded.
-const MUCH: u64 = 4 * MEMORY;
+const UNBOUNDED_KIB: u64 = 4 * MAX_MEMORY_KIB;
 
 /// Reports of one client, by row id.
 pub type Reports = HashMap<String, Report>;
@@ -53,7 +53,7 @@ const HEAD: &str = "\
 const INTRODUCTION: &str = "\
 # Hostile servers
 
-What wharf makes of servers that misbehave. The server is `hostile/`, made of raw bytes and without any MCP library;
+How wharf handles servers that misbehave. The server is `hostile/`, made of raw bytes and without any MCP library;
 each row below is a mode of it, tried as a user would: a source in an agent file, one call of its tool while a good
 source is called beside it, one call after it, and a look at what is left running. `cargo test -p hostile` tries every
 row; `UPDATE=1 cargo test -p hostile` tries them with the plain client of the reference SDK too and writes this page.
@@ -70,7 +70,7 @@ a next call that comes out as said, no process left two seconds after the end, a
 | Time | `MCPTimeoutError`, at the time that was configured |
 | Proto | `MCPProtocolError`: the server broke the protocol or a limit |
 | NF | `MCPToolNotFoundError` |
-| Rest | `MCPConnectionError` at once: the source rests after five failures |
+| Open | `MCPConnectionError` at once: the circuit breaker is open after five failures |
 
 *server* is what the server speaks while it behaves: `legacy` has a handshake, `modern` is 2026-07-28, `dual` is both.
 The last column is `rmcp` with its default options and a timer of eight seconds around it: *hang* is no outcome within
@@ -94,15 +94,15 @@ fn summary(page: &mut String, theirs: &Reports) {
         rows().count(),
         tried.len(),
         count(&|it| it.class == "hang"),
-        count(&|it| it.grown_kib > MUCH),
+        count(&|it| it.grown_kib > UNBOUNDED_KIB),
         count(&|it| it.leftovers > 0),
     );
 }
 
 fn when(row: &Row) -> String {
     match row.by {
-        By::Soon | By::Within(_) => String::new(),
-        By::Request(seconds) | By::Total(seconds) | By::Connect(seconds) => format!(" at {seconds} s"),
+        Due::Immediately | Due::Within(_) => String::new(),
+        Due::Request(seconds) | Due::Total(seconds) | Due::Connect(seconds) => format!(" at {seconds} s"),
     }
 }
 
@@ -131,7 +131,7 @@ fn next(row: &Row) -> &'static str {
         Next::Settles => "works, at the latest the one after",
         Next::Same if row.class == Class::Ok => "works",
         Next::Same => "the same",
-        Next::Rests => "the same, then Rest",
+        Next::BreakerOpens => "the same, then Open",
     }
 }
 
@@ -140,7 +140,7 @@ fn outcome(report: &Report) -> String {
         "hang" => "**hang**".to_owned(),
         class => class.to_owned(),
     };
-    if report.grown_kib > MUCH {
+    if report.grown_kib > UNBOUNDED_KIB {
         let _ = write!(said, ", **{:.1} GiB**", report.grown_kib as f64 / f64::from(1 << 20));
     }
     if report.leftovers > 0 {

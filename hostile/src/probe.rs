@@ -1,10 +1,10 @@
 //! Shared parts of a trial, for either client: the peer, a memory measurement, a search for leftover processes, and
 //! the report.
 
-mod far_end;
+mod peer;
 mod processes;
 
-pub use far_end::{Far, Setting};
+pub use peer::{PeerGuard, TrialSetup};
 pub use processes::{Mark, grown_kib, peak_kib};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// Id of the row.
     pub row: String,
-    /// Outcome: `OK`, `TE`, `Conn`, `Time`, `Proto`, `NF` or `Rest`; for the other client `OK`, `error` or `hang`.
+    /// Outcome: `OK`, `TE`, `Conn`, `Time`, `Proto`, `NF` or `Open`; for the other client `OK`, `error` or `hang`.
     pub class: String,
     /// Error message.
     pub message: String,

@@ -3,7 +3,7 @@
 //! It forwards bytes in both directions and does not parse them. A [`Harm`] applies to the bytes from the server,
 //! on every connection, from the moment it is set. Byte positions count from the beginning of each connection.
 
-use crate::mouth::Line;
+use crate::performer::SharedConnection;
 use std::{
     io,
     net::SocketAddr,
@@ -50,12 +50,12 @@ pub enum Harm {
 pub struct Proxy {
     /// Address it listens on.
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    state: Arc<ProxyState>,
     _task: JoinSet<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ProxyState {
     server: SocketAddr,
     harm: Mutex<Harm>,
     connections: AtomicUsize,
@@ -63,41 +63,41 @@ struct Shared {
 
 impl Proxy {
     /// Starts a proxy in front of this server, without damage.
-    pub async fn before(server: SocketAddr) -> io::Result<Proxy> {
+    pub async fn in_front_of(server: SocketAddr) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let shared =
-            Arc::new(Shared { server, harm: Mutex::new(Harm::None), connections: AtomicUsize::new(0) });
+        let state =
+            Arc::new(ProxyState { server, harm: Mutex::new(Harm::None), connections: AtomicUsize::new(0) });
         let mut task = JoinSet::new();
-        task.spawn(accept(listener, shared.clone()));
-        Ok(Proxy { address, shared, _task: task })
+        task.spawn(accept(listener, state.clone()));
+        Ok(Proxy { address, state, _task: task })
     }
 
     /// Applies this damage from now on.
     pub fn harm(&self, harm: Harm) {
-        *self.shared.harm.lock().unwrap_or_else(PoisonError::into_inner) = harm;
+        *self.state.harm.lock().unwrap_or_else(PoisonError::into_inner) = harm;
     }
 
     /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
-        self.shared.connections.load(Ordering::Acquire)
+        self.state.connections.load(Ordering::Acquire)
     }
 }
 
-impl Shared {
+impl ProxyState {
     fn harm(&self) -> Harm {
         *self.harm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, state: Arc<ProxyState>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((client, _)) = accepted {
-                    shared.connections.fetch_add(1, Ordering::AcqRel);
-                    connections.spawn(carry(client, shared.clone()));
+                    state.connections.fetch_add(1, Ordering::AcqRel);
+                    connections.spawn(forward(client, state.clone()));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -105,10 +105,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn carry(client: TcpStream, shared: Arc<Shared>) {
-    let Ok(server) = TcpStream::connect(shared.server).await else { return };
-    let (client, server) = (Line::new(client), Line::new(server));
-    let asking = async {
+async fn forward(client: TcpStream, state: Arc<ProxyState>) {
+    let Ok(server) = TcpStream::connect(state.server).await else { return };
+    let (client, server) = (SharedConnection::new(client), SharedConnection::new(server));
+    let requests = async {
         let _ = pass(&client, &server).await;
         let _ = server.close_output();
         // The client may finish sending before the response ends.
@@ -116,13 +116,13 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
     };
     // An error means that one side is gone; the proxy then closes the other.
     tokio::select! {
-        () = asking => {}
-        _ = answer(&server, &client, &shared) => {}
+        () = requests => {}
+        _ = answer(&server, &client, &state) => {}
     }
 }
 
 /// Forwards everything unchanged.
-async fn pass(from: &Line, to: &Line) -> io::Result<()> {
+async fn pass(from: &SharedConnection, to: &SharedConnection) -> io::Result<()> {
     let mut buffer = Vec::new();
     while from.fill(&mut buffer).await? > 0 {
         to.write(&buffer).await?;
@@ -132,14 +132,18 @@ async fn pass(from: &Line, to: &Line) -> io::Result<()> {
 }
 
 /// Forwards the server's bytes and applies the damage.
-async fn answer(server: &Arc<Line>, client: &Arc<Line>, shared: &Shared) -> io::Result<()> {
+async fn answer(
+    server: &Arc<SharedConnection>,
+    client: &Arc<SharedConnection>,
+    state: &ProxyState,
+) -> io::Result<()> {
     let (mut passed, mut buffer) = (0, Vec::new());
     while server.fill(&mut buffer).await? > 0 {
-        let harm = shared.harm();
+        let harm = state.harm();
         match harm {
             Harm::None => client.write(&buffer).await?,
-            Harm::Latency(later) => {
-                time::sleep(later).await;
+            Harm::Latency(delay) => {
+                time::sleep(delay).await;
                 client.write(&buffer).await?;
             }
             Harm::Throttle(rate) => {
@@ -154,8 +158,8 @@ async fn answer(server: &Arc<Line>, client: &Arc<Line>, shared: &Shared) -> io::
                     tokio::task::yield_now().await;
                 }
             }
-            Harm::Corrupt(place) => {
-                if let Some(byte) = place.checked_sub(passed).and_then(|at| buffer.get_mut(at)) {
+            Harm::Corrupt(position) => {
+                if let Some(byte) = position.checked_sub(passed).and_then(|at| buffer.get_mut(at)) {
                     *byte ^= 0x10;
                 }
                 client.write(&buffer).await?;
@@ -174,7 +178,7 @@ async fn answer(server: &Arc<Line>, client: &Arc<Line>, shared: &Shared) -> io::
     client.close_output()
 }
 
-async fn end(server: &Arc<Line>, client: &Arc<Line>, harm: Harm) -> io::Result<()> {
+async fn end(server: &Arc<SharedConnection>, client: &Arc<SharedConnection>, harm: Harm) -> io::Result<()> {
     match harm {
         Harm::Reset(_) => {
             let _ = server.reset();

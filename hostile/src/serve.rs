@@ -6,13 +6,13 @@ mod stdio;
 mod ws;
 
 use crate::{
-    asked::Asked,
-    deed::Deed,
-    ledger::Ledger,
+    action::Action,
+    action_log::ActionLog,
     modes::Stage,
-    mouth::{Line, Mouth},
-    orders::{Orders, Transport},
-    temper::Temper,
+    options::{ServerOptions, Transport},
+    performer::{Performer, SharedConnection},
+    received::ReceivedMessage,
+    schedule::FaultSchedule,
 };
 pub(crate) use http::EVENTS;
 use serde_json::json;
@@ -21,9 +21,9 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 /// State shared by all connections of a server.
 pub(crate) struct Server {
-    pub(crate) orders: Orders,
-    pub(crate) temper: Temper,
-    pub(crate) ledger: Ledger,
+    pub(crate) options: ServerOptions,
+    pub(crate) schedule: FaultSchedule,
+    pub(crate) action_log: ActionLog,
     streams: sse::Streams,
 }
 
@@ -36,48 +36,58 @@ pub struct Listening {
 }
 
 impl Server {
-    fn new(orders: &Orders) -> Arc<Server> {
+    fn new(options: &ServerOptions) -> Arc<Server> {
         Arc::new(Server {
-            orders: orders.clone(),
-            temper: Temper::new(orders),
-            ledger: Ledger::open(orders),
+            options: options.clone(),
+            schedule: FaultSchedule::new(options),
+            action_log: ActionLog::open(options),
             streams: sse::Streams::default(),
         })
     }
 
     /// Decides how to react to a message: with the actions of a mode, or as a good server would.
-    pub(crate) fn decide(&self, asked: &Asked) -> Vec<Deed> {
-        let stage = stage(asked);
-        let strike = stage.and_then(|stage| self.temper.strike(stage));
-        if let Some(mode) = strike {
-            return (mode.deeds)(asked, &self.temper);
+    pub(crate) fn decide(&self, received: &ReceivedMessage) -> Vec<Action> {
+        let stage = stage(received);
+        let faulty_mode = stage.and_then(|stage| self.schedule.faulty_mode(stage));
+        if let Some(mode) = faulty_mode {
+            return (mode.actions)(received, &self.schedule);
         }
         match stage {
             Some(Stage::Call) => {
-                vec![Deed::Note("recv"), Deed::Note("exec"), Deed::Note("resp"), Deed::say(asked.answer())]
+                vec![
+                    Action::Note("recv"),
+                    Action::Note("exec"),
+                    Action::Note("resp"),
+                    Action::send(received.answer()),
+                ]
             }
-            Some(Stage::List) if self.temper.is_bare() => {
-                vec![Deed::say(asked.result(json!({ "tools": [] })))]
+            Some(Stage::List) if self.schedule.hides_tools() => {
+                vec![Action::send(received.result(json!({ "tools": [] })))]
             }
-            _ if !asked.wants_answer() || asked.method() == "subscriptions/listen" => Vec::new(),
-            _ => vec![Deed::say(asked.answer())],
+            _ if !received.is_request() || received.method() == "subscriptions/listen" => Vec::new(),
+            _ => vec![Action::send(received.answer())],
         }
     }
 
     /// Returns the actions to perform before the client sends anything.
-    pub(crate) fn greeting(&self, asked: &Asked) -> Vec<Deed> {
-        let strike = self.temper.strike(Stage::Spawn);
-        strike.map(|mode| (mode.deeds)(asked, &self.temper)).unwrap_or_default()
+    pub(crate) fn startup_actions(&self, received: &ReceivedMessage) -> Vec<Action> {
+        let faulty_mode = self.schedule.faulty_mode(Stage::Spawn);
+        faulty_mode.map(|mode| (mode.actions)(received, &self.schedule)).unwrap_or_default()
     }
 
-    pub(crate) async fn perform(&self, mouth: &mut Mouth, deeds: Vec<Deed>, asked: &Asked) -> io::Result<()> {
-        mouth.perform(deeds, asked, &self.ledger).await
+    pub(crate) async fn perform(
+        &self,
+        performer: &mut Performer,
+        actions: Vec<Action>,
+        received: &ReceivedMessage,
+    ) -> io::Result<()> {
+        performer.perform(actions, received, &self.action_log).await
     }
 }
 
 /// Maps a message to its stage.
-fn stage(asked: &Asked) -> Option<Stage> {
-    match asked.method() {
+fn stage(received: &ReceivedMessage) -> Option<Stage> {
+    match received.method() {
         "server/discover" => Some(Stage::Discover),
         "initialize" => Some(Stage::Init),
         "notifications/initialized" => Some(Stage::Notify),
@@ -89,15 +99,15 @@ fn stage(asked: &Asked) -> Option<Stage> {
 }
 
 /// Serves over stdin and stdout until they close.
-pub async fn over_stdio(orders: &Orders) {
-    stdio::run(Server::new(orders)).await;
+pub async fn over_stdio(options: &ServerOptions) {
+    stdio::run(Server::new(options)).await;
 }
 
 /// Listens and serves connections until the returned value is dropped.
-pub async fn listen(orders: &Orders) -> io::Result<Listening> {
-    let listener = TcpListener::bind(orders.listen).await?;
+pub async fn listen(options: &ServerOptions) -> io::Result<Listening> {
+    let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
-    let server = Server::new(orders);
+    let server = Server::new(options);
     let mut tasks = JoinSet::new();
     tasks.spawn(accept(listener, server));
     Ok(Listening { address, tasks })
@@ -117,7 +127,7 @@ async fn accept(listener: TcpListener, server: Arc<Server>) {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(serve(server.clone(), Line::new(stream), host.clone()));
+                    connections.spawn(serve(server.clone(), SharedConnection::new(stream), host.clone()));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -125,9 +135,9 @@ async fn accept(listener: TcpListener, server: Arc<Server>) {
     }
 }
 
-async fn serve(server: Arc<Server>, line: Arc<Line>, host: String) {
+async fn serve(server: Arc<Server>, line: Arc<SharedConnection>, host: String) {
     // An error only means that the client or this server closed the connection.
-    let _ = match server.orders.transport {
+    let _ = match server.options.transport {
         Transport::Stdio => Ok(()),
         Transport::Http => http::run(server, line, host).await,
         Transport::Sse => sse::run(server, line, host).await,

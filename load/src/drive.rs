@@ -3,9 +3,9 @@
 //! speed.
 
 use crate::{
+    command_line::CommandLine,
     machine::Gateway,
-    post::{Address, Answer, Line, SESSION},
-    words::Words,
+    post::{Address, Answer, HttpConnection, SESSION},
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -19,10 +19,10 @@ use tokio::{task::JoinSet, time};
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Timeout of one response.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
-const READY: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// A gateway to measure.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ pub(crate) struct Target {
 /// The load to apply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    pub(crate) what: What,
+    pub(crate) what: RequestKind,
     pub(crate) clients: usize,
     pub(crate) time: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RequestKind {
     /// A call that sends this many bytes and receives them back.
     Echo(usize),
     /// A call that receives this many bytes.
@@ -55,7 +55,7 @@ pub(crate) enum What {
 
 /// Results of one measurement. Times are in microseconds.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     pub(crate) calls: usize,
     pub(crate) calls_per_second: f64,
     pub(crate) median: f64,
@@ -67,31 +67,31 @@ pub(crate) struct Measured {
 }
 
 impl Target {
-    pub(crate) fn of(words: &Words) -> Result<Target, String> {
-        let url = words.text("url").ok_or("which address? `--url`")?;
+    pub(crate) fn of(command_line: &CommandLine) -> Result<Target, String> {
+        let url = command_line.text("url").ok_or("missing `--url`")?;
         Ok(Target {
             address: Address::of(url),
-            bearer: words.text("token").map(|it| format!("Bearer {it}")),
-            tool: words.text("tool").unwrap_or("{}").to_owned(),
-            gateway: words.text("pid").and_then(|it| it.parse().ok()).map(Gateway),
+            bearer: command_line.text("token").map(|it| format!("Bearer {it}")),
+            tool: command_line.text("tool").unwrap_or("{}").to_owned(),
+            gateway: command_line.text("pid").and_then(|it| it.parse().ok()).map(Gateway),
         })
     }
 }
 
 impl Load {
-    pub(crate) fn of(words: &Words) -> Load {
-        let bytes = words.number("bytes", 100);
-        let what = match (words.is_given("list"), words.is_given("payload")) {
-            (true, _) => What::List,
-            (false, true) => What::Payload(bytes),
-            (false, false) => What::Echo(bytes),
+    pub(crate) fn of(command_line: &CommandLine) -> Load {
+        let bytes = command_line.number("bytes", 100);
+        let what = match (command_line.is_given("list"), command_line.is_given("payload")) {
+            (true, _) => RequestKind::List,
+            (false, true) => RequestKind::Payload(bytes),
+            (false, false) => RequestKind::Echo(bytes),
         };
-        let time = Duration::from_secs_f64(words.seconds(3.0));
-        Load { what, clients: words.number("clients", 64), time }
+        let time = Duration::from_secs_f64(command_line.seconds(3.0));
+        Load { what, clients: command_line.number("clients", 64), time }
     }
 }
 
-impl What {
+impl RequestKind {
     /// Returns a request without its id, and the minimum size of its response.
     fn request(self, target: &Target) -> (String, usize) {
         let call = |tool: &str, arguments: String| {
@@ -99,30 +99,39 @@ impl What {
             format!(r#","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
         };
         match self {
-            What::Echo(bytes) => (call("echo", format!(r#"{{"text":"{}"}}"#, "x".repeat(bytes))), bytes),
-            What::Payload(bytes) => (call("payload", format!(r#"{{"bytes":{bytes}}}"#)), bytes),
-            What::List => (r#","method":"tools/list","params":{}}"#.to_owned(), 100),
+            RequestKind::Echo(bytes) => {
+                (call("echo", format!(r#"{{"text":"{}"}}"#, "x".repeat(bytes))), bytes)
+            }
+            RequestKind::Payload(bytes) => (call("payload", format!(r#"{{"bytes":{bytes}}}"#)), bytes),
+            RequestKind::List => (r#","method":"tools/list","params":{}}"#.to_owned(), 100),
         }
     }
 }
 
 /// One client with a session.
 pub(crate) struct Client {
-    line: Line,
+    line: HttpConnection,
     bearer: Option<String>,
     session: Option<String>,
 }
 
 impl Client {
-    pub(crate) async fn begin(target: &Target) -> Result<Client, String> {
-        let mut client =
-            Client { line: Line::to(&target.address), bearer: target.bearer.clone(), session: None };
-        let hello = client.post(Bytes::from_static(HELLO.as_bytes())).await?;
-        if hello.status != 200 {
-            return Err(format!("initialize: {} {}", hello.status, String::from_utf8_lossy(&hello.body)));
+    pub(crate) async fn connect(target: &Target) -> Result<Client, String> {
+        let mut client = Client {
+            line: HttpConnection::to(&target.address),
+            bearer: target.bearer.clone(),
+            session: None,
+        };
+        let initialized = client.post(Bytes::from_static(INITIALIZE.as_bytes())).await?;
+        if initialized.status != 200 {
+            return Err(format!(
+                "initialize: {} {}",
+                initialized.status,
+                String::from_utf8_lossy(&initialized.body)
+            ));
         }
-        client.session = hello.session;
-        client.post(Bytes::from_static(READY.as_bytes())).await?;
+        client.session = initialized.session;
+        client.post(Bytes::from_static(INITIALIZED.as_bytes())).await?;
         Ok(client)
     }
 
@@ -131,12 +140,12 @@ impl Client {
         let session = self.session.as_deref();
         let session = session.map(|it| [(SESSION, it), ("mcp-protocol-version", "2025-06-18")]);
         let headers: Vec<(&str, &str)> = bearer.into_iter().chain(session.into_iter().flatten()).collect();
-        let answer = time::timeout(PATIENCE, self.line.post(&headers, body)).await;
-        answer.map_err(|_| "there was no answer in time".to_owned())?
+        let answer = time::timeout(RESPONSE_TIMEOUT, self.line.post(&headers, body)).await;
+        answer.map_err(|_| "timed out waiting for the response".to_owned())?
     }
 
     /// Sends requests until the end of the measurement and returns the time of each response.
-    async fn ask_until(
+    async fn call_until(
         mut self,
         (rest, least): (Arc<str>, usize),
         (from, until): (Instant, Instant),
@@ -170,17 +179,17 @@ fn check(answer: &Answer, least: usize) -> Result<(), String> {
 }
 
 /// Applies a load to a target and measures it.
-pub(crate) async fn drive(target: &Arc<Target>, load: &Load) -> Result<Measured, String> {
+pub(crate) async fn drive(target: &Arc<Target>, load: &Load) -> Result<Measurement, String> {
     let mut clients = Vec::new();
     for _ in 0..load.clients {
-        clients.push(Client::begin(target).await?);
+        clients.push(Client::connect(target).await?);
     }
     let (rest, least) = load.what.request(target);
     let rest: Arc<str> = rest.into();
     let from = Instant::now() + WARM_UP;
     let until = from + load.time;
     let mut work = JoinSet::new();
-    clients.into_iter().for_each(|it| _ = work.spawn(it.ask_until((rest.clone(), least), (from, until))));
+    clients.into_iter().for_each(|it| _ = work.spawn(it.call_until((rest.clone(), least), (from, until))));
     time::sleep_until(from.into()).await;
     let before = target.gateway.map_or(0, Gateway::micros);
     time::sleep_until(until.into()).await;
@@ -192,10 +201,10 @@ pub(crate) async fn drive(target: &Arc<Target>, load: &Load) -> Result<Measured,
     }
     took.sort_unstable();
     let at = |part: f64| {
-        let place = (took.len().saturating_sub(1) as f64 * part) as usize;
-        took.get(place).map_or(0.0, |it| it.as_secs_f64() * 1e6)
+        let index = (took.len().saturating_sub(1) as f64 * part) as usize;
+        took.get(index).map_or(0.0, |it| it.as_secs_f64() * 1e6)
     };
-    Ok(Measured {
+    Ok(Measurement {
         calls: took.len(),
         calls_per_second: took.len() as f64 / load.time.as_secs_f64(),
         median: at(0.5),

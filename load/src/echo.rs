@@ -1,7 +1,7 @@
 //! The server behind the gateways. It responds with as little work as possible, so that the measurement shows the
 //! cost of the gateway. It has the tools `echo` and `payload`; further tools only make the list longer.
 
-use crate::{post, words::Words};
+use crate::{command_line::CommandLine, post};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming};
@@ -11,7 +11,7 @@ use std::{convert::Infallible, fmt::Write as _};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, stdin, stdout};
 
 /// Maximum size of a `payload` result, in bytes.
-const MOST: usize = 16 << 20;
+const MAX_PAYLOAD: usize = 16 << 20;
 
 /// Initial buffer size, in bytes.
 const CHUNK: usize = 64 << 10;
@@ -42,35 +42,35 @@ struct Arguments<'a> {
     bytes: Option<usize>,
 }
 
-pub(crate) async fn serve(words: &Words) -> Result<(), String> {
-    let tools: &'static str = tools(words.number("tools", 2)).leak();
-    match words.manner() {
+pub(crate) async fn serve(command_line: &CommandLine) -> Result<(), String> {
+    let tools: &'static str = tools(command_line.number("tools", 2)).leak();
+    match command_line.mode() {
         "stdio" => over_stdio(tools).await.map_err(|it| it.to_string()),
         "http" => {
-            let listener = post::listen(words).await?;
+            let listener = post::listen(command_line).await?;
             post::serve(listener, move |request| over_http(request, tools)).await
         }
-        _ => Err("`load echo` is said with `stdio` or `http`".to_owned()),
+        _ => Err("usage: `load echo stdio` or `load echo http`".to_owned()),
     }
 }
 
 /// Serves over stdin and stdout. Responds to all lines of one read with one write.
 async fn over_stdio(tools: &str) -> std::io::Result<()> {
     let (mut from, mut to) = (stdin(), stdout());
-    let (mut read, mut said) = (BytesMut::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
+    let (mut read, mut out) = (BytesMut::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
     loop {
         if from.read_buf(&mut read).await? == 0 {
             return Ok(());
         }
         while let Some(end) = memchr::memchr(b'\n', &read) {
             let line = read.split_to(end + 1);
-            if answer(&line, tools, &mut said) {
-                said.push(b'\n');
+            if answer(&line, tools, &mut out) {
+                out.push(b'\n');
             }
         }
-        to.write_all(&said).await?;
+        to.write_all(&out).await?;
         to.flush().await?;
-        said.clear();
+        out.clear();
         read.reserve(CHUNK);
     }
 }
@@ -80,9 +80,9 @@ async fn over_http(
     tools: &'static str,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.map(|it| it.to_bytes()).unwrap_or_default();
-    let mut said = Vec::with_capacity(256);
-    let status = if answer(&body, tools, &mut said) { 200 } else { 202 };
-    Ok(post::json(status, said.into()))
+    let mut out = Vec::with_capacity(256);
+    let status = if answer(&body, tools, &mut out) { 200 } else { 202 };
+    Ok(post::json(status, out.into()))
 }
 
 /// Appends the response to a message. Returns false if the message needs none.
@@ -94,7 +94,7 @@ fn answer(line: &[u8], tools: &str, out: &mut Vec<u8>) -> bool {
         "initialize" => result(out, INITIALIZED),
         "ping" => result(out, "{}"),
         "tools/list" => result(out, tools),
-        "tools/call" => called(out, params),
+        "tools/call" => write_call_result(out, params),
         _ => out.extend_from_slice(br#","error":{"code":-32601,"message":"method not found"}"#),
     }
     out.push(b'}');
@@ -108,13 +108,13 @@ fn result(out: &mut Vec<u8>, result: &str) {
     out.extend_from_slice(result.as_bytes());
 }
 
-fn called(out: &mut Vec<u8>, params: Option<&RawValue>) {
+fn write_call_result(out: &mut Vec<u8>, params: Option<&RawValue>) {
     let call: Option<Call<'_>> = params.and_then(|it| serde_json::from_str(it.get()).ok());
     out.extend_from_slice(br#","result":{"content":[{"type":"text","text":"#);
     match call {
         Some(Call { name: "payload", arguments }) => {
             out.push(b'"');
-            out.resize(out.len() + arguments.bytes.unwrap_or(0).min(MOST), b'x');
+            out.resize(out.len() + arguments.bytes.unwrap_or(0).min(MAX_PAYLOAD), b'x');
             out.push(b'"');
         }
         Some(Call { arguments: Arguments { text: Some(text), .. }, .. }) => {

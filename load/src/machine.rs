@@ -75,7 +75,7 @@ fn field(pid: u32, field: usize) -> Option<u64> {
 }
 
 /// Describes this machine for the page.
-pub(crate) fn described() -> String {
+pub(crate) fn describe() -> String {
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -3,20 +3,20 @@
 //! One program in several roles: `echo` is a minimal server, `probe` is a minimal gateway, `drive` is the load
 //! generator, and `table` starts all of them, measures them in turns and writes the page.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that is run by hand")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
+mod command_line;
 mod drive;
 mod echo;
+mod gateways;
 mod machine;
 mod page;
 mod post;
 mod probe;
-mod scene;
 mod table;
-mod words;
 
+use command_line::CommandLine;
 use std::{process::ExitCode, sync::Arc};
-use words::Words;
 
 const USAGE: &str = "load echo stdio [--tools N]
 load echo http  [--tools N] [--listen 127.0.0.1:0]
@@ -27,15 +27,15 @@ load table --wharf PROGRAM [--rival PROGRAM] [--rounds 3] [--seconds 3] [--page 
 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
 fn main() -> ExitCode {
-    let words = Words::new(std::env::args().skip(1));
+    let command_line = CommandLine::new(std::env::args().skip(1));
     // The probe gets two threads, like a gateway. The load generator gets one, so that its own cost is predictable.
-    let threads = if words.role() == "probe" { 2 } else { 1 };
+    let threads = if command_line.role() == "probe" { 2 } else { 1 };
     let runtime = match threads {
         1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
         threads => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
     };
     let Ok(runtime) = runtime else { return ExitCode::FAILURE };
-    let done = runtime.block_on(play(&words));
+    let done = runtime.block_on(run(&command_line));
     // A pending read of stdin cannot be cancelled.
     runtime.shutdown_background();
     match done {
@@ -47,17 +47,17 @@ fn main() -> ExitCode {
     }
 }
 
-async fn play(words: &Words) -> Result<(), String> {
-    match words.role() {
-        "echo" => echo::serve(words).await,
-        "probe" => probe::serve(words).await,
+async fn run(command_line: &CommandLine) -> Result<(), String> {
+    match command_line.role() {
+        "echo" => echo::serve(command_line).await,
+        "probe" => probe::serve(command_line).await,
         "drive" => {
-            let target = drive::Target::of(words)?;
-            let measured = drive::drive(&Arc::new(target), &drive::Load::of(words)).await?;
+            let target = drive::Target::of(command_line)?;
+            let measured = drive::drive(&Arc::new(target), &drive::Load::of(command_line)).await?;
             println!("{}", serde_json::to_string(&measured).unwrap_or_default());
             Ok(())
         }
-        "table" => table::measure(words).await,
-        _ => Err(format!("what is to be done?\n{USAGE}")),
+        "table" => table::measure(command_line).await,
+        _ => Err(format!("missing or unknown command\n{USAGE}")),
     }
 }

@@ -1,10 +1,10 @@
 //! Formats the measurements as the page `docs/performance.md`.
 
 use crate::{
-    drive::Measured,
+    drive::Measurement,
+    gateways::{GatewayKind, UpstreamTransport},
     machine,
-    scene::{Who, Wire},
-    table::{Findings, Found, LOADS},
+    table::{GatewayResult, LOADS, Measurements},
 };
 use std::fmt::Write as _;
 
@@ -25,67 +25,68 @@ gateway, in microseconds: the steadiest of the figures, and the one that says ho
 ";
 
 /// Formats all measurements as a page.
-pub(crate) fn page(findings: &Findings) -> String {
+pub(crate) fn page(measurements: &Measurements) -> String {
     let mut page = INTRODUCTION.to_owned();
-    let _ = writeln!(page, "\n{}; medians of {} rounds.", machine::described(), findings.rounds);
-    for (wire, title) in [(Wire::Stdio, "stdio"), (Wire::Http, "HTTP")] {
+    let _ = writeln!(page, "\n{}; medians of {} rounds.", machine::describe(), measurements.rounds);
+    for (transport, title) in [(UpstreamTransport::Stdio, "stdio"), (UpstreamTransport::Http, "HTTP")] {
         let _ = writeln!(page, "\n## Calls to a server over {title}\n");
-        calls(&mut page, findings, wire);
+        calls(&mut page, measurements, transport);
     }
-    lists(&mut page, findings);
-    footprints(&mut page, findings);
+    lists(&mut page, measurements);
+    footprints(&mut page, measurements);
     page
 }
 
-fn calls(page: &mut String, findings: &Findings, wire: Wire) {
-    let rows: Vec<&Found<Vec<Measured>>> = findings.calls.iter().filter(|it| it.wire == wire).collect();
-    let limit = rows.iter().find(|it| it.who == Who::Probe);
+fn calls(page: &mut String, measurements: &Measurements, transport: UpstreamTransport) {
+    let rows: Vec<&GatewayResult<Vec<Measurement>>> =
+        measurements.calls.iter().filter(|it| it.transport == transport).collect();
+    let limit = rows.iter().find(|it| it.kind == GatewayKind::Probe);
     page.push_str("| load | gateway | calls/s | median µs | p99 µs | CPU µs/call | of the limit |\n");
     page.push_str("| --- | --- | ---: | ---: | ---: | ---: | ---: |\n");
     for (load, (name, ..)) in LOADS.into_iter().enumerate() {
-        for Found { who, what, .. } in &rows {
-            let Measured { calls_per_second, median, p99, cpu_per_call, .. } = &what[load];
+        for GatewayResult { kind, what, .. } in &rows {
+            let Measurement { calls_per_second, median, p99, cpu_per_call, .. } = &what[load];
             let ratio = limit.map_or(0.0, |it| cpu_per_call / it.what[load].cpu_per_call);
-            let name = if *who == rows[0].who { name } else { "" };
+            let name = if *kind == rows[0].kind { name } else { "" };
             let _ = writeln!(
                 page,
                 "| {name} | {} | {calls_per_second:.0} | {median:.0} | {p99:.0} | {cpu_per_call:.1} | {ratio:.2} |",
-                called(*who)
+                display_name(*kind)
             );
         }
     }
 }
 
-fn lists(page: &mut String, findings: &Findings) {
+fn lists(page: &mut String, measurements: &Measurements) {
     page.push_str("\n## `tools/list` of 500 tools, one client\n\n| gateway | median µs | CPU µs |\n| --- | ---: | ---: |\n");
-    for Found { who, what, .. } in &findings.lists {
-        let _ = writeln!(page, "| {} | {:.0} | {:.1} |", called(*who), what.median, what.cpu_per_call);
+    for GatewayResult { kind, what, .. } in &measurements.lists {
+        let _ = writeln!(page, "| {} | {:.0} | {:.1} |", display_name(*kind), what.median, what.cpu_per_call);
     }
 }
 
-fn footprints(page: &mut String, findings: &Findings) {
+fn footprints(page: &mut String, measurements: &Measurements) {
     page.push_str(
         "\n## At rest\n\nFrom the start of the program to the first list of tools, with the start of a stdio server in it; memory \
          after that,\nand with 100 sessions open.\n\n\
          | gateway | start ms | MiB | MiB with 100 sessions |\n| --- | ---: | ---: | ---: |\n",
     );
-    for Found { who, what, .. } in &findings.footprints {
+    for GatewayResult { kind, what, .. } in &measurements.footprints {
         let start = what.start.as_secs_f64() * 1e3;
         let _ = writeln!(
             page,
             "| {} | {start:.1} | {:.1} | {:.1} |",
-            called(*who),
+            display_name(*kind),
             what.idle_mib,
             what.sessions_mib
         );
     }
 }
 
-fn called(who: Who) -> &'static str {
-    match who {
-        Who::Nobody => "no gateway",
-        Who::Probe => "limit",
-        Who::Wharf => "**wharf**",
-        Who::Rival => "mcp-proxy",
+fn display_name(kind: GatewayKind) -> &'static str {
+    match kind {
+        GatewayKind::NoGateway => "no gateway",
+        GatewayKind::Probe => "limit",
+        GatewayKind::Wharf => "**wharf**",
+        GatewayKind::Rival => "mcp-proxy",
     }
 }

@@ -1,6 +1,6 @@
 //! Minimal HTTP: a server that calls one function, and a client with one connection.
 
-use crate::words::Words;
+use crate::command_line::CommandLine;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{
@@ -16,7 +16,7 @@ use tokio::{
 pub(crate) const SESSION: &str = "mcp-session-id";
 
 /// A client with one connection to one address.
-pub(crate) struct Line {
+pub(crate) struct HttpConnection {
     to: Address,
     send: Option<SendRequest<Full<Bytes>>>,
     /// Task that drives the connection.
@@ -47,9 +47,9 @@ impl Address {
     }
 }
 
-impl Line {
-    pub(crate) fn to(address: &Address) -> Line {
-        Line { to: address.clone(), send: None, work: JoinSet::new() }
+impl HttpConnection {
+    pub(crate) fn to(address: &Address) -> HttpConnection {
+        HttpConnection { to: address.clone(), send: None, work: JoinSet::new() }
     }
 
     /// Posts a message. Reconnects if the server has closed the connection.
@@ -87,9 +87,9 @@ impl Line {
 }
 
 /// Listens on the configured address and prints the URL on stdout.
-#[expect(clippy::print_stdout, reason = "whoever started it reads the address there")]
-pub(crate) async fn listen(words: &Words) -> Result<TcpListener, String> {
-    let address = words.text("listen").unwrap_or("127.0.0.1:0");
+#[expect(clippy::print_stdout, reason = "the starting process reads the URL from stdout")]
+pub(crate) async fn listen(command_line: &CommandLine) -> Result<TcpListener, String> {
+    let address = command_line.text("listen").unwrap_or("127.0.0.1:0");
     let listener = TcpListener::bind(address).await.map_err(|it| format!("{address}: {it}"))?;
     println!("http://{}/mcp", listener.local_addr().map_err(|it| it.to_string())?);
     Ok(listener)

@@ -2,9 +2,9 @@
 //! policy, argument check, timeout, session or journal, so every gateway costs at least this much.
 
 use crate::{
+    command_line::CommandLine,
     echo::Message,
-    post::{self, Address, Line},
-    words::Words,
+    post::{self, Address, HttpConnection},
 };
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -29,7 +29,7 @@ use tokio::{
 /// Buffer size for reads and writes, in bytes.
 const CHUNK: usize = 64 << 10;
 
-const HELLO: &str =
+const INITIALIZE: &str =
     r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"probe","version":"1"}}"#;
 
 /// The server behind the probe.
@@ -46,40 +46,40 @@ struct Pipe {
 
 struct Remote {
     address: Address,
-    idle: Mutex<Vec<Line>>,
+    idle: Mutex<Vec<HttpConnection>>,
 }
 
 #[derive(Deserialize)]
-struct Answered<'a> {
+struct ServerResponse<'a> {
     id: Option<u64>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
 }
 
-pub(crate) async fn serve(words: &Words) -> Result<(), String> {
-    let nothing = || "there was no answer from the server".to_owned();
-    let upstream = match words.text("http") {
+pub(crate) async fn serve(command_line: &CommandLine) -> Result<(), String> {
+    let no_answer = || "the server did not respond".to_owned();
+    let upstream = match command_line.text("http") {
         Some(address) => Upstream::Http(Remote { address: Address::of(address), idle: Mutex::default() }),
-        None => Upstream::Stdio(Pipe::start(words.command())?),
+        None => Upstream::Stdio(Pipe::start(command_line.command())?),
     };
-    upstream.ask("initialize", HELLO).await.ok_or_else(nothing)?;
-    let tools = upstream.ask("tools/list", "{}").await.ok_or_else(nothing)?;
-    let known = Arc::new((upstream, tools));
-    let listener = post::listen(words).await?;
-    post::serve(listener, move |request| respond(request, known.clone())).await
+    upstream.ask("initialize", INITIALIZE).await.ok_or_else(no_answer)?;
+    let tools = upstream.ask("tools/list", "{}").await.ok_or_else(no_answer)?;
+    let state = Arc::new((upstream, tools));
+    let listener = post::listen(command_line).await?;
+    post::serve(listener, move |request| respond(request, state.clone())).await
 }
 
 async fn respond(
     request: Request<Incoming>,
-    known: Arc<(Upstream, Bytes)>,
+    state: Arc<(Upstream, Bytes)>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (upstream, tools) = &*known;
+    let (upstream, tools) = &*state;
     let body = request.into_body().collect().await.map(|it| it.to_bytes()).unwrap_or_default();
     let Ok(Message { id: Some(id), method: Some(method), params }) = serde_json::from_slice(&body) else {
         return Ok(post::json(202, Bytes::new()));
     };
     let result = match method {
-        "initialize" => Some(Bytes::from_static(HELLO.as_bytes())),
+        "initialize" => Some(Bytes::from_static(INITIALIZE.as_bytes())),
         "tools/list" => Some(tools.clone()),
         method => upstream.ask(method, params.map_or("{}", RawValue::get)).await,
     };
@@ -103,12 +103,9 @@ impl Upstream {
 }
 
 impl Pipe {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "both end with the process, and the process with its pipes"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "both tasks end with the process")]
     fn start(command: &[String]) -> Result<Pipe, String> {
-        let (program, args) = command.split_first().ok_or("which command is to be started?")?;
+        let (program, args) = command.split_first().ok_or("missing command")?;
         let mut child = Command::new(program)
             .args(args)
             .stdin(Stdio::piped())
@@ -128,7 +125,7 @@ impl Pipe {
     async fn ask(&self, method: &str, params: &str) -> Option<Bytes> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        locked(&self.waiting).insert(id, reply);
+        lock(&self.waiting).insert(id, reply);
         let mut line = message(id, method, params);
         line.push(b'\n');
         self.lines.send(line).ok()?;
@@ -151,29 +148,30 @@ async fn write(mut to: ChildStdin, mut queued: mpsc::UnboundedReceiver<Vec<u8>>)
 }
 
 async fn read(mut from: ChildStdout, waiting: Arc<Mutex<HashMap<u64, oneshot::Sender<Bytes>>>>) {
-    let mut heard = BytesMut::with_capacity(CHUNK);
-    let mut looked_at = 0;
-    while let Ok(1..) = from.read_buf(&mut heard).await {
-        while let Some(end) = memchr::memchr(b'\n', &heard[looked_at..]) {
-            let line = heard.split_to(looked_at + end + 1).freeze();
-            looked_at = 0;
-            let Ok(Answered { id: Some(id), result: Some(result) }) = serde_json::from_slice(&line) else {
+    let mut buffer = BytesMut::with_capacity(CHUNK);
+    let mut searched = 0;
+    while let Ok(1..) = from.read_buf(&mut buffer).await {
+        while let Some(end) = memchr::memchr(b'\n', &buffer[searched..]) {
+            let line = buffer.split_to(searched + end + 1).freeze();
+            searched = 0;
+            let Ok(ServerResponse { id: Some(id), result: Some(result) }) = serde_json::from_slice(&line)
+            else {
                 continue;
             };
-            let reply = locked(&waiting).remove(&id);
+            let reply = lock(&waiting).remove(&id);
             reply.into_iter().for_each(|it| _ = it.send(line.slice_ref(result.get().as_bytes())));
         }
-        looked_at = heard.len();
-        heard.reserve(CHUNK);
+        searched = buffer.len();
+        buffer.reserve(CHUNK);
     }
 }
 
 impl Remote {
     async fn ask(&self, method: &str, params: &str) -> Option<Bytes> {
-        let line = locked(&self.idle).pop();
-        let mut line = line.unwrap_or_else(|| Line::to(&self.address));
+        let line = lock(&self.idle).pop();
+        let mut line = line.unwrap_or_else(|| HttpConnection::to(&self.address));
         let answer = line.post(&[(post::SESSION, "one")], message(1, method, params).into()).await.ok()?;
-        locked(&self.idle).push(line);
+        lock(&self.idle).push(line);
         result(&answer.body)
     }
 }
@@ -184,10 +182,10 @@ fn message(id: u64, method: &str, params: &str) -> Vec<u8> {
 
 /// Returns the result of a response without copying it.
 fn result(line: &Bytes) -> Option<Bytes> {
-    let answered: Answered<'_> = serde_json::from_slice(line).ok()?;
+    let answered: ServerResponse<'_> = serde_json::from_slice(line).ok()?;
     Some(line.slice_ref(answered.result?.get().as_bytes()))
 }
 
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

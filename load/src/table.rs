@@ -2,50 +2,50 @@
 //! and takes the medians. Only measurements of one run are compared.
 
 use crate::{
-    drive::{Client, Load, Measured, What, drive},
+    command_line::CommandLine,
+    drive::{Client, Load, Measurement, RequestKind, drive},
+    gateways::{GatewayKind, Programs, RunningGateway, UpstreamTransport},
     machine::Gateway,
     page,
-    scene::{Cast, Stage, Who, Wire},
-    words::Words,
 };
 use std::{fs, sync::Arc, time::Duration};
 use tokio::time;
 
 /// Loads: name, kind of request, number of clients.
-pub(crate) const LOADS: [(&str, What, usize); 5] = [
-    ("100 B, 1 client", What::Echo(100), 1),
-    ("100 B, 16 clients", What::Echo(100), 16),
-    ("100 B, 64 clients", What::Echo(100), 64),
-    ("64 KiB, 16 clients", What::Payload(64 << 10), 16),
-    ("1 MiB, 16 clients", What::Payload(1 << 20), 16),
+pub(crate) const LOADS: [(&str, RequestKind, usize); 5] = [
+    ("100 B, 1 client", RequestKind::Echo(100), 1),
+    ("100 B, 16 clients", RequestKind::Echo(100), 16),
+    ("100 B, 64 clients", RequestKind::Echo(100), 64),
+    ("64 KiB, 16 clients", RequestKind::Payload(64 << 10), 16),
+    ("1 MiB, 16 clients", RequestKind::Payload(1 << 20), 16),
 ];
 
 /// Number of tools in the long list.
-const LONG: usize = 500;
+const LONG_LIST_TOOLS: usize = 500;
 
 /// Number of open sessions for the memory measurement.
-const SESSIONS: usize = 100;
+const OPEN_SESSIONS: usize = 100;
 
 /// Number of measured starts.
 const STARTS: usize = 5;
 
 /// Idle time before memory is measured.
-const REST: Duration = Duration::from_millis(500);
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// All measurements.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct Measurements {
     pub(crate) rounds: usize,
-    pub(crate) calls: Vec<Found<Vec<Measured>>>,
-    pub(crate) lists: Vec<Found<Measured>>,
-    pub(crate) footprints: Vec<Found<Footprint>>,
+    pub(crate) calls: Vec<GatewayResult<Vec<Measurement>>>,
+    pub(crate) lists: Vec<GatewayResult<Measurement>>,
+    pub(crate) footprints: Vec<GatewayResult<Footprint>>,
 }
 
 /// A measurement of one gateway.
 #[derive(Debug)]
-pub(crate) struct Found<T> {
-    pub(crate) who: Who,
-    pub(crate) wire: Wire,
+pub(crate) struct GatewayResult<T> {
+    pub(crate) kind: GatewayKind,
+    pub(crate) transport: UpstreamTransport,
     pub(crate) what: T,
 }
 
@@ -57,16 +57,17 @@ pub(crate) struct Footprint {
     pub(crate) sessions_mib: f64,
 }
 
-#[expect(clippy::print_stdout, reason = "the page is what this is for")]
-pub(crate) async fn measure(words: &Words) -> Result<(), String> {
-    let cast = Cast::of(words)?;
-    let (rounds, seconds) = (words.number("rounds", 3), Duration::from_secs_f64(words.seconds(3.0)));
-    let mut findings = Findings { rounds, ..Findings::default() };
-    findings.calls = calls(&cast, rounds, seconds).await?;
-    findings.lists = lists(&cast, rounds, seconds).await?;
-    findings.footprints = footprints(&cast).await?;
-    let text = page::page(&findings);
-    match words.text("page") {
+#[expect(clippy::print_stdout, reason = "the page on stdout is the output")]
+pub(crate) async fn measure(command_line: &CommandLine) -> Result<(), String> {
+    let programs = Programs::of(command_line)?;
+    let (rounds, seconds) =
+        (command_line.number("rounds", 3), Duration::from_secs_f64(command_line.seconds(3.0)));
+    let mut measurements = Measurements { rounds, ..Measurements::default() };
+    measurements.calls = calls(&programs, rounds, seconds).await?;
+    measurements.lists = lists(&programs, rounds, seconds).await?;
+    measurements.footprints = footprints(&programs).await?;
+    let text = page::page(&measurements);
+    match command_line.text("page") {
         Some(file) => fs::write(file, &text).map_err(|it| format!("{file}: {it}")),
         None => {
             println!("{text}");
@@ -75,94 +76,107 @@ pub(crate) async fn measure(words: &Words) -> Result<(), String> {
     }
 }
 
-fn everybody(cast: &Cast, wires: &[Wire]) -> Vec<(Who, Wire)> {
-    let who =
-        [Who::Probe, Who::Wharf, Who::Rival].into_iter().filter(|it| cast.has_rival() || *it != Who::Rival);
-    let who: Vec<Who> = who.collect();
-    wires.iter().flat_map(|wire| who.iter().map(|who| (*who, *wire))).collect()
+fn gateways(programs: &Programs, transports: &[UpstreamTransport]) -> Vec<(GatewayKind, UpstreamTransport)> {
+    let kind = [GatewayKind::Probe, GatewayKind::Wharf, GatewayKind::Rival]
+        .into_iter()
+        .filter(|it| programs.has_rival() || *it != GatewayKind::Rival);
+    let kind: Vec<GatewayKind> = kind.collect();
+    transports.iter().flat_map(|transport| kind.iter().map(|kind| (*kind, *transport))).collect()
 }
 
-async fn calls(cast: &Cast, rounds: usize, time: Duration) -> Result<Vec<Found<Vec<Measured>>>, String> {
-    let mut stages = vec![(Who::Nobody, Wire::Http, cast.stage(Who::Nobody, Wire::Http, 2).await?)];
-    for (who, wire) in everybody(cast, &[Wire::Stdio, Wire::Http]) {
-        stages.push((who, wire, named(cast.stage(who, wire, 2).await, who)?));
+async fn calls(
+    programs: &Programs,
+    rounds: usize,
+    time: Duration,
+) -> Result<Vec<GatewayResult<Vec<Measurement>>>, String> {
+    let mut all_running = vec![(
+        GatewayKind::NoGateway,
+        UpstreamTransport::Http,
+        programs.start(GatewayKind::NoGateway, UpstreamTransport::Http, 2).await?,
+    )];
+    for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio, UpstreamTransport::Http]) {
+        all_running.push((kind, transport, name_error(programs.start(kind, transport, 2).await, kind)?));
     }
     let mut found = Vec::new();
-    let mut all = vec![vec![Vec::new(); LOADS.len()]; stages.len()];
+    let mut all = vec![vec![Vec::new(); LOADS.len()]; all_running.len()];
     for round in 1..=rounds {
         for (load, (name, what, clients)) in LOADS.into_iter().enumerate() {
-            for (place, (who, wire, stage)) in stages.iter().enumerate() {
-                let measured = drive(&Arc::new(stage.target.clone()), &Load { what, clients, time }).await;
-                let measured = named(measured, *who)?;
-                say(&format!("round {round} of {rounds}, {name}, {who:?} over {wire:?}: {measured:?}"));
-                all[place][load].push(measured);
+            for (index, (kind, transport, running)) in all_running.iter().enumerate() {
+                let measured = drive(&Arc::new(running.target.clone()), &Load { what, clients, time }).await;
+                let measured = name_error(measured, *kind)?;
+                log(&format!("round {round} of {rounds}, {name}, {kind:?} over {transport:?}: {measured:?}"));
+                all[index][load].push(measured);
             }
         }
     }
-    for ((who, wire, stage), loads) in stages.into_iter().zip(all) {
-        stage.end().await;
-        found.push(Found { who, wire, what: loads.into_iter().map(median).collect() });
+    for ((kind, transport, running), loads) in all_running.into_iter().zip(all) {
+        running.stop().await;
+        found.push(GatewayResult { kind, transport, what: loads.into_iter().map(median).collect() });
     }
     Ok(found)
 }
 
-async fn lists(cast: &Cast, rounds: usize, time: Duration) -> Result<Vec<Found<Measured>>, String> {
+async fn lists(
+    programs: &Programs,
+    rounds: usize,
+    time: Duration,
+) -> Result<Vec<GatewayResult<Measurement>>, String> {
     let mut found = Vec::new();
-    for (who, wire) in everybody(cast, &[Wire::Stdio]) {
-        let stage = named(cast.stage(who, wire, LONG).await, who)?;
+    for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio]) {
+        let running = name_error(programs.start(kind, transport, LONG_LIST_TOOLS).await, kind)?;
         let mut all = Vec::new();
         for _ in 0..rounds {
-            let load = Load { what: What::List, clients: 1, time };
-            all.push(named(drive(&Arc::new(stage.target.clone()), &load).await, who)?);
+            let load = Load { what: RequestKind::List, clients: 1, time };
+            all.push(name_error(drive(&Arc::new(running.target.clone()), &load).await, kind)?);
         }
-        stage.end().await;
+        running.stop().await;
         let what = median(all);
-        say(&format!("list of {LONG} tools, {who:?}: {what:?}"));
-        found.push(Found { who, wire, what });
+        log(&format!("list of {LONG_LIST_TOOLS} tools, {kind:?}: {what:?}"));
+        found.push(GatewayResult { kind, transport, what });
     }
     Ok(found)
 }
 
-async fn footprints(cast: &Cast) -> Result<Vec<Found<Footprint>>, String> {
+async fn footprints(programs: &Programs) -> Result<Vec<GatewayResult<Footprint>>, String> {
     let mut found = Vec::new();
-    for (who, wire) in everybody(cast, &[Wire::Stdio]) {
+    for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio]) {
         let mut starts = Vec::new();
         for _ in 1..STARTS {
-            let stage = named(cast.stage(who, wire, 2).await, who)?;
-            starts.push(stage.started);
-            stage.end().await;
+            let running = name_error(programs.start(kind, transport, 2).await, kind)?;
+            starts.push(running.started);
+            running.stop().await;
         }
-        let stage = named(cast.stage(who, wire, 2).await, who)?;
-        starts.push(stage.started);
+        let running = name_error(programs.start(kind, transport, 2).await, kind)?;
+        starts.push(running.started);
         starts.sort_unstable();
-        let (idle_mib, sessions_mib) = named(memory(&stage).await, who)?;
-        stage.end().await;
+        let (idle_mib, sessions_mib) = name_error(memory(&running).await, kind)?;
+        running.stop().await;
         let what = Footprint { start: starts[starts.len() / 2], idle_mib, sessions_mib };
-        say(&format!("{who:?}: {what:?}"));
-        found.push(Found { who, wire, what });
+        log(&format!("{kind:?}: {what:?}"));
+        found.push(GatewayResult { kind, transport, what });
     }
     Ok(found)
 }
 
-async fn memory(stage: &Stage) -> Result<(f64, f64), String> {
-    let mib = || stage.target.gateway.map_or(0, Gateway::kib) as f64 / 1024.0;
-    time::sleep(REST).await;
+async fn memory(running: &RunningGateway) -> Result<(f64, f64), String> {
+    let mib = || running.target.gateway.map_or(0, Gateway::kib) as f64 / 1024.0;
+    time::sleep(SETTLE_TIME).await;
     let idle = mib();
     let mut clients = Vec::new();
-    for _ in 0..SESSIONS {
-        clients.push(Client::begin(&stage.target).await?);
+    for _ in 0..OPEN_SESSIONS {
+        clients.push(Client::connect(&running.target).await?);
     }
-    time::sleep(REST).await;
+    time::sleep(SETTLE_TIME).await;
     Ok((idle, mib()))
 }
 
 /// Returns the median of each value.
-fn median(mut all: Vec<Measured>) -> Measured {
-    let mut middle = |of: fn(&Measured) -> f64| {
+fn median(mut all: Vec<Measurement>) -> Measurement {
+    let mut middle = |of: fn(&Measurement) -> f64| {
         all.sort_by(|a, b| of(a).total_cmp(&of(b)));
         all.get(all.len() / 2).map_or(0.0, of)
     };
-    Measured {
+    Measurement {
         calls_per_second: middle(|it| it.calls_per_second),
         median: middle(|it| it.median),
         p99: middle(|it| it.p99),
@@ -172,11 +186,11 @@ fn median(mut all: Vec<Measured>) -> Measured {
     }
 }
 
-fn named<T>(result: Result<T, String>, who: Who) -> Result<T, String> {
-    result.map_err(|why| format!("{who:?}: {why}"))
+fn name_error<T>(result: Result<T, String>, kind: GatewayKind) -> Result<T, String> {
+    result.map_err(|why| format!("{kind:?}: {why}"))
 }
 
-#[expect(clippy::print_stderr, reason = "it takes minutes, and somebody waits")]
-fn say(line: &str) {
+#[expect(clippy::print_stderr, reason = "progress of a run that takes minutes")]
+fn log(line: &str) {
     eprintln!("{line}");
 }

@@ -1,4 +1,4 @@
-//! Locates the checkout, its target folder and its test tools, and runs cargo in it. Knows nothing of the chores.
+//! Locates the checkout, its target folder and its test tools, and runs cargo in it. Knows nothing of the tasks.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -66,7 +66,7 @@ impl Checkout {
         command.args(arguments).stderr(std::process::Stdio::inherit());
         let line = announce(&command);
         let output = command.output().map_err(|error| could_not_start(&line, &error))?;
-        if output.status.success() { Ok(output.stdout) } else { Err(ended_badly(&line)) }
+        if output.status.success() { Ok(output.stdout) } else { Err(command_failed(&line)) }
     }
 
     /// Builds a cargo command that runs in the root. Passes an absolute target folder, because the user may have
@@ -84,7 +84,7 @@ impl Checkout {
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = announce(command);
     let status = command.status().map_err(|error| could_not_start(&line, &error))?;
-    if status.success() { Ok(()) } else { Err(ended_badly(&line)) }
+    if status.success() { Ok(()) } else { Err(command_failed(&line)) }
 }
 
 /// Prints the command line before it runs, and returns it.
@@ -101,9 +101,8 @@ pub(crate) fn could_not_start(line: &str, error: &std::io::Error) -> Failure {
     Failure::new(format!("could not start `{line}`: {error}"))
 }
 
-fn ended_badly(line: &str) -> Failure {
-    Failure::new(format!("`{line}` failed"))
-        .hint("its own messages above say why; run it alone while you fix it")
+fn command_failed(line: &str) -> Failure {
+    Failure::new(format!("`{line}` failed")).hint("see its messages above; run it alone while you fix it")
 }
 
 fn absolute(variable: &str, folder: OsString) -> Result<PathBuf, Failure> {

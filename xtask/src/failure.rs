@@ -1,4 +1,4 @@
-//! The error of a chore: one sentence, and an optional hint on a second line.
+//! The error of a task: one sentence, and an optional hint on a second line.
 
 use std::fmt;
 

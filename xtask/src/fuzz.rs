@@ -17,7 +17,7 @@ use crate::steps::Steps;
 
 /// Kind of a fuzz run.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Effort {
+pub(crate) enum FuzzMode {
     /// A short, reproducible run: fixed seed, checked-in inputs only.
     Smoke,
     /// A run that continues from the corpus of earlier runs.
@@ -45,7 +45,7 @@ pub(crate) fn run(
     checkout: &Checkout,
     steps: &mut Steps,
     wanted: Option<&str>,
-    effort: &Effort,
+    mode: &FuzzMode,
 ) -> Result<(), Failure> {
     if cfg!(windows) {
         eprintln!("\n==> fuzz targets: left out, libFuzzer is not used on Windows");
@@ -54,14 +54,14 @@ pub(crate) fn run(
     let targets = choose(targets(checkout)?, wanted)?;
     let programs = steps.run("build the fuzz targets", || build(checkout))?;
     for name in targets {
-        steps.run(format!("fuzz {name}"), || Target { checkout, name: &name }.run(&programs, effort))?;
+        steps.run(format!("fuzz {name}"), || Target { checkout, name: &name }.run(&programs, mode))?;
     }
     Ok(())
 }
 
 /// Checks for the C++ compiler that libFuzzer needs. Without this check, a build script reports a missing compiler
 /// in forty lines.
-pub(crate) fn compiler_is_there() -> Result<(), Failure> {
+pub(crate) fn check_compiler() -> Result<(), Failure> {
     if cfg!(windows) {
         return Ok(());
     }
@@ -77,7 +77,7 @@ pub(crate) fn compiler_is_there() -> Result<(), Failure> {
 
 /// Lists the fuzz targets: every file in `fuzz/targets` is one.
 fn targets(checkout: &Checkout) -> Result<Vec<String>, Failure> {
-    let files = names_in(&checkout.path("fuzz/targets"));
+    let files = file_names(&checkout.path("fuzz/targets"));
     let names: Vec<_> = files.iter().filter_map(|file| file.strip_suffix(".rs")).map(str::to_owned).collect();
     if names.is_empty() {
         return Err(
@@ -99,7 +99,7 @@ fn choose(all: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, Failure
 /// Builds all targets and returns the folder of the programs. The explicit `--target` keeps the flags out of build
 /// scripts, and the separate target folder keeps them out of all other builds.
 fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
-    compiler_is_there()?;
+    check_compiler()?;
     let folder = checkout.target().join("fuzz");
     let host = host()?;
     let mut command = checkout.cargo_command();
@@ -110,9 +110,7 @@ fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
         .env("RUSTFLAGS", RUSTFLAGS)
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     checkout::run(&mut command).map_err(|failure| {
-        failure.hint(
-            "if it wants to change the lock file, run `cargo xtask generate` and commit fuzz/Cargo.lock",
-        )
+        failure.hint("if the lock file must change, run `cargo xtask generate` and commit fuzz/Cargo.lock")
     })?;
     Ok(folder.join(host).join("release"))
 }
@@ -125,8 +123,7 @@ fn host() -> Result<String, Failure> {
         .filter(|output| output.status.success())
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .ok_or_else(|| {
-            Failure::new("could not ask `rustc` what machine this is")
-                .hint("install the toolchain with rustup")
+            Failure::new("`rustc` did not print the host target").hint("install the toolchain with rustup")
         })
 }
 
@@ -136,51 +133,52 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    fn run(&self, programs: &Path, effort: &Effort) -> Result<(), Failure> {
+    fn run(&self, programs: &Path, mode: &FuzzMode) -> Result<(), Failure> {
         let artifacts = self.own_folder("artifacts");
-        make(&artifacts)?;
+        create_folder(&artifacts)?;
         let mut command = Command::new(programs.join(self.name));
         // libFuzzer appends the file name directly to the prefix.
         command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg("-print_funcs=0").args(LIMITS);
-        self.aim(&mut command, effort)?;
+        self.add_mode_arguments(&mut command, mode)?;
         let line = checkout::announce(&command);
-        let ending = log::follow(&mut command).map_err(|error| checkout::could_not_start(&line, &error))?;
-        if ending.passed { Ok(()) } else { Err(self.crashed(effort, ending.culprit)) }
+        let outcome =
+            log::run_filtered(&mut command).map_err(|error| checkout::could_not_start(&line, &error))?;
+        if outcome.passed { Ok(()) } else { Err(self.crash_failure(mode, outcome.failing_input)) }
     }
 
-    fn aim(&self, command: &mut Command, effort: &Effort) -> Result<(), Failure> {
-        match effort {
-            Effort::Smoke => {
+    fn add_mode_arguments(&self, command: &mut Command, mode: &FuzzMode) -> Result<(), Failure> {
+        match mode {
+            FuzzMode::Smoke => {
                 let corpus = self.checkout.target().join("fuzz/smoke").join(self.name);
                 // A corpus from an earlier run would make this run different.
                 let _absent = fs::remove_dir_all(&corpus);
-                make(&corpus)?;
+                create_folder(&corpus)?;
                 command.args([format!("-runs={SMOKE_RUNS}"), "-seed=1".to_owned()]);
                 command.arg(corpus).arg(self.own_folder("seeds"));
             }
-            Effort::Explore { runs } => {
+            FuzzMode::Explore { runs } => {
                 let corpus = self.own_folder("corpus");
-                make(&corpus)?;
+                create_folder(&corpus)?;
                 command.arg(format!("-runs={runs}")).arg(corpus).arg(self.own_folder("seeds"));
             }
-            Effort::Replay { input } => {
+            FuzzMode::Replay { input } => {
                 command.arg(input);
             }
         }
         Ok(())
     }
 
-    fn crashed(&self, effort: &Effort, culprit: Option<PathBuf>) -> Failure {
+    fn crash_failure(&self, mode: &FuzzMode, failing_input: Option<PathBuf>) -> Failure {
         let name = self.name;
-        let failure = Failure::new(format!("fuzz target `{name}` failed; its last words are above"));
-        let input = match effort {
-            Effort::Replay { input } => Some(input.clone()),
-            Effort::Smoke | Effort::Explore { .. } => culprit,
+        let failure = Failure::new(format!("fuzz target `{name}` failed; see its output above"));
+        let input = match mode {
+            FuzzMode::Replay { input } => Some(input.clone()),
+            FuzzMode::Smoke | FuzzMode::Explore { .. } => failing_input,
         };
         match input.map(|input| self.checkout.shown(&input)) {
             Some(input) => failure.hint(format!(
                 "reproduce it with `cargo xtask fuzz {name} --input {input}`; \
-                 once it is mended, keep that file in fuzz/seeds/{name}"
+                 once it is fixed, keep that file in fuzz/seeds/{name}"
             )),
             None => failure.hint("it left no input behind: was it killed, or out of memory?"),
         }
@@ -192,12 +190,12 @@ impl Target<'_> {
 }
 
 /// Lists the names in a folder, sorted. A missing folder is empty.
-fn names_in(folder: &Path) -> BTreeSet<String> {
+fn file_names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn make(folder: &Path) -> Result<(), Failure> {
+fn create_folder(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::new(format!("could not make `{}`: {error}", folder.display()))
             .hint("make its parent writable")

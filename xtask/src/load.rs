@@ -6,25 +6,25 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The other gateway to compare with, from crates.io: name and version.
-const RIVAL: (&str, &str) = ("mcp-proxy", "0.6.0");
+const OTHER_GATEWAY: (&str, &str) = ("mcp-proxy", "0.6.0");
 
 const PROGRAMS: [&str; 7] = ["build", "--locked", "--release", "--package", "wharf", "--package", "load"];
 
 /// Measures both gateways in one run and writes the page.
 pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     steps.run("programs", || checkout.cargo(PROGRAMS))?;
-    let rival = steps.run("the other gateway", || rival(checkout))?;
+    let other_gateway = steps.run("the other gateway", || other_gateway(checkout))?;
     steps.run("load", || {
         let built = checkout.target().join("release");
         let mut load = Command::new(built.join("load"));
-        load.arg("table").arg("--wharf").arg(built.join("wharf")).arg("--rival").arg(rival);
+        load.arg("table").arg("--wharf").arg(built.join("wharf")).arg("--rival").arg(other_gateway);
         checkout::run(load.arg("--page").arg(checkout.path("docs/performance.md")))
     })
 }
 
 /// Installs the other gateway in the tools folder, unless it is installed.
-fn rival(checkout: &Checkout) -> Result<PathBuf, Failure> {
-    let (name, version) = RIVAL;
+fn other_gateway(checkout: &Checkout) -> Result<PathBuf, Failure> {
+    let (name, version) = OTHER_GATEWAY;
     let folder = checkout.tools().join(format!("{name}-{version}"));
     let program = folder.join("bin").join(name);
     if !program.exists() {

@@ -1,44 +1,44 @@
-//! Development tasks of this repository, run as `cargo xtask CHORE`.
+//! Development tasks of this repository, run as `cargo xtask TASK`.
 //!
-//! The arguments become a `Chore`, the chore runs its steps in order, and the exit code says whether all of them
+//! The arguments become a `Task`, the task runs its steps in order, and the exit code says whether all of them
 //! passed. Nothing here ships. It needs a stable Rust toolchain, a C++ compiler (for libFuzzer), and npm, Python
 //! and podman for the tests that run third-party programs.
 
 #![expect(clippy::disallowed_methods, reason = "a program started by hand reads its own environment")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to the terminal")]
 
 mod checkout;
-mod chore;
 mod failure;
 mod fuzz;
 mod generate;
 mod load;
 mod provision;
 mod steps;
+mod task;
 
 use std::env;
 use std::process::ExitCode;
 
 use checkout::Checkout;
-use chore::Chore;
 use failure::Failure;
 use steps::Steps;
+use task::Task;
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let chore = match Chore::parse(&words) {
-        Ok(chore) => chore,
+    let task = match Task::parse(&words) {
+        Ok(task) => task,
         Err(failure) => {
             eprintln!("{failure}");
             return ExitCode::from(2);
         }
     };
-    if let Chore::Help(text) = chore {
+    if let Task::Help(text) = task {
         print!("{text}");
         return ExitCode::SUCCESS;
     }
     let mut steps = Steps::new();
-    let result = perform(chore, &mut steps);
+    let result = run(task, &mut steps);
     steps.summary();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,19 +61,19 @@ const BENCHMARKS: [&str; 9] = [
     "--benches",
 ];
 
-fn perform(chore: Chore, steps: &mut Steps) -> Result<(), Failure> {
+fn run(task: Task, steps: &mut Steps) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
-    match chore {
-        Chore::Help(_) => Ok(()),
-        Chore::Test => test(&checkout, steps),
-        Chore::Provision => provision::all(checkout.tools(), steps),
-        Chore::Generate => generate::all(&checkout, steps),
-        Chore::Fuzz { target, effort } => fuzz::run(&checkout, steps, target.as_deref(), &effort),
-        Chore::Load => load::measure(&checkout, steps),
-        Chore::Idle => idle(&checkout, steps),
-        Chore::Soak => steps.run("soak", || soak(&checkout)),
-        Chore::Kills { times } => kills(&checkout, steps, times),
-        Chore::Bench => {
+    match task {
+        Task::Help(_) => Ok(()),
+        Task::Test => test(&checkout, steps),
+        Task::Provision => provision::all(checkout.tools(), steps),
+        Task::Generate => generate::all(&checkout, steps),
+        Task::Fuzz { target, mode } => fuzz::run(&checkout, steps, target.as_deref(), &mode),
+        Task::Load => load::measure(&checkout, steps),
+        Task::Idle => idle(&checkout, steps),
+        Task::Soak => steps.run("soak", || soak(&checkout)),
+        Task::Kills { times } => kills(&checkout, steps, times),
+        Task::Bench => {
             provision::all(checkout.tools(), steps)?;
             steps.run("benchmarks", || checkout.cargo(BENCHMARKS))?;
             load::measure(&checkout, steps)
@@ -109,9 +109,9 @@ fn kills(checkout: &Checkout, steps: &mut Steps, times: u64) -> Result<(), Failu
 /// Runs all tests. Calls cargo twice, because `--all-targets` excludes the doc tests.
 fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     const EVERYTHING: [&str; 4] = ["test", "--locked", "--workspace", "--all-features"];
-    steps.run("C++ compiler", fuzz::compiler_is_there)?;
+    steps.run("C++ compiler", fuzz::check_compiler)?;
     provision::all(checkout.tools(), steps)?;
     steps.run("tests", || checkout.cargo(EVERYTHING.iter().chain(&["--all-targets"])))?;
     steps.run("doc tests", || checkout.cargo(EVERYTHING.iter().chain(&["--doc"])))?;
-    fuzz::run(checkout, steps, None, &fuzz::Effort::Smoke)
+    fuzz::run(checkout, steps, None, &fuzz::FuzzMode::Smoke)
 }

@@ -84,17 +84,17 @@ const STAMP: &str = "stamp";
 
 /// Fills the folders that are missing or out of date. A lock file keeps concurrent runs apart.
 pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
-    fs::create_dir_all(tools).map_err(|error| could_not("make", tools, &error))?;
+    fs::create_dir_all(tools).map_err(|error| io_failure("make", tools, &error))?;
     let lock = tools.join("lock");
     let lock = File::create(&lock).and_then(|file| file.lock().map(|()| file));
-    let _held = lock.map_err(|error| could_not("lock", tools, &error))?;
+    let _held = lock.map_err(|error| io_failure("lock", tools, &error))?;
     for provision in PROVISIONS {
         let folder = tools.join(provision.name);
         if !provision.is_ready(&folder) {
             steps.run(format!("provide {}", provision.name), || provision.fill(&folder))?;
         }
     }
-    if !containers::are_there() {
+    if !containers::are_installed() {
         steps.run("provide containers", containers::install)?;
     }
     Ok(())
@@ -104,7 +104,7 @@ impl Provision {
     fn is_ready(&self, folder: &Path) -> bool {
         let filled = fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == self.stamp());
         // PostgreSQL may belong to the system, which may have removed it.
-        filled && (!matches!(self.recipe, Recipe::Postgres(_)) || postgres::is_there(folder))
+        filled && (!matches!(self.recipe, Recipe::Postgres(_)) || postgres::is_installed(folder))
     }
 
     fn stamp(&self) -> String {
@@ -113,9 +113,9 @@ impl Provision {
 
     fn fill(&self, folder: &Path) -> Result<(), Failure> {
         if folder.exists() {
-            fs::remove_dir_all(folder).map_err(|error| could_not("empty", folder, &error))?;
+            fs::remove_dir_all(folder).map_err(|error| io_failure("empty", folder, &error))?;
         }
-        fs::create_dir_all(folder).map_err(|error| could_not("make", folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| io_failure("make", folder, &error))?;
         match self.recipe {
             Recipe::Npm(packages) => npm::install(folder, packages)?,
             Recipe::Python(packages) => python::install(folder, packages)?,
@@ -126,7 +126,7 @@ impl Provision {
             Recipe::Postgres(version) => postgres::install(folder, version)?,
         }
         let stamp = folder.join(STAMP);
-        fs::write(&stamp, self.stamp()).map_err(|error| could_not("write", &stamp, &error))
+        fs::write(&stamp, self.stamp()).map_err(|error| io_failure("write", &stamp, &error))
     }
 }
 
@@ -138,12 +138,12 @@ pub(crate) fn folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathB
     let cache = variable("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     let cache = cache.or_else(|| variable("LOCALAPPDATA"));
     let cache = cache.or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    cache.map(|cache| cache.join("wharf-tools")).ok_or_else(|| {
-        Failure::new("could not tell where caches are kept").hint("name a folder in `WHARF_TOOLS`")
-    })
+    cache
+        .map(|cache| cache.join("wharf-tools"))
+        .ok_or_else(|| Failure::new("there is no cache folder").hint("name a folder in `WHARF_TOOLS`"))
 }
 
-fn could_not(what: &str, path: &Path, error: &io::Error) -> Failure {
+fn io_failure(what: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("could not {what} `{}`: {error}", path.display()))
         .hint("make it writable, or name another folder in `WHARF_TOOLS`")
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_where_the_variables_say() {
+    fn variables_select_the_tools_folder() {
         for (variables, expected) in [
             (&[("WHARF_TOOLS", "/srv/tools"), ("HOME", "/home/me")][..], Some("/srv/tools")),
             (&[("XDG_CACHE_HOME", "/srv/cache"), ("HOME", "/home/me")], Some("/srv/cache/wharf-tools")),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_folders_of_their_own() {
+    fn names_are_unique_folder_names() {
         let mut names: Vec<&str> = PROVISIONS.iter().map(|provision| provision.name).collect();
         names.sort_unstable();
         names.dedup();

@@ -1,5 +1,5 @@
-//! Runs the steps of a chore. Prints the start and duration of each, and a summary at the end. The first failing
-//! step ends the chore.
+//! Runs the steps of a task. Prints the start and duration of each, and a summary at the end. The first failing
+//! step ends the task.
 
 use std::time::{Duration, Instant};
 

@@ -22,9 +22,9 @@ impl Browser for Headless {
         let request = self.0.get(page.clone());
         Box::pin(async move {
             let response = request.send().await.map_err(|error| error.to_string())?;
-            let sent_to = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
-            let sent_to = sent_to.ok_or_else(|| format!("the page answered {}", response.status()))?;
-            page.join(sent_to).map_err(|error| error.to_string())
+            let location = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+            let location = location.ok_or_else(|| format!("the page answered {}", response.status()))?;
+            page.join(location).map_err(|error| error.to_string())
         })
     }
 }

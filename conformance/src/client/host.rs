@@ -4,17 +4,17 @@ use crate::sample;
 use serde_json::{Value, json};
 use wharf_mcp::{
     Host, Raw, RpcError,
-    session::{Answering, NoHost},
+    session::{HostFuture, NoHost},
 };
 
-pub(crate) struct Obliging;
+pub(crate) struct AcceptingHost;
 
-impl Host for Obliging {
+impl Host for AcceptingHost {
     fn capabilities(&self) -> Raw {
         json!({ "roots": {}, "sampling": {}, "elicitation": { "form": { "applyDefaults": true } } }).into()
     }
 
-    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
         let answer = match method {
             "elicitation/create" => elicited(params.as_ref()),
             "sampling/createMessage" => json!({

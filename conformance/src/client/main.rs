@@ -6,14 +6,14 @@
 mod browser;
 mod host;
 mod sample;
-mod visit;
+mod scenario_runner;
 
 use browser::Headless;
-use host::Obliging;
+use host::AcceptingHost;
+use scenario_runner::ScenarioRunner;
 use serde::Deserialize;
 use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
 use url::Url;
-use visit::Visit;
 use wharf_mcp::{
     Options, Session, http,
     oauth::{Access, Algorithm, Config, Identity, MemoryStore, OAuth, Secret},
@@ -33,14 +33,14 @@ struct Context {
     private_key_pem: Option<String>,
     signing_algorithm: Option<String>,
     #[serde(rename = "toolCalls", default)]
-    tool_calls: Vec<visit::Call>,
+    tool_calls: Vec<scenario_runner::Call>,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
-        #[expect(clippy::print_stderr, reason = "the suite shows what a failing client says")]
+        #[expect(clippy::print_stderr, reason = "the suite shows the stderr of a failing client")]
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -51,26 +51,28 @@ async fn main() -> ExitCode {
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments and environment")]
 async fn run() -> Result<(), Box<dyn Error>> {
     let server: Url = env::args().nth(1).ok_or("usage: conformance-client URL")?.parse()?;
-    let said = |name: &str| env::var(name).unwrap_or_default();
-    let scenario = said("MCP_CONFORMANCE_SCENARIO");
-    let version = said("MCP_CONFORMANCE_PROTOCOL_VERSION");
-    let context: Context = match said("MCP_CONFORMANCE_CONTEXT").as_str() {
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    let scenario = variable("MCP_CONFORMANCE_SCENARIO");
+    let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION");
+    let context: Context = match variable("MCP_CONFORMANCE_CONTEXT").as_str() {
         "" => Context::default(),
         text => serde_json::from_str(text)?,
     };
-    let mut endpoint = http::Endpoint::new(server.clone(), http::Client::new(TIMEOUT)?);
+    let mut endpoint = http::HttpEndpoint::new(server.clone(), http::HttpClient::new(TIMEOUT)?);
     let config =
         Config { server, access: access(&scenario, &context)?, scopes: Vec::new(), private_addresses: false };
     endpoint.authorizer = Some(Arc::new(OAuth::new(config, Arc::new(MemoryStore::default()))));
     let mut options = Options::new(ClientInfo { name: "conformance-client".into(), version: "1.0.0".into() });
-    options.host = Arc::new(Obliging);
+    options.host = Arc::new(AcceptingHost);
     (options.connect_timeout, options.request_timeout) = (TIMEOUT, TIMEOUT);
     let connected = Session::connect(&endpoint, &options).await?;
-    let found = connected.session.terms().era;
-    if (version == MODERN) != (found == Era::Modern) {
-        return Err(format!("the server speaks `{version}` and was taken for {found:?}").into());
+    let era = connected.session.terms().era;
+    if (version == MODERN) != (era == Era::Modern) {
+        return Err(format!("the server speaks `{version}` and was taken for {era:?}").into());
     }
-    let done = Visit { session: &connected.session, calls: context.tool_calls }.play(&scenario).await;
+    let done = ScenarioRunner { session: &connected.session, calls: context.tool_calls }
+        .run_scenario(&scenario)
+        .await;
     drop(connected.session);
     connected.task.join().await;
     done
@@ -80,14 +82,14 @@ async fn run() -> Result<(), Box<dyn Error>> {
 fn access(scenario: &str, context: &Context) -> Result<Access, Box<dyn Error>> {
     let secret = context.client_secret.clone().map(Secret::new);
     // Client id and secret mean a client that acts for a user, unless the scenario is about client credentials.
-    let by_itself = scenario.contains("client-credentials");
+    let is_client_credentials = scenario.contains("client-credentials");
     let identity = match (&context.client_id, &context.private_key_pem) {
         (Some(id), Some(pem)) => {
             let algorithm = context.signing_algorithm.as_deref().and_then(Algorithm::named);
             let algorithm = algorithm.ok_or("the signing algorithm is unknown")?;
             return Ok(Access::Key { id: id.clone(), pem: Secret::new(pem), algorithm });
         }
-        (Some(id), None) if by_itself => {
+        (Some(id), None) if is_client_credentials => {
             return Ok(Access::Secret { id: id.clone(), secret: secret.ok_or("the secret is missing")? });
         }
         (Some(id), None) => Identity::Registered { id: id.clone(), secret },
@@ -95,5 +97,5 @@ fn access(scenario: &str, context: &Context) -> Result<Access, Box<dyn Error>> {
             Identity::Automatic { name: "conformance-client".into(), document: Some(DOCUMENT.parse()?) }
         }
     };
-    Ok(Access::Person { identity, browser: Some(Arc::new(Headless::new()?)) })
+    Ok(Access::AuthorizationCode { identity, browser: Some(Arc::new(Headless::new()?)) })
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use wharf_mcp::{
     News, Raw, RpcError,
     model::{Read, Tool},
-    serve::{About, Client, Eras, Handler, Incoming, Serving},
+    serve::{About, Client, Eras, Handler, HandlerFuture, Incoming},
 };
 
 /// Response of a fixture.
@@ -23,11 +23,11 @@ pub(crate) const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgA
 
 pub(crate) struct Fixtures {
     eras: Eras,
-    shelf: Arc<Shelf>,
+    data: Arc<FixtureData>,
 }
 
 /// State that the fixtures need.
-pub(crate) struct Shelf {
+pub(crate) struct FixtureData {
     pub(crate) tools: Vec<Value>,
     pub(crate) prompts: Vec<Value>,
     pub(crate) resources: Value,
@@ -37,14 +37,14 @@ pub(crate) struct Shelf {
 
 impl Fixtures {
     pub(crate) fn new(eras: Eras, announce: UnboundedSender<News>) -> serde_json::Result<Fixtures> {
-        let shelf = Shelf {
+        let data = FixtureData {
             tools: serde_json::from_str(include_str!("../../fixtures/tools.json"))?,
             prompts: serde_json::from_str(include_str!("../../fixtures/prompts.json"))?,
             resources: serde_json::from_str(include_str!("../../fixtures/resources.json"))?,
             questions: Questions::read(include_str!("../../fixtures/questions.json"))?,
             announce,
         };
-        Ok(Fixtures { eras, shelf: Arc::new(shelf) })
+        Ok(Fixtures { eras, data: Arc::new(data) })
     }
 }
 
@@ -61,18 +61,18 @@ impl Handler for Fixtures {
         About { eras: self.eras, instructions: Some("A server to be tested.".into()), ..about }
     }
 
-    fn handle(&self, request: Incoming, client: Client) -> Serving {
-        let shelf = self.shelf.clone();
-        Box::pin(async move { shelf.answer(request, client).await.map(Raw::from) })
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
+        let data = self.data.clone();
+        Box::pin(async move { data.answer(request, client).await.map(Raw::from) })
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {
-        let tool = self.shelf.tools.iter().find(|tool| tool["name"] == name)?;
+        let tool = self.data.tools.iter().find(|tool| tool["name"] == name)?;
         Tool::read(&tool.clone().into()).ok()
     }
 }
 
-impl Shelf {
+impl FixtureData {
     async fn answer(&self, request: Incoming, client: Client) -> Answer {
         let params: Value = request.params.map(|params| params.decode_or_default()).unwrap_or_default();
         match request.method.as_str() {
@@ -93,8 +93,8 @@ impl Shelf {
 }
 
 fn complete(params: &Value) -> Value {
-    let begun = params["argument"]["value"].as_str().unwrap_or_default();
-    let known = ["paris", "park", "party"].into_iter().filter(|word| word.starts_with(begun));
+    let prefix = params["argument"]["value"].as_str().unwrap_or_default();
+    let known = ["paris", "park", "party"].into_iter().filter(|word| word.starts_with(prefix));
     let values: Vec<&str> = known.collect();
     json!({ "completion": { "total": values.len(), "values": values, "hasMore": false } })
 }

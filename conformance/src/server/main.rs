@@ -1,16 +1,16 @@
 //! The server for the official conformance suite: the suite's fixtures on our own server code.
 
-mod door;
 mod fixtures;
 mod prompts;
 mod questions;
 mod resources;
 mod tools;
+mod transports;
 
-use door::{Door, Transport};
 use fixtures::Fixtures;
 use std::{env, error::Error, net::SocketAddr, process::ExitCode};
 use tokio::sync::mpsc;
+use transports::{Server, Transport};
 use wharf_mcp::serve::{Eras, Service};
 
 const USAGE: &str = "usage: conformance-server [--era legacy|modern|dual] \
@@ -25,10 +25,10 @@ struct Settings {
 #[tokio::main]
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
 async fn main() -> ExitCode {
-    let words: Vec<String> = env::args().skip(1).collect();
-    match run(&words).await {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match run(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
-        #[expect(clippy::print_stderr, reason = "a program says why it ends")]
+        #[expect(clippy::print_stderr, reason = "the error goes to stderr")]
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -36,8 +36,8 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
-    let Settings { eras, transport, listen } = Settings::parse(words)?;
+async fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let Settings { eras, transport, listen } = Settings::parse(arguments)?;
     let (announce, mut news) = mpsc::unbounded_channel();
     let service = Service::new(Fixtures::new(eras, announce)?);
     let announcing = async {
@@ -46,16 +46,16 @@ async fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
         }
     };
     tokio::select! {
-        served = Door { service: service.clone(), transport, listen }.serve() => Ok(served?),
+        served = Server { service: service.clone(), transport, listen }.serve() => Ok(served?),
         () = announcing => Ok(()),
     }
 }
 
 impl Settings {
-    fn parse(words: &[String]) -> Result<Settings, Box<dyn Error>> {
+    fn parse(arguments: &[String]) -> Result<Settings, Box<dyn Error>> {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut settings = Settings { eras: Eras::Both, transport: Transport::Http, listen };
-        for pair in words.chunks(2) {
+        for pair in arguments.chunks(2) {
             match pair.iter().map(String::as_str).collect::<Vec<_>>()[..] {
                 ["--era", "legacy"] => settings.eras = Eras::LegacyOnly,
                 ["--era", "modern"] => settings.eras = Eras::ModernOnly,

@@ -59,7 +59,7 @@ impl Script {
     ) -> Result<Answers, RpcError> {
         match client.terms().era {
             Era::Legacy => self.ask(params, client).await,
-            Era::Modern => self.look_up(name, params, client),
+            Era::Modern => self.check_responses(name, params, client),
         }
     }
 
@@ -77,7 +77,7 @@ impl Script {
         Ok(Answers::Given(given.into()))
     }
 
-    fn look_up(&self, name: &str, params: &Value, client: &Client) -> Result<Answers, RpcError> {
+    fn check_responses(&self, name: &str, params: &Value, client: &Client) -> Result<Answers, RpcError> {
         let round = self.round(name, params)?;
         let questions = self.questions(round, params, client)?;
         let given = &params["inputResponses"];
@@ -114,7 +114,7 @@ impl Script {
             let method = question["method"].as_str().unwrap_or_default();
             let capability = method.split('/').next().unwrap_or_default();
             match client.offers(capability) {
-                true => drop(asked.insert(key.clone(), filled_in(question, &params["arguments"]))),
+                true => drop(asked.insert(key.clone(), fill_in(question, &params["arguments"]))),
                 false if self.only_offered => {}
                 false => return Err(missing(capability)),
             }
@@ -136,7 +136,7 @@ impl Script {
 }
 
 /// Fills the call's arguments into the question.
-fn filled_in(question: &Value, arguments: &Value) -> Value {
+fn fill_in(question: &Value, arguments: &Value) -> Value {
     let mut question = question.clone();
     if let Some(message) = arguments.get("message") {
         question["params"]["message"] = message.clone();

@@ -1,7 +1,7 @@
 //! Tool implementations.
 
 use crate::{
-    fixtures::{Answer, PICTURE, SOUND, Shelf, invalid},
+    fixtures::{Answer, FixtureData, PICTURE, SOUND, invalid},
     questions::Answers,
 };
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use wharf_mcp::{
 };
 
 /// Pause that lets a client see the messages before it.
-const MOMENT: Duration = Duration::from_millis(50);
+const NOTIFICATION_PAUSE: Duration = Duration::from_millis(50);
 
-pub(crate) async fn call(shelf: &Shelf, params: &Value, client: &Client) -> Answer {
+pub(crate) async fn call(data: &FixtureData, params: &Value, client: &Client) -> Answer {
     let name = params["name"].as_str().unwrap_or_default();
     match name {
         "test_simple_text" | "json_schema_2020_12_tool" | "test_x_mcp_header" => {
@@ -43,25 +43,25 @@ pub(crate) async fn call(shelf: &Shelf, params: &Value, client: &Client) -> Answ
         "test_tool_with_logging" | "test_logging_tool" => Ok(log(client).await),
         "test_tool_with_progress" => Ok(progress(client).await),
         "test_reconnection" => {
-            sleep(MOMENT).await;
+            sleep(NOTIFICATION_PAUSE).await;
             Ok(text("Reconnection test completed successfully."))
         }
         "test_missing_capability" if !client.offers("sampling") => Err(missing("sampling")),
         "test_missing_capability" => Ok(text("The client can sample.")),
-        "test_trigger_tool_change" => Ok(announce(shelf, News::ToolsChanged)),
-        "test_trigger_prompt_change" => Ok(announce(shelf, News::PromptsChanged)),
+        "test_trigger_tool_change" => Ok(announce(data, News::ToolsChanged)),
+        "test_trigger_prompt_change" => Ok(announce(data, News::PromptsChanged)),
         "test_streaming_elicitation" => {
             client.progress(0.0, Some(1.0), None).await;
-            ask(shelf, name, params, client).await
+            ask(data, name, params, client).await
         }
-        _ => ask(shelf, name, params, client).await,
+        _ => ask(data, name, params, client).await,
     }
 }
 
 /// Runs a tool that needs client input.
-async fn ask(shelf: &Shelf, name: &str, params: &Value, client: &Client) -> Answer {
+async fn ask(data: &FixtureData, name: &str, params: &Value, client: &Client) -> Answer {
     let script =
-        shelf.questions.of(name).ok_or_else(|| invalid("the tool is unknown", json!({ "name": name })))?;
+        data.questions.of(name).ok_or_else(|| invalid("the tool is unknown", json!({ "name": name })))?;
     match script.answers(name, params, client).await? {
         Answers::Missing(result) => Ok(result),
         Answers::Given(given) => Ok(text(&summary(name, &given))),
@@ -69,7 +69,7 @@ async fn ask(shelf: &Shelf, name: &str, params: &Value, client: &Client) -> Answ
 }
 
 fn summary(name: &str, given: &Value) -> String {
-    let said = |key: &str| given[key]["content"]["text"].as_str().unwrap_or("nothing").to_owned();
+    let sampled_text = |key: &str| given[key]["content"]["text"].as_str().unwrap_or("nothing").to_owned();
     match name {
         "test_elicitation" => {
             let user = &given["user"];
@@ -79,11 +79,11 @@ fn summary(name: &str, given: &Value) -> String {
             let user = &given["user"];
             format!("Elicitation completed: action={}, content={}", word(&user["action"]), user["content"])
         }
-        "test_sampling" => format!("LLM response: {}", said("model")),
+        "test_sampling" => format!("LLM response: {}", sampled_text("model")),
         "test_input_required_result_elicitation" => {
             format!("Hello, {}!", word(&given["user_name"]["content"]["name"]))
         }
-        "test_input_required_result_sampling" => said("capital_question"),
+        "test_input_required_result_sampling" => sampled_text("capital_question"),
         "test_input_required_result_request_state" => "state-ok".into(),
         _ => given.to_string(),
     }
@@ -96,7 +96,7 @@ fn word(value: &Value) -> &str {
 async fn log(client: &Client) -> Value {
     for line in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         client.log(LogLevel::Info, Some("conformance-server"), json!(line).into()).await;
-        sleep(MOMENT).await;
+        sleep(NOTIFICATION_PAUSE).await;
     }
     text("Three lines were logged.")
 }
@@ -104,14 +104,14 @@ async fn log(client: &Client) -> Value {
 async fn progress(client: &Client) -> Value {
     for done in [0.0, 50.0, 100.0] {
         client.progress(done, Some(100.0), None).await;
-        sleep(MOMENT).await;
+        sleep(NOTIFICATION_PAUSE).await;
     }
     text("All was done.")
 }
 
-fn announce(shelf: &Shelf, news: News) -> Value {
+fn announce(data: &FixtureData, news: News) -> Value {
     // A failed send means that there is no subscriber, which is not an error.
-    let _ = shelf.announce.send(news);
+    let _ = data.announce.send(news);
     text("It was announced.")
 }
 

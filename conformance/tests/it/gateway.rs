@@ -56,8 +56,8 @@ impl Gateway {
 impl Drop for Gateway {
     /// Sends SIGTERM, so that the gateway can stop its servers; after SIGKILL they would get no signal from it.
     fn drop(&mut self) {
-        let told = Command::new("kill").arg(self.child.id().to_string()).status();
-        if !told.is_ok_and(|it| it.success()) {
+        let terminated = Command::new("kill").arg(self.child.id().to_string()).status();
+        if !terminated.is_ok_and(|it| it.success()) {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
@@ -70,8 +70,8 @@ fn agent(how: &str) -> String {
 }
 
 fn address(child: &mut Child) -> String {
-    let said = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    let mut lines = said.lines().map_while(Result::ok);
+    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut lines = stdout.lines().map_while(Result::ok);
     let line = lines.find_map(|line| line.strip_prefix("MCP ").map(|it| it.trim().to_owned()));
     line.expect("the gateway says where it is")
 }

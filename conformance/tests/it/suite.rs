@@ -28,7 +28,7 @@ struct Run {
     suite: &'static str,
     side: Side,
     /// Arguments that select the scenarios.
-    chosen: Words,
+    selection: Arguments,
     /// Expected number of scenarios.
     scenarios: usize,
 }
@@ -36,9 +36,9 @@ struct Run {
 enum Side {
     Client,
     /// A server with these arguments.
-    Server(Words),
+    Server(Arguments),
     /// Gateways in front of a server with these arguments.
-    Gateway(Hops, Words),
+    Gateway(Hops, Arguments),
 }
 
 const NEW: [&str; 2] = ["--requirements", "2026-07-28"];
@@ -69,43 +69,49 @@ const RUNS: &[Run] = &[
     gateway("gateway-2025-11-25", &CURRENT, 33, Hops::One, &["--era", "modern"]),
 ];
 
-type Words = &'static [&'static str];
+type Arguments = &'static [&'static str];
 
-const fn client(name: &'static str, suite: &'static str, chosen: Words, scenarios: usize) -> Run {
-    Run { name, suite, side: Side::Client, chosen, scenarios }
+const fn client(name: &'static str, suite: &'static str, selection: Arguments, scenarios: usize) -> Run {
+    Run { name, suite, side: Side::Client, selection, scenarios }
 }
 
 const fn server(
     name: &'static str,
     suite: &'static str,
-    chosen: Words,
+    selection: Arguments,
     scenarios: usize,
-    arguments: Words,
+    arguments: Arguments,
 ) -> Run {
-    Run { name, suite, side: Side::Server(arguments), chosen, scenarios }
+    Run { name, suite, side: Side::Server(arguments), selection, scenarios }
 }
 
-const fn gateway(name: &'static str, chosen: Words, scenarios: usize, hops: Hops, arguments: Words) -> Run {
-    Run { name, suite: LATEST, side: Side::Gateway(hops, arguments), chosen, scenarios }
+const fn gateway(
+    name: &'static str,
+    selection: Arguments,
+    scenarios: usize,
+    hops: Hops,
+    arguments: Arguments,
+) -> Run {
+    Run { name, suite: LATEST, side: Side::Gateway(hops, arguments), selection, scenarios }
 }
 
 #[test]
-fn the_client_conforms() {
+fn client_passes_the_official_suite() {
     RUNS.iter().filter(|run| matches!(run.side, Side::Client)).for_each(check);
 }
 
 #[test]
-fn the_server_conforms() {
+fn server_passes_the_official_suite() {
     RUNS.iter().filter(|run| matches!(run.side, Side::Server(_))).for_each(check);
 }
 
 #[test]
-fn the_gateway_conforms_in_front_of_either_era() {
+fn gateway_passes_the_official_suite_in_front_of_either_era() {
     RUNS.iter().filter(|run| matches!(run.side, Side::Gateway(..))).for_each(check);
 }
 
 #[test]
-fn every_expectation_belongs_to_a_run_and_has_a_reason() {
+fn every_expected_failure_belongs_to_a_run_and_has_a_reason() {
     for ((name, scenario), reason) in expected_failures() {
         let known = RUNS.iter().any(|run| run.name == name);
         assert!(known && reason.len() > 10, "{name} {scenario}: {reason}");
@@ -116,7 +122,7 @@ fn every_expectation_belongs_to_a_run_and_has_a_reason() {
 fn check(run: &Run) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder for the results");
-    let output = run.play(folder.path(), run.chosen);
+    let output = run.run_suite(folder.path(), run.selection);
     let verdicts = verdicts(&output);
     assert_eq!(verdicts.len(), run.scenarios, "{}: the suite ran something else\n{output}", run.name);
     let expected = expected_failures();
@@ -136,7 +142,7 @@ fn check(run: &Run) {
 
 impl Run {
     /// Runs the suite and returns its output.
-    fn play(&self, folder: &Path, chosen: &[&str]) -> String {
+    fn run_suite(&self, folder: &Path, selection: &[&str]) -> String {
         let (node, suite) = tools(self.suite);
         let mut command = Command::new(node);
         command.arg(suite).current_dir(folder);
@@ -156,19 +162,19 @@ impl Run {
                 Box::new(gateway)
             }
         };
-        command.args(chosen).args(["--output-dir", "results"]);
+        command.args(selection).args(["--output-dir", "results"]);
         let output = command.output().expect("node starts");
-        let said = [output.stderr, output.stdout].concat();
-        String::from_utf8_lossy(&said).into_owned()
+        let output_bytes = [output.stderr, output.stdout].concat();
+        String::from_utf8_lossy(&output_bytes).into_owned()
     }
 
     fn passes_alone(&self, folder: &Path, scenario: &str) -> bool {
-        println!("{}: `{scenario}` failed in the crowd and is run alone", self.name);
+        println!("{}: `{scenario}` failed among others; running it alone", self.name);
         // The earlier suite supports one protocol version only, so its runs name none.
-        let version = self.chosen.iter().find(|word| word.starts_with("20"));
+        let version = self.selection.iter().find(|word| word.starts_with("20"));
         let version = version.map(|version| ["--spec-version", version]);
         let version = version.as_ref().map_or(&[][..], |words| words);
-        let output = self.play(folder, &[&["--scenario", scenario], version].concat());
+        let output = self.run_suite(folder, &[&["--scenario", scenario], version].concat());
         output.lines().any(|line| line.starts_with("Passed:") && line.contains(" 0 failed"))
     }
 }
@@ -193,14 +199,11 @@ fn expected_failures() -> BTreeMap<(&'static str, &'static str), &'static str> {
         let (what, reason) = line.split_once(": ")?;
         Some((what.split_once(' ')?, reason))
     };
-    lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` is no expectation"))).collect()
+    lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` is not an expected failure"))).collect()
 }
 
 /// Returns the paths of Node and the suite, as `cargo xtask` installs them.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "cargo and xtask tell a test by its environment where things are"
-)]
+#[expect(clippy::disallowed_methods, reason = "the environment holds the paths of Node and the suite")]
 fn tools(suite: &str) -> (PathBuf, PathBuf) {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));

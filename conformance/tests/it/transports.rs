@@ -5,21 +5,21 @@ use serde_json::{Value, json};
 use std::{sync::Arc, sync::Mutex, time::Duration};
 use wharf_mcp::{
     Host, Opener, Options, Raw, Request, Session,
-    http::{self, Client},
+    http::{self, HttpClient},
     model::{CallResult, Item, Tool},
-    session::{Answering, ClientInfo, Era, List, NoHost},
+    session::{ClientInfo, Era, HostFuture, List, NoHost},
     sse, stdio, ws,
 };
 
 /// Answers server requests.
-struct Answers;
+struct AcceptingHost;
 
-impl Host for Answers {
+impl Host for AcceptingHost {
     fn capabilities(&self) -> Raw {
         json!({ "roots": {}, "sampling": {}, "elicitation": {} }).into()
     }
 
-    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
         let answer = match method {
             "elicitation/create" => {
                 let content =
@@ -37,37 +37,37 @@ impl Host for Answers {
 }
 
 #[tokio::test]
-async fn every_transport_carries_every_era() {
-    for (eras, spoken) in [("legacy", Era::Legacy), ("modern", Era::Modern), ("dual", Era::Modern)] {
+async fn every_transport_works_in_every_era() {
+    for (eras, expected_era) in [("legacy", Era::Legacy), ("modern", Era::Modern), ("dual", Era::Modern)] {
         let era = ["--era", eras];
-        let client = Client::new(Duration::from_secs(5)).unwrap();
+        let client = HttpClient::new(Duration::from_secs(5)).unwrap();
         let start = |transport| Server::start(&[&era[..], &["--transport", transport]].concat());
         let mut command = stdio::Command::new(SERVER, "/");
         command.args = [era[0], era[1], "--transport", "stdio"].map(Into::into).into();
-        check(&format!("{eras} stdio"), &command, spoken).await;
+        check(&format!("{eras} stdio"), &command, expected_era).await;
         let server = start("http");
-        let endpoint = http::Endpoint::new(server.url.parse().unwrap(), client.clone());
-        check(&format!("{eras} http"), &endpoint, spoken).await;
+        let endpoint = http::HttpEndpoint::new(server.url.parse().unwrap(), client.clone());
+        check(&format!("{eras} http"), &endpoint, expected_era).await;
         let server = start("sse");
-        let endpoint = sse::Endpoint::new(server.url.parse().unwrap(), client.clone());
-        check(&format!("{eras} sse"), &endpoint, spoken).await;
+        let endpoint = sse::SseEndpoint::new(server.url.parse().unwrap(), client.clone());
+        check(&format!("{eras} sse"), &endpoint, expected_era).await;
         let server = start("ws");
-        check(&format!("{eras} ws"), &ws::Endpoint::new(server.url.parse().unwrap()), spoken).await;
+        check(&format!("{eras} ws"), &ws::WsEndpoint::new(server.url.parse().unwrap()), expected_era).await;
     }
 }
 
-async fn check(what: &str, opener: &dyn Opener, spoken: Era) {
+async fn check(what: &str, opener: &dyn Opener, expected_era: Era) {
     let mut options = Options::new(ClientInfo { name: "test".into(), version: "0".into() });
-    options.host = Arc::new(Answers);
+    options.host = Arc::new(AcceptingHost);
     let connected =
         Session::connect(opener, &options).await.unwrap_or_else(|failure| panic!("{what}: {failure}"));
     let session = &connected.session;
-    assert_eq!(session.terms().era, spoken, "{what}");
+    assert_eq!(session.terms().era, expected_era, "{what}");
     let tools = session.list(List::Tools).await.unwrap().read::<Tool>();
-    let tools: Vec<Tool> = tools.into_iter().filter_map(Item::good).collect();
+    let tools: Vec<Tool> = tools.into_iter().filter_map(Item::valid).collect();
     assert!(tools.len() > 20, "{what}: {} tools", tools.len());
     for tool in &tools {
-        let said =
+        let text =
             call(session, tool).await.unwrap_or_else(|failure| panic!("{what} {}: {failure}", tool.name));
         for (name, expected) in [
             ("test_simple_text", "This is a simple text response for testing."),
@@ -75,13 +75,18 @@ async fn check(what: &str, opener: &dyn Opener, spoken: Era) {
             ("test_input_required_result_elicitation", "Hello, Ada!"),
             ("test_input_required_result_request_state", "state-ok"),
         ] {
-            assert!(tool.name != name || said == expected, "{what} {name}: {said}");
+            assert!(tool.name != name || text == expected, "{what} {name}: {text}");
         }
     }
     let progress = Arc::new(Mutex::new(Vec::new()));
     let seen = progress.clone();
     let request = Request::call_tool("test_tool_with_progress", None);
-    session.request(request.on_progress(move |told| seen.lock().unwrap().push(told.progress))).await.unwrap();
+    session
+        .request(request.on_progress(move |progress_notification| {
+            seen.lock().unwrap().push(progress_notification.progress)
+        }))
+        .await
+        .unwrap();
     assert_eq!(*progress.lock().unwrap(), [0.0, 50.0, 100.0], "{what}");
     let unknown = session.request(Request::read_resource("test://nowhere")).await.unwrap_err();
     assert_eq!(unknown.rpc_code(), Some(-32602), "{what}");

@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_provider_without_a_key_is_local() {
-        for word in Provider::WORDS {
+        for word in Provider::KEYWORDS {
             let provider = Provider::parse(word).expect("a provider");
             let local = default_endpoint(provider).is_some_and(|it| it.starts_with("http://localhost"));
             assert_eq!(key_variable(provider).is_none(), local, "{word}");

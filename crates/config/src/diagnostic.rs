@@ -1,16 +1,16 @@
 //! Collects all diagnostics about a file, so that the user can fix them in one go.
 
-use super::{complaint, grants::MissingGrant, mask::Mask, place::Place, suggest};
+use super::{grants::MissingGrant, mask::Mask, messages, place::Place, suggest};
 use std::{collections::HashSet, sync::Arc};
 
 /// Maximum number of diagnostics shown. Further ones are only counted.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 /// Maximum number of diagnostics kept: enough to sort the shown ones into file order.
-const MOST_KEPT: usize = 1_000;
+const MAX_KEPT: usize = 1_000;
 /// Maximum number of candidates that all did-you-mean suggestions of one file may compare.
-const MOST_GUESSED: u32 = 100_000;
+const MAX_COMPARED_CANDIDATES: u32 = 100_000;
 /// Maximum length of a message, in characters.
-const LONGEST_MESSAGE: usize = 8_000;
+const MAX_MESSAGE_CHARS: usize = 8_000;
 
 /// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub struct Diagnostic {
     /// Advice for fixing the problem.
     pub hint: Option<String>,
     /// Related places, each with a short label.
-    pub also: Vec<(Place, String)>,
+    pub related: Vec<(Place, String)>,
     /// Grant that would resolve the problem, if there is one and it may be shown.
     pub missing_grant: Option<MissingGrant>,
 }
@@ -51,7 +51,7 @@ pub struct Diagnostics {
     /// The latest diagnostic beyond the limit. `dropped` counts all of them, errors first.
     overflow: Option<Box<Diagnostic>>,
     dropped: [u32; 2],
-    guessed: u32,
+    compared_candidates: u32,
 }
 
 impl Severity {
@@ -70,8 +70,8 @@ impl Diagnostic {
         self
     }
 
-    pub(crate) fn also(&mut self, at: Place, why: impl Into<String>) -> &mut Diagnostic {
-        self.also.push((at, why.into()));
+    pub(crate) fn related(&mut self, at: Place, why: impl Into<String>) -> &mut Diagnostic {
+        self.related.push((at, why.into()));
         self
     }
 }
@@ -87,7 +87,7 @@ impl Diagnostics {
             secrets_known: false,
             overflow: None,
             dropped: [0; 2],
-            guessed: 0,
+            compared_candidates: 0,
         }
     }
 
@@ -142,7 +142,7 @@ impl Diagnostics {
     }
 
     /// Declares that `hidden` now contains every secret of the file.
-    pub(crate) fn secrets_are_known(&mut self) {
+    pub(crate) fn mark_secrets_known(&mut self) {
         self.secrets_known = true;
     }
 
@@ -152,10 +152,10 @@ impl Diagnostics {
         written: &str,
         candidates: impl Iterator<Item = &'a str>,
     ) -> Option<&'a str> {
-        let guessed = &mut self.guessed;
+        let compared_candidates = &mut self.compared_candidates;
         let affordable = candidates.take_while(|_| {
-            *guessed += 1;
-            *guessed <= MOST_GUESSED
+            *compared_candidates += 1;
+            *compared_candidates <= MAX_COMPARED_CANDIDATES
         });
         suggest::closest(written, affordable)
     }
@@ -183,7 +183,11 @@ impl Diagnostics {
         self.push(Severity::Warning, code, Some(at), message.into())
     }
 
-    pub(crate) fn whole_file(&mut self, code: &'static str, message: impl Into<String>) -> &mut Diagnostic {
+    pub(crate) fn file_level_error(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         self.push(Severity::Error, code, None, message.into())
     }
 
@@ -194,9 +198,16 @@ impl Diagnostics {
         place: Option<Place>,
         message: String,
     ) -> &mut Diagnostic {
-        let item =
-            Diagnostic { severity, code, message, place, hint: None, also: Vec::new(), missing_grant: None };
-        if self.items.len() < MOST_KEPT {
+        let item = Diagnostic {
+            severity,
+            code,
+            message,
+            place,
+            hint: None,
+            related: Vec::new(),
+            missing_grant: None,
+        };
+        if self.items.len() < MAX_KEPT {
             self.items.push(item);
             return self.items.last_mut().expect("one was pushed just now");
         }
@@ -216,16 +227,16 @@ impl Diagnostics {
 
     /// Sorts the diagnostics into file order, removes duplicates that an anchor causes in several entries, and limits
     /// their number.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.drop_explained_warnings();
         self.items.sort_by_key(|it| it.place);
         let mut seen = HashSet::new();
         self.items.retain(|it| seen.insert((it.place, it.message.clone())));
         for item in &mut self.items {
-            item.message = complaint::one_line(&item.message, LONGEST_MESSAGE);
-            item.hint = item.hint.as_ref().map(|it| complaint::one_line(it, LONGEST_MESSAGE));
+            item.message = messages::one_line(&item.message, MAX_MESSAGE_CHARS);
+            item.hint = item.hint.as_ref().map(|it| messages::one_line(it, MAX_MESSAGE_CHARS));
         }
-        let unshown = self.items.split_off(self.items.len().min(MOST_SHOWN));
+        let unshown = self.items.split_off(self.items.len().min(MAX_SHOWN));
         let [errors, warnings] = std::mem::take(&mut self.dropped);
         let more = unshown.len() + errors as usize + warnings as usize;
         if more > 0 {
@@ -233,7 +244,7 @@ impl Diagnostics {
             let (severity, class) =
                 if only_warnings { (Severity::Warning, "") } else { (Severity::Error, "ConfigError: ") };
             self.push(severity, "F-02", None, format!("{class}and {more} more problems"))
-                .hint("mend the ones above first, then check again");
+                .hint("fix the problems above first, then check again");
         }
     }
 }
@@ -243,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_wrong_from_end_to_end_is_counted() {
+    fn diagnostics_beyond_the_limit_are_counted() {
         let mut diagnostics = Diagnostics::new("agent.yaml", "x");
         for at in 0..5_000 {
             diagnostics.warning("V-14", Place::new(at, at), "late");
@@ -251,17 +262,17 @@ mod tests {
         assert!(!diagnostics.has_errors());
         diagnostics.error("V-05", Place::new(0, 0), "only counted");
         assert!(diagnostics.has_errors());
-        diagnostics.settle();
-        let last = diagnostics.items().last().expect("there are complaints");
+        diagnostics.finish();
+        let last = diagnostics.items().last().expect("there are diagnostics");
         assert_eq!(last.message, "ConfigError: and 4801 more problems");
         assert!(diagnostics.has_errors());
     }
 
     #[test]
-    fn messages_stay_on_their_line() {
+    fn messages_are_escaped_to_one_line() {
         let mut diagnostics = Diagnostics::new("agent.yaml", "x");
         diagnostics.error("V-05", Place::new(0, 0), "a\nb\u{1b}\u{202e}c").hint("x\ty");
-        diagnostics.settle();
+        diagnostics.finish();
         assert_eq!(diagnostics.items()[0].message, "a\\nb\\u{1b}\\u{202e}c");
         assert_eq!(diagnostics.items()[0].hint.as_deref(), Some("x\\ty"));
     }

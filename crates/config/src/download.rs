@@ -3,7 +3,7 @@
 //!
 //! These never include the server's own arguments, because no code of the server may run before wharf connects to it.
 
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 
 /// A package or image that must be on this machine before its server can run.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,25 +11,25 @@ pub enum Download {
     /// npm packages. npx keeps each set of packages in one folder of its cache.
     Npm {
         /// Packages as passed to npx. The first one contains the server.
-        packages: Vec<Text>,
+        packages: Vec<MaskedString>,
         /// The arguments of `npx`.
-        args: Vec<Text>,
+        args: Vec<MaskedString>,
         /// Whether `npx` also accepts the first package from the folder of `npm install --global`.
         or_global: bool,
     },
     /// A PyPI package.
     PyPi {
         /// Package with its version, as passed to uvx.
-        package: Text,
+        package: MaskedString,
         /// The arguments of `uvx`.
-        args: Vec<Text>,
+        args: Vec<MaskedString>,
     },
     /// A container image.
     Image {
         /// Image with its tag.
-        image: Text,
+        image: MaskedString,
         /// Value of `--platform`.
-        platform: Option<Text>,
+        platform: Option<MaskedString>,
     },
 }
 

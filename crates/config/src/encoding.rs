@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn encodings_are_found_by_name() {
         for (label, expected) in [
             ("utf-8", "UTF-8"),
             ("UTF8", "UTF-8"),

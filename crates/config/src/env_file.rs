@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// Maximum number of names in one env file.
-const MOST_NAMES: usize = 2_000;
+const MAX_NAMES: usize = 2_000;
 
 /// One variable assignment.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,21 +15,21 @@ pub(crate) struct Assignment {
 
 /// A line that cannot be parsed. Contains the line number but no text of the line, which may be secret.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadLine {
+pub(crate) struct InvalidLine {
     pub(crate) number: usize,
     pub(crate) why: &'static str,
 }
 
 /// Parses an env file. Returns each name once, sorted by name.
-pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, BadLine> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, InvalidLine> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut number = 1;
     let mut found = BTreeMap::new();
     while !rest.is_empty() {
-        let (assignment, tail) = statement(rest).map_err(|why| BadLine { number, why })?;
+        let (assignment, tail) = parse_line(rest).map_err(|why| InvalidLine { number, why })?;
         found.extend(assignment);
-        if found.len() > MOST_NAMES {
-            return Err(BadLine { number, why: "more than 2000 names" });
+        if found.len() > MAX_NAMES {
+            return Err(InvalidLine { number, why: "more than 2000 names" });
         }
         number += rest[..rest.len() - tail.len()].matches('\n').count();
         rest = tail;
@@ -38,10 +38,10 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Assignment>, BadLine> {
 }
 
 /// The assignment on a line, if any, and the text after the line.
-type Statement<'a> = (Option<(String, String)>, &'a str);
+type ParsedLine<'a> = (Option<(String, String)>, &'a str);
 
 /// Parses the first line of `text`.
-fn statement(text: &str) -> Result<Statement<'_>, &'static str> {
+fn parse_line(text: &str) -> Result<ParsedLine<'_>, &'static str> {
     let line = text.split('\n').next().unwrap_or_default();
     if line.trim().is_empty() || line.trim().starts_with('#') {
         return Ok((None, after_line(text)));
@@ -50,9 +50,9 @@ fn statement(text: &str) -> Result<Statement<'_>, &'static str> {
     let bare = name.trim();
     let bare = bare.strip_prefix("export ").map_or(bare, str::trim_start);
     if !is_name(bare) {
-        return Err("the name may have letters, digits and `_` only");
+        return Err("a name consists of letters, digits, `_`, `.` and `-`, and does not start with a digit");
     }
-    let (value, tail) = value_of(&text[name.len() + 1..])?;
+    let (value, tail) = parse_value(&text[name.len() + 1..])?;
     Ok((Some((bare.to_owned(), value)), tail))
 }
 
@@ -63,7 +63,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Parses the value at the start of `text`. Returns it with the text after its line.
-fn value_of(text: &str) -> Result<(String, &str), &'static str> {
+fn parse_value(text: &str) -> Result<(String, &str), &'static str> {
     let start = text.trim_start_matches([' ', '\t']);
     let (value, tail) = match start.chars().next() {
         Some('\'') => {
@@ -74,14 +74,14 @@ fn value_of(text: &str) -> Result<(String, &str), &'static str> {
         _ => {
             let line = start.split('\n').next().unwrap_or_default();
             let value = line.split_once(" #").map_or(line, |(value, _)| value);
-            return no_nul(value.trim().to_owned()).map(|value| (value, after_line(start)));
+            return reject_nul(value.trim().to_owned()).map(|value| (value, after_line(start)));
         }
     };
-    let trailing = tail.split('\n').next().unwrap_or_default().trim();
-    if !trailing.is_empty() && !trailing.starts_with('#') {
-        return Err("something follows the closing quote");
+    let rest_of_line = tail.split('\n').next().unwrap_or_default().trim();
+    if !rest_of_line.is_empty() && !rest_of_line.starts_with('#') {
+        return Err("unexpected text after the closing quote");
     }
-    no_nul(value).map(|value| (value, after_line(tail)))
+    reject_nul(value).map(|value| (value, after_line(tail)))
 }
 
 fn double_quoted(text: &str) -> Result<(String, &str), &'static str> {
@@ -105,7 +105,7 @@ fn double_quoted(text: &str) -> Result<(String, &str), &'static str> {
     Err("the quote is not closed")
 }
 
-fn no_nul(value: String) -> Result<String, &'static str> {
+fn reject_nul(value: String) -> Result<String, &'static str> {
     if value.contains('\0') { Err("the value contains a NUL byte") } else { Ok(value) }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn readable() {
+    fn valid_env_files_are_parsed() {
         check("", &[]);
         check("# only\n\n  # comments", &[]);
         check("A=1\nB = two words \n", &[("A", "1"), ("B", "two words")]);
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn too_many_names() {
-        let text: String = (0..=MOST_NAMES).map(|it| format!("N{it}=x\n")).collect();
-        assert_eq!(parse(&text).map_err(|it| it.number), Err(MOST_NAMES + 1));
+    fn more_names_than_the_limit_are_rejected() {
+        let text: String = (0..=MAX_NAMES).map(|it| format!("N{it}=x\n")).collect();
+        assert_eq!(parse(&text).map_err(|it| it.number), Err(MAX_NAMES + 1));
     }
 
     #[test]
-    fn unreadable() {
+    fn invalid_lines_are_reported_by_number() {
         for (text, number) in [
             ("A=1\njust words\n", 2),
             ("=1", 1),

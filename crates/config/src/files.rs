@@ -10,20 +10,24 @@ use std::{
 /// Finds and reads files that an agent file names.
 pub trait Files {
     /// Returns the canonical path of an entry inside the folder, with all links resolved.
-    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble>;
-    /// Reads a regular file inside the folder. A file longer than `most` bytes is rejected.
-    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble>;
+    fn locate(&self, path: &str) -> Result<PathBuf, FileError>;
+    /// Reads a regular file inside the folder. A file longer than `max_bytes` is rejected.
+    fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileError>;
     /// Returns the canonical path of a file inside the folder that only its owner can write.
-    fn trusted(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+    fn locate_trusted(&self, path: &str) -> Result<PathBuf, FileError> {
         self.locate(path)
     }
     /// Opens the folder of a plugin. It must lie under one of `roots` and must not be world-writable.
-    fn plugin(&self, _path: &str, _roots: &[PathBuf]) -> Result<Arc<dyn Files + Send + Sync>, FileTrouble> {
-        Err(FileTrouble::Elsewhere)
+    fn open_plugin(
+        &self,
+        _path: &str,
+        _roots: &[PathBuf],
+    ) -> Result<Arc<dyn Files + Send + Sync>, FileError> {
+        Err(FileError::OutsidePluginRoots)
     }
     /// Reads one of the operator's files, by absolute path. No other user may have access to it.
-    fn private(&self, _path: &Path, _most: u64) -> Result<Vec<u8>, FileTrouble> {
-        Err(FileTrouble::Missing)
+    fn read_private(&self, _path: &Path, _max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        Err(FileError::Missing)
     }
     /// Returns whether a folder in `path`, a PATH-style list, contains the program `name`.
     fn is_on_path(&self, name: &str, path: &str) -> bool {
@@ -37,23 +41,23 @@ pub trait Files {
 
 /// Reason why a file cannot be used. Each message continues a sentence that begins "'envFile' `.env` …".
 #[derive(Debug)]
-pub enum FileTrouble {
+pub enum FileError {
     /// The file does not exist.
     Missing,
-    /// The path lies outside the agent file's folder.
+    /// The path is outside the agent file's folder.
     Outside,
     /// The path is a folder, a pipe or a device.
     NotRegular(&'static str),
     /// The file is larger than this many bytes.
     TooLarge(u64),
-    /// The path lies under none of the plugin roots.
-    Elsewhere,
+    /// The path is not under any of the plugin roots.
+    OutsidePluginRoots,
     /// Other users can write the file.
-    Writable,
+    WritableByOthers,
     /// Other users can read the file.
-    Readable,
+    ReadableByOthers,
     /// The operating system reported an error.
-    Unreadable(io::Error),
+    Io(io::Error),
 }
 
 /// The folder of an agent file on disk.
@@ -72,50 +76,54 @@ impl Folder {
 }
 
 impl Files for Folder {
-    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+    fn locate(&self, path: &str) -> Result<PathBuf, FileError> {
         if path.contains('\0') {
-            return Err(FileTrouble::Missing);
+            return Err(FileError::Missing);
         }
         let folder = self.0.canonicalize()?;
         let found = folder.join(path).canonicalize()?;
-        if found.starts_with(&folder) { Ok(found) } else { Err(FileTrouble::Outside) }
+        if found.starts_with(&folder) { Ok(found) } else { Err(FileError::Outside) }
     }
 
-    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
-        read_regular(&self.locate(path)?, most)
+    fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        read_regular(&self.locate(path)?, max_bytes)
     }
 
-    fn trusted(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+    fn locate_trusted(&self, path: &str) -> Result<PathBuf, FileError> {
         let found = self.locate(path)?;
         let metadata = fs::metadata(&found)?;
-        refuse_irregular(&metadata)?;
-        if may_others(&metadata, OTHERS) { Err(FileTrouble::Writable) } else { Ok(found) }
+        check_regular(&metadata)?;
+        if has_mode_bits(&metadata, WRITABLE_BY_OTHERS) {
+            Err(FileError::WritableByOthers)
+        } else {
+            Ok(found)
+        }
     }
 
-    fn plugin(&self, path: &str, roots: &[PathBuf]) -> Result<Arc<dyn Files + Send + Sync>, FileTrouble> {
+    fn open_plugin(&self, path: &str, roots: &[PathBuf]) -> Result<Arc<dyn Files + Send + Sync>, FileError> {
         if path.contains('\0') {
-            return Err(FileTrouble::Missing);
+            return Err(FileError::Missing);
         }
         // Do not reveal whether a path outside the roots exists.
-        let found = Path::new(path).canonicalize().map_err(|_| FileTrouble::Elsewhere)?;
+        let found = Path::new(path).canonicalize().map_err(|_| FileError::OutsidePluginRoots)?;
         let mut roots = roots.iter().filter_map(|it| it.canonicalize().ok());
-        let root = roots.find(|it| found.starts_with(it)).ok_or(FileTrouble::Elsewhere)?;
+        let root = roots.find(|it| found.starts_with(it)).ok_or(FileError::OutsidePluginRoots)?;
         if !found.is_dir() {
-            return Err(FileTrouble::NotRegular("no folder"));
+            return Err(FileError::NotRegular("no folder"));
         }
         for folder in found.ancestors().take_while(|it| it.starts_with(&root)) {
-            if may_others(&fs::metadata(folder)?, EVERYBODY) {
-                return Err(FileTrouble::Writable);
+            if has_mode_bits(&fs::metadata(folder)?, WRITABLE_BY_ALL) {
+                return Err(FileError::WritableByOthers);
             }
         }
         Ok(Arc::new(Folder(found)))
     }
 
-    fn private(&self, path: &Path, most: u64) -> Result<Vec<u8>, FileTrouble> {
-        if may_others(&fs::metadata(path)?, ANYTHING) {
-            return Err(FileTrouble::Readable);
+    fn read_private(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        if has_mode_bits(&fs::metadata(path)?, ACCESSIBLE_BY_OTHERS) {
+            return Err(FileError::ReadableByOthers);
         }
-        read_regular(path, most)
+        read_regular(path, max_bytes)
     }
 
     fn find_on_path(&self, name: &str, path: &str) -> Option<PathBuf> {
@@ -124,33 +132,33 @@ impl Files for Folder {
 }
 
 impl Files for NoFiles {
-    fn locate(&self, _path: &str) -> Result<PathBuf, FileTrouble> {
-        Err(FileTrouble::Missing)
+    fn locate(&self, _path: &str) -> Result<PathBuf, FileError> {
+        Err(FileError::Missing)
     }
 
-    fn read(&self, _path: &str, _most: u64) -> Result<Vec<u8>, FileTrouble> {
-        Err(FileTrouble::Missing)
+    fn read(&self, _path: &str, _max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        Err(FileError::Missing)
     }
 }
 
-/// Reads a regular file of at most `most` bytes. Never blocks on a pipe and never reads a device.
-pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, FileTrouble> {
+/// Reads a regular file of at most `max_bytes`. Never blocks on a pipe and never reads a device.
+pub fn read_regular(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
     // Check before opening, because opening a device can have side effects.
-    refuse_irregular(&fs::metadata(path)?)?;
-    let file = open_without_waiting(path)?;
+    check_regular(&fs::metadata(path)?)?;
+    let file = open_nonblocking(path)?;
     let metadata = file.metadata()?;
-    refuse_irregular(&metadata)?;
-    if metadata.len() > most {
-        return Err(FileTrouble::TooLarge(most));
+    check_regular(&metadata)?;
+    if metadata.len() > max_bytes {
+        return Err(FileError::TooLarge(max_bytes));
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     // The file may grow while it is read, and files under /proc report a length of 0.
-    if bytes.len() as u64 > most { Err(FileTrouble::TooLarge(most)) } else { Ok(bytes) }
+    if bytes.len() as u64 > max_bytes { Err(FileError::TooLarge(max_bytes)) } else { Ok(bytes) }
 }
 
 #[cfg(unix)]
-fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
+fn open_nonblocking(path: &Path) -> io::Result<fs::File> {
     use rustix::fs::{Mode, OFlags};
     // If a pipe has replaced the file since the check, NONBLOCK keeps `open` from blocking.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -158,28 +166,28 @@ fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
 }
 
 #[cfg(not(unix))]
-fn open_without_waiting(path: &Path) -> io::Result<fs::File> {
+fn open_nonblocking(path: &Path) -> io::Result<fs::File> {
     fs::File::open(path)
 }
 
 /// Permission bits to test: writable by everyone, writable by others than the owner, any access by others.
-const EVERYBODY: u32 = 0o002;
-const OTHERS: u32 = 0o022;
-const ANYTHING: u32 = 0o077;
+const WRITABLE_BY_ALL: u32 = 0o002;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const ACCESSIBLE_BY_OTHERS: u32 = 0o077;
 
 #[cfg(unix)]
-fn may_others(metadata: &fs::Metadata, what: u32) -> bool {
+fn has_mode_bits(metadata: &fs::Metadata, bits: u32) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & what != 0
+    metadata.permissions().mode() & bits != 0
 }
 
 #[cfg(not(unix))]
-fn may_others(_metadata: &fs::Metadata, _what: u32) -> bool {
+fn has_mode_bits(_metadata: &fs::Metadata, _bits: u32) -> bool {
     false
 }
 
-fn refuse_irregular(metadata: &fs::Metadata) -> Result<(), FileTrouble> {
-    if metadata.is_file() { Ok(()) } else { Err(FileTrouble::NotRegular(kind(metadata))) }
+fn check_regular(metadata: &fs::Metadata) -> Result<(), FileError> {
+    if metadata.is_file() { Ok(()) } else { Err(FileError::NotRegular(kind(metadata))) }
 }
 
 #[cfg(unix)]
@@ -199,37 +207,37 @@ fn kind(metadata: &fs::Metadata) -> &'static str {
     if metadata.is_dir() { "a folder" } else { "not a regular file" }
 }
 
-impl FileTrouble {
+impl FileError {
     /// Returns the message for a file in a plugin's folder instead of the agent file's folder.
-    pub(crate) fn of_plugin(&self) -> String {
+    pub(crate) fn plugin_message(&self) -> String {
         match self {
-            FileTrouble::Outside => "lies outside the plugin's folder".to_owned(),
-            FileTrouble::NotRegular("no folder") => "is not a folder".to_owned(),
+            FileError::Outside => "is outside the plugin's folder".to_owned(),
+            FileError::NotRegular("no folder") => "is not a folder".to_owned(),
             other => other.to_string(),
         }
     }
 }
 
-impl From<io::Error> for FileTrouble {
-    fn from(error: io::Error) -> FileTrouble {
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> FileError {
         match error.kind() {
-            io::ErrorKind::NotFound => FileTrouble::Missing,
-            _ => FileTrouble::Unreadable(error),
+            io::ErrorKind::NotFound => FileError::Missing,
+            _ => FileError::Io(error),
         }
     }
 }
 
-impl fmt::Display for FileTrouble {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FileTrouble::Missing => f.write_str("does not exist"),
-            FileTrouble::Outside => f.write_str("lies outside the folder of the agent file"),
-            FileTrouble::NotRegular(kind) => write!(f, "is {kind}, not a regular file"),
-            FileTrouble::TooLarge(most) => write!(f, "is larger than {} MiB", most / 1024 / 1024),
-            FileTrouble::Elsewhere => f.write_str("lies under none of the plugin roots"),
-            FileTrouble::Writable => f.write_str("may be written to by others"),
-            FileTrouble::Readable => f.write_str("can be read by others"),
-            FileTrouble::Unreadable(error) => write!(f, "cannot be read: {error}"),
+            FileError::Missing => f.write_str("does not exist"),
+            FileError::Outside => f.write_str("is outside the folder of the agent file"),
+            FileError::NotRegular(kind) => write!(f, "is {kind}, not a regular file"),
+            FileError::TooLarge(max_bytes) => write!(f, "is larger than {} MiB", max_bytes / 1024 / 1024),
+            FileError::OutsidePluginRoots => f.write_str("is not under any of the plugin roots"),
+            FileError::WritableByOthers => f.write_str("can be written by others"),
+            FileError::ReadableByOthers => f.write_str("can be read by others"),
+            FileError::Io(error) => write!(f, "cannot be read: {error}"),
         }
     }
 }

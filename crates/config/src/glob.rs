@@ -1,20 +1,20 @@
 //! Matches names against patterns in which `*` matches any run of characters and `?` matches one.
 
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 use std::str::Chars;
 
 /// A pattern over names, for example of tools or environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glob(Text);
+pub struct Glob(MaskedString);
 
 impl Glob {
     /// Creates a glob. Every string is valid.
     pub fn new(pattern: impl Into<String>) -> Glob {
-        Glob(Text::plain(pattern))
+        Glob(MaskedString::plain(pattern))
     }
 
     /// Creates a glob that may contain a secret from a variable. Only its shown form is printed.
-    pub(crate) fn of(pattern: Text) -> Glob {
+    pub(crate) fn of(pattern: MaskedString) -> Glob {
         Glob(pattern)
     }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs() {
+    fn glob_matches_the_whole_name() {
         for (pattern, name, fits) in [
             ("*", "", true),
             ("*", "anything", true),

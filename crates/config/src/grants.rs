@@ -90,7 +90,7 @@ impl Grants {
     }
 
     /// Returns the line of `[grants]` that adds `missing` to the values that are already allowed.
-    pub(crate) fn line_with(&self, missing: &MissingGrant) -> String {
+    pub(crate) fn toml_line_with(&self, missing: &MissingGrant) -> String {
         let mut allowed: Vec<String> = match missing {
             MissingGrant::Command(_) => {
                 self.commands.iter().map(|it| toml_string(&it.to_string_lossy())).collect()
@@ -101,10 +101,10 @@ impl Grants {
         format!("[grants] {} = [{}]", missing.key(), allowed.join(", "))
     }
 
-    pub(crate) fn allow_argument(&self, launcher: Launcher, flag: &str, value: Option<&str>) -> bool {
+    pub(crate) fn allows_argument(&self, launcher: Launcher, flag: &str, value: Option<&str>) -> bool {
         // `/srv/*` must not match `/srv/../etc`.
-        let climbs = value.is_some_and(|it| it.split(['/', ':', ',', '=']).any(|it| it == ".."));
-        let with_value = value.filter(|_| !climbs).map(|value| format!("{flag}={value}"));
+        let has_parent_dir = value.is_some_and(|it| it.split(['/', ':', ',', '=']).any(|it| it == ".."));
+        let with_value = value.filter(|_| !has_parent_dir).map(|value| format!("{flag}={value}"));
         self.arguments
             .iter()
             .filter(|(it, _)| *it == launcher)
@@ -118,22 +118,22 @@ impl Grants {
         })
     }
 
-    pub(crate) fn allow_package(&self, spec: &str) -> bool {
+    pub(crate) fn allows_package(&self, spec: &str) -> bool {
         self.packages.iter().any(|it| it.matches(spec))
     }
 
-    pub(crate) fn allow_environment(&self, name: &str) -> bool {
+    pub(crate) fn allows_environment(&self, name: &str) -> bool {
         let name = name.to_ascii_uppercase();
         self.environment.iter().any(|it| Glob::new(it.as_str().to_ascii_uppercase()).matches(&name))
     }
 
-    pub(crate) fn allow_insecure(&self, host: &str) -> bool {
+    pub(crate) fn allows_insecure(&self, host: &str) -> bool {
         self.insecure_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 
     /// Returns whether a registered source may use this host even if it is in a private network.
-    pub(crate) fn allow_private(&self, host: &str) -> bool {
-        self.allow_insecure(host) || self.private_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
+    pub(crate) fn allows_private(&self, host: &str) -> bool {
+        self.allows_insecure(host) || self.private_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 }
 
@@ -175,14 +175,17 @@ mod tests {
     }
 
     #[test]
-    fn the_line_keeps_what_is_granted_already() {
+    fn grant_line_keeps_existing_grants() {
         let mut grants = Grants::default();
         let node = MissingGrant::Command("/usr/bin/node".into());
-        assert_eq!(grants.line_with(&node), r#"[grants] commands = ["/usr/bin/node"]"#);
+        assert_eq!(grants.toml_line_with(&node), r#"[grants] commands = ["/usr/bin/node"]"#);
         grants.add(node);
         let quoted = MissingGrant::Command("/opt/a \"b\"".into());
-        assert_eq!(grants.line_with(&quoted), r#"[grants] commands = ["/usr/bin/node", "/opt/a \"b\""]"#);
+        assert_eq!(
+            grants.toml_line_with(&quoted),
+            r#"[grants] commands = ["/usr/bin/node", "/opt/a \"b\""]"#
+        );
         let package = MissingGrant::Package("git+https://x.example/y".into());
-        assert_eq!(grants.line_with(&package), r#"[grants] packages = ["git+https://x.example/y"]"#);
+        assert_eq!(grants.toml_line_with(&package), r#"[grants] packages = ["git+https://x.example/y"]"#);
     }
 }

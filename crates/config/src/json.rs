@@ -9,14 +9,18 @@ use super::{
 use std::collections::HashMap;
 
 /// Maximum nesting depth of objects and arrays.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Parses a whole document. `None` means that a diagnostic was recorded. A repeated key is an error too.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
     let mut parser = Parser { source, at: 0, depth: 0, diagnostics };
     let root = parser.value().and_then(|root| {
         parser.skip_space();
-        if parser.at == source.len() { Some(root) } else { parser.wrong("something follows its end") }
+        if parser.at == source.len() {
+            Some(root)
+        } else {
+            parser.syntax_error("unexpected text after the end")
+        }
     })?;
     Some(root)
 }
@@ -40,15 +44,15 @@ impl<'a> Parser<'a> {
             Some(b't') => self.word("true", Value::Bool(true))?,
             Some(b'f') => self.word("false", Value::Bool(false))?,
             Some(b'n') => self.word("null", Value::Null)?,
-            Some(_) => return self.wrong("a value is expected here"),
-            None => return self.wrong("it ends too soon"),
+            Some(_) => return self.syntax_error("expected a value"),
+            None => return self.syntax_error("unexpected end of input"),
         };
         Some(Node { value, at: Place::new(start, self.at) })
     }
 
     fn nested(&mut self, read: fn(&mut Parser<'a>) -> Option<Value>) -> Option<Value> {
-        if self.depth == DEEPEST {
-            self.diagnostics.too_deep(Place::new(self.at, self.at + 1), DEEPEST);
+        if self.depth == MAX_DEPTH {
+            self.diagnostics.too_deep(Place::new(self.at, self.at + 1), MAX_DEPTH);
             return None;
         }
         self.depth += 1;
@@ -69,13 +73,13 @@ impl<'a> Parser<'a> {
             self.skip_space();
             let start = self.at;
             if self.peek() != Some(b'"') {
-                return self.wrong("a key in double quotes is expected here");
+                return self.syntax_error("expected a key in double quotes");
             }
             let key = self.string()?;
             let key_at = Place::new(start, self.at);
             self.skip_space();
             if !self.take(b':') {
-                return self.wrong("`:` is expected here");
+                return self.syntax_error("expected `:`");
             }
             let node = self.value()?;
             match seen.get(&key) {
@@ -89,7 +93,7 @@ impl<'a> Parser<'a> {
             match () {
                 () if self.take(b',') => {}
                 () if self.take(b'}') => return Some(Value::Map(pairs)),
-                () => return self.wrong("`,` or `}` is expected here"),
+                () => return self.syntax_error("expected `,` or `}`"),
             }
         }
     }
@@ -106,7 +110,7 @@ impl<'a> Parser<'a> {
             match () {
                 () if self.take(b',') => {}
                 () if self.take(b']') => return Some(Value::Seq(items)),
-                () => return self.wrong("`,` or `]` is expected here"),
+                () => return self.syntax_error("expected `,` or `]`"),
             }
         }
     }
@@ -119,12 +123,12 @@ impl<'a> Parser<'a> {
                 Some(b'"') => break,
                 Some(b'\\') => end += 2,
                 Some(_) => end += 1,
-                None => return self.wrong("this string does not end"),
+                None => return self.syntax_error("unterminated string"),
             }
         }
         let text = self.source.get(self.at..=end).and_then(|it| serde_json::from_str(it).ok());
         if text.is_none() {
-            return self.wrong("this string has an escape or a character that JSON does not know");
+            return self.syntax_error("invalid escape or character in a string");
         }
         self.at = end + 1;
         text
@@ -135,7 +139,7 @@ impl<'a> Parser<'a> {
         let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b)).count();
         let text = &rest[..length];
         let value = match (text.parse::<i128>(), serde_json::from_str::<serde_json::Number>(text)) {
-            (_, Err(_)) => return self.wrong("this is not a number"),
+            (_, Err(_)) => return self.syntax_error("invalid number"),
             (Ok(whole), Ok(_)) => Value::Int(whole),
             (Err(_), Ok(number)) => Value::Float(number.as_f64().unwrap_or(f64::INFINITY)),
         };
@@ -145,7 +149,7 @@ impl<'a> Parser<'a> {
 
     fn word(&mut self, word: &str, value: Value) -> Option<Value> {
         if !self.source[self.at..].starts_with(word) {
-            return self.wrong("a value is expected here");
+            return self.syntax_error("expected a value");
         }
         self.at += word.len();
         Some(value)
@@ -167,7 +171,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn wrong<T>(&mut self, what: &str) -> Option<T> {
+    fn syntax_error<T>(&mut self, what: &str) -> Option<T> {
         let end = self.source[self.at..].chars().next().map_or(0, char::len_utf8);
         self.diagnostics.json_syntax(Place::new(self.at, self.at + end), what);
         None
@@ -178,16 +182,16 @@ impl<'a> Parser<'a> {
 mod tests {
     use super::*;
 
-    fn complaint(text: &str) -> Option<String> {
+    fn first_message(text: &str) -> Option<String> {
         let mut diagnostics = Diagnostics::new("body", text);
         let root = parse(text, &mut diagnostics);
         let first = diagnostics.items().first().map(|it| it.message.clone());
-        assert!(root.is_some() || first.is_some(), "{text}: neither a tree nor a complaint");
+        assert!(root.is_some() || first.is_some(), "{text}: neither a tree nor a message");
         first
     }
 
     #[test]
-    fn only_json() {
+    fn only_valid_json_is_parsed() {
         for text in [
             "{}",
             " [1, -2.5e3, true, false, null, \"x\"]\n",
@@ -195,36 +199,36 @@ mod tests {
             r#""😀 \u00e9 \/ ü""#,
             "123456789012345678901234567890",
         ] {
-            assert_eq!(complaint(text), None, "{text}");
+            assert_eq!(first_message(text), None, "{text}");
         }
         for (text, expected) in [
-            ("", "it ends too soon"),
+            ("", "unexpected end of input"),
             ("{", "a key in double quotes"),
-            ("{\"a\" 1}", "`:` is expected"),
+            ("{\"a\" 1}", "expected `:`"),
             ("{\"a\": 1,}", "a key in double quotes"),
             ("[1 2]", "`,` or `]`"),
-            ("{} {}", "follows its end"),
-            ("NaN", "a value is expected"),
-            ("nul", "a value is expected"),
-            ("01", "not a number"),
-            ("1e999999x", "not a number"),
-            ("'a'", "a value is expected"),
-            ("# a\n{}", "a value is expected"),
-            ("\"\u{1}\"", "that JSON does not know"),
-            (r#""\x""#, "that JSON does not know"),
-            (r#""\ud83d""#, "that JSON does not know"),
-            ("\"a", "does not end"),
-            ("\"a\\", "does not end"),
-            ("{\"a\": 1, \"a\": 2}", "the key 'a' is there twice"),
+            ("{} {}", "text after the end"),
+            ("NaN", "expected a value"),
+            ("nul", "expected a value"),
+            ("01", "invalid number"),
+            ("1e999999x", "invalid number"),
+            ("'a'", "expected a value"),
+            ("# a\n{}", "expected a value"),
+            ("\"\u{1}\"", "invalid escape or character"),
+            (r#""\x""#, "invalid escape or character"),
+            (r#""\ud83d""#, "invalid escape or character"),
+            ("\"a", "unterminated string"),
+            ("\"a\\", "unterminated string"),
+            ("{\"a\": 1, \"a\": 2}", "duplicate key 'a'"),
         ] {
-            let found = complaint(text).unwrap_or_default();
+            let found = first_message(text).unwrap_or_default();
             assert!(found.contains(expected), "{text}: {found}");
         }
-        assert!(complaint(&"[".repeat(100_000)).is_some_and(|it| it.contains("nests deeper")));
+        assert!(first_message(&"[".repeat(100_000)).is_some_and(|it| it.contains("nests deeper")));
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn nodes_have_source_places() {
         let text = r#"{ "a": ["é", 12] }"#;
         let root = parse(text, &mut Diagnostics::new("body", text)).expect("it is JSON");
         let Some(Node { value: Value::Seq(items), .. }) = root.child("a") else { panic!("a list") };

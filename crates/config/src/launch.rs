@@ -20,14 +20,14 @@ use super::{
     place::Placed,
     plan::{Arg, ArgOrigin, Launcher},
 };
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 use std::path::{Component, Path, PathBuf};
 
 /// Context that the grammars share.
-pub(crate) struct Launching<'a> {
+pub(crate) struct LaunchContext<'a> {
     pub(crate) env: &'a Env,
     /// Names of the variables that docker must pass into the container.
-    pub(crate) container_env: Vec<Text>,
+    pub(crate) container_env: Vec<MaskedString>,
     pub(crate) diagnostics: &'a mut Diagnostics,
 }
 
@@ -41,29 +41,32 @@ pub(crate) struct Arguments {
 /// Checks the arguments of a launcher. `None` means that a diagnostic was recorded.
 pub(crate) fn arguments(
     launcher: Launcher,
-    args: Vec<Placed<Text>>,
-    launching: &mut Launching<'_>,
+    args: Vec<Placed<MaskedString>>,
+    context: &mut LaunchContext<'_>,
 ) -> Option<Arguments> {
     match launcher {
-        Launcher::Npx => npx::arguments(args, launching),
-        Launcher::Uvx => uvx::arguments(args, launching),
-        Launcher::Docker => docker::arguments(args, launching),
+        Launcher::Npx => npx::arguments(args, context),
+        Launcher::Uvx => uvx::arguments(args, context),
+        Launcher::Docker => docker::arguments(args, context),
     }
 }
 
 /// Derives the arguments from `server`, for an entry without `args`.
-pub(crate) fn derived(launcher: Launcher, server: &Placed<Text>) -> Vec<Placed<Text>> {
+pub(crate) fn derived_arguments(
+    launcher: Launcher,
+    server: &Placed<MaskedString>,
+) -> Vec<Placed<MaskedString>> {
     let before: &[&str] = match launcher {
         Launcher::Npx => &["-y"],
         Launcher::Uvx => &[],
         Launcher::Docker => &["run", "--rm", "-i"],
     };
-    before.iter().map(|it| Placed::new(Text::plain(*it), server.at)).chain([server.clone()]).collect()
+    before.iter().map(|it| Placed::new(MaskedString::plain(*it), server.at)).chain([server.clone()]).collect()
 }
 
 /// Builds an argument for the server itself. A relative path is made absolute, because the server's working directory
 /// is private and empty.
-pub(crate) fn free(text: Text, folder: &Path) -> Arg {
+pub(crate) fn server_argument(text: MaskedString, folder: &Path) -> Arg {
     let value = text.expose();
     let is_relative = matches!(value, "." | "..") || value.starts_with("./") || value.starts_with("../");
     if !is_relative {
@@ -87,12 +90,12 @@ pub(crate) fn absolute(path: &str, folder: &Path) -> PathBuf {
     absolute
 }
 
-impl Launching<'_> {
+impl LaunchContext<'_> {
     /// Checks that `tool` is not an interpreter, unless the operator granted it. An interpreter would run any code it
     /// is given.
-    fn not_an_interpreter(&mut self, launcher: Launcher, tool: &Placed<Text>) -> bool {
+    fn check_not_interpreter(&mut self, launcher: Launcher, tool: &Placed<MaskedString>) -> bool {
         let text = tool.value.expose();
-        let fits = !spec::is_interpreter(text) || self.env.grants.allow_package(text);
+        let fits = !spec::is_interpreter(text) || self.env.grants.allows_package(text);
         if !fits {
             self.diagnostics.refused_interpreter(tool.at, launcher, &tool.value, self.env);
         }
@@ -101,9 +104,9 @@ impl Launching<'_> {
 
     /// Checks the name of a tool inside a package. It must be a plain word, not a path. It must not be a program on
     /// PATH, because the launcher would run that program instead of the package's tool.
-    fn tool(&mut self, launcher: Launcher, tool: &Placed<Text>) -> bool {
+    fn check_tool(&mut self, launcher: Launcher, tool: &Placed<MaskedString>) -> bool {
         let text = tool.value.expose();
-        if self.env.grants.allow_package(text) {
+        if self.env.grants.allows_package(text) {
             return true;
         }
         let is_word = text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -117,11 +120,11 @@ impl Launching<'_> {
             self.diagnostics.refused_program(tool.at, launcher, &tool.value, self.env);
             return false;
         }
-        self.not_an_interpreter(launcher, tool)
+        self.check_not_interpreter(launcher, tool)
     }
 
     /// Checks that a flag's value is one word.
-    fn simple_value(&mut self, launcher: Launcher, flag: &str, value: &Placed<Text>) -> bool {
+    fn check_simple_value(&mut self, launcher: Launcher, flag: &str, value: &Placed<MaskedString>) -> bool {
         let text = value.value.expose();
         let fits = !text.is_empty()
             && text
@@ -142,15 +145,15 @@ impl From<Vec<Arg>> for Arguments {
 
 /// Builds an argument that wharf adds.
 fn added(value: &str, why: &'static str) -> Arg {
-    Arg { value: Text::plain(value), origin: ArgOrigin::Added(why) }
+    Arg { value: MaskedString::plain(value), origin: ArgOrigin::Added(why) }
 }
 
-fn as_written(text: Placed<Text>) -> Arg {
+fn as_written(text: Placed<MaskedString>) -> Arg {
     Arg { value: text.value, origin: ArgOrigin::Written }
 }
 
 /// Returns a `--` argument, unless the flags already end with one.
 fn end_of_flags(flags: &[flags::Flag]) -> Option<Arg> {
     let ended = flags.last().is_some_and(|it| it.name == "--");
-    (!ended).then(|| added("--", "what follows is not for the launcher to read"))
+    (!ended).then(|| added("--", "ends the options of the launcher"))
 }

@@ -11,14 +11,13 @@
 //! ```
 
 mod breaker_policy;
-mod complaint;
+mod child_env;
 mod diagnostic;
 mod download;
 mod egress;
 mod encoding;
 mod env;
 mod env_file;
-mod environment;
 mod files;
 mod find_program;
 mod glob;
@@ -28,6 +27,8 @@ mod launch;
 mod lower;
 mod manifest;
 mod mask;
+mod masked_string;
+mod messages;
 mod node;
 mod place;
 mod plan;
@@ -35,14 +36,13 @@ mod raw;
 mod read;
 mod registration;
 mod render;
-mod resolver;
 mod scalar;
 mod schema;
 mod settings;
 mod suggest;
-mod text;
 mod toml;
 mod url;
+mod variable_layers;
 mod variables;
 mod yaml;
 
@@ -51,25 +51,25 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use download::Download;
 pub use egress::Egress;
 pub use env::{Env, Origin};
-pub use files::{FileTrouble, Files, Folder, NoFiles, read_regular};
+pub use files::{FileError, Files, Folder, NoFiles, read_regular};
 pub use find_program::find_program;
 pub use glob::Glob;
 pub use grants::{Grants, MissingGrant};
 pub use manifest::{Suggestion, suggest as suggest_entry};
+pub use masked_string::MaskedString;
 pub use place::{Lines, Place};
 pub use plan::*;
-pub use registration::{Registration, Restored, register, restore};
+pub use registration::{Registration, RestoredSource, register, restore};
 pub use schema::schema;
 pub use settings::{
-    DatabasePlace, JournalSettings, Limit, NamedToken, Role, ServerSettings, Settings, TelemetrySettings,
-    TokenPlace, Written, load_settings, settings_with_grant,
+    DatabaseLocation, JournalSettings, Limit, LocatedValue, NamedToken, Role, ServerSettings, Settings,
+    TelemetrySettings, TokenLocation, load_settings, settings_with_grant,
 };
 pub use suggest::closest;
-pub use text::Text;
-pub use url::parse_web_address;
+pub use url::parse_http_url;
 
 /// Maximum size of an agent file, in bytes. Longer input is rejected before it is parsed.
-pub const LONGEST_FILE: u64 = 16 * 1024 * 1024;
+pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Placeholder for the port in the arguments and variables of a server that is started to listen on a port.
 pub const PORT_PLACEHOLDER: &str = "{port}";
@@ -85,13 +85,13 @@ pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
     let source = diagnostics.source().to_owned();
     let plan = yaml::parse(&source, &mut diagnostics)
         .and_then(|root| lower::agent(root, &source, env, &mut diagnostics));
-    diagnostics.settle();
+    diagnostics.finish();
     (plan.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
 /// Decodes `bytes` as UTF-8 and strips a byte order mark.
 fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, Diagnostics> {
-    if bytes.len() as u64 > LONGEST_FILE {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Diagnostics::too_large(file));
     }
     let text =

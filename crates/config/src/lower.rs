@@ -19,20 +19,20 @@ use super::{
     url,
     variables::{Scope, Substitution},
 };
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of `tools:` entries in one agent file.
-const MOST_TOOLS: usize = 50;
+const MAX_TOOLS: usize = 50;
 /// Maximum size of an instructions file, in bytes.
-const LONGEST_INSTRUCTIONS: u64 = 1024 * 1024;
+const MAX_INSTRUCTIONS_BYTES: u64 = 1024 * 1024;
 
 /// Lowers an agent file. `None` means that at least one diagnostic was recorded.
 pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plan> {
     hide_secrets(&root, false, diagnostics);
     // After an error the tree can be incomplete (a repeated key is dropped), so it may not contain every secret.
     if !diagnostics.has_errors() {
-        diagnostics.secrets_are_known();
+        diagnostics.mark_secrets_known();
     }
     let mut raw = RawAgent::read(root, diagnostics)?;
     let mut substitution = Substitution::new(source);
@@ -63,19 +63,19 @@ fn sources(
         diagnostics.wrong_type("ConfigError", "tools", "a list of tools", &tools.node);
         return None;
     };
-    if entries.len() > MOST_TOOLS {
-        diagnostics.too_many_tools(tools.key_at, entries.len(), MOST_TOOLS);
+    if entries.len() > MAX_TOOLS {
+        diagnostics.too_many_tools(tools.key_at, entries.len(), MAX_TOOLS);
         return None;
     }
     let mut names = Vec::new();
     let sources: Vec<Option<Source>> =
         entries.into_iter().map(|it| tool(it, substitution, env, &mut names, diagnostics)).collect();
-    unique(&names, diagnostics);
+    check_unique_names(&names, diagnostics);
     sources.into_iter().collect()
 }
 
 /// V-01: names must be unique. Reports all duplicates in one diagnostic, at the first repetition.
-fn unique(names: &[Placed<Text>], diagnostics: &mut Diagnostics) {
+fn check_unique_names(names: &[Placed<MaskedString>], diagnostics: &mut Diagnostics) {
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();
     let mut repeated: Vec<(Place, Place)> = Vec::new();
     let mut duplicates = BTreeSet::new();
@@ -101,8 +101,8 @@ fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
         Value::Seq(items) => items.iter().for_each(|it| hide_secrets(it, secret, diagnostics)),
         Value::Map(pairs) => {
             for Pair { key, node, .. } in pairs {
-                let tells = mask::means_headers(key) || mask::sounds_secret(key);
-                hide_secrets(node, secret || tells, diagnostics);
+                let looks_secret = mask::is_headers_key(key) || mask::is_secret_name(key);
+                hide_secrets(node, secret || looks_secret, diagnostics);
                 if let Value::Str(it) = &node.value
                     && matches!(key.as_str(), "url" | "endpoint")
                 {
@@ -118,28 +118,28 @@ fn hide_secrets(node: &Node, secret: bool, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn instructions(field: Field, env: &Env, diagnostics: &mut Diagnostics) -> Option<Text> {
+fn instructions(field: Field, env: &Env, diagnostics: &mut Diagnostics) -> Option<MaskedString> {
     let at = field.key_at;
     let RawInstructions { file, inline } = RawInstructions::read(field.node, diagnostics)?;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     if file.is_some() == inline.is_some() {
-        diagnostics.instructions_one_of(at);
+        diagnostics.instructions_file_or_inline(at);
         return None;
     }
     if let Some(inline) = reader.text("inline", inline) {
         return Some(inline.value);
     }
     let path = reader.text("file", file)?;
-    match env.files.read(path.value.expose(), LONGEST_INSTRUCTIONS) {
+    match env.files.read(path.value.expose(), MAX_INSTRUCTIONS_BYTES) {
         Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Some(Text::plain(text)),
+            Ok(text) => Some(MaskedString::plain(text)),
             Err(_) => {
                 diagnostics.file_not_text(path.at, "ConfigError", "instructions.file", &path.value);
                 None
             }
         },
-        Err(trouble) => {
-            diagnostics.file_trouble(path.at, "ConfigError", "instructions.file", &path.value, &trouble);
+        Err(error) => {
+            diagnostics.file_error(path.at, "ConfigError", "instructions.file", &path.value, &error);
             None
         }
     }

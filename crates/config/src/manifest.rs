@@ -14,15 +14,15 @@ use super::{
     json,
     node::{Node, Value},
 };
-pub(super) use argv::{Offer, Run};
-pub(super) use fill::{Filler, Values};
+pub(super) use argv::{EntryFields, Selection};
+pub(super) use fill::{ManifestFiller, ValueSource};
 use input::{Argument, Input, KeyValue};
 pub use suggestion::{Suggestion, suggest};
 
 /// Maximum size of a manifest, in bytes.
-pub(super) const LONGEST: u64 = 1024 * 1024;
+pub(super) const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
 /// Maximum number of packages, remotes, arguments or variables.
-const MOST: usize = 200;
+const MAX_ITEMS: usize = 200;
 
 /// A parsed manifest.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ impl Manifest {
         if !matches!(root.value, Value::Map(_)) {
             return Err("it is not an object".to_owned());
         }
-        let packages = each(root, &["packages"], Package::read)?;
-        let remotes = each(root, &["remotes"], Remote::read)?;
+        let packages = read_list(root, &["packages"], Package::read)?;
+        let remotes = read_list(root, &["remotes"], Remote::read)?;
         if packages.is_empty() && remotes.is_empty() {
             return Err("it has neither 'packages' nor 'remotes'".to_owned());
         }
@@ -98,7 +98,7 @@ impl Package {
             (None, Some(_)) => text_of(node, &["name"])?,
             (named, _) => named,
         };
-        let transport = pick(node, &["transport"]).filter(|it| matches!(it.value, Value::Map(_)));
+        let transport = find_value(node, &["transport"]).filter(|it| matches!(it.value, Value::Map(_)));
         let (transport, transport_url) = match transport {
             Some(transport) => (text_of(transport, &["type"])?, text_of(transport, &["url"])?),
             None => (text_of(node, &["transport_type", "transportType", "transport"])?, None),
@@ -108,9 +108,9 @@ impl Package {
             registry_url: text_of(node, &["registryBaseUrl", "registry_base_url"])?,
             version: text_of(node, &["version"])?.filter(|it| !it.is_empty()),
             command: texts_of(node, &["command"])?,
-            runtime_arguments: each(node, &["runtimeArguments", "runtime_arguments"], Argument::read)?,
-            package_arguments: each(node, &["packageArguments", "package_arguments"], Argument::read)?,
-            variables: each(node, &["environmentVariables", "environment_variables"], KeyValue::read)?,
+            runtime_arguments: read_list(node, &["runtimeArguments", "runtime_arguments"], Argument::read)?,
+            package_arguments: read_list(node, &["packageArguments", "package_arguments"], Argument::read)?,
+            variables: read_list(node, &["environmentVariables", "environment_variables"], KeyValue::read)?,
             registry,
             identifier,
             transport,
@@ -125,19 +125,19 @@ impl Remote {
         Ok(Remote {
             transport: text_of(node, &["type", "transport_type", "transportType", "transport"])?,
             url: Input { value: Some(url), required: true, ..Input::read(node)? },
-            headers: each(node, &["headers"], KeyValue::read)?,
+            headers: read_list(node, &["headers"], KeyValue::read)?,
         })
     }
 }
 
 /// Returns the first non-null value among these keys.
-fn pick<'a>(node: &'a Node, keys: &[&str]) -> Option<&'a Node> {
+fn find_value<'a>(node: &'a Node, keys: &[&str]) -> Option<&'a Node> {
     keys.iter().filter_map(|key| node.child(key)).find(|it| !matches!(it.value, Value::Null))
 }
 
 /// Reads a string. Numbers and booleans are converted to strings.
 fn text_of(node: &Node, keys: &[&str]) -> Result<Option<String>, String> {
-    let Some(found) = pick(node, keys) else { return Ok(None) };
+    let Some(found) = find_value(node, keys) else { return Ok(None) };
     text(found).map(Some).ok_or_else(|| format!("'{}' is not a string", keys[0]))
 }
 
@@ -153,38 +153,42 @@ fn text(node: &Node) -> Option<String> {
 
 /// Reads a list of strings or a single string.
 fn texts_of(node: &Node, keys: &[&str]) -> Result<Vec<String>, String> {
-    let Some(found) = pick(node, keys) else { return Ok(Vec::new()) };
+    let Some(found) = find_value(node, keys) else { return Ok(Vec::new()) };
     let items = match &found.value {
         Value::Seq(items) => items.iter().collect(),
         _ => vec![found],
     };
     let texts: Option<Vec<String>> = items.into_iter().map(text).collect();
-    texts.filter(|it| it.len() <= MOST).ok_or_else(|| format!("'{}' is not a list of strings", keys[0]))
+    texts.filter(|it| it.len() <= MAX_ITEMS).ok_or_else(|| format!("'{}' is not a list of strings", keys[0]))
 }
 
-fn each<T>(node: &Node, keys: &[&str], read: impl Fn(&Node) -> Result<T, String>) -> Result<Vec<T>, String> {
-    match pick(node, keys).map(|it| &it.value) {
+fn read_list<T>(
+    node: &Node,
+    keys: &[&str],
+    read: impl Fn(&Node) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    match find_value(node, keys).map(|it| &it.value) {
         None => Ok(Vec::new()),
-        Some(Value::Seq(items)) if items.len() <= MOST => items.iter().map(read).collect(),
-        Some(_) => Err(format!("'{}' is not a list, or a very long one", keys[0])),
+        Some(Value::Seq(items)) if items.len() <= MAX_ITEMS => items.iter().map(read).collect(),
+        Some(_) => Err(format!("'{}' is not a list or is too long", keys[0])),
     }
 }
 
 fn flag_of(node: &Node, keys: &[&str]) -> bool {
-    matches!(pick(node, keys).map(|it| &it.value), Some(Value::Bool(true)))
+    matches!(find_value(node, keys).map(|it| &it.value), Some(Value::Bool(true)))
 }
 
 /// Reads the pairs of an object.
-fn each_pair<T>(
+fn read_map<T>(
     node: &Node,
     keys: &[&str],
     read: impl Fn(&Node) -> Result<T, String>,
 ) -> Result<Vec<(String, T)>, String> {
-    match pick(node, keys).map(|it| &it.value) {
+    match find_value(node, keys).map(|it| &it.value) {
         None => Ok(Vec::new()),
-        Some(Value::Map(pairs)) if pairs.len() <= MOST => {
+        Some(Value::Map(pairs)) if pairs.len() <= MAX_ITEMS => {
             pairs.iter().map(|it| Ok((it.key.clone(), read(&it.node)?))).collect()
         }
-        Some(_) => Err(format!("'{}' is not an object, or a very large one", keys[0])),
+        Some(_) => Err(format!("'{}' is not an object or is too large", keys[0])),
     }
 }

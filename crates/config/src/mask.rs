@@ -8,23 +8,23 @@
 use super::{place::Place, suggest};
 
 /// Words in a key that suggest a secret value.
-const TELLTALES: [&str; 9] =
+const SECRET_WORDS: [&str; 9] =
     ["authorization", "token", "secret", "passw", "api_key", "apikey", "api-key", "credential", "cookie"];
 
 /// Maximum length of a key that is considered, in bytes.
-const LONGEST_KEY: usize = 128;
+const MAX_KEY_BYTES: usize = 128;
 
 /// Returns whether a key of this name usually holds a secret. A limit such as `max_tokens` does not.
-pub(crate) fn sounds_secret(key: &str) -> bool {
+pub(crate) fn is_secret_name(key: &str) -> bool {
     let key = key.trim().to_ascii_lowercase();
     let is_limit = key.starts_with("max") && key.ends_with("tokens");
-    let tells =
-        TELLTALES.iter().any(|word| key.contains(word)) || key.ends_with("_key") || key.ends_with("-key");
-    tells && !is_limit
+    let looks_secret =
+        SECRET_WORDS.iter().any(|word| key.contains(word)) || key.ends_with("_key") || key.ends_with("-key");
+    looks_secret && !is_limit
 }
 
 /// Returns whether a key is `headers` or a misspelling of it.
-pub(crate) fn means_headers(key: &str) -> bool {
+pub(crate) fn is_headers_key(key: &str) -> bool {
     let key = key.trim();
     key.eq_ignore_ascii_case("headers")
         || (5..=9).contains(&key.len()) && suggest::closest(key, ["headers"].into_iter()).is_some()
@@ -41,7 +41,7 @@ pub(crate) struct Mask {
 }
 
 /// A masked part of the source. It keeps the number of characters, but not the number of bytes.
-pub(crate) struct Quotation {
+pub(crate) struct MaskedQuote {
     pub(crate) text: String,
     from: usize,
     /// Multi-byte characters that became a star: the end of each in the source, and the total number of bytes lost so
@@ -54,8 +54,8 @@ impl Mask {
     pub(crate) fn new(source: &str, known: &[Place], broken: bool) -> Mask {
         let mut hidden = known.to_vec();
         match broken {
-            true => suspicious(source, &mut hidden),
-            false => hidden.extend(lines_that_tell(source)),
+            true => hide_suspicious(source, &mut hidden),
+            false => hidden.extend(secret_lines(source)),
         }
         hidden.sort();
         hidden.dedup_by(|next, before| {
@@ -69,25 +69,25 @@ impl Mask {
     }
 
     /// Returns a part of the source with hidden text replaced by stars.
-    pub(crate) fn quote(&self, source: &str, part: Place) -> Quotation {
-        let mut quotation = Quotation { text: String::new(), from: part.start, lost: Vec::new() };
+    pub(crate) fn quote(&self, source: &str, part: Place) -> MaskedQuote {
+        let mut masked = MaskedQuote { text: String::new(), from: part.start, lost: Vec::new() };
         let mut at = part.start;
         let first = self.hidden.partition_point(|it| it.end <= part.start);
         for place in self.hidden[first..].iter().take_while(|it| it.start < part.end) {
             let (start, end) = (place.start.max(at), place.end.min(part.end));
-            let (Some(before), Some(struck)) = (source.get(at..start), source.get(start..end)) else {
+            let (Some(before), Some(secret)) = (source.get(at..start), source.get(start..end)) else {
                 continue;
             };
-            quotation.text.push_str(before);
-            quotation.strike_out(struck, start);
+            masked.text.push_str(before);
+            masked.push_masked(secret, start);
             at = end;
         }
-        quotation.text.push_str(source.get(at..part.end).unwrap_or_default());
-        quotation
+        masked.text.push_str(source.get(at..part.end).unwrap_or_default());
+        masked
     }
 }
 
-impl Quotation {
+impl MaskedQuote {
     /// Converts a byte offset of the source to an offset in the quotation.
     pub(crate) fn position(&self, offset: usize) -> usize {
         let passed = self.lost.partition_point(|(end, _)| *end <= offset);
@@ -97,8 +97,8 @@ impl Quotation {
     }
 
     /// Replaces every character by a star, except white space and `${NAME}`, which only names a secret.
-    fn strike_out(&mut self, struck: &str, mut at: usize) {
-        let mut rest = struck;
+    fn push_masked(&mut self, secret: &str, mut at: usize) {
+        let mut rest = secret;
         while let Some(c) = rest.chars().next() {
             let length = variable_length(rest).unwrap_or(c.len_utf8());
             at += length;
@@ -137,7 +137,7 @@ pub(crate) fn private_parts(url: &str) -> impl Iterator<Item = Place> {
 }
 
 /// Hides the private parts of every URL on a line.
-fn addresses(line: &str, start: usize, hidden: &mut Vec<Place>) {
+fn hide_url_secrets(line: &str, start: usize, hidden: &mut Vec<Place>) {
     let mut from = 0;
     while let Some(at) = line[from..].find("://").map(|at| from + at) {
         let rest = &line[at..];
@@ -149,23 +149,23 @@ fn addresses(line: &str, start: usize, hidden: &mut Vec<Place>) {
 }
 
 /// Returns the text after each key that begins a line and sounds secret.
-fn lines_that_tell(source: &str) -> impl Iterator<Item = Place> + '_ {
+fn secret_lines(source: &str) -> impl Iterator<Item = Place> + '_ {
     let mut start = 0;
     source.split_inclusive('\n').filter_map(move |line| {
         let line_start = start;
         start += line.len();
         let (key, _) = line.split_once(':')?;
         // A header outside of `headers`, for example wrongly indented, is not among the known places.
-        let tells = key
+        let looks_secret = key
             .split(|c: char| !is_word(c))
-            .any(|it| it.len() > 3 && (sounds_secret(it) || is_custom_header(it)));
-        tells.then(|| Place::new(line_start + key.len() + 1, line_start + line.trim_end().len()))
+            .any(|it| it.len() > 3 && (is_secret_name(it) || is_custom_header(it)));
+        looks_secret.then(|| Place::new(line_start + key.len() + 1, line_start + line.trim_end().len()))
     })
 }
 
 /// Relation of a line to a preceding key that sounds secret.
 #[derive(Clone, Copy)]
-enum Under {
+enum SecretContext {
     Nothing,
     /// The key at this column has no value on its line. The next line is its value, whatever its indentation.
     Next(usize),
@@ -176,34 +176,34 @@ enum Under {
 }
 
 /// Hides the text after a key that sounds secret, on its line and on the lines that belong to it.
-fn suspicious(source: &str, hidden: &mut Vec<Place>) {
-    let mut under = Under::Nothing;
+fn hide_suspicious(source: &str, hidden: &mut Vec<Place>) {
+    let mut context = SecretContext::Nothing;
     let mut start = 0;
     for line in source.split_inclusive('\n') {
-        addresses(line, start, hidden);
-        let from = match under {
+        hide_url_secrets(line, start, hidden);
+        let from = match context {
             _ if line.trim().is_empty() => None,
-            Under::Flow(_) => Some(0),
-            Under::Next(_) => Some(value_start(line)),
-            Under::Block(column) if belongs(line, column) => Some(value_start(line)),
+            SecretContext::Flow(_) => Some(0),
+            SecretContext::Next(_) => Some(value_start(line)),
+            SecretContext::Block(column) if belongs_to_key(line, column) => Some(value_start(line)),
             _ => None,
         };
         if let Some(from) = from {
             hidden.push(Place::new(start + from, start + line.trim_end().len()));
-            under = match under {
-                Under::Flow(depth) => flow(depth, line, Under::Nothing),
-                Under::Next(column) => Under::Block(column),
+            context = match context {
+                SecretContext::Flow(depth) => track_brackets(depth, line, SecretContext::Nothing),
+                SecretContext::Next(column) => SecretContext::Block(column),
                 other => other,
             };
         } else if !line.trim().is_empty() {
-            under = Under::Nothing;
-            if let Some((column, behind)) = telling_key(line) {
+            context = SecretContext::Nothing;
+            if let Some((column, behind)) = find_secret_key(line) {
                 hidden.push(Place::new(start + behind, start + line.trim_end().len()));
                 let value = line[behind..].trim_start();
-                under = match value.starts_with(['{', '[']) {
-                    true => flow(0, value, Under::Block(column)),
-                    false if value.is_empty() => Under::Next(column),
-                    false => Under::Block(column),
+                context = match value.starts_with(['{', '[']) {
+                    true => track_brackets(0, value, SecretContext::Block(column)),
+                    false if value.is_empty() => SecretContext::Next(column),
+                    false => SecretContext::Block(column),
                 };
             }
         }
@@ -213,7 +213,7 @@ fn suspicious(source: &str, hidden: &mut Vec<Place>) {
 
 /// Returns whether a line belongs to the value of a key at this column: it is indented deeper, or it is a list at the
 /// same column.
-fn belongs(line: &str, column: usize) -> bool {
+fn belongs_to_key(line: &str, column: usize) -> bool {
     let indent = line.len() - line.trim_start().len();
     indent > column || indent == column && line[indent..].starts_with(['-', '{', '['])
 }
@@ -225,31 +225,31 @@ fn value_start(line: &str) -> usize {
 }
 
 /// Tracks the depth of open brackets after this text. Returns `closed` if none is open.
-fn flow(depth: usize, text: &str, closed: Under) -> Under {
+fn track_brackets(depth: usize, text: &str, closed: SecretContext) -> SecretContext {
     let depth = text.bytes().fold(depth, |depth, b| match b {
         b'{' | b'[' => depth + 1,
         b'}' | b']' => depth.saturating_sub(1),
         _ => depth,
     });
-    if depth > 0 { Under::Flow(depth) } else { closed }
+    if depth > 0 { SecretContext::Flow(depth) } else { closed }
 }
 
 /// Finds the first key of a line that sounds secret or is `headers`. Returns its column and the start of its value.
-fn telling_key(line: &str) -> Option<(usize, usize)> {
+fn find_secret_key(line: &str) -> Option<(usize, usize)> {
     let mut first = true;
     for (at, _) in line.match_indices([':', '=']) {
         let before = line[..at].trim_end_matches([' ', '\t', '"', '\'']);
-        let earliest = before.floor_char_boundary(before.len().saturating_sub(LONGEST_KEY));
+        let earliest = before.floor_char_boundary(before.len().saturating_sub(MAX_KEY_BYTES));
         let window = &before[earliest..];
         let word = window.rfind(|c: char| !is_word(c)).map_or(window, |end| {
             let next = window[end..].chars().next().map_or(1, char::len_utf8);
             &window[end + next..]
         });
-        let telling = |word: &str| {
-            word.len() > 3 && (means_headers(word) || is_custom_header(word) || sounds_secret(word))
+        let looks_secret = |word: &str| {
+            word.len() > 3 && (is_headers_key(word) || is_custom_header(word) || is_secret_name(word))
         };
         // At the start of a line, `My secret: x` counts too.
-        if telling(word) || first && window.split(|c: char| !is_word(c)).any(telling) {
+        if looks_secret(word) || first && window.split(|c: char| !is_word(c)).any(looks_secret) {
             return Some((before.len() - word.len(), at + 1));
         }
         first = false;
@@ -265,12 +265,12 @@ fn is_word(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn quote(source: &str, hidden: &[Place]) -> Quotation {
+    fn quote(source: &str, hidden: &[Place]) -> MaskedQuote {
         Mask::new(source, hidden, true).quote(source, Place::new(0, source.len()))
     }
 
     #[test]
-    fn strikes_out() {
+    fn secrets_are_masked() {
         for (source, hidden, expected) in [
             ("a: hunter2 b", vec![Place::new(3, 10)], "a: ******* b"),
             ("Authorization: Bearer abc\nb: c", vec![], "Authorization: ****** ***\nb: c"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_out_less_where_places_are_known() {
+    fn known_places_need_less_masking() {
         let source = "headers: {X: ${TOKEN:-y}}\nMY_TOKEN: abc\nX-Slipped: abc\na: {token: x}";
         let mask = Mask::new(source, &[], false);
         let text = mask.quote(source, Place::new(0, source.len())).text;
@@ -307,11 +307,11 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_true() {
+    fn offsets_survive_masking() {
         let source = "TOKEN: schöne ⓛ x\nnext";
-        let quotation = quote(source, &[]);
+        let masked = quote(source, &[]);
         let at = source.find("next").expect("it is there");
-        assert_eq!(&quotation.text[quotation.position(at)..], "next");
-        assert_eq!(quotation.position(source.len()), quotation.text.len());
+        assert_eq!(&masked.text[masked.position(at)..], "next");
+        assert_eq!(masked.position(source.len()), masked.text.len());
     }
 }

@@ -1,7 +1,7 @@
 //! The common document tree for YAML, JSON and TOML. Every key and value has a place in the source.
 
 use super::place::Place;
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 
 /// A value with its place in the source.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) enum Value {
 /// A string, and whether it may be converted to a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Str {
-    pub(crate) text: Text,
+    pub(crate) text: MaskedString,
     /// Whether the whole string was one `${VAR}`, so its value may be used as a number or boolean.
     pub(crate) is_variable: bool,
 }
@@ -52,6 +52,6 @@ impl Node {
 
 impl Value {
     pub(crate) fn plain(text: impl Into<String>) -> Value {
-        Value::Str(Str { text: Text::plain(text), is_variable: false })
+        Value::Str(Str { text: MaskedString::plain(text), is_variable: false })
     }
 }

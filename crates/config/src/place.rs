@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions() {
+    fn offsets_become_lines_and_columns() {
         let lines = Lines::of("ab\nçd\n\nx");
         for (offset, expected) in
             [(0, (1, 1)), (2, (1, 3)), (3, (2, 1)), (5, (2, 2)), (7, (3, 1)), (8, (4, 1)), (99, (4, 2))]

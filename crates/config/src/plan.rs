@@ -1,6 +1,6 @@
 //! The validated configuration. A [`Plan`] is valid by construction, so no code after the loader checks it again.
 
-use crate::{download::Download, egress::Egress, glob::Glob, text::Text};
+use crate::{download::Download, egress::Egress, glob::Glob, masked_string::MaskedString};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -13,15 +13,15 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Name of the agent.
-    pub name: Option<Text>,
+    pub name: Option<MaskedString>,
     /// Purpose of the agent.
-    pub description: Option<Text>,
+    pub description: Option<MaskedString>,
     /// Author of the agent.
-    pub author: Option<Text>,
+    pub author: Option<MaskedString>,
     /// Model that `run` and `chat` use.
     pub model: Option<Model>,
     /// System prompt for the model.
-    pub instructions: Option<Text>,
+    pub instructions: Option<MaskedString>,
     /// MCP servers, in the order of the file.
     pub sources: Vec<Source>,
 }
@@ -32,7 +32,7 @@ pub struct Model {
     /// Provider that serves the model.
     pub provider: Provider,
     /// Name of the model, as the provider spells it.
-    pub name: Text,
+    pub name: MaskedString,
     /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
     /// Maximum length of an answer, in tokens.
@@ -40,11 +40,11 @@ pub struct Model {
     /// Nucleus sampling threshold, 0 to 1.
     pub top_p: Option<f64>,
     /// Base URL of the provider's API, if it differs from the default.
-    pub endpoint: Option<Text>,
+    pub endpoint: Option<MaskedString>,
     /// API key.
-    pub api_key: Option<Text>,
+    pub api_key: Option<MaskedString>,
     /// Version of the provider's API.
-    pub api_version: Option<Text>,
+    pub api_version: Option<MaskedString>,
 }
 
 /// Provider of a model.
@@ -66,21 +66,21 @@ pub enum Provider {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// Name of the source, unique in its plan.
-    pub name: Text,
+    pub name: MaskedString,
     /// Description for users and models.
-    pub description: Text,
+    pub description: MaskedString,
     /// Value of `server`: a package name or a label.
-    pub server: Text,
+    pub server: MaskedString,
     /// Transport and address or process of the server.
     pub endpoint: Endpoint,
     /// Addresses that connections to the server may use. `None` allows any address its host resolves to.
     pub egress: Option<Egress>,
     /// Prefix for the names of its tools. Empty means no prefix.
-    pub prefix: Text,
+    pub prefix: MaskedString,
     /// Settings that are passed to the server.
     pub config: Option<ServerConfig>,
     /// Folders that are offered to the server as MCP roots, as absolute paths.
-    pub roots: Vec<Text>,
+    pub roots: Vec<MaskedString>,
     /// Whether to list its tools at startup.
     pub load_tools: bool,
     /// Whether to list its prompts at startup.
@@ -111,14 +111,14 @@ pub enum Endpoint {
     /// A child process that speaks MCP on its standard input and output.
     Stdio(Launch),
     /// The HTTP+SSE transport of protocol version 2024-11-05.
-    Sse(Remote),
+    Sse(RemoteEndpoint),
     /// A WebSocket connection with one message per text frame. The second field is the URL in the form that may be
     /// shown.
-    WebSocket(Url, Text),
+    WebSocket(Url, MaskedString),
     /// Streamable HTTP.
     Http {
         /// Address and HTTP settings.
-        remote: Remote,
+        remote: RemoteEndpoint,
         /// Whether to send `DELETE` for the session when closing it.
         terminate_on_close: bool,
     },
@@ -133,13 +133,13 @@ pub enum Builtin {
 
 /// An MCP server that is reached over HTTP.
 #[derive(Clone, PartialEq)]
-pub struct Remote {
+pub struct RemoteEndpoint {
     /// URL of the server. It may contain secrets.
     pub url: Url,
     /// The URL in the form that may be shown.
-    pub shown_url: Text,
+    pub shown_url: MaskedString,
     /// Headers to send with every request.
-    pub headers: Vec<(String, Text)>,
+    pub headers: Vec<(String, MaskedString)>,
     /// Timeout for establishing a connection.
     pub timeout: Option<Duration>,
     /// Timeout for the next event of an SSE stream.
@@ -160,7 +160,7 @@ pub struct Launch {
     /// Text encoding of the child's pipes.
     pub encoding: &'static encoding_rs::Encoding,
     /// Path of the SSE endpoint, if the server listens on a port that wharf assigns instead of using its pipes.
-    pub serves: Option<String>,
+    pub sse_path: Option<String>,
     /// Package or image that the launcher downloads before the first start, if any.
     pub download: Option<Download>,
     /// Timeout of that download.
@@ -202,7 +202,7 @@ pub enum Launcher {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
     /// Value to pass.
-    pub value: Text,
+    pub value: MaskedString,
     /// Reason for the value's form.
     pub origin: ArgOrigin,
 }
@@ -217,9 +217,9 @@ pub enum ArgOrigin {
     /// Added by wharf. The field is the reason.
     Added(&'static str),
     /// Made absolute from a path relative to the agent file. The field is the path as written.
-    Resolved(Text),
+    Resolved(MaskedString),
     /// Extended by a version. The field is the bare package name as written.
-    Versioned(Text),
+    Versioned(MaskedString),
 }
 
 /// Complete environment of a child process.
@@ -230,7 +230,7 @@ pub struct ChildEnv(pub BTreeMap<String, EnvVar>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvVar {
     /// Value of the variable.
-    pub value: Text,
+    pub value: MaskedString,
     /// Origin of the value.
     pub origin: EnvOrigin,
 }
@@ -304,7 +304,7 @@ impl Interpreter {
 
 impl Source {
     /// Returns whether the entry sets `key` itself.
-    pub fn says(&self, key: &str) -> bool {
+    pub fn sets_key(&self, key: &str) -> bool {
         self.written.contains(&key)
     }
 }
@@ -331,7 +331,7 @@ impl Endpoint {
     pub fn transport(&self) -> &'static str {
         match self {
             Endpoint::Builtin(_) => "builtin",
-            Endpoint::Stdio(Launch { serves: Some(_), .. }) => "sse",
+            Endpoint::Stdio(Launch { sse_path: Some(_), .. }) => "sse",
             Endpoint::Stdio(_) => "stdio",
             Endpoint::Sse(_) => "sse",
             Endpoint::WebSocket(..) => "websocket",
@@ -375,12 +375,12 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Remote { url: _, shown_url, headers, timeout, sse_read_timeout } = self;
+        let RemoteEndpoint { url: _, shown_url, headers, timeout, sse_read_timeout } = self;
         // Header values are often secrets, so only the names are printed.
         let headers: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Remote")
+        f.debug_struct("RemoteEndpoint")
             .field("shown_url", shown_url)
             .field("headers", &headers)
             .field("timeout", timeout)
@@ -390,28 +390,28 @@ impl fmt::Debug for Remote {
 }
 
 /// Implements parsing, printing and listing for an enum of keywords from one table.
-macro_rules! words {
-    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+macro_rules! keywords {
+    ($type:ident { $($variant:ident = $keyword:literal),+ $(,)? }) => {
         impl $type {
             /// All keywords.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
+            pub const KEYWORDS: &'static [&'static str] = &[$($keyword),+];
 
             /// Returns the keyword.
             pub fn as_str(self) -> &'static str {
-                match self { $($type::$variant => $word),+ }
+                match self { $($type::$variant => $keyword),+ }
             }
 
             /// Parses a keyword.
-            pub fn parse(word: &str) -> Option<$type> {
-                match word { $($word => Some($type::$variant),)+ _ => None }
+            pub fn parse(keyword: &str) -> Option<$type> {
+                match keyword { $($keyword => Some($type::$variant),)+ _ => None }
             }
         }
     };
 }
 
-words!(Provider { OpenAi = "openai", AzureOpenAi = "azure_openai", Anthropic = "anthropic", Ollama = "ollama", Gemini = "gemini" });
-words!(Builtin { Todo = "builtin:todo" });
-words!(Interpreter { Python = "python", Node = "node" });
-words!(Launcher { Npx = "npx", Uvx = "uvx", Docker = "docker" });
-words!(Lifecycle { Singleton = "singleton", Transient = "transient" });
-words!(EraChoice { Auto = "auto", Legacy = "legacy", Modern = "modern" });
+keywords!(Provider { OpenAi = "openai", AzureOpenAi = "azure_openai", Anthropic = "anthropic", Ollama = "ollama", Gemini = "gemini" });
+keywords!(Builtin { Todo = "builtin:todo" });
+keywords!(Interpreter { Python = "python", Node = "node" });
+keywords!(Launcher { Npx = "npx", Uvx = "uvx", Docker = "docker" });
+keywords!(Lifecycle { Singleton = "singleton", Transient = "transient" });
+keywords!(EraChoice { Auto = "auto", Legacy = "legacy", Modern = "modern" });

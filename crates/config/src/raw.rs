@@ -20,7 +20,7 @@ pub(crate) struct Field {
 /// Access to the fields of a mapping without knowing their keys.
 pub(crate) trait Fields {
     /// Returns the keys that are present.
-    fn written(&self) -> Vec<&'static str>;
+    fn written_keys(&self) -> Vec<&'static str>;
     /// Iterates over all fields that are present.
     fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field>;
 }
@@ -43,13 +43,13 @@ macro_rules! raw {
             /// Assigns a mapping's values to the fields. Returns `None` if the node is not a mapping.
             pub(crate) fn read(node: Node, diagnostics: &mut Diagnostics) -> Option<$name> {
                 let unused: &[UnusedKeys] = &[$($unused)?];
-                let mut slots = sort(node, $what, Self::KEYS, unused, diagnostics)?.into_iter();
+                let mut slots = assign_fields(node, $what, Self::KEYS, unused, diagnostics)?.into_iter();
                 Some($name { $($field: slots.next().flatten(),)+ })
             }
         }
 
         impl Fields for $name {
-            fn written(&self) -> Vec<&'static str> {
+            fn written_keys(&self) -> Vec<&'static str> {
                 [$(self.$field.as_ref().map(|_| $key)),+].into_iter().flatten().collect()
             }
 
@@ -166,7 +166,7 @@ raw! {
 }
 
 /// Sorts the pairs of a mapping into one slot per key. A key with a null value counts as absent.
-fn sort(
+fn assign_fields(
     node: Node,
     what: &str,
     keys: &[&str],

@@ -8,15 +8,15 @@ use super::{
     raw::Field,
     scalar,
 };
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 use serde_json::{Map, Number, Value as Json};
 use std::time::Duration;
 
 /// Maximum value of a timeout, in seconds.
-pub(crate) const LONGEST_SECONDS: u64 = 86_400;
+pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 86_400;
 
 /// A mapping of strings, with the places of keys and values.
-pub(crate) type Texts = Vec<(Placed<String>, Placed<Text>)>;
+pub(crate) type StringPairs = Vec<(Placed<String>, Placed<MaskedString>)>;
 
 /// Reads the fields of one mapping. `class` is the error class in its messages.
 pub(crate) struct Reader<'a> {
@@ -25,30 +25,30 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(crate) fn text(&mut self, key: &str, field: Option<Field>) -> Option<Placed<Text>> {
+    pub(crate) fn text(&mut self, key: &str, field: Option<Field>) -> Option<Placed<MaskedString>> {
         let node = field?.node;
         let at = node.at;
         match node.value {
             Value::Str(it) => Some(Placed::new(it.text, at)),
             _ => {
-                self.wrong(key, "a string", &node);
+                self.report_wrong_type(key, "a string", &node);
                 None
             }
         }
     }
 
     /// Reads one of a few keywords.
-    pub(crate) fn word<T>(
+    pub(crate) fn keyword<T>(
         &mut self,
         key: &str,
         field: Option<Field>,
-        words: &'static [&'static str],
+        keywords: &'static [&'static str],
         parse: fn(&str) -> Option<T>,
     ) -> Option<T> {
         let text = self.text(key, field)?;
         let parsed = parse(text.value.expose());
         if parsed.is_none() {
-            self.diagnostics.unknown_word(text.at, self.class, key, &text.value, words);
+            self.diagnostics.unknown_keyword(text.at, self.class, key, &text.value, keywords);
         }
         parsed
     }
@@ -68,65 +68,73 @@ impl Reader<'_> {
             _ => None,
         };
         if found.is_none() {
-            self.wrong(key, expected, &node);
+            self.report_wrong_type(key, expected, &node);
         }
         found
     }
 
     pub(crate) fn flag(&mut self, key: &str, field: Option<Field>) -> Option<bool> {
-        let node = typed(field?.node);
+        let node = convert_variable(field?.node);
         match node.value {
             Value::Bool(it) => Some(it),
             _ => {
-                self.wrong(key, "true or false", &node);
+                self.report_wrong_type(key, "true or false", &node);
                 None
             }
         }
     }
 
-    /// Reads an integer from 1 to `most`.
-    pub(crate) fn count(&mut self, key: &str, field: Option<Field>, most: u64) -> Option<u64> {
-        let node = typed(field?.node);
+    /// Reads an integer from 1 to `max`.
+    pub(crate) fn count(&mut self, key: &str, field: Option<Field>, max: u64) -> Option<u64> {
+        let node = convert_variable(field?.node);
         match node.value {
-            Value::Int(it) if it >= 1 && it <= i128::from(most) => u64::try_from(it).ok(),
-            _ if most < u64::MAX => {
-                self.wrong(key, &format!("a positive integer, at most {most}"), &node);
+            Value::Int(it) if it >= 1 && it <= i128::from(max) => u64::try_from(it).ok(),
+            _ if max < u64::MAX => {
+                self.report_wrong_type(key, &format!("a positive integer, at most {max}"), &node);
                 None
             }
             _ => {
-                self.wrong(key, "a positive integer", &node);
+                self.report_wrong_type(key, "a positive integer", &node);
                 None
             }
         }
     }
 
     /// Reads a number between two inclusive bounds.
-    pub(crate) fn number(&mut self, key: &str, field: Option<Field>, least: f64, most: f64) -> Option<f64> {
-        let node = typed(field?.node);
-        let found = as_number(&node).filter(|it| (least..=most).contains(it));
+    pub(crate) fn number(&mut self, key: &str, field: Option<Field>, min: f64, max: f64) -> Option<f64> {
+        let node = convert_variable(field?.node);
+        let found = as_number(&node).filter(|it| (min..=max).contains(it));
         if found.is_none() {
-            self.wrong(key, &format!("a number from {least} to {most}"), &node);
+            self.report_wrong_type(key, &format!("a number from {min} to {max}"), &node);
         }
         found
     }
 
     pub(crate) fn seconds(&mut self, key: &str, field: Option<Field>) -> Option<Duration> {
-        let node = typed(field?.node);
+        let node = convert_variable(field?.node);
         let found = as_number(&node)
-            .filter(|it| *it > 0.0 && *it <= LONGEST_SECONDS as f64)
+            .filter(|it| *it > 0.0 && *it <= MAX_TIMEOUT_SECONDS as f64)
             .and_then(|it| Duration::try_from_secs_f64(it).ok())
             .filter(|it| !it.is_zero());
         if found.is_none() {
-            self.wrong(key, &format!("a number of seconds above 0, at most {LONGEST_SECONDS}"), &node);
+            self.report_wrong_type(
+                key,
+                &format!("a number of seconds above 0, at most {MAX_TIMEOUT_SECONDS}"),
+                &node,
+            );
         }
         found
     }
 
     /// Reads a list of strings.
-    pub(crate) fn texts(&mut self, key: &str, field: Option<Field>) -> Option<Placed<Vec<Placed<Text>>>> {
+    pub(crate) fn texts(
+        &mut self,
+        key: &str,
+        field: Option<Field>,
+    ) -> Option<Placed<Vec<Placed<MaskedString>>>> {
         let node = field?.node;
         let Value::Seq(items) = node.value else {
-            self.wrong(key, "a list of strings", &node);
+            self.report_wrong_type(key, "a list of strings", &node);
             return None;
         };
         let mut all_fit = true;
@@ -148,10 +156,10 @@ impl Reader<'_> {
     }
 
     /// Reads a mapping of strings. A key with a null value is skipped.
-    pub(crate) fn text_map(&mut self, key: &str, field: Option<Field>) -> Option<Texts> {
+    pub(crate) fn text_map(&mut self, key: &str, field: Option<Field>) -> Option<StringPairs> {
         let node = field?.node;
         let Value::Map(pairs) = node.value else {
-            self.wrong(key, "a mapping of strings", &node);
+            self.report_wrong_type(key, "a mapping of strings", &node);
             return None;
         };
         let mut texts = Vec::with_capacity(pairs.len());
@@ -162,7 +170,7 @@ impl Reader<'_> {
                     texts.push((Placed::new(pair.key, pair.key_at), Placed::new(it.text, pair.node.at)));
                 }
                 Value::Broken => {
-                    let nothing = Placed::new(Text::plain(""), pair.node.at);
+                    let nothing = Placed::new(MaskedString::plain(""), pair.node.at);
                     texts.push((Placed::new(pair.key, pair.key_at), nothing));
                 }
                 // Keep checking the other pairs, because their names may be wrong too.
@@ -177,11 +185,11 @@ impl Reader<'_> {
         let node = field?.node;
         match &node.value {
             Value::Map(_) => self.fits_json(key, &node).then(|| ServerConfig {
-                value: json_tree(&node, Text::expose),
-                shown: json_tree(&node, Text::shown),
+                value: json_tree(&node, MaskedString::expose),
+                shown: json_tree(&node, MaskedString::shown),
             }),
             _ => {
-                self.wrong(key, "a mapping", &node);
+                self.report_wrong_type(key, "a mapping", &node);
                 None
             }
         }
@@ -207,12 +215,12 @@ impl Reader<'_> {
         fits
     }
 
-    fn wrong(&mut self, key: &str, expected: &str, node: &Node) {
+    fn report_wrong_type(&mut self, key: &str, expected: &str, node: &Node) {
         self.diagnostics.wrong_type(self.class, key, expected, node);
     }
 }
 
-pub(crate) fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
+pub(crate) fn json_tree(node: &Node, form: fn(&MaskedString) -> &str) -> Json {
     match &node.value {
         Value::Null | Value::Broken => Json::Null,
         Value::Bool(it) => Json::Bool(*it),
@@ -228,7 +236,7 @@ pub(crate) fn json_tree(node: &Node, form: fn(&Text) -> &str) -> Json {
 }
 
 /// Converts a string that was wholly one variable to the type its value would have if written unquoted.
-fn typed(node: Node) -> Node {
+fn convert_variable(node: Node) -> Node {
     match node.value {
         Value::Str(ref it) if it.is_variable => match scalar::resolve(it.text.expose().trim()) {
             // A value that remains a string keeps its shown form.

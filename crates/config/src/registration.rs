@@ -21,15 +21,15 @@ use super::{
     read::{Reader, json_tree},
     variables::Substitution,
 };
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 use std::{collections::BTreeMap, fmt};
 
 /// Mappings whose values are secrets, whatever their keys.
-const SECTIONS: [&str; 3] = ["env", "headers", "mcp_env_vars"];
+const SECRET_SECTIONS: [&str; 3] = ["env", "headers", "mcp_env_vars"];
 /// Placeholder for a secret in shown text.
-const SHOWN: &str = "***";
+const SECRET_PLACEHOLDER: &str = "***";
 /// Maximum length of the name of a registered source.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
 /// A parsed registration.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Registration {
 
 /// A stored source, loaded again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Restored {
+pub struct RestoredSource {
     /// The source, or `None` if required values are missing.
     pub source: Option<Source>,
     /// Names of the required variables that have no value.
@@ -54,7 +54,7 @@ pub struct Restored {
 }
 
 /// Intermediate result of loading a source.
-struct Reading {
+struct LoadedSource {
     source: Source,
     missing: Vec<String>,
 }
@@ -65,8 +65,8 @@ struct Reading {
 pub fn register(body: &str, env: &Env) -> (Option<Registration>, Diagnostics) {
     read(body, "the request", |mut root, diagnostics| {
         let secrets = take_secrets(&mut root);
-        let definition = json_tree(&without_secrets(&root), Text::expose).to_string();
-        let Reading { source, .. } = lowered(root, env, diagnostics)?;
+        let definition = json_tree(&without_secrets(&root), MaskedString::expose).to_string();
+        let LoadedSource { source, .. } = lower_registration(root, env, diagnostics)?;
         let name = source.name.expose().to_owned();
         Some(Registration { name, definition, secrets, lifecycle: source.lifecycle })
     })
@@ -77,14 +77,14 @@ pub fn restore(
     definition: &str,
     secrets: &BTreeMap<String, String>,
     env: &Env,
-) -> (Option<Restored>, Diagnostics) {
+) -> (Option<RestoredSource>, Diagnostics) {
     read(definition, "the stored source", |mut root, diagnostics| {
-        let lost = fill_in(&mut root, secrets);
-        let Reading { source, mut missing } = lowered(root, env, diagnostics)?;
-        missing.extend(lost);
+        let missing_secrets = insert_secrets(&mut root, secrets);
+        let LoadedSource { source, mut missing } = lower_registration(root, env, diagnostics)?;
+        missing.extend(missing_secrets);
         missing.sort();
         missing.dedup();
-        Some(Restored { source: missing.is_empty().then_some(source), missing })
+        Some(RestoredSource { source: missing.is_empty().then_some(source), missing })
     })
 }
 
@@ -101,46 +101,46 @@ fn read<T>(
     // Quote nothing, because in malformed input secrets cannot be told apart from other text.
     diagnostics.hide(Place::new(0, source.len()));
     let found = json::parse(&source, &mut diagnostics).and_then(|root| lower(root, &mut diagnostics));
-    diagnostics.settle();
+    diagnostics.finish();
     (found.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
 /// Lowers the definition with the loader of agent files.
-fn lowered(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<Reading> {
-    let in_provider_words = matches!(&root.value, Value::Map(pairs)
+fn lower_registration(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<LoadedSource> {
+    let uses_provider_vocabulary = matches!(&root.value, Value::Map(pairs)
         if pairs.iter().any(|it| it.key == "source_type" || it.key.starts_with("mcp_")));
-    let afar = Env { origin: Origin::Rest, files: entry::afar(env), home: None, ..env.clone() };
-    let mut serves = None;
-    let (node, env, missing) = match in_provider_words {
-        false => (root, afar, Vec::new()),
+    let restricted = Env { origin: Origin::Rest, files: entry::restricted(env), home: None, ..env.clone() };
+    let mut sse_path = None;
+    let (node, env, missing) = match uses_provider_vocabulary {
+        false => (root, restricted, Vec::new()),
         true => {
             let raw = RawRegistration::read(root, diagnostics)?;
             match raw.plugin_dir {
                 Some(_) => {
-                    let plugin = plugin::plugin(raw, env, diagnostics)?;
-                    serves = plugin.serves;
+                    let plugin = plugin::plugin_entry(raw, env, diagnostics)?;
+                    sse_path = plugin.sse_path;
                     (plugin.entry, plugin.env, plugin.missing)
                 }
-                None => (remote::entry(raw, diagnostics)?, afar, Vec::new()),
+                None => (remote::entry(raw, diagnostics)?, restricted, Vec::new()),
             }
         }
     };
     let mut names = Vec::new();
     let source = lower::tool(node, &mut Substitution::new(""), &env, &mut names, diagnostics);
-    let fits = |it: &str| it.chars().count() <= LONGEST_NAME && !it.contains(char::is_control);
+    let fits = |it: &str| it.chars().count() <= MAX_NAME_CHARS && !it.contains(char::is_control);
     if let Some(name) = names.iter().find(|it| !fits(it.value.expose())) {
-        diagnostics.source_name(name.at, LONGEST_NAME);
+        diagnostics.invalid_source_name(name.at, MAX_NAME_CHARS);
         return None;
     }
     let mut source = source?;
     if let Endpoint::Stdio(launch) = &mut source.endpoint {
-        launch.serves = serves;
+        launch.sse_path = sse_path;
     }
-    Some(Reading { source, missing })
+    Some(LoadedSource { source, missing })
 }
 
 /// Checks `source_type`, which must be `mcp` if present.
-fn source_type(field: Option<Field>, reader: &mut Reader<'_>) {
+fn check_source_type(field: Option<Field>, reader: &mut Reader<'_>) {
     if let Some(kind) = reader.text("source_type", field).filter(|it| it.value.expose() != "mcp") {
         reader.diagnostics.unknown_source_type(kind.at, kind.value.shown());
     }
@@ -168,13 +168,13 @@ fn without_secrets(root: &Node) -> Node {
 }
 
 /// Inserts the secrets into the tree. Returns the names that have no value.
-fn fill_in(root: &mut Node, secrets: &BTreeMap<String, String>) -> Vec<String> {
-    let mut lost = Vec::new();
+fn insert_secrets(root: &mut Node, secrets: &BTreeMap<String, String>) -> Vec<String> {
+    let mut missing_secrets = Vec::new();
     each_secret(root, |name, node| match secrets.get(name) {
         Some(value) => node.value = secret(value),
-        None => lost.push(name.to_owned()),
+        None => missing_secrets.push(name.to_owned()),
     });
-    lost
+    missing_secrets
 }
 
 fn each_secret(root: &mut Node, mut visit: impl FnMut(&str, &mut Node)) {
@@ -183,7 +183,7 @@ fn each_secret(root: &mut Node, mut visit: impl FnMut(&str, &mut Node)) {
 
 fn each_section(root: &mut Node, mut visit: impl FnMut(&mut Vec<Pair>)) {
     let Value::Map(sections) = &mut root.value else { return };
-    for section in sections.iter_mut().filter(|it| SECTIONS.contains(&it.key.as_str())) {
+    for section in sections.iter_mut().filter(|it| SECRET_SECTIONS.contains(&it.key.as_str())) {
         if let Value::Map(pairs) = &mut section.node.value {
             visit(pairs);
         }
@@ -191,7 +191,7 @@ fn each_section(root: &mut Node, mut visit: impl FnMut(&mut Vec<Pair>)) {
 }
 
 fn secret(value: &str) -> Value {
-    Value::Str(Str { text: Text::secret(value, SHOWN), is_variable: false })
+    Value::Str(Str { text: MaskedString::secret(value, SECRET_PLACEHOLDER), is_variable: false })
 }
 
 // `Debug` must not print the values of secrets.

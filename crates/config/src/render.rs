@@ -12,10 +12,10 @@ use std::ops::Range;
 /// Maximum width of a rendered line. Longer lines are cut around the place.
 const WIDTH: usize = 140;
 /// Maximum size of a quotation, in bytes. A longer one is omitted.
-const LONGEST_QUOTE: usize = 16 * 1024;
+const MAX_QUOTE_BYTES: usize = 16 * 1024;
 
 /// Source lines to show, with the ranges to underline.
-struct Quote {
+struct QuotedLines {
     line: usize,
     text: String,
     primary: Range<usize>,
@@ -71,7 +71,12 @@ impl Diagnostics {
         })
     }
 
-    fn report<'a>(&'a self, item: &'a Diagnostic, quote: Option<&'a Quote>, lines: &Lines<'_>) -> Group<'a> {
+    fn report<'a>(
+        &'a self,
+        item: &'a Diagnostic,
+        quote: Option<&'a QuotedLines>,
+        lines: &Lines<'_>,
+    ) -> Group<'a> {
         let level = match item.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -93,27 +98,28 @@ impl Diagnostics {
     }
 
     /// Quotes the lines around a place, together with its related places if they are close enough.
-    fn quote(&self, item: &Diagnostic, place: Place, lines: &Lines<'_>, mask: &Mask) -> Option<Quote> {
-        let starts = || item.also.iter().map(|(at, _)| at.start).chain([place.start]);
+    fn quote(&self, item: &Diagnostic, place: Place, lines: &Lines<'_>, mask: &Mask) -> Option<QuotedLines> {
+        let starts = || item.related.iter().map(|(at, _)| at.start).chain([place.start]);
         let (first, last) = (starts().min()?, starts().max()?);
-        let fits = |(_, part): &(usize, Place)| part.end - part.start <= LONGEST_QUOTE;
+        let fits = |(_, part): &(usize, Place)| part.end - part.start <= MAX_QUOTE_BYTES;
         let with_others = Some(lines.around(first, last)).filter(fits);
         let whole = with_others.is_some();
         let (line, part) =
             with_others.or_else(|| Some(lines.around(place.start, place.start)).filter(fits))?;
-        let quotation = mask.quote(self.source(), part);
+        let masked = mask.quote(self.source(), part);
         // A place may span several lines. Underlining the first is enough.
         let span = |at: Place| {
-            let (start, end) = (quotation.position(at.start), quotation.position(at.end));
-            let line_end = quotation.text[start..].find('\n').map_or(quotation.text.len(), |it| start + it);
+            let (start, end) = (masked.position(at.start), masked.position(at.end));
+            let line_end = masked.text[start..].find('\n').map_or(masked.text.len(), |it| start + it);
             start..end.clamp(start, line_end)
         };
-        let others = item.also.iter().filter(|_| whole).map(|(at, why)| (span(*at), why.clone())).collect();
-        Some(Quote { line, primary: span(place), others, text: quotation.text })
+        let others =
+            item.related.iter().filter(|_| whole).map(|(at, why)| (span(*at), why.clone())).collect();
+        Some(QuotedLines { line, primary: span(place), others, text: masked.text })
     }
 
-    fn snippet<'a>(&'a self, quote: &'a Quote) -> Snippet<'a, Annotation<'a>> {
-        let Quote { line, text, primary, others } = quote;
+    fn snippet<'a>(&'a self, quote: &'a QuotedLines) -> Snippet<'a, Annotation<'a>> {
+        let QuotedLines { line, text, primary, others } = quote;
         let others =
             others.iter().map(|(span, why)| AnnotationKind::Context.span(span.clone()).label(why.as_str()));
         Snippet::source(text.as_str())

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn core_schema() {
+    fn unquoted_scalars_follow_the_core_schema() {
         for (text, expected) in [
             ("", Value::Null),
             ("~", Value::Null),

@@ -7,7 +7,7 @@
 use super::{
     lower::TRANSPORTS,
     plan::{Builtin, EraChoice, Launcher, Lifecycle, Provider},
-    read::LONGEST_SECONDS,
+    read::MAX_TIMEOUT_SECONDS,
 };
 use serde_json::{Value, json};
 
@@ -23,13 +23,13 @@ pub fn schema() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "name": text("What the agent is called."),
-            "description": text("What the agent is for."),
-            "author": text("Who wrote it."),
+            "name": text("Name of the agent."),
+            "description": text("Purpose of the agent."),
+            "author": text("Author of the agent."),
             "model": nullable(model()),
             "instructions": nullable(instructions()),
             "tools": {
-                "description": "The MCP servers, at most 50.",
+                "description": "MCP servers, at most 50.",
                 "type": ["array", "null"],
                 "maxItems": 50,
                 "items": tool(),
@@ -40,31 +40,31 @@ pub fn schema() -> Value {
 
 fn model() -> Value {
     json!({
-        "description": "The model behind `run` and `chat`. Every other command works without it.",
+        "description": "Model for `run` and `chat`. All other commands work without it.",
         "type": "object",
         "additionalProperties": false,
         "required": ["provider", "name"],
         "properties": {
-            "provider": word("Who serves the model.", Provider::WORDS, None),
-            "name": text("The provider's name for the model."),
-            "temperature": number("How freely it answers.", json!({ "minimum": 0, "maximum": 2 })),
-            "max_tokens": integer("The longest answer.", json!({ "minimum": 1 })),
-            "top_p": number("How much of the distribution it draws from.", json!({ "minimum": 0, "maximum": 1 })),
-            "endpoint": text("Where the provider listens, if not at its usual address."),
-            "api_key": text("The key. Use a variable, as in ${OPENAI_API_KEY}."),
-            "api_version": text("The revision of the provider's interface."),
+            "provider": keyword("Provider of the model.", Provider::KEYWORDS, None),
+            "name": text("Name of the model, as the provider spells it."),
+            "temperature": number("Sampling temperature.", json!({ "minimum": 0, "maximum": 2 })),
+            "max_tokens": integer("Maximum number of tokens in an answer.", json!({ "minimum": 1 })),
+            "top_p": number("Nucleus sampling threshold.", json!({ "minimum": 0, "maximum": 1 })),
+            "endpoint": text("Base URL of the provider's API, if it is not the default."),
+            "api_key": text("API key. Use a variable, such as ${OPENAI_API_KEY}."),
+            "api_version": text("Version of the provider's API."),
         },
     })
 }
 
 fn instructions() -> Value {
     json!({
-        "description": "What the model is told first: from a file beside this one, or inline.",
+        "description": "System prompt for the model: from a file beside this one, or inline.",
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "file": text("A text file in this folder or below it."),
-            "inline": text("The text itself."),
+            "file": text("Text file in this folder or below it."),
+            "inline": text("Text of the instructions."),
         },
         "oneOf": [given("file"), given("inline"), { "type": "null" }],
     })
@@ -84,7 +84,7 @@ fn tool() -> Value {
         "if": { "properties": { "server": { "pattern": "^builtin:" } }, "required": ["server"] },
         "then": {
             "properties": {
-                "server": { "enum": Builtin::WORDS }, "transport": { "type": "null" }, "command": { "type": "null" },
+                "server": { "enum": Builtin::KEYWORDS }, "transport": { "type": "null" }, "command": { "type": "null" },
             },
         },
         "else": {
@@ -99,40 +99,40 @@ fn tool_properties() -> Value {
     let transports: Vec<&str> =
         TRANSPORTS.into_iter().chain(["streamable_http", "streamable-http"]).collect();
     json!({
-        "name": text("A unique name for the server. Its tools are called name__tool."),
-        "description": text("What the server is for; people and models read it."),
+        "name": text("Unique name of the server. Its tools are named name__tool."),
+        "description": text("Purpose of the server, for people and models."),
         "type": { "description": "Always mcp.", "enum": ["mcp"] },
-        "server": text("The package or image that is run, a label for a remote server, or builtin:todo."),
-        "transport": word("How the server is reached.", &transports, Some("stdio")),
+        "server": text("Package or image to run, a label for a remote server, or builtin:todo."),
+        "transport": keyword("Transport of the server.", &transports, Some("stdio")),
         "command": {
-            "description": "What starts a stdio server: npx (npm), uvx (PyPI), docker, or a program that the operator granted.",
-            "type": ["string", "null"], "examples": Launcher::WORDS,
+            "description": "Program that starts a stdio server: npx (npm), uvx (PyPI), docker, or a program that the operator granted.",
+            "type": ["string", "null"], "examples": Launcher::KEYWORDS,
         },
-        "args": texts("Arguments for the command. Without them, they follow from `server`."),
+        "args": texts("Arguments of the command. The default is derived from `server`."),
         "env": text_map("Environment variables for a stdio server. Values may use ${VAR}."),
-        "envFile": text("A file of NAME=value lines in this folder; feeds ${VAR}, and the environment of a stdio server."),
-        "env_file": text("The same as envFile."),
-        "inherit_env": texts("Names of your own environment variables that a stdio server gets."),
-        "encoding": text("How the pipes of a stdio server are encoded; utf-8 by default."),
-        "url": text("The address of a remote server: https://, wss://, or http:// on this machine."),
+        "envFile": text("File with NAME=value lines in this folder. Provides values for ${VAR} and for the environment of a stdio server."),
+        "env_file": text("Alias of envFile."),
+        "inherit_env": texts("Names of your environment variables that a stdio server inherits."),
+        "encoding": text("Text encoding of a stdio server's pipes; utf-8 by default."),
+        "url": text("URL of a remote server: https://, wss://, or http:// on this machine."),
         "headers": text_map("HTTP headers for sse and http. Values may use ${VAR}."),
-        "timeout": seconds("Seconds for an HTTP connection to stand (sse, http)."),
-        "sse_read_timeout": seconds("Seconds to wait for the next event of a stream (sse, http)."),
-        "terminate_on_close": flag("Whether the session is ended on the server too (http).", true),
+        "timeout": seconds("Timeout for an HTTP connection, in seconds (sse, http)."),
+        "sse_read_timeout": seconds("Timeout for the next event of a stream, in seconds (sse, http)."),
+        "terminate_on_close": flag("Whether to end the session on the server when closing (http).", true),
         "config": { "description": "Passed to the server: as MCP_CONFIG, in the handshake, and allowed_directories as MCP roots.", "type": ["object", "null"] },
-        "load_tools": flag("Whether tools are listed at the start.", true),
-        "load_prompts": flag("Whether prompts are listed at the start.", true),
-        "request_timeout": integer("Seconds for one call; 60 by default.", json!({ "minimum": 1, "maximum": LONGEST_SECONDS })),
-        "max_total_timeout": seconds("Seconds for one call in all, however much progress it reports; five times request_timeout by default."),
-        "connect_timeout": seconds("Seconds for the server to be ready, from when it is started; 60 by default."),
-        "install_timeout": seconds("Seconds for npx, uvx or docker to download the server before its first start (stdio); 600 by default."),
-        "prefix": text("What stands before the names of its tools instead of `name`; \"\" for nothing."),
-        "lifecycle": word("singleton: started at first use and kept. transient: started for each call.", Lifecycle::WORDS, Some("singleton")),
-        "required": flag("Whether nothing works without this server.", false),
-        "era": word("Which era of the protocol to speak.", EraChoice::WORDS, Some("auto")),
-        "max_result_bytes": integer("The longest result that is passed on whole.", json!({ "minimum": 1 })),
-        "allow": texts("Globs: the tools that a model is offered; all by default."),
-        "deny": texts("Globs: the tools that a model is never offered."),
+        "load_tools": flag("Whether to list tools at startup.", true),
+        "load_prompts": flag("Whether to list prompts at startup.", true),
+        "request_timeout": integer("Timeout for one call, in seconds; 60 by default.", json!({ "minimum": 1, "maximum": MAX_TIMEOUT_SECONDS })),
+        "max_total_timeout": seconds("Maximum duration of one call in seconds, regardless of progress; five times request_timeout by default."),
+        "connect_timeout": seconds("Timeout for the server to become ready, in seconds; 60 by default."),
+        "install_timeout": seconds("Timeout for npx, uvx or docker to download the server before its first start, in seconds (stdio); 600 by default."),
+        "prefix": text("Prefix of its tools' names, instead of `name`; \"\" for no prefix."),
+        "lifecycle": keyword("singleton: started at first use and kept. transient: started for each call.", Lifecycle::KEYWORDS, Some("singleton")),
+        "required": flag("Whether a failure of this server makes the whole command fail.", false),
+        "era": keyword("Protocol era to use.", EraChoice::KEYWORDS, Some("auto")),
+        "max_result_bytes": integer("Maximum size of a result in bytes; longer results are truncated.", json!({ "minimum": 1 })),
+        "allow": texts("Globs of the tools to offer to models; all by default."),
+        "deny": texts("Globs of the tools never to offer to models."),
     })
 }
 
@@ -148,9 +148,8 @@ fn text_map(description: &str) -> Value {
     json!({ "description": description, "type": ["object", "null"], "additionalProperties": { "type": ["string", "null"] } })
 }
 
-fn word(description: &str, words: &[&str], default: Option<&str>) -> Value {
-    let mut schema =
-        json!({ "description": description, "anyOf": [{ "enum": words }, variable(), { "type": "null" }] });
+fn keyword(description: &str, keywords: &[&str], default: Option<&str>) -> Value {
+    let mut schema = json!({ "description": description, "anyOf": [{ "enum": keywords }, variable(), { "type": "null" }] });
     if let Some(default) = default {
         schema["default"] = json!(default);
     }
@@ -170,7 +169,7 @@ fn number(description: &str, bounds: Value) -> Value {
 }
 
 fn seconds(description: &str) -> Value {
-    number(description, json!({ "exclusiveMinimum": 0, "maximum": LONGEST_SECONDS }))
+    number(description, json!({ "exclusiveMinimum": 0, "maximum": MAX_TIMEOUT_SECONDS }))
 }
 
 fn bounded(description: &str, kind: &str, mut bounds: Value) -> Value {
@@ -193,7 +192,7 @@ mod tests {
     use crate::raw::{RawAgent, RawInstructions, RawModel, RawTool};
 
     #[test]
-    fn has_every_key_and_no_other() {
+    fn schema_has_exactly_the_known_keys() {
         let schema = schema();
         for (pointer, keys) in [
             ("/properties", RawAgent::KEYS),

@@ -17,7 +17,7 @@ use super::{
 use crate::{breaker_policy::BreakerPolicy, glob::Glob};
 pub use edit::settings_with_grant;
 pub use journal::{JournalSettings, Limit};
-pub use server::{DatabasePlace, NamedToken, Role, ServerSettings, TokenPlace, Written};
+pub use server::{DatabaseLocation, LocatedValue, NamedToken, Role, ServerSettings, TokenLocation};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -25,7 +25,7 @@ use std::{
 pub use telemetry::TelemetrySettings;
 
 /// Maximum value of `max_processes`.
-const MOST_PROCESSES: u64 = 10_000;
+const MAX_PROCESSES: u64 = 10_000;
 
 /// Settings of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,7 +68,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let server = server::server(server, tokens, &mut diagnostics);
         let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
         let journal = journal::journal(journal, &mut diagnostics);
-        let Calls { repeatable, idle_stop, max_processes, record_limit } = calls?;
+        let CallSettings { repeatable, idle_stop, max_processes, record_limit } = calls?;
         let (grants, breaker, server) = (grants?, breaker?, server?);
         let (telemetry, journal) = (telemetry?, journal?);
         Some(Settings {
@@ -83,7 +83,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
             journal,
         })
     });
-    diagnostics.settle();
+    diagnostics.finish();
     (settings.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
@@ -104,12 +104,12 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
         secrets_file: secrets_file.map(|it| PathBuf::from(it.value.expose())),
         commands: absolute_paths("commands", commands, diagnostics),
         plugin_roots: absolute_paths("plugin_roots", plugin_roots, diagnostics),
-        private_hosts: words("private_hosts", private_hosts, diagnostics),
+        private_hosts: strings("private_hosts", private_hosts, diagnostics),
         processes_over_rest,
         arguments: self::arguments(arguments, diagnostics),
         packages: globs("packages", packages, diagnostics),
         environment: globs("environment", environment, diagnostics),
-        insecure_hosts: words("insecure_hosts", insecure_hosts, diagnostics),
+        insecure_hosts: strings("insecure_hosts", insecure_hosts, diagnostics),
         file: None,
     })
 }
@@ -129,23 +129,23 @@ fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy>
 
 /// Parsed values of `[calls]`.
 #[derive(Default)]
-struct Calls {
+struct CallSettings {
     repeatable: Vec<Glob>,
     idle_stop: Option<Duration>,
     max_processes: Option<usize>,
     record_limit: Option<usize>,
 }
 
-fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<Calls> {
+fn calls(field: Field, diagnostics: &mut Diagnostics) -> Option<CallSettings> {
     let RawCalls { repeatable, idle_stop, max_processes, record_limit } =
         RawCalls::read(field.node, diagnostics)?;
     let repeatable = globs("repeatable", repeatable, diagnostics);
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let mut count = |key, field, most| reader.count(key, field, most).and_then(|it| it.try_into().ok());
-    let max_processes = count("max_processes", max_processes, MOST_PROCESSES);
+    let mut count = |key, field, max| reader.count(key, field, max).and_then(|it| it.try_into().ok());
+    let max_processes = count("max_processes", max_processes, MAX_PROCESSES);
     let record_limit = count("record_limit", record_limit, u64::from(u32::MAX));
     let idle_stop = reader.seconds("idle_stop", idle_stop);
-    Some(Calls { repeatable, idle_stop, max_processes, record_limit })
+    Some(CallSettings { repeatable, idle_stop, max_processes, record_limit })
 }
 
 fn absolute_paths(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {
@@ -172,11 +172,11 @@ fn arguments(field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<(Launch
 }
 
 fn globs(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<Glob> {
-    words(key, field, diagnostics).into_iter().map(Glob::new).collect()
+    strings(key, field, diagnostics).into_iter().map(Glob::new).collect()
 }
 
-fn words(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<String> {
+fn strings(key: &str, field: Option<Field>, diagnostics: &mut Diagnostics) -> Vec<String> {
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let words = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
-    words.into_iter().map(|it| it.value.expose().to_owned()).collect()
+    let strings = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+    strings.into_iter().map(|it| it.value.expose().to_owned()).collect()
 }

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suggestions() {
+    fn closest_candidate_is_suggested() {
         let keys = ["name", "command", "request_timeout", "envFile", "http", "sse", "stdio"];
         for (written, expected) in [
             ("commnad", Some("command")),

@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{
     egress::{Egress, is_metadata},
-    text::Text,
+    masked_string::MaskedString,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
 
 /// Allowed schemes of a transport.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wants {
+pub(crate) enum SchemeRule {
     /// For sse and http: https, or http to this machine.
     Http,
     /// For websocket: wss, or ws with a warning if the host is not this machine.
@@ -28,33 +28,33 @@ pub(crate) enum Wants {
 
 /// Checks the URL of a server. `None` means that a diagnostic was recorded.
 pub(crate) fn check(
-    text: &Placed<Text>,
-    wants: Wants,
+    text: &Placed<MaskedString>,
+    rule: SchemeRule,
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) -> Option<Url> {
     let written = text.value.expose();
     let Some(authority) = authority(written) else {
-        diagnostics.url_scheme(text.at, wants, written);
+        diagnostics.url_scheme(text.at, rule, written);
         return None;
     };
     let url = match Url::parse(written) {
         Ok(url) => url,
         Err(_) if !has_host(authority) => {
-            diagnostics.url_without_host(text.at, wants, variable_in_host(&text.value));
+            diagnostics.url_without_host(text.at, rule, variable_in_host(&text.value));
             return None;
         }
         Err(error) => {
-            diagnostics.url_invalid(text.at, &error.to_string());
+            diagnostics.invalid_url(text.at, &error.to_string());
             return None;
         }
     };
-    if !wants.schemes().contains(&url.scheme()) {
-        diagnostics.url_scheme(text.at, wants, written);
+    if !rule.schemes().contains(&url.scheme()) {
+        diagnostics.url_scheme(text.at, rule, written);
         return None;
     }
     if written.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
-        diagnostics.url_invalid(text.at, "it contains white space or a backslash");
+        diagnostics.invalid_url(text.at, "it contains white space or a backslash");
         return None;
     }
     if authority.contains('@') {
@@ -63,44 +63,44 @@ pub(crate) fn check(
     }
     let parsed = url.host().zip(url.host_str()).filter(|(_, name)| has_host(authority) && has_host(name));
     let Some((host, name)) = parsed else {
-        diagnostics.url_without_host(text.at, wants, variable_in_host(&text.value));
+        diagnostics.url_without_host(text.at, rule, variable_in_host(&text.value));
         return None;
     };
-    let granted = env.grants.allow_insecure(name);
-    let why = suspicious(&host, written_host(authority), text.value.is_secret());
+    let granted = env.grants.allows_insecure(name);
+    let why = denied_host_reason(&host, written_host(authority), text.value.is_secret());
     if let Some(why) = why.filter(|_| !granted) {
-        diagnostics.url_host(text.at, &why);
+        diagnostics.url_host_denied(text.at, &why);
         return None;
     }
     if egress(&url, env).zip(address(&host)).is_some_and(|(egress, address)| !egress.allows(address)) {
         let what = match env.origin.is_registered() {
             true => "inside a private network",
-            false => "a link-local or metadata address, or none",
+            false => "a link-local, metadata or reserved address",
         };
-        diagnostics.url_out_of_reach(text.at, what, (!text.value.is_secret()).then_some(name));
+        diagnostics.url_network_denied(text.at, what, (!text.value.is_secret()).then_some(name));
         return None;
     }
     let secure = matches!(url.scheme(), "https" | "wss");
-    match (wants, url.scheme()) {
-        (Wants::Http, "https" | "http") if secure || granted || is_loopback(&host) => Some(url),
-        (Wants::WebSocket, "wss" | "ws") => {
+    match (rule, url.scheme()) {
+        (SchemeRule::Http, "https" | "http") if secure || granted || is_loopback(&host) => Some(url),
+        (SchemeRule::WebSocket, "wss" | "ws") => {
             if !secure && !granted && !is_loopback(&host) {
-                diagnostics.websocket_in_the_clear(text.at);
+                diagnostics.unencrypted_websocket(text.at);
             }
             Some(url)
         }
         _ => {
-            diagnostics.url_scheme(text.at, wants, written);
+            diagnostics.url_scheme(text.at, rule, written);
             None
         }
     }
 }
 
-impl Wants {
+impl SchemeRule {
     fn schemes(self) -> [&'static str; 2] {
         match self {
-            Wants::Http => ["https", "http"],
-            Wants::WebSocket => ["wss", "ws"],
+            SchemeRule::Http => ["https", "http"],
+            SchemeRule::WebSocket => ["wss", "ws"],
         }
     }
 }
@@ -109,7 +109,7 @@ impl Wants {
 /// Without a grant, a registered source may not reach private networks, and no source may reach a cloud's metadata
 /// service.
 pub(crate) fn egress(url: &Url, env: &Env) -> Option<Egress> {
-    let granted = url.host_str().is_some_and(|it| env.grants.allow_private(it));
+    let granted = url.host_str().is_some_and(|it| env.grants.allows_private(it));
     let egress = || match env.origin.is_registered() {
         true => Egress { loopback: url.host().is_some_and(|it| is_loopback(&it)), private: false },
         false => Egress { loopback: true, private: true },
@@ -137,7 +137,7 @@ fn has_host(authority: &str) -> bool {
 }
 
 /// Returns the first variable in the host of a URL, as written.
-fn variable_in_host(url: &Text) -> Option<&str> {
+fn variable_in_host(url: &MaskedString) -> Option<&str> {
     let authority = authority(url.shown())?;
     let start = authority.find("${")?;
     let length = authority[start..].find('}')?;
@@ -148,7 +148,7 @@ fn variable_in_host(url: &Text) -> Option<&str> {
 ///
 /// Use this instead of `Url::parse` for a URL that a user writes and that receives credentials: `https:///v1` parses
 /// with the host `v1`.
-pub fn parse_web_address(text: &str) -> Option<Url> {
+pub fn parse_http_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let named = authority(text).is_some_and(has_host) && url.host_str().is_some_and(has_host);
     (named && matches!(url.scheme(), "http" | "https")).then_some(url)
@@ -192,10 +192,10 @@ fn is_loopback(host: &Host<&str>) -> bool {
 
 /// Returns why a host is refused regardless of the scheme. If the URL contains a variable, the message does not
 /// repeat the host.
-fn suspicious(host: &Host<&str>, written: &str, secret: bool) -> Option<String> {
+fn denied_host_reason(host: &Host<&str>, written: &str, secret: bool) -> Option<String> {
     let spelling_of = |plain: &str| match secret {
-        true => "its host is not spelled the way it is meant".to_owned(),
-        false => format!("its host is another spelling of `{plain}`; write it so"),
+        true => "its host is not in its canonical spelling".to_owned(),
+        false => format!("its host is another spelling of `{plain}`; use that spelling"),
     };
     if written.ends_with('.') {
         return Some("its host ends with a dot".to_owned());
@@ -246,17 +246,17 @@ mod tests {
     use super::*;
     use crate::{Grants, Origin};
 
-    fn verdict(url: &str, wants: Wants) -> &'static str {
-        check_from(url, wants, Origin::File)
+    fn verdict(url: &str, rule: SchemeRule) -> &'static str {
+        check_from(url, rule, Origin::File)
     }
 
-    fn check_from(url: &str, wants: Wants, origin: Origin) -> &'static str {
+    fn check_from(url: &str, rule: SchemeRule, origin: Origin) -> &'static str {
         let (insecure_hosts, private_hosts) = (vec!["box.lan".to_owned()], vec!["10.0.0.8".to_owned()]);
         let grants = Grants { insecure_hosts, private_hosts, ..Grants::default() };
         let env = Env { grants, origin, ..Env::bare() };
         let mut diagnostics = Diagnostics::new("agent.yaml", url);
-        let text = Placed::new(Text::plain(url), Place::new(0, url.len()));
-        let checked = check(&text, wants, &env, &mut diagnostics);
+        let text = Placed::new(MaskedString::plain(url), Place::new(0, url.len()));
+        let checked = check(&text, rule, &env, &mut diagnostics);
         match (checked.is_some(), diagnostics.items()) {
             (true, []) => "fine",
             (true, [_]) => "warned",
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn urls_follow_the_scheme_and_host_rules() {
         for (url, expected) in [
             ("https://mcp.example.com/sse", "fine"),
             ("HTTPS://MCP.example.com", "fine"),
@@ -329,7 +329,7 @@ mod tests {
             ("https://example.com:99999/", "refused"),
             ("", "refused"),
         ] {
-            assert_eq!(verdict(url, Wants::Http), expected, "{url}");
+            assert_eq!(verdict(url, SchemeRule::Http), expected, "{url}");
         }
         for (url, expected) in [
             ("wss://mcp.example.com/ws", "fine"),
@@ -341,12 +341,12 @@ mod tests {
             ("wss:///ws", "refused"),
             ("wss://", "refused"),
         ] {
-            assert_eq!(verdict(url, Wants::WebSocket), expected, "{url}");
+            assert_eq!(verdict(url, SchemeRule::WebSocket), expected, "{url}");
         }
     }
 
     #[test]
-    fn whoever_registers_is_kept_out_of_our_network() {
+    fn registered_source_may_not_use_private_addresses() {
         for (url, expected) in [
             ("https://mcp.example.com/mcp", "fine"),
             ("https://93.184.216.34/mcp", "fine"),
@@ -373,8 +373,8 @@ mod tests {
             ("file:///etc/passwd", "refused"),
             ("gopher://example.com/", "refused"),
         ] {
-            assert_eq!(check_from(url, Wants::Http, Origin::Rest), expected, "{url}");
+            assert_eq!(check_from(url, SchemeRule::Http, Origin::Rest), expected, "{url}");
         }
-        assert_eq!(check_from("wss://10.0.0.7/ws", Wants::WebSocket, Origin::Rest), "refused");
+        assert_eq!(check_from("wss://10.0.0.7/ws", SchemeRule::WebSocket, Origin::Rest), "refused");
     }
 }

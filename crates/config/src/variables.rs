@@ -13,14 +13,14 @@ use super::{
     node::{Node, Str, Value},
     place::Place,
 };
-use crate::text::Text;
+use crate::masked_string::MaskedString;
 use std::collections::BTreeSet;
 
 /// Names that are defined for every agent file.
 pub(crate) const PREDEFINED: [&str; 3] = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
 
 /// Maximum number of bytes that all substitutions of one file may produce.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_SUBSTITUTED_BYTES: usize = 4 * 1024 * 1024;
 /// Cost of each variable in addition to its value, in bytes.
 const VARIABLE_COST: usize = 100;
 
@@ -58,7 +58,7 @@ struct Variable<'a> {
     default: Option<&'a str>,
 }
 
-struct Found {
+struct FoundValue {
     value: String,
     secret: bool,
 }
@@ -69,16 +69,16 @@ impl<'a> Substitution<'a> {
     }
 
     /// Returns whether a variable of this name was used and found empty.
-    pub(crate) fn found_empty(&self, name: &str) -> bool {
+    pub(crate) fn is_known_empty(&self, name: &str) -> bool {
         self.empty.contains(name)
     }
 
     pub(crate) fn apply(&mut self, node: &mut Node, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {
         match &mut node.value {
-            _ if self.produced > MOST_BYTES => {}
+            _ if self.produced > MAX_SUBSTITUTED_BYTES => {}
             Value::Str(text) if text.text.expose().contains("${") => {
-                let replaced = self.replaced(text.text.expose(), node.at, scope, diagnostics);
-                node.value = replaced.map_or(Value::Broken, Value::Str);
+                let substituted = self.substituted(text.text.expose(), node.at, scope, diagnostics);
+                node.value = substituted.map_or(Value::Broken, Value::Str);
             }
             Value::Seq(items) => items.iter_mut().for_each(|it| self.apply(it, scope, diagnostics)),
             Value::Map(pairs) => {
@@ -89,7 +89,7 @@ impl<'a> Substitution<'a> {
     }
 
     /// Replaces the variables in `text`. `None` means that at least one could not be replaced.
-    fn replaced(
+    fn substituted(
         &mut self,
         text: &str,
         at: Place,
@@ -118,7 +118,7 @@ impl<'a> Substitution<'a> {
                     let at = self.locate(variable.written, at, &mut searched);
                     let found = scope.find(&variable);
                     match &found {
-                        None => scope.complain(&variable, at, diagnostics),
+                        None => scope.report_unset(&variable, at, diagnostics),
                         Some(found) if found.secret && found.value.is_empty() => {
                             diagnostics.empty_variable(at, variable.name);
                             self.empty.insert(variable.name.to_owned());
@@ -129,8 +129,8 @@ impl<'a> Substitution<'a> {
                 }
             };
             self.produced += VARIABLE_COST + found.as_ref().map_or(0, |(_, it)| it.value.len());
-            if self.produced > MOST_BYTES {
-                diagnostics.substitution_over_budget(at);
+            if self.produced > MAX_SUBSTITUTED_BYTES {
+                diagnostics.substitution_too_large(at);
                 return None;
             }
             let Some((variable, found)) = found else {
@@ -141,7 +141,7 @@ impl<'a> Substitution<'a> {
             shown.push_str(if found.secret { variable.written } else { &found.value });
             value.push_str(&found.value);
         }
-        let text = if secret { Text::secret(value, shown) } else { Text::plain(value) };
+        let text = if secret { MaskedString::secret(value, shown) } else { MaskedString::plain(value) };
         (!broken).then_some(Str { text, is_variable })
     }
 
@@ -166,24 +166,24 @@ impl<'a> Substitution<'a> {
 }
 
 impl Scope<'_> {
-    fn find(&self, variable: &Variable<'_>) -> Option<Found> {
-        let plain = |value: String| Found { value, secret: false };
+    fn find(&self, variable: &Variable<'_>) -> Option<FoundValue> {
+        let plain = |value: String| FoundValue { value, secret: false };
         if !variable.only_env
             && let Some(value) = self.predefined(variable.name)
         {
             return value.map(plain);
         }
         let from_process = self.env.variables.get(variable.name);
-        let value = from_process.or_else(|| self.assigned(variable.name));
+        let value = from_process.or_else(|| self.env_file_value(variable.name));
         match (value, variable.default) {
             (Some(value), default) if default.is_none() || !value.is_empty() => {
-                Some(Found { value: value.clone(), secret: true })
+                Some(FoundValue { value: value.clone(), secret: true })
             }
             (_, default) => default.map(|it| plain(it.to_owned())),
         }
     }
 
-    fn assigned(&self, name: &str) -> Option<&String> {
+    fn env_file_value(&self, name: &str) -> Option<&String> {
         let assignments = self.env_file?;
         let index = assignments.binary_search_by(|it| it.name.as_str().cmp(name)).ok()?;
         Some(&assignments[index].value)
@@ -203,7 +203,7 @@ impl Scope<'_> {
         }
     }
 
-    fn complain(&self, variable: &Variable<'_>, at: Place, diagnostics: &mut Diagnostics) {
+    fn report_unset(&self, variable: &Variable<'_>, at: Place, diagnostics: &mut Diagnostics) {
         if let Some(env_file) = self.env_file {
             let known =
                 self.env.variables.keys().chain(env_file.iter().map(|it| &it.name)).map(String::as_str);
@@ -251,13 +251,13 @@ fn variable(text: &str) -> (Piece<'_>, &str) {
         None => (name, None),
     };
     let why = match () {
-        () if name.is_empty() => "it names no variable",
-        () if inside.contains("${") => "a variable inside a variable is not supported",
+        () if name.is_empty() => "the name is empty",
+        () if inside.contains("${") => "nested variables are not supported",
         () if name.starts_with("input:") => {
-            "`${input:…}` belongs to VS Code; name an environment variable instead, or import the file with `wharf init --from vscode`"
+            "`${input:…}` belongs to VS Code; use an environment variable instead, or import the file with `wharf init --from vscode`"
         }
         () if name.contains(':') => "only `${NAME}`, `${env:NAME}` and `${NAME:-default}` are supported",
-        () if !is_name(name) => "a name has letters, digits and `_`, and does not begin with a digit",
+        () if !is_name(name) => "a name consists of letters, digits and `_`, and does not start with a digit",
         () => return (Piece::Variable(Variable { written, name, only_env, default }), tail),
     };
     // A nested variable ends at a later brace, so the rest cannot be parsed reliably.
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn substitutes() {
+    fn variables_are_substituted() {
         check("plain $A $$ {A}", Ok(("plain $A $$ {A}", "plain $A $$ {A}")));
         check("${A}", Ok(("one", "${A}")));
         check("x-${A}-${F}", Ok(("x-one-from file", "x-${A}-${F}")));
@@ -318,13 +318,13 @@ mod tests {
         check("$${A} ${A}", Ok(("${A} one", "$${A} ${A}")));
         for (text, message) in [
             ("${NOPE}", "ConfigError: Environment variable 'NOPE' not found"),
-            ("${}", "names no variable"),
+            ("${}", "the name is empty"),
             ("${A", "`}` is missing"),
             ("${input:x}", "VS Code"),
             ("${X:?}", "only `${NAME}`"),
             ("${X-d}", "letters, digits"),
             ("${1X}", "letters, digits"),
-            ("${X:-${A}}", "inside a variable"),
+            ("${X:-${A}}", "nested variables"),
             ("${config:x}", "only `${NAME}`"),
         ] {
             check(text, Err(message));
@@ -339,7 +339,7 @@ mod tests {
         let scope = Scope { env: &Env::bare(), env_file: Some(&[]) };
         let mut substitution = Substitution::new(&text);
         substitution.apply(&mut node, &scope, &mut diagnostics);
-        assert!(substitution.produced <= MOST_BYTES + VARIABLE_COST);
+        assert!(substitution.produced <= MAX_SUBSTITUTED_BYTES + VARIABLE_COST);
         assert!(diagnostics.has_errors());
     }
 }

@@ -4,7 +4,7 @@
 //! are reported at once, and keys have places as well as values. The builder has its own stack, so nesting uses heap
 //! and never the call stack. An alias is charged for its content before the content is copied.
 
-mod weight;
+mod tree_size;
 
 use super::{
     diagnostic::Diagnostics,
@@ -14,42 +14,42 @@ use super::{
 };
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::collections::{HashMap, HashSet};
-use weight::Weight;
+use tree_size::TreeSize;
 
 /// Maximum number of nodes in one file, including the copies that aliases make.
-const MOST_NODES: usize = 200_000;
+const MAX_NODES: usize = 200_000;
 /// Maximum number of bytes in all scalars, including the copies that aliases make.
-const MOST_BYTES: usize = 32 * 1024 * 1024;
+const MAX_SCALAR_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum nesting depth of sequences and mappings.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Maximum number of directives, such as `%YAML` and `%TAG`.
-const MOST_DIRECTIVES: usize = 16;
+const MAX_DIRECTIVES: usize = 16;
 
 /// Parses one document. `None` means that there is no tree. Diagnostics may be recorded in either case.
 pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
-    if let Some(at) = source.find(is_unwelcome) {
+    if let Some(at) = source.find(is_forbidden_char) {
         let character = source[at..].chars().next().unwrap_or_default();
         diagnostics.control_character(Place::new(at, at + character.len_utf8()), character);
         return None;
     }
     let directives = source.lines().take_while(|it| it.starts_with(['%', '#']) || it.trim().is_empty());
-    if directives.filter(|it| it.starts_with('%')).nth(MOST_DIRECTIVES).is_some() {
+    if directives.filter(|it| it.starts_with('%')).nth(MAX_DIRECTIVES).is_some() {
         diagnostics.too_many_directives(Place::new(0, 1));
         return None;
     }
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
-        flow_nesting_limit: DEEPEST + 1,
-        block_nesting_limit: DEEPEST + 1,
+        flow_nesting_limit: MAX_DEPTH + 1,
+        block_nesting_limit: MAX_DEPTH + 1,
     };
     let mut builder = Builder::new(source, diagnostics);
     for next in Parser::new_from_str_with_options(source, options) {
         match next
             .map_err(|error| builder.syntax(&error))
-            .and_then(|(event, span)| builder.take(event, &span))
+            .and_then(|(event, span)| builder.handle_event(event, &span))
         {
             Ok(()) => {}
-            Err(Refused) => return None,
+            Err(ParseAborted) => return None,
         }
     }
     if builder.root.is_none() {
@@ -60,12 +60,12 @@ pub(crate) fn parse(source: &str, diagnostics: &mut Diagnostics) -> Option<Node>
 
 /// Returns whether `c` must not occur in a text file. A byte order mark inside the text also makes the parser report
 /// wrong places.
-fn is_unwelcome(c: char) -> bool {
+fn is_forbidden_char(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}') || c == '\u{feff}'
 }
 
 /// Signals that an error was recorded and parsing must stop.
-struct Refused;
+struct ParseAborted;
 
 struct Builder<'a> {
     diagnostics: &'a mut Diagnostics,
@@ -80,7 +80,7 @@ struct Builder<'a> {
 /// A node that aliases may copy, with the cost of a copy.
 struct Anchor {
     node: Node,
-    weight: Weight,
+    tree_size: TreeSize,
 }
 
 struct Frame {
@@ -127,22 +127,22 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Refused> {
+    fn handle_event(&mut self, event: Event<'_>, span: &Span) -> Result<(), ParseAborted> {
         let at = self.place(span);
         match event {
             Event::DocumentStart(..) if self.root.is_some() => {
                 self.diagnostics.several_documents(at);
-                Err(Refused)
+                Err(ParseAborted)
             }
             Event::Scalar(text, style, anchor, tag) => {
-                self.pay(1, text.len(), at)?;
+                self.charge(1, text.len(), at)?;
                 let merges = style == ScalarStyle::Plain && tag.is_none() && text == "<<";
                 let value = self.scalar(&text, style, tag.as_deref(), span);
                 if self.expects_key() {
-                    self.remember(&Node { value, at }, anchor)?;
+                    self.store_anchor(&Node { value, at }, anchor)?;
                     return self.key(text.into_owned(), at, merges);
                 }
-                self.place_node(Node { value, at }, anchor)
+                self.add_node(Node { value, at }, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.open(at, anchor, Collection::Seq(Vec::new()), "seq", tag.as_deref(), span)
@@ -154,7 +154,7 @@ impl<'a> Builder<'a> {
             Event::Alias(id) => self.alias(id, at),
             Event::UnresolvedAlias(name) => {
                 self.diagnostics.unknown_alias(at, &name);
-                self.place_node(Node { value: Value::Broken, at }, 0)
+                self.add_node(Node { value: Value::Broken, at }, 0)
             }
             _ => Ok(()),
         }
@@ -164,7 +164,7 @@ impl<'a> Builder<'a> {
         matches!(self.stack.last(), Some(Frame { kind: Collection::Map(Mapping { key: None, .. }), .. }))
     }
 
-    fn key(&mut self, text: String, at: Place, merges: bool) -> Result<(), Refused> {
+    fn key(&mut self, text: String, at: Place, merges: bool) -> Result<(), ParseAborted> {
         let Some(Frame { kind: Collection::Map(map), .. }) = self.stack.last_mut() else {
             return Ok(());
         };
@@ -208,15 +208,15 @@ impl<'a> Builder<'a> {
         own_tag: &str,
         tag: Option<&Tag>,
         span: &Span,
-    ) -> Result<(), Refused> {
-        self.pay(1, 0, at)?;
-        if self.stack.len() >= DEEPEST {
-            self.diagnostics.too_deep(at, DEEPEST);
-            return Err(Refused);
+    ) -> Result<(), ParseAborted> {
+        self.charge(1, 0, at)?;
+        if self.stack.len() >= MAX_DEPTH {
+            self.diagnostics.too_deep(at, MAX_DEPTH);
+            return Err(ParseAborted);
         }
         if self.expects_key() {
             self.diagnostics.key_not_a_string(at);
-            return Err(Refused);
+            return Err(ParseAborted);
         }
         let unknown = tag.filter(|it| it.core_suffix() != Some(own_tag) && it.original() != "!");
         if let Some(tag) = unknown {
@@ -226,7 +226,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn close(&mut self, end: Place) -> Result<(), Refused> {
+    fn close(&mut self, end: Place) -> Result<(), ParseAborted> {
         let Some(Frame { at, anchor, kind, broken }) = self.stack.pop() else { return Ok(()) };
         let node = match kind {
             _ if broken => Node { value: Value::Broken, at },
@@ -239,46 +239,46 @@ impl<'a> Builder<'a> {
             Collection::Map(map) => {
                 // Point at the first key, which a reader looks for, not at the brace or white space before it.
                 let at = map.pairs.first().map_or(at, |first| first.key_at);
-                Node { value: Value::Map(self.merged(map)), at }
+                Node { value: Value::Map(self.merge_pairs(map)), at }
             }
         };
-        self.place_node(node, anchor)
+        self.add_node(node, anchor)
     }
 
-    fn alias(&mut self, id: usize, at: Place) -> Result<(), Refused> {
-        let Some(Weight { nodes, bytes, height }) = self.anchors.get(&id).map(|it| it.weight) else {
+    fn alias(&mut self, id: usize, at: Place) -> Result<(), ParseAborted> {
+        let Some(TreeSize { nodes, bytes, depth }) = self.anchors.get(&id).map(|it| it.tree_size) else {
             self.diagnostics.recursive_alias(at);
-            return Err(Refused);
+            return Err(ParseAborted);
         };
-        self.pay(nodes, bytes, at)?;
-        if self.stack.len() + height > DEEPEST {
-            self.diagnostics.too_deep(at, DEEPEST);
-            return Err(Refused);
+        self.charge(nodes, bytes, at)?;
+        if self.stack.len() + depth > MAX_DEPTH {
+            self.diagnostics.too_deep(at, MAX_DEPTH);
+            return Err(ParseAborted);
         }
         let node = self.anchors[&id].node.clone();
         match (self.expects_key(), &node.value) {
-            (false, _) => self.place_node(node, 0),
+            (false, _) => self.add_node(node, 0),
             (true, Value::Str(it)) => self.key(it.text.expose().to_owned(), at, false),
             (true, _) => {
                 self.diagnostics.key_not_a_string(at);
-                Err(Refused)
+                Err(ParseAborted)
             }
         }
     }
 
     /// Keeps a copy of an anchored node. The copy costs as much as an alias.
-    fn remember(&mut self, node: &Node, anchor: usize) -> Result<(), Refused> {
+    fn store_anchor(&mut self, node: &Node, anchor: usize) -> Result<(), ParseAborted> {
         if anchor > 0 {
-            let weight = Weight::of(node);
-            self.pay(weight.nodes, weight.bytes, node.at)?;
-            self.anchors.insert(anchor, Anchor { node: node.clone(), weight });
+            let tree_size = TreeSize::of(node);
+            self.charge(tree_size.nodes, tree_size.bytes, node.at)?;
+            self.anchors.insert(anchor, Anchor { node: node.clone(), tree_size });
         }
         Ok(())
     }
 
     /// Adds a finished node to the enclosing collection, or makes it the root.
-    fn place_node(&mut self, node: Node, anchor: usize) -> Result<(), Refused> {
-        self.remember(&node, anchor)?;
+    fn add_node(&mut self, node: Node, anchor: usize) -> Result<(), ParseAborted> {
+        self.store_anchor(&node, anchor)?;
         match self.stack.last_mut().map(|frame| &mut frame.kind) {
             None => self.root = Some(node),
             Some(Collection::Seq(items)) => items.push(node),
@@ -295,7 +295,7 @@ impl<'a> Builder<'a> {
 
     /// Returns the pairs of a mapping, including the ones that `<<` merges. Written pairs override merged ones, and
     /// the first merge wins.
-    fn merged(&mut self, map: Mapping) -> Vec<Pair> {
+    fn merge_pairs(&mut self, map: Mapping) -> Vec<Pair> {
         let Mapping { mut pairs, merges, .. } = map;
         if merges.is_empty() {
             return pairs;
@@ -319,12 +319,12 @@ impl<'a> Builder<'a> {
         pairs
     }
 
-    fn pay(&mut self, nodes: usize, bytes: usize, at: Place) -> Result<(), Refused> {
+    fn charge(&mut self, nodes: usize, bytes: usize, at: Place) -> Result<(), ParseAborted> {
         self.nodes += nodes;
         self.bytes += bytes;
-        if self.nodes > MOST_NODES || self.bytes > MOST_BYTES {
-            self.diagnostics.over_budget(at);
-            return Err(Refused);
+        if self.nodes > MAX_NODES || self.bytes > MAX_SCALAR_BYTES {
+            self.diagnostics.expansion_too_large(at);
+            return Err(ParseAborted);
         }
         Ok(())
     }
@@ -334,16 +334,16 @@ impl<'a> Builder<'a> {
         self.diagnostics.unknown_tag(at, &tag.original());
     }
 
-    fn syntax(&mut self, error: &ScanError) -> Refused {
+    fn syntax(&mut self, error: &ScanError) -> ParseAborted {
         let start = error.marker().byte_offset().unwrap_or(self.source.len());
         let start = self.source.floor_char_boundary(start);
         let length = self.source[start..].chars().next().map_or(0, char::len_utf8);
         if error.info().contains("recursion limit") {
-            self.diagnostics.too_deep(Place::new(start, start + length), DEEPEST);
-            return Refused;
+            self.diagnostics.too_deep(Place::new(start, start + length), MAX_DEPTH);
+            return ParseAborted;
         }
         self.diagnostics.syntax(Place::new(start, start + length), &error.info());
-        Refused
+        ParseAborted
     }
 
     fn place(&self, span: &Span) -> Place {

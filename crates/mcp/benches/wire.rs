@@ -6,7 +6,7 @@
 //!
 //! Run as `wire serve`, this program is also the server at the other end of the pipe.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot set up its world should say so loudly")]
+#![expect(clippy::unwrap_used, reason = "a benchmark whose setup fails should panic with the cause")]
 
 use bytes::{Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion};
@@ -42,11 +42,11 @@ struct Bare<'a> {
 const SIZES: [usize; 3] = [100, 64 << 10, 1 << 20];
 
 /// Bytes processed per turn: enough for the clock's resolution.
-const TURN: usize = 32 << 10;
+const BYTES_PER_TURN: usize = 32 << 10;
 
 /// One comparison: the time of both, turn by turn.
 #[derive(Default)]
-struct Contest {
+struct Comparison {
     turns: Vec<(Duration, Duration)>,
 }
 
@@ -70,14 +70,14 @@ fn main() {
 }
 
 /// Runs both in alternation for as long as criterion wants, and records the times.
-fn contest(
+fn compare(
     (what, size): (&str, usize),
     (criterion, table): (&mut Criterion, &mut String),
     mut bare: impl FnMut(),
     mut ours: impl FnMut(),
 ) {
-    let per_turn = (TURN / size).clamp(1, 100) as u64;
-    let contest = RefCell::new(Contest::default());
+    let per_turn = (BYTES_PER_TURN / size).clamp(1, 100) as u64;
+    let compare = RefCell::new(Comparison::default());
     let mut group = criterion.benchmark_group(what);
     group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
         bencher.iter_custom(|count| {
@@ -89,14 +89,14 @@ fn contest(
                 let taken = (timed(turn, &mut bare), timed(turn, &mut ours));
                 spent += taken.1;
                 if turn == per_turn {
-                    contest.borrow_mut().turns.push(taken);
+                    compare.borrow_mut().turns.push(taken);
                 }
             }
             spent
         });
     });
     group.finish();
-    table.push_str(&contest.into_inner().row(what, size, per_turn));
+    table.push_str(&compare.into_inner().row(what, size, per_turn));
 }
 
 fn timed(count: u64, once: &mut impl FnMut()) -> Duration {
@@ -105,7 +105,7 @@ fn timed(count: u64, once: &mut impl FnMut()) -> Duration {
     begun.elapsed()
 }
 
-impl Contest {
+impl Comparison {
     /// Formats the medians and the median of the ratios.
     fn row(&self, what: &str, size: usize, per_turn: u64) -> String {
         if self.turns.is_empty() {
@@ -137,7 +137,8 @@ fn envelopes(size: usize, criterion: &mut Criterion, table: &mut String) {
         black_box(out);
     };
     let ours = || {
-        let envelope::Reading::Message(wharf_mcp::Message::Answer { id, outcome }) = envelope::read(&frame)
+        let envelope::ParsedFrame::Message(wharf_mcp::Message::Answer { id, outcome }) =
+            envelope::read(&frame)
         else {
             panic!("no answer");
         };
@@ -145,7 +146,7 @@ fn envelopes(size: usize, criterion: &mut Criterion, table: &mut String) {
         envelope::write_request(&mut out, id.unwrap(), "m", outcome.ok().as_ref());
         black_box(out);
     };
-    contest(("envelope", size), (criterion, table), bare, ours);
+    compare(("envelope", size), (criterion, table), bare, ours);
 }
 
 /// Benchmarks calling a tool over a pipe.
@@ -153,7 +154,7 @@ fn calls(size: usize, runtime: &Runtime, program: &Path, criterion: &mut Criteri
     let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(size) }));
     let mut bare = BarePipe::start(runtime, program);
     let Connected { session, task, .. } = connect(runtime, program);
-    contest(
+    compare(
         ("call", size),
         (criterion, table),
         || runtime.block_on(bare.call(&arguments)),

@@ -4,9 +4,8 @@
 //! bytes tell: blank lines, log output on stdout, and damaged messages.
 
 use crate::{
-    Raw,
+    Raw, id_scan,
     json::{Members, surrogates},
-    salvage,
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
@@ -63,15 +62,15 @@ pub struct RpcError {
 
 /// Classification of one frame.
 #[derive(Debug, PartialEq)]
-pub enum Reading {
+pub enum ParsedFrame {
     /// One message.
     Message(Message),
     /// JSON array of messages, each read separately.
-    Batch(Vec<Reading>),
+    Batch(Vec<ParsedFrame>),
     /// Blank line, or text that is not a message.
     Noise,
     /// Message that cannot be understood.
-    Garbled {
+    Malformed {
         /// Id of the request that it responds to, if it can be found.
         id: Option<u64>,
         /// Description of the problem.
@@ -107,14 +106,14 @@ struct ErrorBody<'a> {
 /// Reads one frame. A lone surrogate, which could not be decoded, becomes U+FFFD.
 ///
 /// `jsonrpc` is not required: several servers omit it, and the other members identify a message.
-pub fn read(frame: &Bytes) -> Reading {
-    match surrogates::replaced(frame) {
+pub fn read(frame: &Bytes) -> ParsedFrame {
+    match surrogates::replace_lone(frame) {
         None => read_decodable(frame),
-        Some(mended) => read_decodable(&mended),
+        Some(repaired) => read_decodable(&repaired),
     }
 }
 
-fn read_decodable(frame: &Bytes) -> Reading {
+fn read_decodable(frame: &Bytes) -> ParsedFrame {
     let text = trimmed(frame);
     let sliced;
     let frame = if text.len() == frame.len() {
@@ -126,7 +125,7 @@ fn read_decodable(frame: &Bytes) -> Reading {
     match frame.first() {
         Some(b'{') => read_object(frame),
         Some(b'[') => read_batch(frame),
-        _ => Reading::Noise,
+        _ => ParsedFrame::Noise,
     }
 }
 
@@ -134,13 +133,13 @@ fn read_decodable(frame: &Bytes) -> Reading {
 pub fn write_request(out: &mut BytesMut, id: u64, method: &str, params: Option<&Raw>) {
     out.reserve(OVERHEAD + method.len() + params.map_or(0, |params| params.as_bytes().len()));
     let _ = write!(out.writer(), r#"{{"jsonrpc":"2.0","id":{id},"method":"#);
-    finish_call(out, method, params);
+    write_method_and_params(out, method, params);
 }
 
 /// Appends `{"jsonrpc":"2.0","method":…,"params":…}`.
 pub fn write_notification(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
     out.put_slice(br#"{"jsonrpc":"2.0","method":"#);
-    finish_call(out, method, params);
+    write_method_and_params(out, method, params);
 }
 
 /// Appends the response to a request from the peer.
@@ -205,7 +204,7 @@ impl fmt::Display for RpcError {
     }
 }
 
-fn finish_call(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
+fn write_method_and_params(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
     write_string(out, method);
     if let Some(params) = params {
         out.put_slice(br#","params":"#);
@@ -225,22 +224,22 @@ fn trimmed(frame: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii()
 }
 
-fn read_object(frame: &Bytes) -> Reading {
-    if salvage::deeper_than(frame, DEPTH_LIMIT) {
-        return garbled(frame, format!("a message is nested deeper than {DEPTH_LIMIT} levels"));
+fn read_object(frame: &Bytes) -> ParsedFrame {
+    if id_scan::deeper_than(frame, DEPTH_LIMIT) {
+        return malformed(frame, format!("a message is nested deeper than {DEPTH_LIMIT} levels"));
     }
     match serde_json::from_slice(frame) {
         Ok(envelope) => classify(frame, &envelope),
-        Err(error) => unreadable(frame, &error),
+        Err(error) => classify_unreadable(frame, &error),
     }
 }
 
-fn read_batch(frame: &Bytes) -> Reading {
+fn read_batch(frame: &Bytes) -> ParsedFrame {
     match serde_json::from_slice::<Vec<&RawValue>>(frame) {
         Ok(items) if items.len() > BATCH_LIMIT => {
-            Reading::Garbled { id: None, why: "a batch is too large".into() }
+            ParsedFrame::Malformed { id: None, why: "a batch is too large".into() }
         }
-        Ok(items) => Reading::Batch(
+        Ok(items) => ParsedFrame::Batch(
             items
                 .into_iter()
                 .filter(|item| item.get().starts_with('{'))
@@ -248,41 +247,41 @@ fn read_batch(frame: &Bytes) -> Reading {
                 .collect(),
         ),
         // `[info] listening` is a log line.
-        Err(error) if claims_to_be_a_message(frame) => unreadable(frame, &error),
-        Err(_) => Reading::Noise,
+        Err(error) if looks_like_message(frame) => classify_unreadable(frame, &error),
+        Err(_) => ParsedFrame::Noise,
     }
 }
 
-fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> Reading {
+fn classify(frame: &Bytes, envelope: &Envelope<'_>) -> ParsedFrame {
     let raw = |value: &RawValue| Raw::within(frame, value);
     let Envelope { id, method, params, result, error } = envelope;
     if let Some(method) = method {
         let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-            return garbled(frame, "`method` is not a string");
+            return malformed(frame, "`method` is not a string");
         };
         let params = params.map(raw);
-        return Reading::Message(match id {
+        return ParsedFrame::Message(match id {
             Some(id) => Message::Request { id: raw(id), method, params },
             None => Message::Notification { method, params },
         });
     }
-    let id = id.and_then(|id| salvage::number(id.get().as_bytes()));
+    let id = id.and_then(|id| id_scan::number(id.get().as_bytes()));
     let outcome = match (result, error) {
         (Some(result), None) => Ok(raw(result)),
         (None, Some(error)) => match read_error(frame, error) {
             Some(error) => Err(error),
-            None => return Reading::Garbled { id, why: "`error` is not a JSON-RPC error".into() },
+            None => return ParsedFrame::Malformed { id, why: "`error` is not a JSON-RPC error".into() },
         },
         (Some(_), Some(_)) => {
-            return Reading::Garbled { id, why: "an answer has both `result` and `error`".into() };
+            return ParsedFrame::Malformed { id, why: "an answer has both `result` and `error`".into() };
         }
         (None, None) if id.is_some() => {
-            return Reading::Garbled { id, why: "an answer has neither `result` nor `error`".into() };
+            return ParsedFrame::Malformed { id, why: "an answer has neither `result` nor `error`".into() };
         }
         // A structured log line, for example.
-        (None, None) => return Reading::Noise,
+        (None, None) => return ParsedFrame::Noise,
     };
-    Reading::Message(Message::Answer { id, outcome })
+    ParsedFrame::Message(Message::Answer { id, outcome })
 }
 
 fn read_error(frame: &Bytes, error: &RawValue) -> Option<RpcError> {
@@ -290,33 +289,33 @@ fn read_error(frame: &Bytes, error: &RawValue) -> Option<RpcError> {
     Some(RpcError { code, message, data: data.map(|data| Raw::within(frame, data)) })
 }
 
-fn unreadable(frame: &Bytes, error: &serde_json::Error) -> Reading {
+fn classify_unreadable(frame: &Bytes, error: &serde_json::Error) -> ParsedFrame {
     if error.is_data() && error.to_string().starts_with("duplicate field `id`") {
-        return Reading::Garbled { id: only_id(frame), why: "a message has two ids".into() };
+        return ParsedFrame::Malformed { id: unambiguous_id(frame), why: "a message has two ids".into() };
     }
-    if error.is_eof() && salvage::request_id(frame).is_none() {
-        return garbled(frame, "a message is cut short, or contains newlines");
+    if error.is_eof() && id_scan::request_id(frame).is_none() {
+        return malformed(frame, "a message is truncated, or contains newlines");
     }
-    if claims_to_be_a_message(frame) || salvage::request_id(frame).is_some() {
-        return garbled(frame, format!("a message is not valid JSON: {error}"));
+    if looks_like_message(frame) || id_scan::request_id(frame).is_some() {
+        return malformed(frame, format!("a message is not valid JSON: {error}"));
     }
-    Reading::Noise
+    ParsedFrame::Noise
 }
 
 /// Returns the id of a message with several `id` members if all are equal; otherwise the intended one is unknown.
-fn only_id(frame: &[u8]) -> Option<u64> {
+fn unambiguous_id(frame: &[u8]) -> Option<u64> {
     let Members(members) = serde_json::from_slice(frame).ok()?;
     let mut ids = members.iter().filter(|(name, _)| name == "id").map(|(_, id)| id.get());
     let first = ids.next()?;
-    ids.all(|id| id == first).then(|| salvage::number(first.as_bytes()))?
+    ids.all(|id| id == first).then(|| id_scan::number(first.as_bytes()))?
 }
 
-fn claims_to_be_a_message(frame: &[u8]) -> bool {
+fn looks_like_message(frame: &[u8]) -> bool {
     memchr::memmem::find(frame, b"\"jsonrpc\"").is_some()
 }
 
-fn garbled(frame: &[u8], why: impl Into<Cow<'static, str>>) -> Reading {
-    Reading::Garbled { id: salvage::request_id(frame), why: why.into() }
+fn malformed(frame: &[u8], why: impl Into<Cow<'static, str>>) -> ParsedFrame {
+    ParsedFrame::Malformed { id: id_scan::request_id(frame), why: why.into() }
 }
 
 #[cfg(test)]

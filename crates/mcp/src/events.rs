@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Event type; `message` if none is given.
     pub kind: String,
     /// Data lines, joined.
@@ -21,14 +21,14 @@ pub struct TooLong;
 
 /// Incremental parser of an event stream.
 #[derive(Debug)]
-pub struct Events {
+pub struct SseParser {
     line: BytesMut,
     data: BytesMut,
     has_data: bool,
     kind: String,
     limit: usize,
     after_cr: bool,
-    begun: bool,
+    started: bool,
     /// Whether an event exceeded the limit, so that the rest of the stream is unusable.
     broken: bool,
     /// Last event id, from which to resume.
@@ -37,25 +37,25 @@ pub struct Events {
     pub retry: Option<Duration>,
 }
 
-impl Events {
+impl SseParser {
     /// Creates a parser with a limit of `limit` bytes per event.
-    pub fn new(limit: usize) -> Events {
-        Events {
+    pub fn new(limit: usize) -> SseParser {
+        SseParser {
             line: BytesMut::new(),
             data: BytesMut::new(),
             has_data: false,
             kind: String::new(),
             limit,
             after_cr: false,
-            begun: false,
+            started: false,
             broken: false,
             last_id: None,
             retry: None,
         }
     }
 
-    /// Parses a chunk and returns the events that it completes. After handling them, check [`Events::is_broken`].
-    pub fn push(&mut self, mut chunk: &[u8]) -> Result<Vec<Event>, TooLong> {
+    /// Parses a chunk and returns the events that it completes. After handling them, check [`SseParser::is_broken`].
+    pub fn push(&mut self, mut chunk: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
         if self.broken {
             return Err(TooLong);
         }
@@ -86,10 +86,10 @@ impl Events {
         self.broken
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let line = self.line.split().freeze();
-        let line = if self.begun { &line[..] } else { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line) };
-        self.begun = true;
+        let line = if self.started { &line[..] } else { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line) };
+        self.started = true;
         if line.is_empty() {
             return self.dispatch();
         }
@@ -117,11 +117,11 @@ impl Events {
         }
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let kind = std::mem::take(&mut self.kind);
         let data = self.data.split().freeze();
         std::mem::take(&mut self.has_data)
-            .then(|| Event { kind: if kind.is_empty() { "message".into() } else { kind }, data })
+            .then(|| SseEvent { kind: if kind.is_empty() { "message".into() } else { kind }, data })
     }
 }
 
@@ -130,13 +130,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn feed(input: &[u8], chunk: usize, limit: usize) -> (Vec<String>, Events) {
-        let mut events = Events::new(limit);
+    fn feed(input: &[u8], chunk: usize, limit: usize) -> (Vec<String>, SseParser) {
+        let mut events = SseParser::new(limit);
         let mut out = Vec::new();
         for part in input.chunks(chunk) {
             match events.push(part) {
-                Ok(heard) => out.extend(
-                    heard
+                Ok(parsed) => out.extend(
+                    parsed
                         .into_iter()
                         .map(|event| format!("{}={}", event.kind, String::from_utf8_lossy(&event.data))),
                 ),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn events_come_whole_whatever_the_chunks() {
+    fn events_are_parsed_in_any_chunking() {
         for (input, expected) in [
             ("data: a\n\n", vec!["message=a"]),
             ("\u{feff}data: a\r\ndata:b\r\n\r\n", vec!["message=a\nb"]),
@@ -165,21 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn resumption_is_remembered() {
+    fn last_id_and_retry_are_recorded() {
         let (_, events) = feed(b"id: 7\nretry: 250\ndata: x\n\nid: 8\nretry: no\n\n", 3, 100);
         assert_eq!((events.last_id.as_deref(), events.retry), (Some("8"), Some(Duration::from_millis(250))));
     }
 
     #[test]
-    fn what_came_before_an_overlong_event_is_kept() {
-        let mut events = Events::new(12);
-        let heard = events.push(b"data: x\n\ndata: xxxxxxxxxxxxxxxxxxxxxx").expect("the first is whole");
-        assert_eq!(heard.len(), 1);
+    fn events_before_an_overlong_one_are_returned() {
+        let mut events = SseParser::new(12);
+        let parsed = events.push(b"data: x\n\ndata: xxxxxxxxxxxxxxxxxxxxxx").expect("the first is whole");
+        assert_eq!(parsed.len(), 1);
         assert_eq!(events.push(b"\n\ndata: y\n\n"), Err(TooLong));
     }
 
     #[test]
-    fn everything_is_bounded() {
+    fn overlong_events_lines_and_comments_fail() {
         for input in
             ["data: xxxxxxxxxxxxxxxxx", ": a comment without end", "data: aaaaaaaaa\ndata: bbbbbbbbb\n"]
         {
@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_do_not_matter(input in "[da:t\r\n ]{0,48}", chunk in 1_usize..7) {
+        fn chunking_does_not_change_the_events(input in "[da:t\r\n ]{0,48}", chunk in 1_usize..7) {
             let whole = feed(input.as_bytes(), input.len().max(1), 1000).0;
             prop_assert_eq!(feed(input.as_bytes(), chunk, 1000).0, whole);
         }

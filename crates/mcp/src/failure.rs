@@ -1,7 +1,7 @@
 //! Describes how a request or a connection failed.
 //!
 //! A [`Failure`] answers four questions: the kind of failure ([`Class`]), how far things got ([`Phase`]), whether the
-//! request can have had an effect ([`Sent`]), and how the connection ended ([`Goodbye`]).
+//! request can have had an effect ([`Sent`]), and how the connection ended ([`Disconnect`]).
 
 use crate::RpcError;
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
@@ -31,7 +31,7 @@ pub struct Detail {
     /// Delay that the server asked for before a retry.
     pub retry_after: Option<Duration>,
     /// End of the connection, if it ended.
-    pub goodbye: Option<Arc<Goodbye>>,
+    pub disconnect: Option<Arc<Disconnect>>,
 }
 
 /// Kinds of failure.
@@ -75,7 +75,7 @@ pub enum Sent {
 
 /// Describes how a connection ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Goodbye {
+pub struct Disconnect {
     /// Cause, starting in lower case.
     pub cause: String,
     /// Whether we closed the connection because the server violated the protocol.
@@ -101,8 +101,18 @@ impl Failure {
     /// Creates a failure without further details.
     pub fn new(class: Class, phase: Phase, sent: Sent, what: impl Into<String>) -> Failure {
         let what = what.into();
-        let (rpc, status, challenge, retry_after, goodbye) = (None, None, None, None, None);
-        Failure(Box::new(Detail { class, phase, sent, what, rpc, status, challenge, retry_after, goodbye }))
+        let (rpc, status, challenge, retry_after, disconnect) = (None, None, None, None, None);
+        Failure(Box::new(Detail {
+            class,
+            phase,
+            sent,
+            what,
+            rpc,
+            status,
+            challenge,
+            retry_after,
+            disconnect,
+        }))
     }
 
     /// Creates the failure of a server that could not be started or reached.
@@ -126,11 +136,11 @@ impl Failure {
     }
 
     /// Creates the failure of a request whose connection ended before the response.
-    pub fn closed(sent: Sent, goodbye: Arc<Goodbye>) -> Failure {
-        let class = if goodbye.protocol { Class::Protocol } else { Class::Closed };
-        let what = goodbye.to_string();
+    pub fn closed(sent: Sent, disconnect: Arc<Disconnect>) -> Failure {
+        let class = if disconnect.protocol { Class::Protocol } else { Class::Closed };
+        let what = disconnect.to_string();
         let mut failure = Failure::new(class, Phase::Request, sent, what);
-        failure.0.goodbye = Some(goodbye);
+        failure.0.disconnect = Some(disconnect);
         failure
     }
 
@@ -172,8 +182,8 @@ impl Failure {
 
     /// Adds how the connection ended, unless that is already set.
     #[must_use]
-    pub fn with_goodbye(mut self, goodbye: Arc<Goodbye>) -> Failure {
-        self.0.goodbye.get_or_insert(goodbye);
+    pub fn with_disconnect(mut self, disconnect: Arc<Disconnect>) -> Failure {
+        self.0.disconnect.get_or_insert(disconnect);
         self
     }
 
@@ -199,19 +209,19 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl Goodbye {
+impl Disconnect {
     /// Creates an end with only a cause.
-    pub fn because(cause: impl Into<String>) -> Goodbye {
-        Goodbye { cause: cause.into(), ..Goodbye::default() }
+    pub fn because(cause: impl Into<String>) -> Disconnect {
+        Disconnect { cause: cause.into(), ..Disconnect::default() }
     }
 
     /// Creates the end of a connection that we closed after a protocol violation.
-    pub fn breach(cause: impl Into<String>) -> Goodbye {
-        Goodbye { protocol: true, ..Goodbye::because(cause) }
+    pub fn protocol_violation(cause: impl Into<String>) -> Disconnect {
+        Disconnect { protocol: true, ..Disconnect::because(cause) }
     }
 }
 
-impl fmt::Display for Goodbye {
+impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.cause)?;
         match self.exit {

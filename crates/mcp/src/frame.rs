@@ -4,20 +4,20 @@
 //! so a cancelled read loses no data. A line over the limit is not buffered: it is reported as [`Line::Lost`] as soon
 //! as its request id is known, and its remaining bytes are discarded.
 
-use crate::salvage;
+use crate::id_scan;
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Default maximum size of one frame on every transport, in bytes.
 pub const FRAME_LIMIT: usize = 16 << 20;
 
 /// Minimum buffer space per read, in bytes.
-const CHUNK: usize = 64 << 10;
+const MIN_READ_SPACE: usize = 64 << 10;
 
 /// Bytes kept from either end of an oversized line, to search for its id.
-const KEPT: usize = 4 << 10;
+const ID_SEARCH_BYTES: usize = 4 << 10;
 
 /// How many times the limit an oversized line may reach before the stream is abandoned.
-const PATIENCE: usize = 4;
+const MAX_OVERSIZE_FACTOR: usize = 4;
 
 /// Incremental line splitter.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Lines {
 
     /// Returns the buffer for newly read bytes, with capacity for at least one chunk.
     pub fn space(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(CHUNK);
+        self.buffer.reserve(MIN_READ_SPACE);
         &mut self.buffer
     }
 
@@ -80,7 +80,7 @@ impl Lines {
             self.searched = 0;
             let line = self.buffer.split_to(end + 1).freeze();
             if end > self.limit {
-                let id = salvage::request_id(&line);
+                let id = id_scan::request_id(&line);
                 return Some(Line::Lost { id, resumes: true });
             }
             return Some(Line::Whole(line.slice(..end)));
@@ -95,8 +95,8 @@ impl Lines {
     }
 
     fn start_skipping(&mut self) -> Option<Line> {
-        let head = &self.buffer[..KEPT.min(self.buffer.len())];
-        let id = salvage::leading_id(head);
+        let head = &self.buffer[..ID_SEARCH_BYTES.min(self.buffer.len())];
+        let id = id_scan::leading_id(head);
         self.skipping = Some(Skipping { reported: id.is_some(), ..Skipping::default() });
         match id {
             Some(_) => Some(Line::Lost { id, resumes: true }),
@@ -106,26 +106,29 @@ impl Lines {
 
     /// Discards bytes of the oversized line. `None`: more bytes are needed. `Some(None)`: the line has ended and was
     /// already reported.
-    #[expect(clippy::option_option, reason = "two different kinds of nothing, both local to this file")]
+    #[expect(
+        clippy::option_option,
+        reason = "`None` and `Some(None)` differ here, and both stay in this file"
+    )]
     fn skip(&mut self) -> Option<Option<Line>> {
         let skipping = self.skipping.as_mut()?;
         let newline = memchr::memchr(b'\n', &self.buffer);
         let end = newline.unwrap_or(self.buffer.len());
         skipping.seen += end;
-        let from = end.saturating_sub(KEPT);
+        let from = end.saturating_sub(ID_SEARCH_BYTES);
         skipping.tail.extend_from_slice(&self.buffer[from..end]);
-        skipping.tail.drain(..skipping.tail.len().saturating_sub(KEPT));
+        skipping.tail.drain(..skipping.tail.len().saturating_sub(ID_SEARCH_BYTES));
         self.searched = 0;
         self.buffer.advance(newline.map_or(end, |at| at + 1));
-        if newline.is_none() && skipping.seen <= self.limit.saturating_mul(PATIENCE) {
+        if newline.is_none() && skipping.seen <= self.limit.saturating_mul(MAX_OVERSIZE_FACTOR) {
             return None;
         }
-        let over = self.skipping.take()?;
+        let skipped = self.skipping.take()?;
         let resumes = newline.is_some();
-        if over.reported && resumes {
+        if skipped.reported && resumes {
             return Some(None);
         }
-        Some(Some(Line::Lost { id: salvage::trailing_id(&over.tail), resumes }))
+        Some(Some(Line::Lost { id: id_scan::trailing_id(&skipped.tail), resumes }))
     }
 }
 
@@ -150,13 +153,13 @@ mod tests {
 
     fn check(limit: usize, input: &str, expected: &[&str]) {
         for chunk in [1, 3, 1000] {
-            let heard = feed(&mut Lines::new(limit), input.as_bytes(), chunk);
-            assert_eq!(heard, expected, "in chunks of {chunk}");
+            let lines_read = feed(&mut Lines::new(limit), input.as_bytes(), chunk);
+            assert_eq!(lines_read, expected, "in chunks of {chunk}");
         }
     }
 
     #[test]
-    fn lines_come_whole_whatever_the_chunks() {
+    fn lines_are_split_in_any_chunking() {
         check(10, "a\n\nb\r\nlast", &["a", "", "b\r"]);
         check(3, "abc\nabcd\nx\n", &["abc", "<lost None true>", "x"]);
     }
@@ -169,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_given_up() {
-        let heard = feed(&mut Lines::new(10), &[b'x'; 60], 7);
-        assert_eq!(heard, ["<lost None false>"]);
+    fn an_endless_line_ends_the_stream() {
+        let lines_read = feed(&mut Lines::new(10), &[b'x'; 60], 7);
+        assert_eq!(lines_read, ["<lost None false>"]);
     }
 
     proptest! {
         #[test]
-        fn chunks_do_not_matter(input in "[a\n]{0,64}", chunk in 1_usize..9) {
+        fn chunking_does_not_change_the_lines(input in "[a\n]{0,64}", chunk in 1_usize..9) {
             let whole = feed(&mut Lines::new(100), input.as_bytes(), input.len().max(1));
             prop_assert_eq!(feed(&mut Lines::new(100), input.as_bytes(), chunk), whole);
         }

@@ -8,21 +8,21 @@ mod answer;
 mod client;
 mod exchange;
 pub(crate) mod headers;
-mod lane;
-mod standing;
+mod notification_stream;
+mod plain_http_pool;
 
 use crate::{
-    Goodbye, Inbound, Link, Opener, Opening, Outbound, frame::FRAME_LIMIT, link::FarEnd, oauth::Authorizer,
+    Disconnect, Inbound, Link, Opener, Opening, Outbound, frame::FRAME_LIMIT, link::LinkIo, oauth::Authorizer,
 };
 use ::http::{HeaderMap, HeaderValue};
-pub(crate) use answer::{Answer, Broken};
-pub use client::Client;
+pub(crate) use answer::{Answer, BodyError};
+pub use client::HttpClient;
 use client::is_not_http;
 pub(crate) use client::no_response;
-use exchange::{Done, Exchange};
-pub(crate) use exchange::{is_stream, refusal};
+use exchange::{Exchange, ExchangeResult};
+pub(crate) use exchange::{is_stream, status_failure};
 pub use headers::{decode_value, encode_value};
-use lane::Lane;
+use plain_http_pool::PlainHttpPool;
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
@@ -36,11 +36,11 @@ use tokio::{
 use url::Url;
 
 /// Time limit for the DELETE that ends a session.
-const FAREWELL: Duration = Duration::from_secs(2);
+const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Address and settings of a server.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct HttpEndpoint {
     /// URL of the MCP endpoint.
     pub url: Url,
     /// Configured headers of every request, such as static credentials.
@@ -54,15 +54,15 @@ pub struct Endpoint {
     /// Maximum size of a message from the server, in bytes.
     pub frame_limit: usize,
     /// Connection pool, shared with other endpoints.
-    pub client: Client,
+    pub client: HttpClient,
 }
 
 /// State shared by all exchanges of one link.
 #[derive(Debug)]
 pub(crate) struct Context {
-    endpoint: Endpoint,
+    endpoint: HttpEndpoint,
     /// Keep-alive pool for plain HTTP, if the URL allows it.
-    lane: Option<Lane>,
+    plain_pool: Option<PlainHttpPool>,
     inbound: tokio::sync::mpsc::Sender<Inbound>,
     /// Current session id, replaced when the session is renewed.
     session: watch::Sender<Option<HeaderValue>>,
@@ -73,11 +73,11 @@ pub(crate) struct Context {
 }
 
 /// State of the link's task.
-struct Http {
+struct HttpLink {
     context: Arc<Context>,
-    exchanges: JoinSet<Done>,
+    exchanges: JoinSet<ExchangeResult>,
     running: HashMap<u64, AbortHandle>,
-    standing: JoinSet<()>,
+    notification_stream: JoinSet<()>,
     /// Exchange that must finish before the next message is sent.
     barrier: Option<tokio::task::Id>,
     renewing: bool,
@@ -85,10 +85,10 @@ struct Http {
     lost: Vec<Outbound>,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// Creates an endpoint with default settings and no configured headers.
-    pub fn new(url: Url, client: Client) -> Endpoint {
-        Endpoint {
+    pub fn new(url: Url, client: HttpClient) -> HttpEndpoint {
+        HttpEndpoint {
             url,
             headers: HeaderMap::new(),
             authorizer: None,
@@ -100,30 +100,30 @@ impl Endpoint {
     }
 }
 
-impl Opener for Endpoint {
+impl Opener for HttpEndpoint {
     fn open(&self) -> Opening<'_> {
         let endpoint = self.clone();
-        Box::pin(async { Ok(Link::start(true, |far_end| run(endpoint, far_end))) })
+        Box::pin(async { Ok(Link::start(true, |link_io| run(endpoint, link_io))) })
     }
 }
 
-async fn run(endpoint: Endpoint, far_end: FarEnd) -> Goodbye {
-    let FarEnd { mut outbound, inbound, .. } = far_end;
+async fn run(endpoint: HttpEndpoint, link_io: LinkIo) -> Disconnect {
+    let LinkIo { mut outbound, inbound, .. } = link_io;
     let (session, _) = watch::channel(None);
-    let lane = Lane::to(&endpoint.url, &endpoint.client);
+    let plain_pool = PlainHttpPool::for_url(&endpoint.url, &endpoint.client);
     let context = Arc::new(Context {
         endpoint,
-        lane,
+        plain_pool,
         inbound,
         session,
         version: OnceLock::new(),
         initialize: OnceLock::new(),
     });
-    let mut http = Http {
+    let mut http = HttpLink {
         context,
         exchanges: JoinSet::new(),
         running: HashMap::new(),
-        standing: JoinSet::new(),
+        notification_stream: JoinSet::new(),
         barrier: None,
         renewing: false,
         lost: Vec::new(),
@@ -134,15 +134,15 @@ async fn run(endpoint: Endpoint, far_end: FarEnd) -> Goodbye {
                 Some(message) => http.send(message),
                 None => break,
             },
-            Some(done) = http.exchanges.join_next_with_id() => http.settle(done),
+            Some(done) = http.exchanges.join_next_with_id() => http.handle_done(done),
             () = http.context.inbound.closed() => break,
         }
     }
-    http.hang_up().await;
-    Goodbye::because("we hung up")
+    http.close().await;
+    Disconnect::because("the client closed the connection")
 }
 
-impl Http {
+impl HttpLink {
     fn send(&mut self, message: Outbound) {
         match &message {
             Outbound::Abandon { id } => {
@@ -152,15 +152,15 @@ impl Http {
             }
             Outbound::Request { method, .. } if method == "initialize" => {
                 let _ = self.context.initialize.set(message.clone());
-                self.start(Exchange::first(message));
+                self.start(Exchange::new(message));
             }
             // The server must process this notification before it receives any other message.
             Outbound::Notification { method, routing, .. } if method == "notifications/initialized" => {
                 routing.version.iter().for_each(|version| drop(self.context.version.set(version.clone())));
-                self.barrier = Some(self.start(Exchange::first(message)));
+                self.barrier = Some(self.start(Exchange::new(message)));
             }
             _ => {
-                self.start(Exchange::first(message));
+                self.start(Exchange::new(message));
             }
         }
     }
@@ -173,7 +173,7 @@ impl Http {
         task_id
     }
 
-    fn settle(&mut self, done: Result<(tokio::task::Id, Done), tokio::task::JoinError>) {
+    fn handle_done(&mut self, done: Result<(tokio::task::Id, ExchangeResult), tokio::task::JoinError>) {
         let (task, done) = match done {
             Ok((task, done)) => (task, Some(done)),
             Err(aborted) => (aborted.id(), None),
@@ -183,20 +183,20 @@ impl Http {
         }
         match done {
             None => {}
-            Some(Done::Over(id)) => id.iter().for_each(|id| drop(self.running.remove(id))),
-            Some(Done::Initialized) => self.listen(),
-            Some(Done::SessionLost(message)) => {
+            Some(ExchangeResult::Over(id)) => id.iter().for_each(|id| drop(self.running.remove(id))),
+            Some(ExchangeResult::Initialized) => self.listen(),
+            Some(ExchangeResult::SessionLost(message)) => {
                 self.lost.push(message);
                 if !std::mem::replace(&mut self.renewing, true) {
                     let renewal = exchange::renew(self.context.clone());
                     self.barrier = Some(self.exchanges.spawn(renewal).id());
                 }
             }
-            Some(Done::Renewed) => {
+            Some(ExchangeResult::Renewed) => {
                 self.renewing = false;
                 self.listen();
                 for message in std::mem::take(&mut self.lost) {
-                    self.start(Exchange::again(message));
+                    self.start(Exchange::retry(message));
                 }
             }
         }
@@ -204,16 +204,16 @@ impl Http {
 
     /// Opens the GET stream for notifications and server requests, replacing any earlier one.
     fn listen(&mut self) {
-        self.standing.abort_all();
-        self.standing.spawn(standing::run(self.context.clone()));
+        self.notification_stream.abort_all();
+        self.notification_stream.spawn(notification_stream::run(self.context.clone()));
     }
 
-    async fn hang_up(mut self) {
-        self.standing.shutdown().await;
+    async fn close(mut self) {
+        self.notification_stream.shutdown().await;
         self.exchanges.shutdown().await;
         let has_session = self.context.session.borrow().is_some();
         if has_session && self.context.endpoint.terminate_on_close {
-            let _ = time::timeout(FAREWELL, self.context.delete()).await;
+            let _ = time::timeout(DELETE_TIMEOUT, self.context.delete()).await;
         }
     }
 }

@@ -5,7 +5,7 @@
 
 pub(crate) mod surrogates;
 
-use crate::{envelope::DEPTH_LIMIT, salvage};
+use crate::{envelope::DEPTH_LIMIT, id_scan};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -138,12 +138,12 @@ impl Raw {
 
     /// Returns whether the text contains an escaped lone surrogate, which makes it impossible to decode.
     pub fn has_lone_surrogate(&self) -> bool {
-        surrogates::are_in(&self.0)
+        surrogates::has_lone(&self.0)
     }
 
     /// Returns whether it nests deeper than [`DEPTH_LIMIT`], which makes it impossible to decode.
     pub fn is_too_deep(&self) -> bool {
-        salvage::deeper_than(&self.0, DEPTH_LIMIT)
+        id_scan::deeper_than(&self.0, DEPTH_LIMIT)
     }
 
     /// Returns whether the value is an object.

@@ -7,31 +7,31 @@
 //!
 //! This crate knows nothing about configuration files, policies, tool renaming, databases or models.
 
-mod caught;
+mod egress;
 pub mod envelope;
 pub mod events;
 mod failure;
 pub mod frame;
 pub mod http;
+mod id_scan;
 mod json;
 mod link;
 pub mod model;
 pub mod oauth;
 mod outbox;
-mod reach;
+mod panic_guard;
 mod reader;
-mod salvage;
 pub mod serve;
 pub mod session;
 pub mod sse;
 pub mod stdio;
-mod streams;
+mod stream_link;
 pub mod ws;
 
+pub use egress::EgressPolicy;
 pub use envelope::{Message, RpcError};
-pub use failure::{Class, Detail, Exit, Failure, Goodbye, Phase, Sent};
+pub use failure::{Class, Detail, Disconnect, Exit, Failure, Phase, Sent};
 pub use json::Raw;
 pub use link::{Inbound, Link, Opener, Opening, Outbound, Routing, Written};
-pub use reach::Reach;
 pub use session::{Host, News, Options, Request, Session, SessionTask};
-pub use streams::link_over;
+pub use stream_link::link_over;

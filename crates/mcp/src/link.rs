@@ -2,9 +2,9 @@
 //!
 //! Each transport opens links in its own way; code above this module does not know which transport it uses. Dropping
 //! `outbound` closes a link: the I/O task sees the closed channel, ends the connection (EOF on stdin, DELETE on HTTP,
-//! a close frame on WebSocket) and returns a [`Goodbye`].
+//! a close frame on WebSocket) and returns a [`Disconnect`].
 
-use crate::{Failure, Goodbye, Message, Raw, RpcError, envelope, envelope::Reading};
+use crate::{Disconnect, Failure, Message, Raw, RpcError, envelope, envelope::ParsedFrame};
 use bytes::{Bytes, BytesMut};
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use std::{
 use tokio::{sync::mpsc, task::JoinHandle, time};
 
 /// Capacity of the channels between a link and its session, in messages.
-const QUEUE: usize = 64;
+const CHANNEL_CAPACITY: usize = 64;
 
 /// An open connection to one server.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub struct Link {
     /// Whether each request has its own response stream (HTTP), so that closing the stream cancels the request.
     pub stream_per_request: bool,
     written: Written,
-    parting: Arc<OnceLock<Goodbye>>,
-    io: JoinHandle<Goodbye>,
+    provisional: Arc<OnceLock<Disconnect>>,
+    io: JoinHandle<Disconnect>,
 }
 
 /// Counter of outbound messages that were written completely.
@@ -41,11 +41,11 @@ pub struct Written(Arc<AtomicU64>);
 
 /// I/O task's half of a link.
 #[derive(Debug)]
-pub(crate) struct FarEnd {
+pub(crate) struct LinkIo {
     pub(crate) outbound: mpsc::Receiver<Outbound>,
     pub(crate) inbound: mpsc::Sender<Inbound>,
     pub(crate) written: Written,
-    parting: Arc<OnceLock<Goodbye>>,
+    provisional: Arc<OnceLock<Disconnect>>,
 }
 
 /// Message to the server.
@@ -106,7 +106,7 @@ pub enum Inbound {
     /// One JSON-RPC message.
     Message(Message),
     /// Message other than the response that arrived on the response stream of one request.
-    Aside {
+    OnRequestStream {
         /// Id of the request that owns the stream.
         request: u64,
         /// JSON-RPC message.
@@ -115,7 +115,7 @@ pub enum Inbound {
     /// Several messages in one frame.
     Batch(Vec<Inbound>),
     /// First output of the server, even if it was not a message.
-    Stirred,
+    FirstOutput,
     /// Failure of one request that leaves the connection intact.
     Failed {
         /// Id of the failed request.
@@ -124,7 +124,7 @@ pub enum Inbound {
         failure: Failure,
     },
     /// End of the connection; nothing follows.
-    Gone(Goodbye),
+    Disconnected(Disconnect),
     /// The server lost the session and the link started a new one: lists and other cached data may be stale.
     Renewed,
 }
@@ -148,17 +148,21 @@ impl Link {
     #[expect(clippy::disallowed_methods, reason = "the link owns the handle and `close` joins it")]
     pub(crate) fn start<F, Fut>(stream_per_request: bool, io: F) -> Link
     where
-        F: FnOnce(FarEnd) -> Fut,
-        Fut: Future<Output = Goodbye> + Send + 'static,
+        F: FnOnce(LinkIo) -> Fut,
+        Fut: Future<Output = Disconnect> + Send + 'static,
     {
-        let (outbound, to_send) = mpsc::channel(QUEUE);
-        let (heard, inbound) = mpsc::channel(QUEUE);
+        let (outbound, to_send) = mpsc::channel(CHANNEL_CAPACITY);
+        let (to_session, inbound) = mpsc::channel(CHANNEL_CAPACITY);
         let written = Written::default();
-        let parting = Arc::<OnceLock<_>>::default();
-        let far_end =
-            FarEnd { outbound: to_send, inbound: heard, written: written.clone(), parting: parting.clone() };
-        let io = tokio::spawn(io(far_end));
-        Link { outbound, inbound, stream_per_request, written, parting, io }
+        let provisional = Arc::<OnceLock<_>>::default();
+        let link_io = LinkIo {
+            outbound: to_send,
+            inbound: to_session,
+            written: written.clone(),
+            provisional: provisional.clone(),
+        };
+        let io = tokio::spawn(io(link_io));
+        Link { outbound, inbound, stream_per_request, written, provisional, io }
     }
 
     /// Returns the counter of written messages, which stays readable after the link is gone.
@@ -167,26 +171,26 @@ impl Link {
     }
 
     /// Closes the link and waits at most `grace` for the I/O task; then aborts it.
-    pub async fn close(self, grace: Duration) -> Goodbye {
-        let Link { outbound, inbound, parting, mut io, .. } = self;
+    pub async fn close(self, grace: Duration) -> Disconnect {
+        let Link { outbound, inbound, provisional, mut io, .. } = self;
         drop((outbound, inbound));
         match time::timeout(grace, &mut io).await {
-            Ok(Ok(goodbye)) => goodbye,
-            Ok(Err(_panic)) => Goodbye::because("the connection's task failed"),
+            Ok(Ok(disconnect)) => disconnect,
+            Ok(Err(_panic)) => Disconnect::because("the connection's task failed"),
             Err(_) => {
                 io.abort();
                 let _ = io.await;
-                let parting = parting.get().cloned();
-                parting.unwrap_or_else(|| Goodbye::because("the connection did not end in time"))
+                let provisional = provisional.get().cloned();
+                provisional.unwrap_or_else(|| Disconnect::because("the connection did not end in time"))
             }
         }
     }
 }
 
-impl FarEnd {
-    /// Records a provisional [`Goodbye`] before shutdown, for a [`Link::close`] that times out.
-    pub(crate) fn part(&self, so_far: Goodbye) {
-        let _ = self.parting.set(so_far);
+impl LinkIo {
+    /// Records a provisional [`Disconnect`] before shutdown, for a [`Link::close`] that times out.
+    pub(crate) fn set_provisional_disconnect(&self, disconnect: Disconnect) {
+        let _ = self.provisional.set(disconnect);
     }
 }
 
@@ -236,27 +240,27 @@ pub(crate) enum Verdict {
     /// Not JSON-RPC: skip and count it.
     Noise,
     /// Protocol violation that ends the connection.
-    Breach(String),
+    Violation(String),
 }
 
 /// Decodes a frame. An unreadable response fails its own request; a frame without a request id fails the connection.
-pub(crate) fn hear(frame: &Bytes) -> Verdict {
-    judge(envelope::read(frame))
+pub(crate) fn decode_frame(frame: &Bytes) -> Verdict {
+    classify(envelope::read(frame))
 }
 
-pub(crate) fn judge(reading: Reading) -> Verdict {
+pub(crate) fn classify(reading: ParsedFrame) -> Verdict {
     match reading {
-        Reading::Message(message) => Verdict::Deliver(Inbound::Message(message)),
-        Reading::Noise => Verdict::Noise,
-        Reading::Garbled { id: Some(id), why } => Verdict::Deliver(lost(id, why)),
-        Reading::Garbled { id: None, why } => Verdict::Breach(why.into_owned()),
-        Reading::Batch(readings) => {
+        ParsedFrame::Message(message) => Verdict::Deliver(Inbound::Message(message)),
+        ParsedFrame::Noise => Verdict::Noise,
+        ParsedFrame::Malformed { id: Some(id), why } => Verdict::Deliver(failed_request(id, why)),
+        ParsedFrame::Malformed { id: None, why } => Verdict::Violation(why.into_owned()),
+        ParsedFrame::Batch(readings) => {
             let mut items = Vec::with_capacity(readings.len());
             for reading in readings {
-                match judge(reading) {
+                match classify(reading) {
                     Verdict::Deliver(item) => items.push(item),
                     Verdict::Noise => {}
-                    breach @ Verdict::Breach(_) => return breach,
+                    violation @ Verdict::Violation(_) => return violation,
                 }
             }
             Verdict::Deliver(Inbound::Batch(items))
@@ -265,6 +269,6 @@ pub(crate) fn judge(reading: Reading) -> Verdict {
 }
 
 /// Builds the failure of a request whose response arrived unreadable.
-pub(crate) fn lost(id: u64, why: impl Into<String>) -> Inbound {
+pub(crate) fn failed_request(id: u64, why: impl Into<String>) -> Inbound {
     Inbound::Failed { id, failure: Failure::protocol(why) }
 }

@@ -1,6 +1,6 @@
 //! Typed views of lists and results, read leniently and item by item.
 //!
-//! An item that cannot be read becomes [`Item::Odd`]: its raw text and the reason, beside its intact neighbours.
+//! An item that cannot be read becomes [`Item::Invalid`]: its raw text and the reason, beside its intact neighbours.
 //! Readable items keep their raw text too, so that fields unknown to this crate survive.
 
 mod content;
@@ -23,9 +23,9 @@ pub use tool::Tool;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<T> {
     /// Valid item.
-    Good(T),
+    Valid(T),
     /// Invalid item: its text and the reason.
-    Odd(Raw, String),
+    Invalid(Raw, String),
 }
 
 /// Type that can be read from raw JSON.
@@ -36,10 +36,10 @@ pub trait Read: Sized {
 
 impl<T> Item<T> {
     /// Returns the item if it is valid.
-    pub fn good(self) -> Option<T> {
+    pub fn valid(self) -> Option<T> {
         match self {
-            Item::Good(item) => Some(item),
-            Item::Odd(..) => None,
+            Item::Valid(item) => Some(item),
+            Item::Invalid(..) => None,
         }
     }
 }
@@ -48,8 +48,8 @@ impl<T: Read> Item<T> {
     /// Reads one item.
     pub fn read(raw: &Raw) -> Item<T> {
         match T::read(raw) {
-            Ok(item) => Item::Good(item),
-            Err(why) => Item::Odd(raw.clone(), why),
+            Ok(item) => Item::Valid(item),
+            Err(why) => Item::Invalid(raw.clone(), why),
         }
     }
 }
@@ -71,7 +71,7 @@ fn optional<T: DeserializeOwned>(raw: &Raw, name: &str) -> Result<Option<T>, Str
 
 fn required<T: DeserializeOwned>(raw: &Raw, name: &str) -> Result<T, String> {
     if !raw.is_object() {
-        return Err("it is no object".into());
+        return Err("it is not an object".into());
     }
     optional(raw, name)?.ok_or_else(|| format!("`{name}` is missing"))
 }

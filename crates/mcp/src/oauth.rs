@@ -11,8 +11,8 @@ mod store;
 mod transport;
 
 use crate::Failure;
-pub use authorizer::{Authorizer, Authorizing, Bearer, Refusal};
-pub(crate) use authorizer::{authorized, challenge, send};
+pub use authorizer::{Authorizer, AuthorizerFuture, Bearer, RejectedRequest};
+pub(crate) use authorizer::{challenge, send, send_authorized};
 use flow::Start;
 use futures_util::future::{FutureExt, Shared};
 use rmcp::transport::auth::{JwtSigningAlgorithm, WWWAuthenticateParams};
@@ -28,10 +28,10 @@ use tokio::{task::spawn_blocking, time::Instant};
 use url::Url;
 
 /// A token that expires within this time is refreshed before use.
-const MARGIN: Duration = Duration::from_secs(30);
+const REFRESH_MARGIN: Duration = Duration::from_secs(30);
 
 /// Age after which an unfinished attempt is abandoned in favour of a new one.
-const STALE: Duration = Duration::from_secs(300);
+const ATTEMPT_MAX_AGE: Duration = Duration::from_secs(300);
 
 /// Sign-in settings for one server.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Config {
 #[derive(Clone)]
 pub enum Access {
     /// Authorization code flow: a user consents at the authorization server.
-    Person {
+    AuthorizationCode {
         /// Client that acts for the user.
         identity: Identity,
         /// Opens pages for the user. Without it, only an existing grant can be used and refreshed.
@@ -96,7 +96,7 @@ pub enum Identity {
 
 /// JWT signing algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are the names of RFC 7518")]
+#[expect(missing_docs, reason = "the variants are the names of RFC 7518")]
 pub enum Algorithm {
     Rs256,
     Rs384,
@@ -126,37 +126,37 @@ pub type Visit = Pin<Box<dyn Future<Output = Result<Url, String>> + Send>>;
 #[derive(Clone)]
 pub struct OAuth {
     account: Arc<Account>,
-    running: Arc<Mutex<Option<Running>>>,
+    running: Arc<Mutex<Option<RunningAttempt>>>,
 }
 
 /// Settings, token store and cached grant of one server.
 struct Account {
     config: Config,
     store: Arc<dyn TokenStore>,
-    held: Mutex<Held>,
+    cached: Mutex<CachedGrant>,
 }
 
 /// Cached content of the token store.
 #[derive(Clone, Default)]
-enum Held {
+enum CachedGrant {
     #[default]
     Unread,
     Read(Option<Arc<Grant>>),
 }
 
 /// The most recent attempt.
-struct Running {
+struct RunningAttempt {
     since: Instant,
-    attempt: Shared<Attempt>,
+    attempt: Shared<TokenAttempt>,
 }
 
 /// An attempt to get a token. `None` means that a user has to sign in.
-type Attempt = Pin<Box<dyn Future<Output = Result<Option<Arc<Grant>>, Failure>> + Send>>;
+type TokenAttempt = Pin<Box<dyn Future<Output = Result<Option<Arc<Grant>>, Failure>> + Send>>;
 
 impl OAuth {
     /// Creates an authorizer that signs in as `config` says and saves grants in `store`.
     pub fn new(config: Config, store: Arc<dyn TokenStore>) -> OAuth {
-        let account = Arc::new(Account { config, store, held: Mutex::default() });
+        let account = Arc::new(Account { config, store, cached: Mutex::default() });
         OAuth { account, running: Arc::default() }
     }
 
@@ -164,36 +164,39 @@ impl OAuth {
     pub async fn login(&self, challenge: Option<String>) -> Result<(), Failure> {
         let start = Start { stored: None, challenge, renewable: false };
         let granted = flow::obtain(&self.account.config, start).await?;
-        let granted = granted.ok_or_else(|| Failure::connect("could not sign in: a person has to"))?;
-        self.account.keep(granted).await.map(drop)
+        let granted =
+            granted.ok_or_else(|| Failure::connect("could not sign in: this needs a user and a browser"))?;
+        self.account.save_grant(granted).await.map(drop)
     }
 
     /// Deletes the stored grant.
     pub async fn logout(&self) -> Result<(), Failure> {
         let store = self.account.store.clone();
         blocking(move || store.clear()).await?;
-        self.account.hold(None);
+        self.account.cache(None);
         Ok(())
     }
 
     /// Joins the attempt in progress, or starts one.
-    fn attempt(&self, begin: impl FnOnce(Arc<Account>) -> Attempt) -> Shared<Attempt> {
+    fn attempt(&self, begin: impl FnOnce(Arc<Account>) -> TokenAttempt) -> Shared<TokenAttempt> {
         let mut running = lock(&self.running);
         match &*running {
-            Some(Running { since, attempt }) if attempt.peek().is_none() && since.elapsed() < STALE => {
+            Some(RunningAttempt { since, attempt })
+                if attempt.peek().is_none() && since.elapsed() < ATTEMPT_MAX_AGE =>
+            {
                 attempt.clone()
             }
             _ => {
                 let attempt = begin(self.account.clone()).shared();
-                *running = Some(Running { since: Instant::now(), attempt: attempt.clone() });
+                *running = Some(RunningAttempt { since: Instant::now(), attempt: attempt.clone() });
                 attempt
             }
         }
     }
 
-    async fn current(&self) -> Result<Option<Bearer>, Failure> {
+    async fn current_token(&self) -> Result<Option<Bearer>, Failure> {
         let Some(grant) = self.account.grant().await? else { return Ok(None) };
-        if !grant.ends_within(MARGIN) {
+        if !grant.expires_within(REFRESH_MARGIN) {
             return Ok(bearer(&grant));
         }
         let old = grant.clone();
@@ -202,35 +205,35 @@ impl OAuth {
         Ok(bearer(&renewed.ok().flatten().unwrap_or(grant)))
     }
 
-    async fn better(&self, refusal: Refusal) -> Result<bool, Failure> {
-        let challenge = refusal.challenge.as_deref().unwrap_or("Bearer");
+    async fn replace_token(&self, rejected: RejectedRequest) -> Result<bool, Failure> {
+        let challenge = rejected.challenge.as_deref().unwrap_or("Bearer");
         let more =
             WWWAuthenticateParams::parse(challenge, &self.account.config.server).is_insufficient_scope();
-        if !authorizer::is_bearer(challenge) || (refusal.status == 403 && !more) {
+        if !authorizer::is_bearer(challenge) || (rejected.status == 403 && !more) {
             return Ok(false);
         }
-        let granted = self.attempt(|account| Box::pin(account.obtain(refusal, more))).await?;
+        let granted = self.attempt(|account| Box::pin(account.obtain(rejected, more))).await?;
         Ok(granted.is_some())
     }
 }
 
 impl Authorizer for OAuth {
-    fn token(&self) -> Authorizing<'_, Option<Bearer>> {
-        Box::pin(self.current())
+    fn token(&self) -> AuthorizerFuture<'_, Option<Bearer>> {
+        Box::pin(self.current_token())
     }
 
-    fn refused(&self, refusal: Refusal) -> Authorizing<'_, bool> {
-        Box::pin(self.better(refusal))
+    fn on_rejected(&self, rejected: RejectedRequest) -> AuthorizerFuture<'_, bool> {
+        Box::pin(self.replace_token(rejected))
     }
 }
 
 impl Account {
     /// Returns the cached grant. Reads it from the store on first use.
     async fn grant(&self) -> Result<Option<Arc<Grant>>, Failure> {
-        let held = lock(&self.held).clone();
-        match held {
-            Held::Read(grant) => Ok(grant),
-            Held::Unread => self.read().await,
+        let cached = lock(&self.cached).clone();
+        match cached {
+            CachedGrant::Read(grant) => Ok(grant),
+            CachedGrant::Unread => self.read().await,
         }
     }
 
@@ -238,7 +241,7 @@ impl Account {
     async fn read(&self) -> Result<Option<Arc<Grant>>, Failure> {
         let store = self.store.clone();
         let grant = blocking(move || store.load()).await?.map(Arc::new);
-        self.hold(grant.clone());
+        self.cache(grant.clone());
         Ok(grant)
     }
 
@@ -247,35 +250,39 @@ impl Account {
             return Ok(Some(other));
         }
         match flow::renew(&self.config, &old).await? {
-            Some(grant) => self.keep(grant).await.map(Some),
+            Some(grant) => self.save_grant(grant).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn obtain(self: Arc<Account>, refusal: Refusal, more: bool) -> Result<Option<Arc<Grant>>, Failure> {
+    async fn obtain(
+        self: Arc<Account>,
+        rejected: RejectedRequest,
+        more: bool,
+    ) -> Result<Option<Arc<Grant>>, Failure> {
         let stored = self.read().await?;
         // Another request or process has saved a newer token, and the server has not rejected that one.
-        if let Some(other) = stored.as_ref().filter(|other| bearer(other) != refusal.sent) {
+        if let Some(other) = stored.as_ref().filter(|other| bearer(other) != rejected.sent) {
             return Ok(Some(other.clone()));
         }
         let stored = stored.map(|grant| (*grant).clone());
-        let start = Start { stored, challenge: refusal.challenge, renewable: !more };
+        let start = Start { stored, challenge: rejected.challenge, renewable: !more };
         match flow::obtain(&self.config, start).await? {
-            Some(grant) => self.keep(grant).await.map(Some),
+            Some(grant) => self.save_grant(grant).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn keep(&self, grant: Grant) -> Result<Arc<Grant>, Failure> {
+    async fn save_grant(&self, grant: Grant) -> Result<Arc<Grant>, Failure> {
         let grant = Arc::new(grant);
         let (store, saved) = (self.store.clone(), grant.clone());
         blocking(move || store.save(&saved)).await?;
-        self.hold(Some(grant.clone()));
+        self.cache(Some(grant.clone()));
         Ok(grant)
     }
 
-    fn hold(&self, grant: Option<Arc<Grant>>) {
-        *lock(&self.held) = Held::Read(grant);
+    fn cache(&self, grant: Option<Arc<Grant>>) {
+        *lock(&self.cached) = CachedGrant::Read(grant);
     }
 }
 
@@ -339,9 +346,12 @@ impl fmt::Debug for Secret {
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Access::Person { identity, browser } => {
-                let (identity, person) = (identity, browser.is_some());
-                f.debug_struct("Person").field("identity", identity).field("browser", &person).finish()
+            Access::AuthorizationCode { identity, browser } => {
+                let (identity, has_browser) = (identity, browser.is_some());
+                f.debug_struct("AuthorizationCode")
+                    .field("identity", identity)
+                    .field("browser", &has_browser)
+                    .finish()
             }
             Access::Secret { id, .. } => f.debug_struct("Secret").field("id", id).finish_non_exhaustive(),
             Access::Key { id, .. } => f.debug_struct("Key").field("id", id).finish_non_exhaustive(),

@@ -8,7 +8,7 @@ use bytes::{Buf, BufMut, BytesMut};
 use std::collections::VecDeque;
 
 /// Buffer size at which no further messages are accepted, in bytes.
-const HIGH_WATER: usize = 1 << 20;
+const MAX_BUFFERED_BYTES: usize = 1 << 20;
 
 /// Write buffer of a byte-stream link.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Outbox {
     /// Length of each buffered message, in order.
     lengths: VecDeque<usize>,
     /// Bytes of the first message that were already written.
-    begun: usize,
+    partial: usize,
     charset: Charset,
     written: Written,
 }
@@ -29,20 +29,20 @@ impl Outbox {
             buffer: BytesMut::new(),
             scratch: BytesMut::new(),
             lengths: VecDeque::new(),
-            begun: 0,
+            partial: 0,
             charset,
             written,
         }
     }
 
     /// Returns whether the buffer contains data.
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub(crate) fn has_data(&self) -> bool {
         !self.buffer.is_empty()
     }
 
     /// Returns whether another message may be added.
     pub(crate) fn has_room(&self) -> bool {
-        self.buffer.len() < HIGH_WATER
+        self.buffer.len() < MAX_BUFFERED_BYTES
     }
 
     /// Adds a message as one line. [`Outbound::Abandon`] writes nothing: on a byte stream the session sends a
@@ -53,7 +53,7 @@ impl Outbox {
             self.write_line(message);
         }
         self.lengths.push_back(self.buffer.len() - before);
-        self.settle();
+        self.count_written();
     }
 
     /// Returns the bytes to write next.
@@ -64,8 +64,8 @@ impl Outbox {
     /// Removes `count` written bytes.
     pub(crate) fn advance(&mut self, count: usize) {
         self.buffer.advance(count);
-        self.begun += count;
-        self.settle();
+        self.partial += count;
+        self.count_written();
     }
 
     fn write_line(&mut self, message: &Outbound) {
@@ -80,11 +80,11 @@ impl Outbox {
     }
 
     /// Counts messages whose last byte was written.
-    fn settle(&mut self) {
+    fn count_written(&mut self) {
         while let Some(length) = self.lengths.front()
-            && *length <= self.begun
+            && *length <= self.partial
         {
-            self.begun -= length;
+            self.partial -= length;
             self.lengths.pop_front();
             self.written.add(1);
         }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_counts_once_its_last_byte_left() {
+    fn a_message_counts_after_its_last_byte_was_written() {
         let written = Written::default();
         let mut outbox = Outbox::new(Charset::UTF_8, written.clone());
         for id in 0..2 {
@@ -114,6 +114,6 @@ mod tests {
             seen.push(written.count());
         }
         assert_eq!(seen, [0, 1, 1, 2]);
-        assert!(!outbox.is_waiting());
+        assert!(!outbox.has_data());
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     Inbound,
     frame::{Line, Lines},
-    link::{FarEnd, Verdict, hear, lost},
+    link::{LinkIo, Verdict, decode_frame, failed_request},
     stdio::{Charset, Transcoder},
 };
 use bytes::BytesMut;
@@ -17,7 +17,7 @@ pub(crate) struct Reader {
     lines: Lines,
     transcoder: Transcoder,
     encoded: BytesMut,
-    stirred: bool,
+    had_output: bool,
     /// Message that did not fit into the session's channel yet.
     held: Option<Inbound>,
     /// Number of lines that were not messages.
@@ -26,14 +26,14 @@ pub(crate) struct Reader {
 
 /// Reason to stop reading.
 pub(crate) enum Stop {
-    HungUp,
-    Breach(String),
+    Closed,
+    Violation(String),
 }
 
 impl Reader {
     pub(crate) fn new(charset: Charset, limit: usize) -> Reader {
         let (lines, transcoder) = (Lines::new(limit), charset.decoder());
-        Reader { lines, transcoder, encoded: BytesMut::new(), stirred: false, held: None, noise: 0 }
+        Reader { lines, transcoder, encoded: BytesMut::new(), had_output: false, held: None, noise: 0 }
     }
 
     /// Reads one chunk. Cancel-safe: the bytes are stored before the next await.
@@ -49,26 +49,26 @@ impl Reader {
 
     /// Delivers complete lines while the session's channel has capacity. It never waits: the task that calls it also
     /// writes, and the session may be blocked until that task writes.
-    pub(crate) fn deliver(&mut self, far_end: &FarEnd) -> Result<(), Stop> {
-        if !self.stirred {
-            self.stirred = true;
-            self.send(Inbound::Stirred, far_end)?;
+    pub(crate) fn deliver(&mut self, link_io: &LinkIo) -> Result<(), Stop> {
+        if !self.had_output {
+            self.had_output = true;
+            self.send(Inbound::FirstOutput, link_io)?;
         }
         if let Some(held) = self.held.take() {
-            self.send(held, far_end)?;
+            self.send(held, link_io)?;
         }
         while self.held.is_none()
             && let Some(line) = self.lines.next_line()
         {
             let verdict = match line {
-                Line::Whole(line) => hear(&line),
-                Line::Lost { id: Some(id), resumes: true } => Verdict::Deliver(lost(id, TOO_LONG)),
-                Line::Lost { .. } => Verdict::Breach(TOO_LONG.into()),
+                Line::Whole(line) => decode_frame(&line),
+                Line::Lost { id: Some(id), resumes: true } => Verdict::Deliver(failed_request(id, TOO_LONG)),
+                Line::Lost { .. } => Verdict::Violation(TOO_LONG.into()),
             };
             match verdict {
-                Verdict::Deliver(heard) => self.send(heard, far_end)?,
+                Verdict::Deliver(message) => self.send(message, link_io)?,
                 Verdict::Noise => self.noise += 1,
-                Verdict::Breach(why) => return Err(Stop::Breach(why)),
+                Verdict::Violation(why) => return Err(Stop::Violation(why)),
             }
         }
         Ok(())
@@ -80,34 +80,35 @@ impl Reader {
     }
 
     /// Delivers all complete lines and waits for capacity. Use it only when nothing is left to write.
-    pub(crate) async fn deliver_all(&mut self, far_end: &FarEnd) -> Result<(), Stop> {
-        self.deliver(far_end)?;
+    pub(crate) async fn deliver_all(&mut self, link_io: &LinkIo) -> Result<(), Stop> {
+        self.deliver(link_io)?;
         while self.is_held() {
-            drop(far_end.inbound.reserve().await.map_err(|_| Stop::HungUp)?);
-            self.deliver(far_end)?;
+            drop(link_io.inbound.reserve().await.map_err(|_| Stop::Closed)?);
+            self.deliver(link_io)?;
         }
         Ok(())
     }
 
     /// Sends a message to the session, or holds it back if the channel is full.
-    fn send(&mut self, heard: Inbound, far_end: &FarEnd) -> Result<(), Stop> {
-        match far_end.inbound.try_send(heard) {
+    fn send(&mut self, message: Inbound, link_io: &LinkIo) -> Result<(), Stop> {
+        match link_io.inbound.try_send(message) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(heard)) => {
-                self.held = Some(heard);
+            Err(TrySendError::Full(message)) => {
+                self.held = Some(message);
                 Ok(())
             }
-            Err(TrySendError::Closed(_)) => Err(Stop::HungUp),
+            Err(TrySendError::Closed(_)) => Err(Stop::Closed),
         }
     }
 
     /// Delivers a last line without a newline, if it is a complete message. A truncated line is dropped, because the
     /// end of the connection explains more.
-    pub(crate) async fn finish(&mut self, far_end: &FarEnd) -> Result<(), Stop> {
-        let Some(Verdict::Deliver(heard @ Inbound::Message(_))) = self.lines.finish().map(|line| hear(&line))
+    pub(crate) async fn finish(&mut self, link_io: &LinkIo) -> Result<(), Stop> {
+        let Some(Verdict::Deliver(message @ Inbound::Message(_))) =
+            self.lines.finish().map(|line| decode_frame(&line))
         else {
             return Ok(());
         };
-        far_end.inbound.send(heard).await.map_err(|_| Stop::HungUp)
+        link_io.inbound.send(message).await.map_err(|_| Stop::Closed)
     }
 }

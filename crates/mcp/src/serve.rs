@@ -7,7 +7,7 @@
 
 mod announcements;
 mod client;
-mod conversation;
+mod connection;
 mod dispatch;
 pub mod http;
 mod listen;
@@ -24,17 +24,17 @@ use serde_json::json;
 use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 pub use stdio::over_streams;
 use tokio::sync::watch;
-use watched::{Hold, Watched};
+use watched::{ResourceSubscription, SubscribedResources};
 pub use ws::over_websocket;
 
 /// Notifications buffered per client. A client that falls further behind misses some.
-const ANNOUNCEMENTS: usize = 64;
+const ANNOUNCEMENT_BUFFER: usize = 64;
 
 /// Maximum number of messages in one JSON-RPC batch.
 const MAX_BATCH: usize = 256;
 
 /// A pending response of a [`Handler`].
-pub type Serving = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
 /// Answers the requests of MCP clients.
 pub trait Handler: Send + Sync + 'static {
@@ -42,7 +42,7 @@ pub trait Handler: Send + Sync + 'static {
     fn about(&self) -> About;
 
     /// Answers one request. The future is dropped when the client cancels the request or disconnects.
-    fn handle(&self, request: Incoming, client: Client) -> Serving;
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture;
 
     /// Receives a notification from the client. The default implementation ignores it.
     fn notified(&self, method: &str, params: Option<Raw>) {
@@ -113,7 +113,7 @@ struct Inner<H> {
     handler: H,
     about: About,
     announcer: Announcer,
-    watched: Watched,
+    watched: SubscribedResources,
 }
 
 impl About {
@@ -133,14 +133,16 @@ impl About {
 impl<H: Handler> Service<H> {
     /// Wraps a handler so that it can be served.
     pub fn new(handler: H) -> Service<H> {
-        let announcer = Announcer::new(ANNOUNCEMENTS);
+        let announcer = Announcer::new(ANNOUNCEMENT_BUFFER);
         let about = handler.about();
-        Service { inner: Arc::new(Inner { handler, about, announcer, watched: Watched::default() }) }
+        Service {
+            inner: Arc::new(Inner { handler, about, announcer, watched: SubscribedResources::default() }),
+        }
     }
 
     /// Sends a notification to every client that subscribed to it.
     pub fn announce(&self, news: News) {
-        self.inner.announcer.tell(news);
+        self.inner.announcer.announce(news);
     }
 
     /// Returns the set of resource URIs with at least one subscriber, as a channel that publishes every change.
@@ -158,15 +160,15 @@ impl<H: Handler> Service<H> {
     }
 
     fn announcements(&self) -> Announcements {
-        self.inner.announcer.listen()
+        self.inner.announcer.subscribe()
     }
 
-    /// Subscribes to a resource until the returned [`Hold`] is dropped.
-    async fn watch(&self, uri: &str) -> Result<Hold, RpcError> {
+    /// Subscribes to a resource until the returned [`ResourceSubscription`] is dropped.
+    async fn watch(&self, uri: &str) -> Result<ResourceSubscription, RpcError> {
         let too_many = || RpcError::new(RpcError::INVALID_REQUEST, "too many resources are subscribed to");
-        let hold = self.inner.watched.hold(uri).ok_or_else(too_many)?;
+        let subscription = self.inner.watched.subscribe(uri).ok_or_else(too_many)?;
         self.handler().watch(uri).await?;
-        Ok(hold)
+        Ok(subscription)
     }
 }
 
@@ -175,7 +177,7 @@ fn check_batch(messages: usize) -> Result<(), RpcError> {
     if messages <= MAX_BATCH {
         return Ok(());
     }
-    let why = format!("a batch may have at most {MAX_BATCH} messages, and this one has {messages}");
+    let why = format!("a batch may have at most {MAX_BATCH} messages; this one has {messages}");
     Err(RpcError::new(RpcError::INVALID_REQUEST, why))
 }
 

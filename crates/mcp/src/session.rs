@@ -4,11 +4,10 @@
 //! ends when the last handle is dropped or the server disconnects; its end fails every pending request.
 
 mod answers;
-mod conversation;
-mod departure;
-mod ears;
+mod deadline;
 mod evidence;
 mod handshake;
+mod hooks;
 mod host;
 mod listen;
 pub(crate) mod meta;
@@ -16,33 +15,34 @@ mod news;
 mod pages;
 mod request;
 mod rounds;
+mod send_once;
+mod sender;
+mod session_loop;
+mod subscriptions;
 mod terms;
-mod until;
-mod watching;
-mod wire;
 
-use crate::{Failure, Goodbye, Opener, Outbound, Phase, Raw, RpcError, model::LogLevel};
-use ears::Ears;
-pub use ears::{OnLog, OnProgress, Progress};
-pub use host::{Answering, Host, NoHost, Roots};
+use crate::{Disconnect, Failure, Opener, Outbound, Phase, Raw, RpcError, model::LogLevel};
+use deadline::Deadline;
+use hooks::RequestHooks;
+pub use hooks::{OnLog, OnProgress, Progress};
+pub use host::{Host, HostFuture, NoHost, Roots};
 pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
 pub use pages::{List, ListLimits, Listing};
 pub use request::{Input, Request};
+use sender::RequestSender;
 use std::{
     borrow::Cow,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
+use subscriptions::SubscriptionHandle;
 pub(crate) use terms::{BATCHING, LEGACY};
 pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
-use until::Until;
-use watching::Watching;
-use wire::Wire;
 
 /// Timeout of one `logging/setLevel` request.
-const LOG_LEVEL: Duration = Duration::from_secs(5);
+const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options for connecting a session.
 #[derive(Clone)]
@@ -73,17 +73,17 @@ pub struct Options {
 /// Cheap, cloneable handle to a session.
 #[derive(Clone, Debug)]
 pub struct Session {
-    wire: Wire,
+    sender: RequestSender,
     terms: Arc<Terms>,
     settings: Arc<Settings>,
-    watching: Arc<Watching>,
+    subscriptions: Arc<SubscriptionHandle>,
 }
 
 /// Owner's handle to the session's tasks; waits for the session to end.
 #[derive(Debug)]
 pub struct SessionTask {
     tasks: JoinSet<()>,
-    wire: wire::Ended,
+    end: sender::SessionEnd,
 }
 
 /// Result of [`Session::connect`]: the handle, the owner's half and the feed of server notifications.
@@ -127,7 +127,7 @@ impl Options {
 
 impl Options {
     /// Waits until connecting is aborted through `quit`.
-    async fn over(&self) {
+    async fn wait_for_quit(&self) {
         match self.quit.clone() {
             // A dropped sender counts as an abort.
             Some(mut quit) => drop(quit.wait_for(|quit| *quit).await),
@@ -139,23 +139,25 @@ impl Options {
 impl Session {
     /// Opens a link and negotiates the era with the server.
     pub async fn connect(opener: &dyn Opener, options: &Options) -> Result<Connected, Failure> {
-        let agreed = handshake::agree(opener, options).await?;
-        let handshake::Agreed { wire, ended, mut tasks, news, terms } = agreed;
+        let negotiated = handshake::negotiate(opener, options).await?;
+        let handshake::NegotiatedSession { sender, ended, mut tasks, news, terms } = negotiated;
         let terms = Arc::new(terms);
-        let (watching, list) = watching::list();
+        let (subscriptions, list) = subscriptions::channel();
         match terms.era {
-            Era::Modern => tasks.spawn(listen::run(wire.weak(), list, meta::modern(options), terms.clone())),
-            Era::Legacy => tasks.spawn(watching::run(wire.weak(), list, terms.clone())),
+            Era::Modern => {
+                tasks.spawn(listen::run(sender.weak(), list, meta::modern(options), terms.clone()))
+            }
+            Era::Legacy => tasks.spawn(subscriptions::run(sender.weak(), list, terms.clone())),
         };
         let settings = Arc::new(Settings {
             host: options.host.clone(),
             request_timeout: options.request_timeout,
             max_rounds: options.max_rounds,
             lists: options.lists,
-            meta: meta::standing(&terms, options),
+            meta: meta::session_meta(&terms, options),
         });
-        let session = Session { wire, terms, settings, watching: Arc::new(watching) };
-        Ok(Connected { session, task: SessionTask { tasks, wire: ended }, news })
+        let session = Session { sender, terms, settings, subscriptions: Arc::new(subscriptions) };
+        Ok(Connected { session, task: SessionTask { tasks, end: ended }, news })
     }
 
     /// Returns the result of the handshake.
@@ -167,71 +169,75 @@ impl Session {
     pub async fn request(&self, request: Request) -> Result<Raw, Failure> {
         match self.terms.era {
             Era::Legacy if request.input.as_ref().is_some_and(|it| it.state.is_some()) => {
-                let over = "the call that `requestState` means is over";
-                Err(Failure::rpc(RpcError::new(RpcError::INVALID_PARAMS, over)))
+                let why = "the call of this `requestState` has ended";
+                Err(Failure::rpc(RpcError::new(RpcError::INVALID_PARAMS, why)))
             }
             Era::Legacy => {
                 if let Some((level, explicit)) = request.logs.as_ref().map(|it| (it.level, it.explicit))
-                    && !self.logs_enough(level, explicit)
+                    && !self.has_log_level(level, explicit)
                 {
                     // Boxed, because this extra request is rare and would enlarge every future.
-                    Box::pin(self.ask_for_logs(level, self.deadline(&request))).await;
+                    Box::pin(self.set_log_level(level, self.deadline(&request))).await;
                 }
                 self.exchange(request).await
             }
             // Boxed, so that the futures of legacy requests do not reserve space for it.
-            Era::Modern => Box::pin(rounds::drive(self, request)).await,
+            Era::Modern => Box::pin(rounds::run_rounds(self, request)).await,
         }
     }
 
     /// Sends a request once. In the 2026-07-28 era the result may be `input_required`.
     pub async fn exchange(&self, request: Request) -> Result<Raw, Failure> {
         let deadline = self.deadline(&request);
-        let Request { method, params, quiet, on_progress, name, header_params, meta, logs, host, .. } =
-            request;
-        let until = quiet.map_or_else(|| Until::from(deadline), |quiet| Until::quiet_for(quiet, deadline));
-        let on_progress = until.listening(on_progress);
-        let id = self.wire.next_id();
+        let Request {
+            method, params, idle_timeout, on_progress, name, header_params, meta, logs, host, ..
+        } = request;
+        let deadline = idle_timeout.map_or_else(
+            || Deadline::from(deadline),
+            |idle_timeout| Deadline::with_idle_timeout(idle_timeout, deadline),
+        );
+        let on_progress = deadline.extend_on_progress(on_progress);
+        let id = self.sender.next_id();
         let token = on_progress.is_some().then_some(id);
-        let carried = meta::carried(meta.as_ref(), self.terms.era, logs.as_ref().map(|it| it.level));
-        let params = meta::with_meta(params, carried.as_ref(), self.settings.meta.as_deref(), token);
+        let forwarded = meta::forwarded(meta.as_ref(), self.terms.era, logs.as_ref().map(|it| it.level));
+        let params = meta::with_meta(params, forwarded.as_ref(), self.settings.meta.as_deref(), token);
         let routing = self.terms.routing(name, header_params);
         let message = Outbound::Request { id, method, params, routing };
-        let (on_log, patience) = (logs.map(|it| it.told), until.stretch());
-        let ears = Ears { on_progress, on_log, host, patience, on_ack: None };
-        self.wire.exchange(message, until, ears).await
+        let (on_log, extension) = (logs.map(|it| it.callback), deadline.extension());
+        let hooks = RequestHooks { on_progress, on_log, host, extension, on_ack: None };
+        self.sender.exchange(message, deadline, hooks).await
     }
 
     /// Sends `logging/setLevel` to a server of the handshake era. The level applies to the whole session and is only
     /// ever made more verbose, so other requests may receive more lines than they want; callers filter what they
     /// forward.
-    async fn ask_for_logs(&self, level: LogLevel, deadline: Instant) {
-        self.wire.shared().log_level.store(level as u8 + 1, Ordering::Release);
+    async fn set_log_level(&self, level: LogLevel, deadline: Instant) {
+        self.sender.shared().log_level.store(level as u8 + 1, Ordering::Release);
         let params = serde_json::json!({ "level": level.name() });
-        let asked = Request::new("logging/setLevel").params(params.into());
+        let request = Request::new("logging/setLevel").params(params.into());
         // A failure is ignored: the call itself works without a log level.
-        let _ = self.exchange(asked.by(deadline.min(Instant::now() + LOG_LEVEL))).await;
+        let _ = self.exchange(request.deadline(deadline.min(Instant::now() + SET_LEVEL_TIMEOUT))).await;
     }
 
-    fn logs_enough(&self, level: LogLevel, explicit: bool) -> bool {
-        let told = self.wire.shared().log_level.load(Ordering::Acquire);
-        let known = told.checked_sub(1).and_then(LogLevel::numbered);
+    fn has_log_level(&self, level: LogLevel, explicit: bool) -> bool {
+        let sent = self.sender.shared().log_level.load(Ordering::Acquire);
+        let known = sent.checked_sub(1).and_then(LogLevel::numbered);
         known.map_or(!explicit, |known| known <= level) || !self.terms.offers("logging", None)
     }
 
     /// Replaces the set of resources to subscribe to.
     pub fn watch(&self, uris: std::collections::BTreeSet<String>) {
-        self.watching.want(uris);
+        self.subscriptions.set_wanted(uris);
     }
 
     /// Subscribes to all watched resources again, because the server lost its subscriptions.
-    pub fn watch_again(&self) {
-        self.watching.want_again();
+    pub fn resubscribe(&self) {
+        self.subscriptions.resubscribe();
     }
 
     /// Waits until the server has accepted or rejected the subscription to a resource.
     pub async fn is_watching(&self, uri: &str) -> Result<(), RpcError> {
-        self.watching.settled(uri).await
+        self.subscriptions.wait_for_decision(uri).await
     }
 
     /// Sends a notification.
@@ -242,7 +248,7 @@ impl Session {
     ) -> Result<(), Failure> {
         let params = meta::with_meta(params, None, self.settings.meta.as_deref(), None);
         let routing = self.terms.routing(None, Vec::new());
-        self.wire.notify(Outbound::Notification { method: method.into(), params, routing }).await
+        self.sender.notify(Outbound::Notification { method: method.into(), params, routing }).await
     }
 
     /// Reads a whole list, page by page.
@@ -252,12 +258,12 @@ impl Session {
 
     /// Returns whether the session has ended.
     pub fn is_over(&self) -> bool {
-        self.wire.is_over()
+        self.sender.is_over()
     }
 
     /// Returns the number of requests that the session task holds without an answer, sent or queued.
     pub fn unanswered(&self) -> usize {
-        self.wire.shared().unanswered.load(Ordering::Acquire)
+        self.sender.shared().unanswered.load(Ordering::Acquire)
     }
 
     fn deadline(&self, request: &Request) -> Instant {
@@ -267,9 +273,9 @@ impl Session {
 
 impl SessionTask {
     /// Waits for the end of the session and returns how it ended.
-    pub async fn join(mut self) -> Arc<Goodbye> {
+    pub async fn join(mut self) -> Arc<Disconnect> {
         while self.tasks.join_next().await.is_some() {}
-        self.wire.goodbye()
+        self.end.disconnect()
     }
 }
 

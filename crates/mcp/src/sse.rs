@@ -1,19 +1,19 @@
 //! Client transport for legacy SSE servers (2024-11-05): one event stream from the server, and a POST endpoint that
 //! it announces on the stream.
 
-mod served;
+mod local_server;
 
 use crate::{
-    Failure, Goodbye, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
-    events::{Event, Events},
+    Disconnect, Failure, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
+    events::{SseEvent, SseParser},
     frame::FRAME_LIMIT,
-    http::{Answer, Client, headers::retry_after, refusal},
-    link::{FarEnd, Verdict, hear},
+    http::{Answer, HttpClient, headers::retry_after, status_failure},
+    link::{LinkIo, Verdict, decode_frame},
     oauth::{self, Authorizer},
 };
 use ::http::{HeaderMap, header};
 use bytes::BytesMut;
-pub use served::{PORT, Served};
+pub use local_server::{LocalSseServer, PORT};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time};
 use url::Url;
@@ -22,11 +22,11 @@ use url::Url;
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of messages waiting behind the POST in flight.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Address and settings of a server.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct SseEndpoint {
     /// URL of the event stream.
     pub url: Url,
     /// Configured headers of every request, such as static credentials.
@@ -38,32 +38,32 @@ pub struct Endpoint {
     /// Maximum size of a message from the server, in bytes.
     pub frame_limit: usize,
     /// Connection pool, shared with other endpoints.
-    pub client: Client,
+    pub client: HttpClient,
 }
 
 /// The server's event stream, with events that have been parsed but not returned.
-struct Stream {
-    endpoint: Endpoint,
+struct SseStream {
+    endpoint: SseEndpoint,
     response: Answer,
-    events: Events,
-    waiting: VecDeque<Event>,
+    events: SseParser,
+    waiting: VecDeque<SseEvent>,
 }
 
-impl Endpoint {
+impl SseEndpoint {
     /// Creates an endpoint with default settings and no configured headers.
-    pub fn new(url: Url, client: Client) -> Endpoint {
+    pub fn new(url: Url, client: HttpClient) -> SseEndpoint {
         let read_timeout = Duration::from_secs(300);
         let (headers, authorizer) = (HeaderMap::new(), None);
-        Endpoint { url, headers, authorizer, read_timeout, frame_limit: FRAME_LIMIT, client }
+        SseEndpoint { url, headers, authorizer, read_timeout, frame_limit: FRAME_LIMIT, client }
     }
 
     async fn start(&self) -> Result<Link, Failure> {
         let mut stream = self.listen().await?;
-        let place = stream.place_to_post().await?;
-        Ok(Link::start(false, |far_end| run(stream, place, far_end)))
+        let post_url = stream.wait_for_post_url().await?;
+        Ok(Link::start(false, |link_io| run(stream, post_url, link_io)))
     }
 
-    async fn listen(&self) -> Result<Stream, Failure> {
+    async fn listen(&self) -> Result<SseStream, Failure> {
         let request = self.client.pool(&self.url)?.get(self.url.clone()).headers(self.headers.clone());
         let request = request.header(header::ACCEPT, "text/event-stream");
         let response = oauth::send(self.authorizer.as_ref(), &self.url, request).await?;
@@ -78,45 +78,47 @@ impl Endpoint {
                 .with_retry_after(wait));
         }
         if !crate::http::is_stream(response.headers()) {
-            return Err(Failure::connect("the server offers no stream of events at this address"));
+            return Err(Failure::connect("the server offers no event stream at this address"));
         }
-        let events = Events::new(self.frame_limit);
-        Ok(Stream { endpoint: self.clone(), response, events, waiting: Default::default() })
+        let events = SseParser::new(self.frame_limit);
+        Ok(SseStream { endpoint: self.clone(), response, events, waiting: Default::default() })
     }
 }
 
-impl Opener for Endpoint {
+impl Opener for SseEndpoint {
     fn open(&self) -> Opening<'_> {
         Box::pin(self.start())
     }
 }
 
-impl Stream {
+impl SseStream {
     /// Returns the next event, or why the stream ended. Cancel-safe: a chunk is buffered as soon as it has been read.
-    async fn next(&mut self) -> Result<Event, Goodbye> {
+    async fn next(&mut self) -> Result<SseEvent, Disconnect> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Ok(event);
             }
             if self.events.is_broken() {
-                return Err(Goodbye::breach("a message is longer than the limit"));
+                return Err(Disconnect::protocol_violation("a message is longer than the limit"));
             }
             let chunk = time::timeout(self.endpoint.read_timeout, self.response.chunk()).await;
-            let chunk = chunk.map_err(|_| Goodbye::because("the server was silent for too long"))?;
+            let chunk = chunk.map_err(|_| Disconnect::because("the server was silent for too long"))?;
             let Ok(Some(chunk)) = chunk else {
-                return Err(Goodbye::because("the server closed the stream"));
+                return Err(Disconnect::because("the server closed the stream"));
             };
-            let heard = self.events.push(&chunk);
-            self.waiting.extend(heard.map_err(|_| Goodbye::breach("a message is longer than the limit"))?);
+            let received = self.events.push(&chunk);
+            self.waiting.extend(
+                received.map_err(|_| Disconnect::protocol_violation("a message is longer than the limit"))?,
+            );
         }
     }
 
     /// Waits for the `endpoint` event and returns the URL for POSTs.
     ///
     /// Only the stream's own origin is accepted. Otherwise a server could make us send credentials anywhere.
-    async fn place_to_post(&mut self) -> Result<Url, Failure> {
+    async fn wait_for_post_url(&mut self) -> Result<Url, Failure> {
         let event = loop {
-            let event = self.next().await.map_err(|goodbye| Failure::connect(goodbye.to_string()))?;
+            let event = self.next().await.map_err(|disconnect| Failure::connect(disconnect.to_string()))?;
             if event.kind == "endpoint" {
                 break event;
             }
@@ -126,74 +128,74 @@ impl Stream {
         match url {
             Ok(url) if url.origin() == self.endpoint.url.origin() => Ok(url),
             _ => {
-                let what = format!("the server wants messages sent to another origin: `{named}`");
+                let what = format!("the server names another origin for messages: `{named}`");
                 Err(Failure::protocol(what).during(Phase::Open))
             }
         }
     }
 }
 
-async fn run(mut stream: Stream, place: Url, mut far_end: FarEnd) -> Goodbye {
-    let mut posts = Posts::new(stream.endpoint.clone(), place, far_end.written.clone());
+async fn run(mut stream: SseStream, post_url: Url, mut link_io: LinkIo) -> Disconnect {
+    let mut posts = Posts::new(stream.endpoint.clone(), post_url, link_io.written.clone());
     // An inbound message for which the session has no capacity yet. POSTs continue meanwhile, because the session may
     // be waiting for one before it reads on.
     let mut held = None;
-    let goodbye = loop {
+    let disconnect = loop {
         tokio::select! {
-            Ok(permit) = far_end.inbound.reserve(), if held.is_some() => {
-                if let Some(heard) = held.take() {
-                    permit.send(heard);
+            Ok(permit) = link_io.inbound.reserve(), if held.is_some() => {
+                if let Some(received) = held.take() {
+                    permit.send(received);
                 }
             }
-            message = far_end.outbound.recv(), if posts.have_room() => match message {
-                Some(message) => posts.take(message),
-                None => return Goodbye::because("we hung up"),
+            message = link_io.outbound.recv(), if posts.has_capacity() => match message {
+                Some(message) => posts.push(message),
+                None => return Disconnect::because("the client closed the connection"),
             },
-            Some(posted) = posts.under_way.join_next() => {
+            Some(posted) = posts.in_flight.join_next() => {
                 posts.send_next();
                 if let Ok(Some(failed)) = posted {
-                    let _ = far_end.inbound.send(failed).await;
+                    let _ = link_io.inbound.send(failed).await;
                 }
             }
             event = stream.next(), if held.is_none() => match event {
-                Ok(event) if event.kind == "message" => match hear(&event.data) {
-                    Verdict::Deliver(heard) => held = Some(heard),
+                Ok(event) if event.kind == "message" => match decode_frame(&event.data) {
+                    Verdict::Deliver(received) => held = Some(received),
                     Verdict::Noise => {}
-                    Verdict::Breach(why) => break Goodbye::breach(why),
+                    Verdict::Violation(why) => break Disconnect::protocol_violation(why),
                 },
                 // A second `endpoint` event does not change the URL.
                 Ok(_) => {}
-                Err(goodbye) => break goodbye,
+                Err(disconnect) => break disconnect,
             },
-            () = far_end.inbound.closed() => return Goodbye::because("we hung up"),
+            () = link_io.inbound.closed() => return Disconnect::because("the client closed the connection"),
         }
     };
-    let _ = far_end.inbound.send(Inbound::Gone(goodbye.clone())).await;
-    goodbye
+    let _ = link_io.inbound.send(Inbound::Disconnected(disconnect.clone())).await;
+    disconnect
 }
 
 /// Sends messages to the server one at a time, so that they arrive in order.
 struct Posts {
-    endpoint: Endpoint,
-    place: Url,
+    endpoint: SseEndpoint,
+    post_url: Url,
     written: Written,
-    under_way: JoinSet<Option<Inbound>>,
+    in_flight: JoinSet<Option<Inbound>>,
     /// Id of the request in flight, if the message is a request.
     request: Option<u64>,
     waiting: VecDeque<Outbound>,
 }
 
 impl Posts {
-    fn new(endpoint: Endpoint, place: Url, written: Written) -> Posts {
-        let (under_way, request, waiting) = (JoinSet::new(), None, VecDeque::new());
-        Posts { endpoint, place, written, under_way, request, waiting }
+    fn new(endpoint: SseEndpoint, post_url: Url, written: Written) -> Posts {
+        let (in_flight, request, waiting) = (JoinSet::new(), None, VecDeque::new());
+        Posts { endpoint, post_url, written, in_flight, request, waiting }
     }
 
-    fn have_room(&self) -> bool {
-        self.waiting.len() < WAITING
+    fn has_capacity(&self) -> bool {
+        self.waiting.len() < MAX_WAITING
     }
 
-    fn take(&mut self, message: Outbound) {
+    fn push(&mut self, message: Outbound) {
         if let Outbound::Abandon { id } = message {
             return self.abandon(id);
         }
@@ -202,14 +204,14 @@ impl Posts {
     }
 
     fn send_next(&mut self) {
-        if !self.under_way.is_empty() {
+        if !self.in_flight.is_empty() {
             return;
         }
         let Some(message) = self.waiting.pop_front() else { return };
         // Counted before sending: when a POST fails, it is unknown how much of it the server received.
         self.written.add(1);
         self.request = request_id(&message);
-        self.under_way.spawn(post(self.endpoint.clone(), self.place.clone(), message));
+        self.in_flight.spawn(post(self.endpoint.clone(), self.post_url.clone(), message));
     }
 
     /// Aborts the POST of an abandoned request, so that a server that does not accept it cannot block the next
@@ -217,7 +219,7 @@ impl Posts {
     fn abandon(&mut self, id: u64) {
         self.written.add(1);
         if self.request == Some(id) {
-            self.under_way.abort_all();
+            self.in_flight.abort_all();
         }
     }
 }
@@ -230,20 +232,20 @@ fn request_id(message: &Outbound) -> Option<u64> {
 }
 
 /// Posts one message. Returns the failure if the message is a request and the server did not accept it.
-async fn post(endpoint: Endpoint, place: Url, message: Outbound) -> Option<Inbound> {
+async fn post(endpoint: SseEndpoint, post_url: Url, message: Outbound) -> Option<Inbound> {
     let id = request_id(&message);
     let mut body = BytesMut::new();
     message.write(&mut body);
     let sending = async {
-        let pool = match endpoint.client.pool(&place) {
+        let pool = match endpoint.client.pool(&post_url) {
             Ok(pool) => pool,
             Err(failure) => return Some(failure),
         };
-        let request = pool.post(place.clone()).headers(endpoint.headers);
+        let request = pool.post(post_url.clone()).headers(endpoint.headers);
         let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
-        match oauth::send(endpoint.authorizer.as_ref(), &place, request).await {
+        match oauth::send(endpoint.authorizer.as_ref(), &post_url, request).await {
             Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(refusal(response).await),
+            Ok(response) => Some(status_failure(response).await),
             Err(failure) => Some(failure),
         }
     };

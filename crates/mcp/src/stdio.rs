@@ -24,7 +24,7 @@ use crate::{Failure, Link, Opener, Opening, frame::FRAME_LIMIT};
 pub use charset::Charset;
 pub(crate) use charset::Transcoder;
 use process::Process;
-pub use run::Ended;
+pub use run::RunOutcome;
 use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 #[cfg(target_os = "linux")]
 pub use supervise::supervise;
@@ -55,41 +55,41 @@ pub struct Command {
     /// Maximum size of one message from the server, in bytes.
     pub frame_limit: usize,
     /// Timeouts of the stop steps.
-    pub patience: Patience,
+    pub stop_timeouts: StopTimeouts,
     /// Absolute path of a program that understands [`SUPERVISE`]. Without it, and on any system but Linux, only the
     /// process group contains the server, and a process can leave its group.
     pub supervisor: Option<PathBuf>,
     /// Observer of the process.
-    pub witness: Option<Arc<dyn Witness>>,
+    pub observer: Option<Arc<dyn ProcessObserver>>,
     /// Program and arguments that the supervisor runs after the last process of the server has ended; empty for none.
     pub last: Vec<OsString>,
 }
 
 /// Observes a server process. The methods run in the task that serves its pipes and must not block.
-pub trait Witness: Send + Sync + std::fmt::Debug {
+pub trait ProcessObserver: Send + Sync + std::fmt::Debug {
     /// Reports the start, with the server's own process id if known.
     fn started(&self, pid: Option<u32>);
 
     /// Reports a line on stderr, without terminal escapes, truncated if it is long.
-    fn wrote(&self, line: &str);
+    fn stderr_line(&self, line: &str);
 }
 
 /// Timeouts between the stop steps.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct StopTimeouts {
     /// Wait after closing stdin.
     pub after_eof: Duration,
     /// Wait after TERM.
     pub after_term: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience { after_eof: Duration::from_secs(3), after_term: Duration::from_secs(2) }
+impl Default for StopTimeouts {
+    fn default() -> StopTimeouts {
+        StopTimeouts { after_eof: Duration::from_secs(3), after_term: Duration::from_secs(2) }
     }
 }
 
-impl Patience {
+impl StopTimeouts {
     /// Returns the maximum duration of a stop, with a margin for the kernel.
     pub fn total(self) -> Duration {
         self.after_eof + self.after_term + process::AFTER_KILL
@@ -106,9 +106,9 @@ impl Command {
             cwd: cwd.into(),
             charset: Charset::UTF_8,
             frame_limit: FRAME_LIMIT,
-            patience: Patience::default(),
+            stop_timeouts: StopTimeouts::default(),
             supervisor: None,
-            witness: None,
+            observer: None,
             last: Vec::new(),
         }
     }
@@ -120,9 +120,9 @@ impl Command {
     }
 
     async fn start(&self) -> Result<Link, Failure> {
-        let process = Process::start(self).await.map_err(|error| self.not_started(&error))?;
+        let process = Process::start(self).await.map_err(|error| self.start_failure(&error))?;
         let (charset, limit) = (self.charset, self.frame_limit);
-        Ok(Link::start(false, move |far_end| pump::run(process, charset, limit, far_end)))
+        Ok(Link::start(false, move |link_io| pump::run(process, charset, limit, link_io)))
     }
 
     /// Returns the extra time that a stop may take because of [`Command::last`].
@@ -130,7 +130,7 @@ impl Command {
         if self.last.is_empty() { Duration::ZERO } else { LAST_GRACE }
     }
 
-    fn not_started(&self, error: &io::Error) -> Failure {
+    fn start_failure(&self, error: &io::Error) -> Failure {
         let program = self.program.display();
         Failure::connect(match error.kind() {
             io::ErrorKind::NotFound if !self.cwd.is_dir() => {

@@ -6,10 +6,10 @@
 mod tls;
 
 use crate::{
-    Class, Failure, Goodbye, Inbound, Link, Opener, Opening, Phase, Reach, Sent,
+    Class, Disconnect, EgressPolicy, Failure, Inbound, Link, Opener, Opening, Phase, Sent,
     frame::FRAME_LIMIT,
     http::headers::retry_after,
-    link::{FarEnd, Verdict, hear},
+    link::{LinkIo, Verdict, decode_frame},
 };
 use ::http::{HeaderMap, HeaderValue, Request, header::SEC_WEBSOCKET_PROTOCOL};
 use bytes::{Bytes, BytesMut};
@@ -35,26 +35,26 @@ use tokio_tungstenite::{
 use url::Url;
 
 /// Interval between pings.
-const PING: Duration = Duration::from_secs(20);
+const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Maximum silence before the connection counts as lost. A pong ends the silence.
-const SILENCE: Duration = Duration::from_secs(60);
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 
 /// Time limit for sending the close frame.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const SUB_PROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
 
-type Wire = WebSocketStream<Socket>;
+type WsConnection = WebSocketStream<Socket>;
 
 /// A byte stream that can carry a WebSocket.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 /// Address and settings of a server.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct WsEndpoint {
     /// URL of the server, `ws://` or `wss://`.
     pub url: Url,
     /// Configured headers of the opening request, such as static credentials.
@@ -62,39 +62,39 @@ pub struct Endpoint {
     /// Maximum size of a message from the server, in bytes.
     pub frame_limit: usize,
     /// Addresses that may be dialled; `None` allows all.
-    pub reach: Option<Reach>,
+    pub egress: Option<EgressPolicy>,
 }
 
-impl Endpoint {
+impl WsEndpoint {
     /// Creates an endpoint with default settings and no configured headers.
-    pub fn new(url: Url) -> Endpoint {
-        Endpoint { url, headers: HeaderMap::new(), frame_limit: FRAME_LIMIT, reach: None }
+    pub fn new(url: Url) -> WsEndpoint {
+        WsEndpoint { url, headers: HeaderMap::new(), frame_limit: FRAME_LIMIT, egress: None }
     }
 
     async fn start(&self) -> Result<Link, Failure> {
-        let wire = match self.connect(Some(SUB_PROTOCOL)).await {
+        let connection = match self.connect(Some(SUB_PROTOCOL)).await {
             Err(Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
                 SubProtocolError::NoSubProtocol,
             ))) => self.connect(None).await,
             connected => connected,
         };
-        let wire = wire.map_err(|error| self.not_connected(&error))?;
-        Ok(Link::start(false, |far_end| run(wire, far_end)))
+        let connection = connection.map_err(|error| self.connect_failure(&error))?;
+        Ok(Link::start(false, |link_io| run(connection, link_io)))
     }
 
-    async fn connect(&self, sub_protocol: Option<HeaderValue>) -> Result<Wire, Error> {
+    async fn connect(&self, sub_protocol: Option<HeaderValue>) -> Result<WsConnection, Error> {
         let mut request: Request<()> = self.url.as_str().into_client_request()?;
         request.headers_mut().extend(self.headers.clone());
         if let Some(sub_protocol) = sub_protocol {
             request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, sub_protocol);
         }
-        let config = bounded(self.frame_limit);
-        let socket = Socket::connect(&self.url, self.reach).await?;
-        let (wire, _) = client_async_with_config(request, socket, Some(config)).await?;
-        Ok(wire)
+        let config = limited_config(self.frame_limit);
+        let socket = Socket::connect(&self.url, self.egress).await?;
+        let (connection, _) = client_async_with_config(request, socket, Some(config)).await?;
+        Ok(connection)
     }
 
-    fn not_connected(&self, error: &Error) -> Failure {
+    fn connect_failure(&self, error: &Error) -> Failure {
         let place = self.url.origin().ascii_serialization();
         let place = if place == "null" { self.url.as_str() } else { &place };
         match error {
@@ -113,30 +113,31 @@ impl Endpoint {
     }
 }
 
-impl Opener for Endpoint {
+impl Opener for WsEndpoint {
     fn open(&self) -> Opening<'_> {
         Box::pin(self.start())
     }
 }
 
 /// Creates a client link over a stream whose WebSocket handshake is already complete.
-pub async fn link_over<S: Stream + 'static>(stream: S, frame_limit: usize) -> Link {
-    let wire = WebSocketStream::from_raw_socket(stream, Role::Client, Some(bounded(frame_limit))).await;
-    Link::start(false, |far_end| run(wire, far_end))
+pub async fn link_over<S: ByteStream + 'static>(stream: S, frame_limit: usize) -> Link {
+    let connection =
+        WebSocketStream::from_raw_socket(stream, Role::Client, Some(limited_config(frame_limit))).await;
+    Link::start(false, |link_io| run(connection, link_io))
 }
 
-fn bounded(frame_limit: usize) -> WebSocketConfig {
+fn limited_config(frame_limit: usize) -> WebSocketConfig {
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(frame_limit);
     config.max_frame_size = Some(frame_limit);
     config
 }
 
-async fn run<S: Stream>(wire: WebSocketStream<S>, far_end: FarEnd) -> Goodbye {
-    let (mut sink, mut stream) = wire.split();
-    let FarEnd { mut outbound, inbound, written, .. } = far_end;
+async fn run<S: ByteStream>(connection: WebSocketStream<S>, link_io: LinkIo) -> Disconnect {
+    let (mut sink, mut stream) = connection.split();
+    let LinkIo { mut outbound, inbound, written, .. } = link_io;
     let writing = async {
-        let mut ping = time::interval_at(time::Instant::now() + PING, PING);
+        let mut ping = time::interval_at(time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
         loop {
             tokio::select! {
                 message = outbound.recv() => {
@@ -156,26 +157,26 @@ async fn run<S: Stream>(wire: WebSocketStream<S>, far_end: FarEnd) -> Goodbye {
             }
         }
     };
-    let goodbye = tokio::select! {
+    let disconnect = tokio::select! {
         // Poll the writer first, so that messages queued before the session closed are still written.
         biased;
         () = writing => None,
         () = inbound.closed() => None,
-        goodbye = read(&mut stream, &inbound) => Some(goodbye),
+        disconnect = read(&mut stream, &inbound) => Some(disconnect),
     };
-    let farewell =
+    let close_frame =
         sink.send(Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() })));
-    let _ = time::timeout(FAREWELL, farewell).await;
-    match goodbye {
-        None => Goodbye::because("we hung up"),
-        Some(goodbye) => {
-            let _ = inbound.send(Inbound::Gone(goodbye.clone())).await;
-            goodbye
+    let _ = time::timeout(CLOSE_TIMEOUT, close_frame).await;
+    match disconnect {
+        None => Disconnect::because("the client closed the connection"),
+        Some(disconnect) => {
+            let _ = inbound.send(Inbound::Disconnected(disconnect.clone())).await;
+            disconnect
         }
     }
 }
 
-async fn feed<S: Stream>(
+async fn feed<S: ByteStream>(
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
     message: &crate::Outbound,
 ) -> Result<(), Error> {
@@ -188,48 +189,50 @@ async fn feed<S: Stream>(
 }
 
 /// Delivers messages from the server until the connection ends.
-async fn read<S: Stream>(
+async fn read<S: ByteStream>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     inbound: &tokio::sync::mpsc::Sender<Inbound>,
-) -> Goodbye {
+) -> Disconnect {
     loop {
-        let message = match time::timeout(SILENCE, stream.next()).await {
-            Err(_) => return Goodbye::because("the server was silent for too long"),
-            Ok(None) => return Goodbye::because("the server closed the connection"),
-            Ok(Some(Err(error))) => return broken(&error),
+        let message = match time::timeout(MAX_SILENCE, stream.next()).await {
+            Err(_) => return Disconnect::because("the server was silent for too long"),
+            Ok(None) => return Disconnect::because("the server closed the connection"),
+            Ok(Some(Err(error))) => return disconnect_of(&error),
             Ok(Some(Ok(message))) => message,
         };
         let frame = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(bytes) => bytes,
             Message::Close(Some(CloseFrame { code, reason })) => {
-                return Goodbye::because(format!("the server closed the connection: {code} {reason}"));
+                return Disconnect::because(format!("the server closed the connection: {code} {reason}"));
             }
             _ => continue,
         };
-        match hear(&frame) {
-            Verdict::Deliver(heard) => {
-                if inbound.send(heard).await.is_err() {
-                    return Goodbye::because("we hung up");
+        match decode_frame(&frame) {
+            Verdict::Deliver(received) => {
+                if inbound.send(received).await.is_err() {
+                    return Disconnect::because("the client closed the connection");
                 }
             }
             Verdict::Noise => {}
-            Verdict::Breach(why) => return Goodbye::breach(why),
+            Verdict::Violation(why) => return Disconnect::protocol_violation(why),
         }
     }
 }
 
-fn broken(error: &Error) -> Goodbye {
+fn disconnect_of(error: &Error) -> Disconnect {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => {
-            Goodbye::breach("a message is longer than the limit")
+            Disconnect::protocol_violation("a message is longer than the limit")
         }
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
         | Error::ConnectionClosed
-        | Error::Io(_) => Goodbye::because("the connection broke"),
+        | Error::Io(_) => Disconnect::because("the connection broke"),
         Error::Protocol(error) => {
-            Goodbye::breach(format!("the server broke the WebSocket protocol: {error}"))
+            Disconnect::protocol_violation(format!("the server violated the WebSocket protocol: {error}"))
         }
-        error => Goodbye::breach(format!("the server broke the WebSocket protocol: {error}")),
+        error => {
+            Disconnect::protocol_violation(format!("the server violated the WebSocket protocol: {error}"))
+        }
     }
 }

@@ -4,8 +4,8 @@
 mod caller;
 mod deadline;
 
-use crate::{Fault, FaultKind, Redactor, Trace, cut};
-pub use caller::{Caller, WantedLogs};
+use crate::{Fault, FaultKind, Redactor, Trace, truncate};
+pub use caller::{Caller, LogSubscription};
 pub(crate) use deadline::Deadline;
 use std::{
     fmt,
@@ -140,8 +140,8 @@ impl CallRecord {
     /// Returns the result for the caller, truncated to the source's size limit. The record itself keeps all of it.
     pub fn result(&self) -> Option<Raw> {
         let (Outcome::Answered(result) | Outcome::Refused(result)) = &self.outcome else { return None };
-        let cut = self.limit.and_then(|limit| cut::result(result, limit));
-        Some(cut.unwrap_or_else(|| result.clone()))
+        let truncated = self.limit.and_then(|limit| truncate::result(result, limit));
+        Some(truncated.unwrap_or_else(|| result.clone()))
     }
 
     /// Returns the fault of a failed call.
@@ -179,7 +179,7 @@ impl CallRecord {
     /// Redacts JSON. Only the contents of strings are replaced, so the result is valid JSON; if it is not, the whole
     /// value is hidden.
     pub fn redacted(&self, raw: &Raw) -> Raw {
-        match self.redactor.struck_bytes(raw.as_bytes()) {
+        match self.redactor.redact_bytes_if_found(raw.as_bytes()) {
             None => raw.clone(),
             Some(text) => Raw::parse(text).unwrap_or_else(|_| Raw::from(serde_json::Value::from("***"))),
         }
@@ -190,8 +190,8 @@ impl CallRecord {
 pub(crate) fn text_of(result: &Raw) -> String {
     let blocks = CallResult::read(result).content;
     let words = blocks.iter().filter_map(|it| match it {
-        Item::Good(Block::Text(text)) => Some(text.as_str()),
-        Item::Good(_) | Item::Odd(..) => None,
+        Item::Valid(Block::Text(text)) => Some(text.as_str()),
+        Item::Valid(_) | Item::Invalid(..) => None,
     });
     words.collect::<Vec<_>>().join("\n")
 }

@@ -1,18 +1,20 @@
 //! Defines the catalog: everything that the servers offer, under the names shown to people and models.
 //!
-//! A [`Catalog`] is an immutable snapshot. The catalog writer (`Curator`) publishes a new one after every change;
+//! A [`Catalog`] is an immutable snapshot. The catalog writer (`CatalogWriter`) publishes a new one after every change;
 //! holders of an older snapshot keep it unchanged.
 
 mod freshness;
 mod lookup;
 mod offer;
+pub(crate) mod tool_names;
 
-use crate::{berth::Berth, fault::Fault, names::shown_names};
+use crate::{active_source::ActiveSource, fault::Fault};
 pub use freshness::Freshness;
-use freshness::Freshnesses;
+use freshness::FreshnessByList;
 pub(crate) use lookup::Lookup;
 pub use offer::{Offer, OfferedTool};
 use std::{collections::HashMap, ops::Deref, sync::Arc};
+pub use tool_names::shown_names;
 use wharf_config::Source;
 use wharf_mcp::{
     Raw,
@@ -21,10 +23,10 @@ use wharf_mcp::{
 };
 
 /// Tools that an operator has disabled, by `source:tool`, with the reason.
-pub type SwitchedOff = HashMap<String, String>;
+pub type DisabledTools = HashMap<String, String>;
 
 /// Registered sources that cannot be used, by name, with the fault that calls to them receive.
-pub type Absent = HashMap<String, Arc<Fault>>;
+pub type UnavailableSources = HashMap<String, Arc<Fault>>;
 
 /// Snapshot of everything that all sources offer.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +43,7 @@ pub struct Catalog {
     pub templates: Vec<Sourced<Template>>,
     /// Listed prompts, resources and templates that could not be parsed.
     pub odd: Vec<Odd>,
-    pub(crate) pages: Vec<Page>,
+    pub(crate) listings: Vec<SourceListing>,
     /// Edition of the set of sources that this catalog is based on.
     pub(crate) edition: u64,
     lookup: Lookup,
@@ -59,7 +61,7 @@ pub struct ToolEntry {
     /// Reason why an operator has disabled the tool, if disabled.
     pub disabled: Option<String>,
     offered: Arc<OfferedTool>,
-    berth: Arc<Berth>,
+    active_source: Arc<ActiveSource>,
 }
 
 /// One prompt of one source.
@@ -71,7 +73,7 @@ pub struct PromptEntry {
     pub source: String,
     /// The prompt.
     pub prompt: Prompt,
-    pub(crate) berth: Arc<Berth>,
+    pub(crate) active_source: Arc<ActiveSource>,
 }
 
 /// An item together with its source.
@@ -101,7 +103,7 @@ pub struct Odd {
 pub enum Discovery {
     /// Not started: the source starts with its first call.
     #[default]
-    Asleep,
+    NotStarted,
     /// In progress.
     Pending,
     /// The last listing succeeded.
@@ -112,37 +114,42 @@ pub enum Discovery {
 
 /// The catalog writer's data about one source.
 #[derive(Clone, Debug)]
-pub(crate) struct Sheet {
-    pub(crate) page: Page,
+pub(crate) struct ListedSource {
+    pub(crate) listing: SourceListing,
     pub(crate) offer: Offer,
 }
 
 /// One source in the catalog.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
-    pub(crate) berth: Arc<Berth>,
+pub(crate) struct SourceListing {
+    pub(crate) active_source: Arc<ActiveSource>,
     pub(crate) discovery: Discovery,
     /// Number of completed listings, successful or not.
     pub(crate) reads: u64,
     /// Cache lifetimes of its lists.
-    pub(crate) fresh: Freshnesses,
+    pub(crate) fresh: FreshnessByList,
     /// Lists that the server offers but that could not be read.
     pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
 
 impl Catalog {
     /// Builds a catalog from the data of all sources.
-    pub(crate) fn assemble(revision: u64, edition: u64, sheets: &[Sheet], off: &SwitchedOff) -> Catalog {
-        let tools = tools(sheets, off);
+    pub(crate) fn assemble(
+        revision: u64,
+        edition: u64,
+        listed_sources: &[ListedSource],
+        off: &DisabledTools,
+    ) -> Catalog {
+        let tools = tools(listed_sources, off);
         let lookup = Lookup::new(&tools);
         Catalog {
             revision,
             edition,
-            prompts: prompts(sheets),
-            resources: sourced(sheets, |it| &it.resources),
-            templates: sourced(sheets, |it| &it.templates),
-            odd: odd(sheets),
-            pages: sheets.iter().map(page).collect(),
+            prompts: prompts(listed_sources),
+            resources: sourced(listed_sources, |it| &it.resources),
+            templates: sourced(listed_sources, |it| &it.templates),
+            odd: odd(listed_sources),
+            listings: listed_sources.iter().map(listing).collect(),
             lookup,
             tools,
         }
@@ -172,12 +179,12 @@ impl Catalog {
 
     /// Returns the listing progress of a source.
     pub fn discovery(&self, source: &str) -> Option<&Discovery> {
-        self.page(source).map(|it| &it.discovery)
+        self.listing(source).map(|it| &it.discovery)
     }
 
     /// Returns the lists that a source offers but that could not be read, although its tools could, with the faults.
     pub fn unread(&self, source: &str) -> &[(List, Arc<Fault>)] {
-        self.page(source).map(|it| &it.unread[..]).unwrap_or_default()
+        self.listing(source).map(|it| &it.unread[..]).unwrap_or_default()
     }
 
     /// Suggests the tool that an unknown name probably means, in the form of that name: `source:tool`, or the shown
@@ -199,32 +206,38 @@ impl Catalog {
     /// Returns whether `name` is `source:tool` with an unknown source and a close match. If so, sources whose listing
     /// failed cannot have the tool.
     pub fn is_misspelt(&self, name: &str) -> bool {
-        let names_source =
-            |it: &Page| name.strip_prefix(&**it.berth.name()).is_some_and(|it| it.starts_with(':'));
-        name.contains(':') && !self.pages.iter().any(names_source) && self.nearest(name).is_some()
+        let names_source = |it: &SourceListing| {
+            name.strip_prefix(&**it.active_source.name()).is_some_and(|it| it.starts_with(':'))
+        };
+        name.contains(':') && !self.listings.iter().any(names_source) && self.nearest(name).is_some()
     }
 
     /// Returns whether every source has been listed or has failed.
     pub fn is_settled(&self) -> bool {
-        self.pages.iter().all(|it| !matches!(it.discovery, Discovery::Pending))
+        self.listings.iter().all(|it| !matches!(it.discovery, Discovery::Pending))
     }
 
     /// Returns how long clients may cache this list of all sources combined. An incomplete list must not be cached.
     pub fn freshness(&self, list: List) -> Freshness {
-        let is_missing = |it: &Page| matches!(it.discovery, Discovery::Pending | Discovery::Failed(_));
-        if self.pages.iter().any(is_missing) {
+        let is_missing =
+            |it: &SourceListing| matches!(it.discovery, Discovery::Pending | Discovery::Failed(_));
+        if self.listings.iter().any(is_missing) {
             return Freshness::default();
         }
-        Freshnesses::together(self.pages.iter().map(|it| it.fresh), list)
+        FreshnessByList::combined(self.listings.iter().map(|it| it.fresh), list)
     }
 
-    pub(crate) fn page(&self, source: &str) -> Option<&Page> {
-        self.pages.iter().find(|it| &**it.berth.name() == source)
+    pub(crate) fn listing(&self, source: &str) -> Option<&SourceListing> {
+        self.listings.iter().find(|it| &**it.active_source.name() == source)
     }
 }
 
-fn page(sheet: &Sheet) -> Page {
-    Page { fresh: sheet.offer.fresh, unread: sheet.offer.unread.clone(), ..sheet.page.clone() }
+fn listing(listed_source: &ListedSource) -> SourceListing {
+    SourceListing {
+        fresh: listed_source.offer.fresh,
+        unread: listed_source.offer.unread.clone(),
+        ..listed_source.listing.clone()
+    }
 }
 
 impl ToolEntry {
@@ -233,8 +246,8 @@ impl ToolEntry {
         tool_id(&self.source, &self.wire_name)
     }
 
-    pub(crate) fn berth(&self) -> &Arc<Berth> {
-        &self.berth
+    pub(crate) fn active_source(&self) -> &Arc<ActiveSource> {
+        &self.active_source
     }
 
     /// Returns the arguments that the request has to repeat as HTTP headers.
@@ -256,23 +269,26 @@ pub fn tool_id(source: &str, wire_name: &str) -> String {
     format!("{source}:{wire_name}")
 }
 
-fn tools(sheets: &[Sheet], off: &SwitchedOff) -> Vec<Arc<ToolEntry>> {
-    let listed =
-        || sheets.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.page.berth, tool)));
-    let named = listed().map(|(berth, tool)| {
-        let source = berth.source();
+fn tools(listed_sources: &[ListedSource], off: &DisabledTools) -> Vec<Arc<ToolEntry>> {
+    let listed = || {
+        listed_sources
+            .iter()
+            .flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.listing.active_source, tool)))
+    };
+    let named = listed().map(|(active_source, tool)| {
+        let source = active_source.source();
         (source.name.expose(), source.prefix.expose(), tool.wire_name.as_str())
     });
     let names = shown_names(&named.collect::<Vec<_>>());
-    let entries = listed().zip(names).map(|((berth, offered), name)| {
-        let source = berth.source();
+    let entries = listed().zip(names).map(|((active_source, offered), name)| {
+        let source = active_source.source();
         let (source_name, wire_name) = (source.name.expose(), &offered.wire_name);
         Arc::new(ToolEntry {
             for_models: for_models(source, wire_name, &name),
             disabled: off.get(&tool_id(source_name, wire_name)).cloned(),
             source: source_name.to_owned(),
             offered: offered.clone(),
-            berth: berth.clone(),
+            active_source: active_source.clone(),
             name,
         })
     });
@@ -285,57 +301,64 @@ fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
     (source.allow.is_empty() || fits(&source.allow)) && !fits(&source.deny)
 }
 
-fn prompts(sheets: &[Sheet]) -> Vec<PromptEntry> {
-    let listed: Vec<(&Arc<Berth>, &Prompt)> = sheets
+fn prompts(listed_sources: &[ListedSource]) -> Vec<PromptEntry> {
+    let listed: Vec<(&Arc<ActiveSource>, &Prompt)> = listed_sources
         .iter()
-        .flat_map(|it| good(&it.offer.prompts).map(move |prompt| (&it.page.berth, prompt)))
+        .flat_map(|it| valid_items(&it.offer.prompts).map(move |prompt| (&it.listing.active_source, prompt)))
         .collect();
     let named: Vec<(&str, &str, &str)> = listed
         .iter()
-        .map(|(berth, it)| (berth.source().name.expose(), berth.source().prefix.expose(), it.name.as_str()))
+        .map(|(active_source, it)| {
+            (active_source.source().name.expose(), active_source.source().prefix.expose(), it.name.as_str())
+        })
         .collect();
-    let entries = listed.iter().zip(shown_names(&named)).map(|((berth, prompt), name)| PromptEntry {
+    let entries = listed.iter().zip(shown_names(&named)).map(|((active_source, prompt), name)| PromptEntry {
         name,
-        source: berth.source().name.expose().to_owned(),
+        source: active_source.source().name.expose().to_owned(),
         prompt: (*prompt).clone(),
-        berth: (*berth).clone(),
+        active_source: (*active_source).clone(),
     });
     entries.collect()
 }
 
-fn sourced<T: Clone>(sheets: &[Sheet], list: impl Fn(&Offer) -> &Vec<Item<T>>) -> Vec<Sourced<T>> {
+fn sourced<T: Clone>(
+    listed_sources: &[ListedSource],
+    list: impl Fn(&Offer) -> &Vec<Item<T>>,
+) -> Vec<Sourced<T>> {
     let mut all = Vec::new();
-    for Sheet { page: Page { berth, .. }, offer } in sheets {
-        let source = berth.source().name.expose();
-        all.extend(good(list(offer)).map(|it| Sourced { source: source.to_owned(), item: it.clone() }));
+    for ListedSource { listing: SourceListing { active_source, .. }, offer } in listed_sources {
+        let source = active_source.source().name.expose();
+        all.extend(
+            valid_items(list(offer)).map(|it| Sourced { source: source.to_owned(), item: it.clone() }),
+        );
     }
     all
 }
 
-fn odd(sheets: &[Sheet]) -> Vec<Odd> {
+fn odd(listed_sources: &[ListedSource]) -> Vec<Odd> {
     let mut all = Vec::new();
-    for Sheet { page: Page { berth, .. }, offer } in sheets {
-        let source = berth.source().name.expose();
+    for ListedSource { listing: SourceListing { active_source, .. }, offer } in listed_sources {
+        let source = active_source.source().name.expose();
         let mut add = |list: List, (raw, why): (&Raw, &String)| {
             all.push(Odd { source: source.to_owned(), list, raw: raw.clone(), why: why.clone() });
         };
-        offer.prompts.iter().filter_map(flaw).for_each(|it| add(List::Prompts, it));
-        offer.resources.iter().filter_map(flaw).for_each(|it| add(List::Resources, it));
-        offer.templates.iter().filter_map(flaw).for_each(|it| add(List::Templates, it));
+        offer.prompts.iter().filter_map(parse_error).for_each(|it| add(List::Prompts, it));
+        offer.resources.iter().filter_map(parse_error).for_each(|it| add(List::Resources, it));
+        offer.templates.iter().filter_map(parse_error).for_each(|it| add(List::Templates, it));
     }
     all
 }
 
-fn flaw<T>(item: &Item<T>) -> Option<(&Raw, &String)> {
+fn parse_error<T>(item: &Item<T>) -> Option<(&Raw, &String)> {
     match item {
-        Item::Good(_) => None,
-        Item::Odd(raw, why) => Some((raw, why)),
+        Item::Valid(_) => None,
+        Item::Invalid(raw, why) => Some((raw, why)),
     }
 }
 
-fn good<T>(items: &[Item<T>]) -> impl Iterator<Item = &T> {
+fn valid_items<T>(items: &[Item<T>]) -> impl Iterator<Item = &T> {
     items.iter().filter_map(|it| match it {
-        Item::Good(it) => Some(it),
-        Item::Odd(..) => None,
+        Item::Valid(it) => Some(it),
+        Item::Invalid(..) => None,
     })
 }

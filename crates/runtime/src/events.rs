@@ -1,10 +1,10 @@
 //! Publishes events to listeners. Publishing never waits: a slow listener loses the oldest events.
 
 use crate::{
-    breaker::Breaker,
     call::CallRecord,
-    executor::Closing,
-    standing::{ConnectionState, Health, SessionState},
+    circuit_breaker::BreakerState,
+    executor::ShutdownStage,
+    source_status::{ConnectionState, Health, SessionState},
 };
 use std::{
     sync::{Arc, OnceLock},
@@ -17,7 +17,7 @@ use tokio::sync::{
 use wharf_mcp::{Raw, session::Progress};
 
 /// Number of events buffered for a slow listener.
-const KEPT: usize = 1_024;
+const EVENT_BUFFER_LENGTH: usize = 1_024;
 
 /// An event.
 #[derive(Clone, Debug)]
@@ -27,13 +27,13 @@ pub struct Event {
     /// The source, or empty if the event concerns none.
     pub source: Arc<str>,
     /// Kind and data of the event.
-    pub what: Happening,
+    pub what: EventKind,
 }
 
 /// Kind and data of an event.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Happening {
+pub enum EventKind {
     /// The state of the session changed.
     Session(SessionState),
     /// The state of the connection changed.
@@ -43,7 +43,7 @@ pub enum Happening {
     /// The health of the source changed.
     Health(Health),
     /// The state of the circuit breaker changed.
-    Breaker(Breaker),
+    Breaker(BreakerState),
     /// The lists of the source were read.
     Listed {
         /// Number of tools it has now.
@@ -82,42 +82,44 @@ pub enum Happening {
 /// Receives events one at a time, in a task of its own.
 pub trait Observer: Send + Sync {
     /// Handles an event.
-    fn heard(&self, event: &Event);
+    fn on_event(&self, event: &Event);
 }
 
 /// Receiver of events.
 #[derive(Debug)]
 pub struct Events {
-    told: broadcast::Receiver<Event>,
-    closing: watch::Receiver<Closing>,
+    receiver: broadcast::Receiver<Event>,
+    closing: watch::Receiver<ShutdownStage>,
 }
 
 /// Receiver of abandoned calls. Loses none, so the owner has to keep reading; the queue is unbounded.
 #[derive(Debug)]
 pub struct AbandonedCalls {
     records: mpsc::UnboundedReceiver<Arc<CallRecord>>,
-    closing: watch::Receiver<Closing>,
+    closing: watch::Receiver<ShutdownStage>,
 }
 
 /// Publishes events to all listeners. Most listeners need changes only and are not woken for every call.
 #[derive(Clone, Debug)]
-pub(crate) struct Bus {
+pub(crate) struct EventBus {
     all: broadcast::Sender<Event>,
     changes: broadcast::Sender<Event>,
     /// The receiver of abandoned calls, if any.
     abandoned: Arc<OnceLock<mpsc::UnboundedSender<Arc<CallRecord>>>>,
 }
 
-impl Default for Bus {
-    fn default() -> Bus {
-        let (all, changes) = (broadcast::Sender::new(KEPT), broadcast::Sender::new(KEPT));
-        Bus { all, changes, abandoned: Arc::default() }
+impl Default for EventBus {
+    fn default() -> EventBus {
+        let (all, changes) =
+            (broadcast::Sender::new(EVENT_BUFFER_LENGTH), broadcast::Sender::new(EVENT_BUFFER_LENGTH));
+        EventBus { all, changes, abandoned: Arc::default() }
     }
 }
 
-impl Bus {
-    pub(crate) fn tell(&self, source: &Arc<str>, what: Happening) {
-        let (all, changes) = (self.hears_all(), what.is_change() && self.changes.receiver_count() > 0);
+impl EventBus {
+    pub(crate) fn publish(&self, source: &Arc<str>, what: EventKind) {
+        let (all, changes) =
+            (self.has_full_listeners(), what.is_change() && self.changes.receiver_count() > 0);
         if !all && !changes {
             return;
         }
@@ -132,55 +134,55 @@ impl Bus {
     }
 
     /// Publishes a completed call.
-    pub(crate) fn tell_call(&self, record: &Arc<CallRecord>) {
+    pub(crate) fn publish_call(&self, record: &Arc<CallRecord>) {
         if record.is_abandoned()
-            && let Some(taker) = self.abandoned.get()
+            && let Some(subscriber) = self.abandoned.get()
         {
-            let _ = taker.send(record.clone());
+            let _ = subscriber.send(record.clone());
         }
         let source = record.source.clone().unwrap_or_default();
-        self.tell(&source, Happening::Called(record.clone()));
+        self.publish(&source, EventKind::Called(record.clone()));
     }
 
     /// Subscribes to abandoned calls. Only the first subscriber receives them.
-    pub(crate) fn take_abandoned(&self, closing: watch::Receiver<Closing>) -> AbandonedCalls {
-        let (taker, records) = mpsc::unbounded_channel();
-        let _ = self.abandoned.set(taker);
+    pub(crate) fn subscribe_to_abandoned(&self, closing: watch::Receiver<ShutdownStage>) -> AbandonedCalls {
+        let (subscriber, records) = mpsc::unbounded_channel();
+        let _ = self.abandoned.set(subscriber);
         AbandonedCalls { records, closing }
     }
 
     /// Returns whether any listener receives changes.
     pub(crate) fn has_listeners(&self) -> bool {
-        self.hears_all() || self.changes.receiver_count() > 0
+        self.has_full_listeners() || self.changes.receiver_count() > 0
     }
 
     /// Returns whether any listener receives all events.
-    pub(crate) fn hears_all(&self) -> bool {
+    pub(crate) fn has_full_listeners(&self) -> bool {
         self.all.receiver_count() > 0
     }
 
-    pub(crate) fn listen(&self, closing: watch::Receiver<Closing>) -> Events {
-        Events { told: self.all.subscribe(), closing }
+    pub(crate) fn subscribe(&self, closing: watch::Receiver<ShutdownStage>) -> Events {
+        Events { receiver: self.all.subscribe(), closing }
     }
 
-    pub(crate) fn listen_to_changes(&self, closing: watch::Receiver<Closing>) -> Events {
-        Events { told: self.changes.subscribe(), closing }
+    pub(crate) fn subscribe_to_changes(&self, closing: watch::Receiver<ShutdownStage>) -> Events {
+        Events { receiver: self.changes.subscribe(), closing }
     }
 }
 
 impl Events {
     /// Returns the next event, or `None` after the runtime has shut down.
     pub async fn next(&mut self) -> Option<Event> {
-        let told = tokio::select! {
+        let received = tokio::select! {
             biased;
-            told = self.told.recv() => told,
-            _ = self.closing.wait_for(|it| *it == Closing::Gone) => return None,
+            received = self.receiver.recv() => received,
+            _ = self.closing.wait_for(|it| *it == ShutdownStage::Gone) => return None,
         };
-        match told {
+        match received {
             Ok(event) => Some(event),
             Err(RecvError::Closed) => None,
             Err(RecvError::Lagged(missed)) => {
-                Some(Event { at: SystemTime::now(), source: "".into(), what: Happening::Missed(missed) })
+                Some(Event { at: SystemTime::now(), source: "".into(), what: EventKind::Missed(missed) })
             }
         }
     }
@@ -192,17 +194,17 @@ impl AbandonedCalls {
         tokio::select! {
             biased;
             record = self.records.recv() => record,
-            _ = self.closing.wait_for(|it| *it == Closing::Gone) => self.records.try_recv().ok(),
+            _ = self.closing.wait_for(|it| *it == ShutdownStage::Gone) => self.records.try_recv().ok(),
         }
     }
 }
 
-impl Happening {
+impl EventKind {
     /// Returns whether the event is neither progress nor a call that returned to its caller.
     fn is_change(&self) -> bool {
         match self {
-            Happening::Progress { .. } => false,
-            Happening::Called(record) => record.is_abandoned(),
+            EventKind::Progress { .. } => false,
+            EventKind::Called(record) => record.is_abandoned(),
             _ => true,
         }
     }
@@ -210,19 +212,19 @@ impl Happening {
     /// Returns the name of the kind in streams and logs.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Happening::Session(_) => "session",
-            Happening::Connection(_) => "connection",
-            Happening::Downloading(_) => "downloading",
-            Happening::Health(_) => "health",
-            Happening::Breaker(_) => "breaker",
-            Happening::Listed { .. } => "listed",
-            Happening::ResourceUpdated(_) => "resource_updated",
-            Happening::Log { .. } => "log",
-            Happening::Stderr(_) => "stderr",
-            Happening::Progress { .. } => "progress",
-            Happening::Exception(_) => "exception",
-            Happening::Called(_) => "call",
-            Happening::Missed(_) => "missed",
+            EventKind::Session(_) => "session",
+            EventKind::Connection(_) => "connection",
+            EventKind::Downloading(_) => "downloading",
+            EventKind::Health(_) => "health",
+            EventKind::Breaker(_) => "breaker",
+            EventKind::Listed { .. } => "listed",
+            EventKind::ResourceUpdated(_) => "resource_updated",
+            EventKind::Log { .. } => "log",
+            EventKind::Stderr(_) => "stderr",
+            EventKind::Progress { .. } => "progress",
+            EventKind::Exception(_) => "exception",
+            EventKind::Called(_) => "call",
+            EventKind::Missed(_) => "missed",
         }
     }
 }

@@ -12,7 +12,7 @@ use wharf_config::{Endpoint, Program, Source};
 use wharf_mcp::{Class, Exit, Failure, Phase, RpcError, Sent};
 
 /// Delay before a retry when the process limit is reached.
-const CROWDED: Duration = Duration::from_secs(5);
+const PROCESS_LIMIT_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A failed call or connection.
 #[derive(Clone, Debug)]
@@ -61,9 +61,9 @@ pub enum FaultKind {
     /// The arguments do not match the tool's schema.
     Arguments,
     /// The circuit breaker of the source is open after too many failures.
-    Resting,
+    BreakerOpen,
     /// The process limit is reached, so the server cannot be started.
-    Crowded,
+    ProcessLimitReached,
     /// The source is registered but cannot be used in its current state.
     NotReady,
     /// wharf is shutting down.
@@ -74,7 +74,7 @@ pub enum FaultKind {
 
 impl Fault {
     pub(crate) fn of(source: &Source, failure: &Failure, redactor: &Redactor) -> Fault {
-        let stderr = failure.goodbye.as_ref().map(|it| excerpt::excerpt(&it.stderr)).unwrap_or_default();
+        let stderr = failure.disconnect.as_ref().map(|it| excerpt::excerpt(&it.stderr)).unwrap_or_default();
         Fault {
             kind: match failure.class {
                 Class::Connect | Class::Closed => FaultKind::Connection,
@@ -90,7 +90,7 @@ impl Fault {
             // Only a request counts as sent. The messages of a handshake or a listing have no effect that the caller
             // asked for.
             sent: if failure.phase == Phase::Request { failure.sent } else { Sent::No },
-            exit: failure.goodbye.as_ref().and_then(|it| it.exit),
+            exit: failure.disconnect.as_ref().and_then(|it| it.exit),
             rpc: failure.rpc.clone(),
             status: failure.status,
             retry_after: failure.retry_after,
@@ -98,7 +98,7 @@ impl Fault {
     }
 
     /// Creates a fault that no server is involved in.
-    pub(crate) fn ours(
+    pub(crate) fn local(
         kind: FaultKind,
         phase: Stage,
         cause: impl Into<String>,
@@ -122,54 +122,56 @@ impl Fault {
 
     /// Creates the fault for a registered source that cannot be used. No server is started or contacted.
     pub fn not_ready(source: &str, cause: impl Into<String>, hint: impl Into<String>) -> Fault {
-        let fault = Fault::ours(FaultKind::NotReady, Stage::Resolve, cause, Some(hint.into()));
+        let fault = Fault::local(FaultKind::NotReady, Stage::Resolve, cause, Some(hint.into()));
         Fault { source: source.to_owned(), ..fault }
     }
 
     /// Creates the fault for reaching the process limit. It does not count against the source.
-    pub(crate) fn crowded(most: usize) -> Fault {
-        let cause = format!("as many servers run as processes as may: {most}");
-        let hint = "let those end that nobody uses (`idle_stop`), or allow more: `max_processes` in [calls] of wharf.toml";
-        let fault = Fault::ours(FaultKind::Crowded, Stage::Open, cause, Some(hint.to_owned()));
-        Fault { retry_after: Some(CROWDED), ..fault }
+    pub(crate) fn process_limit_reached(limit: usize) -> Fault {
+        let cause = format!("too many server processes (limit {limit})");
+        let hint = "stop idle servers with `idle_stop`, or raise `max_processes` in [calls] of wharf.toml";
+        let fault = Fault::local(FaultKind::ProcessLimitReached, Stage::Open, cause, Some(hint.to_owned()));
+        Fault { retry_after: Some(PROCESS_LIMIT_RETRY_DELAY), ..fault }
     }
 
     pub(crate) fn closing() -> Fault {
-        Fault::ours(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
+        Fault::local(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
     }
 
     /// Creates the fault for a call that was in flight when the grace period of the shutdown ended.
-    pub(crate) fn cut_off() -> Fault {
+    pub(crate) fn aborted() -> Fault {
         Fault { phase: Stage::Call, sent: Sent::Unknown, ..Fault::closing() }
     }
 
     /// Creates the fault for a deadline that passed before anything was sent. It does not count against the source.
-    pub(crate) fn too_late() -> Fault {
-        let hint = "give it more time; a server that is being started goes on starting".to_owned();
-        Fault::ours(FaultKind::Timeout, Stage::Admit, "the server was not ready in time", Some(hint))
+    pub(crate) fn deadline_exceeded() -> Fault {
+        let hint = "allow more time; the server continues to start".to_owned();
+        Fault::local(FaultKind::Timeout, Stage::Admit, "the server was not ready in time", Some(hint))
     }
 
     /// Adds the source to the fault of a call that never reached it.
-    pub(crate) fn before(source: &Source, fault: Fault) -> Fault {
+    pub(crate) fn with_source(source: &Source, fault: Fault) -> Fault {
         Fault { source: source.name.shown().to_owned(), target: target(source), ..fault }
     }
 
     /// Returns a one-line description of the failure.
     pub fn message(&self) -> String {
-        match self.doing() {
-            Some(doing) => format!("{doing} `{}` ({}): {}", self.source, self.target, self.cause),
+        match self.failed_operation() {
+            Some(failed_operation) => {
+                format!("{failed_operation} `{}` ({}): {}", self.source, self.target, self.cause)
+            }
             None => self.cause.clone(),
         }
     }
 
     /// Returns the failed operation on the server, or `None` if it did not get that far.
-    fn doing(&self) -> Option<&'static str> {
+    fn failed_operation(&self) -> Option<&'static str> {
         match self.phase {
             Stage::Resolve | Stage::Check | Stage::Admit => None,
             _ if self.source.is_empty() => None,
             Stage::Open => Some("could not reach"),
             Stage::Handshake => Some("could not begin a session with"),
-            Stage::Listing => Some("could not list what is offered by"),
+            Stage::Listing => Some("could not read the lists of"),
             Stage::Call => Some("the request failed at"),
         }
     }
@@ -183,7 +185,7 @@ impl FaultKind {
             FaultKind::Timeout => "MCPTimeoutError",
             FaultKind::Protocol => "MCPProtocolError",
             FaultKind::ToolNotFound | FaultKind::Quarantined => "MCPToolNotFoundError",
-            FaultKind::Resting | FaultKind::Crowded => "MCPConnectionError",
+            FaultKind::BreakerOpen | FaultKind::ProcessLimitReached => "MCPConnectionError",
             FaultKind::NotReady => "MCPConfigError",
             FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned | FaultKind::Disabled => {
                 "MCPError"

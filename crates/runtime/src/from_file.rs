@@ -1,11 +1,13 @@
 //! Provides a short API for library users: start an agent file by its path, call a tool by its name.
 
+mod host_environment;
+mod wharf_program;
+
 use crate::{
-    Fault, Redactor, Runtime, Tuning,
+    Fault, Redactor, Runtime, RuntimeOptions,
     call::{Call, CallRecord, Outcome, text_of},
-    host_environment, project,
-    upstream::{Builtins, Ground},
-    wharf_program::WharfProgram,
+    upstream::{Builtins, UpstreamContext},
+    views,
 };
 use serde_json::Value;
 use std::{
@@ -17,8 +19,9 @@ use std::{
     pin::Pin,
     sync::Arc,
 };
-use wharf_config::{Diagnostics, FileTrouble, Grants, LONGEST_FILE, load, read_regular};
+use wharf_config::{Diagnostics, FileError, Grants, MAX_FILE_BYTES, load, read_regular};
 use wharf_mcp::{Failure, Raw};
+pub use wharf_program::WharfProgram;
 
 /// An agent file to be started. Await it, or set options first.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub struct FromFile {
     file: PathBuf,
     grants: Grants,
     builtins: Option<Arc<dyn Builtins>>,
-    tuning: Tuning,
+    options: RuntimeOptions,
 }
 
 /// Reason why an agent file could not be started.
@@ -65,8 +68,8 @@ impl Runtime {
     /// on PATH. The options of [`FromFile`] change that. For anything else use [`config::load`](wharf_config::load)
     /// and [`Runtime::start`].
     pub fn from_file(path: impl Into<PathBuf>) -> FromFile {
-        let (grants, tuning) = (Grants::default(), Tuning::default());
-        FromFile { file: path.into(), grants, builtins: None, tuning }
+        let (grants, options) = (Grants::default(), RuntimeOptions::default());
+        FromFile { file: path.into(), grants, builtins: None, options }
     }
 
     /// Calls a tool by its shown name, by `source:tool`, or by a bare name that is unique. Waits for a server that is
@@ -76,8 +79,8 @@ impl Runtime {
         match (&record.outcome, record.result()) {
             (Outcome::Failed(fault), _) => Err(CallError::Failed(fault.clone())),
             (Outcome::Refused(result), _) => Err(CallError::Refused(text_of(result))),
-            (Outcome::Answered(result), cut) => {
-                let result = cut.unwrap_or_else(|| result.clone());
+            (Outcome::Answered(result), truncated) => {
+                let result = truncated.unwrap_or_else(|| result.clone());
                 Ok(ToolOutput { record, result })
             }
         }
@@ -98,15 +101,15 @@ impl FromFile {
     }
 
     /// Sets the options of the runtime.
-    pub fn tuning(mut self, tuning: Tuning) -> FromFile {
-        self.tuning = tuning;
+    pub fn options(mut self, options: RuntimeOptions) -> FromFile {
+        self.options = options;
         self
     }
 
     fn start(self) -> Result<Runtime, LoadError> {
-        let FromFile { file, grants, builtins, tuning } = self;
+        let FromFile { file, grants, builtins, options } = self;
         let env = host_environment::env_for(&file, grants).map_err(LoadError::Folder)?;
-        let text = read_regular(&env.folder.join(file.file_name().unwrap_or_default()), LONGEST_FILE);
+        let text = read_regular(&env.folder.join(file.file_name().unwrap_or_default()), MAX_FILE_BYTES);
         let text = text.map_err(|trouble| unreadable(&env.file, &trouble))?;
         let (plan, diagnostics) = load(text, &env);
         let plan = plan.ok_or_else(|| LoadError::File(Box::new(diagnostics)))?;
@@ -117,9 +120,9 @@ impl FromFile {
             Arc::new(WharfProgram::new(program, folder, &host_environment::variables())) as Arc<dyn Builtins>
         };
         let builtins = Some(builtins.unwrap_or_else(usual));
-        let plain = Ground::plain(&scratch).map_err(LoadError::Client)?;
-        let ground = Ground { builtins, redactor: Arc::new(Redactor::of(&plan)), ..plain };
-        Ok(Runtime::start(&plan, &ground, tuning))
+        let plain = UpstreamContext::plain(&scratch).map_err(LoadError::Client)?;
+        let context = UpstreamContext { builtins, redactor: Arc::new(Redactor::of(&plan)), ..plain };
+        Ok(Runtime::start(&plan, &context, options))
     }
 }
 
@@ -132,7 +135,7 @@ impl IntoFuture for FromFile {
     }
 }
 
-fn unreadable(file: &str, trouble: &FileTrouble) -> LoadError {
+fn unreadable(file: &str, trouble: &FileError) -> LoadError {
     let message = format!("ConfigError: '{file}' {trouble}");
     LoadError::File(Box::new(Diagnostics::unreadable(file, message, None)))
 }
@@ -145,7 +148,7 @@ impl ToolOutput {
 
     /// Returns the result for a program: its structured content, otherwise its text as JSON or as a string.
     pub fn json(&self) -> Value {
-        project::meaning(&self.result).decode_or_default()
+        views::result_value(&self.result).decode_or_default()
     }
 
     /// Returns the result as JSON, truncated to the source's size limit.
@@ -182,7 +185,7 @@ impl Error for LoadError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallError::Refused(words) => write!(f, "the tool answered with an error: {}", words.trim_end()),
+            CallError::Refused(words) => write!(f, "the tool returned an error: {}", words.trim_end()),
             CallError::Failed(fault) => fault.fmt(f),
         }
     }

@@ -1,6 +1,6 @@
 //! Redacts secrets in text from outside: the output of servers and their error messages.
 
-use crate::Text;
+use crate::MaskedString;
 use aho_corasick::AhoCorasick;
 use base64::{
     Engine,
@@ -15,21 +15,21 @@ use std::{
 };
 
 /// Minimum length of a redacted value. Shorter ones would match inside ordinary words.
-const SHORTEST: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 
-/// Number of secrets remembered from earlier plans, because they may still be valid.
-const REMEMBERED: usize = 1_024;
+/// Maximum number of secrets kept from earlier plans, because they may still be valid.
+const MAX_FORMER_SECRETS: usize = 1_024;
 
 /// Redacts the secrets of the current plan and of earlier ones. Shared by all users, so that each learns new secrets.
 #[derive(Default)]
-pub struct Redactor(RwLock<Known>);
+pub struct Redactor(RwLock<KnownSecrets>);
 
 #[derive(Default)]
-struct Known {
+struct KnownSecrets {
     /// Secrets of the current plan.
-    present: HashSet<String>,
+    current_secrets: HashSet<String>,
     /// Secrets of earlier plans, oldest first.
-    former: Vec<String>,
+    former_secrets: Vec<String>,
     /// Finds all secrets in one pass. Built on first use.
     finder: OnceLock<Option<AhoCorasick>>,
 }
@@ -48,27 +48,27 @@ impl Redactor {
         let secrets: HashSet<String> = model
             .chain(plan.sources.iter().flat_map(secrets))
             .map(|it| it.expose().trim())
-            .filter(|it| it.len() >= SHORTEST)
-            .flat_map(guises)
+            .filter(|it| it.len() >= MIN_SECRET_BYTES)
+            .flat_map(encodings)
             .collect();
-        self.0.write().unwrap_or_else(PoisonError::into_inner).renew(secrets);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).replace(secrets);
     }
 
     /// Redacts a text.
     pub fn redact(&self, text: &str) -> String {
-        self.struck(text).unwrap_or_else(|| text.to_owned())
+        self.redact_if_found(text).unwrap_or_else(|| text.to_owned())
     }
 
     /// Redacts a text. Returns `None` if it contains no secrets.
-    pub fn struck(&self, text: &str) -> Option<String> {
-        self.struck_bytes(text.as_bytes())
+    pub fn redact_if_found(&self, text: &str) -> Option<String> {
+        self.redact_bytes_if_found(text.as_bytes())
     }
 
     /// Redacts UTF-8 text given as bytes. Returns `None` if it contains no secrets.
-    pub(crate) fn struck_bytes(&self, text: &[u8]) -> Option<String> {
+    pub(crate) fn redact_bytes_if_found(&self, text: &[u8]) -> Option<String> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let finder = known.finder().filter(|it| it.is_match(text))?;
-        Some(strike(text, whole(finder, text), text.len()))
+        Some(replace_ranges(text, secret_ranges(finder, text), text.len()))
     }
 
     /// Returns the first `length` bytes of a text, without the secrets that start in them. Reads no further than
@@ -80,24 +80,25 @@ impl Redactor {
             return String::from_utf8_lossy(&text[..length]).into_owned();
         };
         let read = length.saturating_add(finder.max_pattern_len()).min(text.len());
-        strike(text, whole(finder, &text[..read]), length)
+        replace_ranges(text, secret_ranges(finder, &text[..read]), length)
     }
 }
 
-impl Known {
-    fn renew(&mut self, present: HashSet<String>) {
-        let gone = std::mem::take(&mut self.present).into_iter().filter(|it| !present.contains(it));
-        self.former.extend(gone);
-        self.former.retain(|it| !present.contains(it));
-        let oldest = self.former.len().saturating_sub(REMEMBERED);
-        self.former.drain(..oldest);
-        self.present = present;
+impl KnownSecrets {
+    fn replace(&mut self, current_secrets: HashSet<String>) {
+        let gone =
+            std::mem::take(&mut self.current_secrets).into_iter().filter(|it| !current_secrets.contains(it));
+        self.former_secrets.extend(gone);
+        self.former_secrets.retain(|it| !current_secrets.contains(it));
+        let oldest = self.former_secrets.len().saturating_sub(MAX_FORMER_SECRETS);
+        self.former_secrets.drain(..oldest);
+        self.current_secrets = current_secrets;
         self.finder = OnceLock::new();
     }
 
     fn finder(&self) -> Option<&AhoCorasick> {
         let finder = self.finder.get_or_init(|| {
-            let all: Vec<&String> = self.present.iter().chain(&self.former).collect();
+            let all: Vec<&String> = self.current_secrets.iter().chain(&self.former_secrets).collect();
             // Building fails only beyond two billion bytes of patterns.
             if all.is_empty() { None } else { AhoCorasick::new(all).ok() }
         });
@@ -106,20 +107,20 @@ impl Known {
 }
 
 /// Returns the first `length` bytes of a text with the given ranges replaced by `***`.
-fn strike(text: &[u8], places: Vec<Range<usize>>, length: usize) -> String {
-    let mut struck = Vec::with_capacity(length);
+fn replace_ranges(text: &[u8], places: Vec<Range<usize>>, length: usize) -> String {
+    let mut redacted = Vec::with_capacity(length);
     let mut end = 0;
     for place in places.into_iter().filter(|it| it.start < length) {
-        struck.extend_from_slice(&text[end..place.start]);
-        struck.extend_from_slice(b"***");
+        redacted.extend_from_slice(&text[end..place.start]);
+        redacted.extend_from_slice(b"***");
         end = place.end;
     }
-    struck.extend_from_slice(&text[end.min(length)..length]);
-    String::from_utf8_lossy(&struck).into_owned()
+    redacted.extend_from_slice(&text[end.min(length)..length]);
+    String::from_utf8_lossy(&redacted).into_owned()
 }
 
 /// Finds the ranges of all secrets. Merges overlapping ranges, so that no part of a secret remains.
-fn whole(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
+fn secret_ranges(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
     let mut places: Vec<Range<usize>> = finder.find_overlapping_iter(text).map(|it| it.range()).collect();
     places.sort_by_key(|it| it.start);
     places.into_iter().fold(Vec::new(), |mut merged: Vec<Range<usize>>, place| {
@@ -132,7 +133,7 @@ fn whole(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// Returns a secret in all its encodings: plain, JSON, JSON inside JSON, URL, base64 and hexadecimal.
-fn guises(secret: &str) -> Vec<String> {
+fn encodings(secret: &str) -> Vec<String> {
     let escaped = |text: &str| {
         let quoted = serde_json::Value::from(text).to_string();
         quoted[1..quoted.len() - 1].to_owned()
@@ -147,7 +148,7 @@ fn guises(secret: &str) -> Vec<String> {
     vec![secret.to_owned(), once, twice, address, spaces, base64, base64_url, hex]
 }
 
-fn secrets(source: &Source) -> Vec<&Text> {
+fn secrets(source: &Source) -> Vec<&MaskedString> {
     match &source.endpoint {
         Endpoint::Builtin(_) => Vec::new(),
         Endpoint::Stdio(launch) => {
@@ -167,7 +168,7 @@ fn secrets(source: &Source) -> Vec<&Text> {
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        write!(f, "Redactor({} secrets)", known.present.len() + known.former.len())
+        write!(f, "Redactor({} secrets)", known.current_secrets.len() + known.former_secrets.len())
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     use wharf_config::{Env, load};
 
     #[test]
-    fn strikes_out_what_came_from_outside() {
+    fn secrets_are_redacted_in_every_encoding() {
         let text = "tools:\n  - {name: a, description: b, type: mcp, server: x, command: npx, env: {K: '${T}', PLAIN: visible}}\n  \
                     - {name: c, description: d, type: mcp, server: x, transport: http, url: https://h/, headers: {A: 'Bearer literal'}}\n";
         let mut env = Env::bare();
@@ -188,7 +189,11 @@ mod tests {
         assert_eq!(redactor.redact("sent Bearer literal!"), "sent ***!");
         assert_eq!(redactor.redact("?a=Bearer%20literal&b=Bearer+literal"), "?a=***&b=***");
         assert_eq!(redactor.redact("aHVudGVyMmh1bnRlcjI="), "***=");
-        assert_eq!(redactor.redact("hunter2hunter2hunter2"), "***", "what overlaps goes whole");
+        assert_eq!(
+            redactor.redact("hunter2hunter2hunter2"),
+            "***",
+            "overlapping secrets are replaced as one"
+        );
         let text = "a hunter2hunter2 b hunter2hunter2";
         let beginnings =
             [(0, ""), (2, "a "), (3, "a ***"), (17, "a *** "), (20, "a *** b ***"), (99, "a *** b ***")];
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_a_secret_may_still_be_one() {
+    fn former_secrets_are_still_redacted() {
         let plan = |key: &str| {
             let mut env = Env::bare();
             env.variables.insert("T".into(), key.into());

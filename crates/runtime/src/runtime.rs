@@ -1,21 +1,20 @@
-//! Owns everything that runs: one active source (`Berth`) per configured source, the catalog writer (`Curator`) and
-//! the observers.
+//! Owns everything that runs: one active source per configured source, the catalog writer and the observers.
 //!
 //! [`Runtime::start`] starts them. [`Runtime::shutdown`] stops them and waits until every task has ended. Other code
 //! holds a [`Handle`], which may outlive the runtime: its calls are then rejected.
 
 use crate::{
     Fault, FaultKind,
-    berth::{Ask, Berth, Method, SourceState},
-    breaker::Breaker,
+    active_source::{ActiveSource, Method, SourceRequest, SourceState},
     call::{Call, CallRecord, Caller, Deadline},
-    catalog::{Absent, Catalog, Discovery, SwitchedOff, ToolEntry},
-    curator::{Curator, Fleet},
-    events::{AbandonedCalls, Bus, Events},
-    executor::{Closing, Executor, InFlight},
+    catalog::{Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
+    catalog_writer::{ActiveSources, CatalogWriter},
+    circuit_breaker::BreakerState,
+    events::{AbandonedCalls, EventBus, Events},
+    executor::{Executor, InFlight, ShutdownStage},
     fault::Stage,
-    tuning::Tuning,
-    upstream::Ground,
+    options::RuntimeOptions,
+    upstream::UpstreamContext,
 };
 use std::{
     collections::BTreeSet,
@@ -32,7 +31,7 @@ use wharf_config::{Plan, Source};
 use wharf_mcp::{Raw, session::List};
 
 /// Time that calls in flight get to end after the runtime has aborted them.
-const CUT_OFF: Duration = Duration::from_secs(1);
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum time that a prompt request waits for starting servers, one of which may offer the prompt.
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,11 +40,11 @@ const PROMPT_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Runtime {
     handle: Handle,
-    tuning: Tuning,
-    closing: watch::Sender<Closing>,
-    stirred: Arc<Notify>,
+    options: RuntimeOptions,
+    closing: watch::Sender<ShutdownStage>,
+    refresh_needed: Arc<Notify>,
     /// The current sources. The catalog writer reads them from here and ends when this sender is dropped.
-    fleet: watch::Sender<Fleet>,
+    sources: watch::Sender<ActiveSources>,
     tasks: Mutex<JoinSet<()>>,
     observers: JoinSet<()>,
 }
@@ -58,7 +57,7 @@ pub struct Handle {
 
 /// Lists which sources started, stopped or stayed when a plan was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct PlanChanges {
     /// Sources that are new or changed.
     pub started: Vec<String>,
     /// Sources that were removed or changed.
@@ -69,25 +68,40 @@ pub struct Applied {
 
 impl Runtime {
     /// Starts the sources of a plan. Returns immediately; all sources connect in the background, in parallel.
-    pub fn start(plan: &Plan, ground: &Ground, tuning: Tuning) -> Runtime {
+    pub fn start(plan: &Plan, context: &UpstreamContext, options: RuntimeOptions) -> Runtime {
         let (catalog_writer, catalog) = watch::channel(Arc::new(Catalog::default()));
-        let (closing, closed) = watch::channel(Closing::Open);
-        let (fleet, berths) = watch::channel(Fleet::default());
-        let stirred = Arc::<Notify>::default();
-        let (switched, switches) = watch::channel(Arc::<SwitchedOff>::default());
-        let (lists, retries) = (tuning.lists.clone(), tuning.background_retries);
-        let task = Curator::new(catalog_writer, berths.clone(), stirred.clone(), switches, lists, retries);
+        let (closing, closed) = watch::channel(ShutdownStage::Open);
+        let (sources, active_sources) = watch::channel(ActiveSources::default());
+        let refresh_needed = Arc::<Notify>::default();
+        let (disabled_tools, disabled_changes) = watch::channel(Arc::<DisabledTools>::default());
+        let (lists, retries) = (options.lists.clone(), options.background_retries);
+        let task = CatalogWriter::new(
+            catalog_writer,
+            active_sources.clone(),
+            refresh_needed.clone(),
+            disabled_changes,
+            lists,
+            retries,
+        );
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
-        let bus = Bus::default();
-        let observers = observe(&tuning, &bus, &closed);
+        let bus = EventBus::default();
+        let observers = observe(&options, &bus, &closed);
         let in_flight = InFlight::default();
-        let (absent, _) = watch::channel(Arc::<Absent>::default());
-        let executor = Executor { catalog, fleet: berths, switched, absent, closing: closed, bus, in_flight };
+        let (unavailable_sources, _) = watch::channel(Arc::<UnavailableSources>::default());
+        let executor = Executor {
+            catalog,
+            sources: active_sources,
+            disabled_tools,
+            unavailable_sources,
+            closing: closed,
+            bus,
+            in_flight,
+        };
         let handle = Handle { executor: Arc::new(executor) };
         let tasks = Mutex::new(tasks);
-        let runtime = Runtime { handle, tuning, closing, stirred, fleet, tasks, observers };
-        runtime.apply(plan, ground);
+        let runtime = Runtime { handle, options, closing, refresh_needed, sources, tasks, observers };
+        runtime.apply(plan, context);
         runtime
     }
 
@@ -97,68 +111,79 @@ impl Runtime {
     }
 
     /// Switches to another plan. Unchanged sources keep running without interruption.
-    pub fn apply(&self, plan: &Plan, ground: &Ground) -> Applied {
-        let mut applied = Applied::default();
-        self.fleet.send_modify(|fleet| self.change(fleet, plan, ground, &mut applied));
+    pub fn apply(&self, plan: &Plan, context: &UpstreamContext) -> PlanChanges {
+        let mut applied = PlanChanges::default();
+        self.sources.send_modify(|sources| self.change(sources, plan, context, &mut applied));
         applied
     }
 
-    fn change(&self, fleet: &mut Fleet, plan: &Plan, ground: &Ground, applied: &mut Applied) {
-        let mut before = std::mem::take(&mut fleet.berths);
-        fleet.edition += 1;
+    fn change(
+        &self,
+        sources: &mut ActiveSources,
+        plan: &Plan,
+        context: &UpstreamContext,
+        applied: &mut PlanChanges,
+    ) {
+        let mut before = std::mem::take(&mut sources.active_sources);
+        sources.edition += 1;
         for source in &plan.sources {
             let name = source.name.shown().to_owned();
             let same = before.iter().position(|it| **it.source() == *source);
-            fleet.berths.push(match same {
+            sources.active_sources.push(match same {
                 Some(at) => {
                     applied.kept.push(name);
                     before.remove(at)
                 }
                 None => {
                     applied.started.push(name);
-                    self.moor(source, ground)
+                    self.start_source(source, context)
                 }
             });
         }
-        for berth in before {
-            applied.stopped.push(berth.source().name.shown().to_owned());
-            berth.stop();
+        for active_source in before {
+            applied.stopped.push(active_source.source().name.shown().to_owned());
+            active_source.stop();
         }
     }
 
-    fn moor(&self, source: &Source, ground: &Ground) -> Arc<Berth> {
+    fn start_source(&self, source: &Source, context: &UpstreamContext) -> Arc<ActiveSource> {
         let bus = self.handle.executor.bus.clone();
-        let (berth, task) =
-            Berth::new(Arc::new(source.clone()), ground, &self.tuning, bus, self.stirred.clone());
+        let (active_source, task) = ActiveSource::new(
+            Arc::new(source.clone()),
+            context,
+            &self.options,
+            bus,
+            self.refresh_needed.clone(),
+        );
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
         drop(tasks);
-        berth
+        active_source
     }
 
     /// Rejects new calls and waits until no call is in flight, at most for `grace`.
     pub async fn drain(&self, grace: Duration) {
-        self.closing.send_replace(Closing::Draining);
+        self.closing.send_replace(ShutdownStage::Draining);
         let _ = time::timeout(grace, self.handle.executor.in_flight.none()).await;
     }
 
     /// Shuts down: rejects new calls, gives calls in flight `grace` to finish, aborts the rest, then stops every
     /// server.
     pub async fn shutdown(self, grace: Duration) {
-        let Runtime { handle, closing, fleet, tasks, mut observers, .. } = self;
-        closing.send_replace(Closing::Draining);
+        let Runtime { handle, closing, sources, tasks, mut observers, .. } = self;
+        closing.send_replace(ShutdownStage::Draining);
         let in_flight = &handle.executor.in_flight;
         if time::timeout(grace, in_flight.none()).await.is_err() {
-            closing.send_replace(Closing::Over);
+            closing.send_replace(ShutdownStage::Over);
             // A caller that no longer polls its call does not notice the abort, so this wait needs a timeout too.
-            let _ = time::timeout(CUT_OFF, in_flight.none()).await;
+            let _ = time::timeout(ABORT_TIMEOUT, in_flight.none()).await;
         }
-        fleet.borrow().berths.iter().for_each(|it| it.stop());
-        drop(fleet);
+        sources.borrow().active_sources.iter().for_each(|it| it.stop());
+        drop(sources);
         let mut tasks = tasks.into_inner().unwrap_or_else(PoisonError::into_inner);
         while tasks.join_next().await.is_some() {}
-        closing.send_replace(Closing::Gone);
+        closing.send_replace(ShutdownStage::Gone);
         while observers.join_next().await.is_some() {}
     }
 }
@@ -191,7 +216,7 @@ impl Handle {
 
     /// Gets a prompt. Returns the server's `GetPromptResult` unchanged.
     pub async fn prompt(&self, name: &str, arguments: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
-        self.executor.until_over(pin!(self.fill_in(name, arguments, None))).await
+        self.executor.run_until_shutdown(pin!(self.get_prompt(name, arguments, None))).await
     }
 
     /// Gets a prompt on behalf of `caller`, whose metadata and consent apply to the request.
@@ -201,10 +226,10 @@ impl Handle {
         name: &str,
         arguments: Option<&Raw>,
     ) -> Result<Raw, Arc<Fault>> {
-        self.executor.until_over(pin!(self.fill_in(name, arguments, Some(caller)))).await
+        self.executor.run_until_shutdown(pin!(self.get_prompt(name, arguments, Some(caller)))).await
     }
 
-    async fn fill_in(
+    async fn get_prompt(
         &self,
         name: &str,
         arguments: Option<&Raw>,
@@ -213,24 +238,24 @@ impl Handle {
         let by = Deadline::after(Some(PROMPT_TIMEOUT));
         let known = |it: &Catalog| it.prompt(name).is_some() || it.is_settled();
         let catalog = by.wait(pin!(self.executor.catalog_when(known))).await;
-        let catalog = catalog.ok_or_else(|| Arc::new(Fault::too_late()))?;
+        let catalog = catalog.ok_or_else(|| Arc::new(Fault::deadline_exceeded()))?;
         let prompt = catalog.prompt(name).ok_or_else(|| {
             let cause = format!("there is no prompt '{name}'");
-            not_found(cause, "`wharf prompts` lists what there is")
+            not_found(cause, "`wharf prompts` lists all prompts")
         })?;
-        let permit = prompt.berth.admit_by(by).await?;
-        let ask = Ask::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
-        prompt.berth.ask(permit, ask).await
+        let permit = prompt.active_source.admit_by(by).await?;
+        let ask = SourceRequest::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
+        prompt.active_source.ask(permit, ask).await
     }
 
     /// Sends any other MCP request to one source, for example `completion/complete`.
     pub async fn ask(&self, source: &str, method: &str, params: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
-        self.put(source, Ask::new(Method::Other(method, params))).await
+        self.ask_source(source, SourceRequest::new(Method::Other(method, params))).await
     }
 
     /// Reads a resource of one source. Returns the server's `ReadResourceResult` unchanged.
     pub async fn read(&self, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
-        self.put(source, Ask::new(Method::Resource(uri))).await
+        self.ask_source(source, SourceRequest::new(Method::Resource(uri))).await
     }
 
     /// Sends any other MCP request to one source on behalf of `caller`. See [`Handle::ask`].
@@ -241,115 +266,116 @@ impl Handle {
         method: &str,
         params: Option<&Raw>,
     ) -> Result<Raw, Arc<Fault>> {
-        self.put(source, Ask::new(Method::Other(method, params)).on_behalf(Some(caller))).await
+        self.ask_source(source, SourceRequest::new(Method::Other(method, params)).on_behalf(Some(caller)))
+            .await
     }
 
     /// Reads a resource on behalf of `caller`, whose metadata and consent apply to the request.
     pub async fn read_for(&self, caller: &Caller, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
-        self.put(source, Ask::new(Method::Resource(uri)).on_behalf(Some(caller))).await
+        self.ask_source(source, SourceRequest::new(Method::Resource(uri)).on_behalf(Some(caller))).await
     }
 
     /// Replaces the set of resources whose updates this source reports. Also applies to sessions opened later.
-    /// Updates arrive as [`Happening::ResourceUpdated`](crate::Happening::ResourceUpdated).
+    /// Updates arrive as [`EventKind::ResourceUpdated`](crate::EventKind::ResourceUpdated).
     pub fn watch(&self, source: &str, uris: BTreeSet<String>) -> Result<(), Arc<Fault>> {
-        self.berth(source).map(|it| it.watch(uris))
+        self.active_source(source).map(|it| it.watch(uris))
     }
 
     /// Waits until the subscription to a watched resource is active. Starts the server if necessary.
     pub async fn is_watching(&self, source: &str, uri: &str) -> Result<(), Arc<Fault>> {
-        let berth = self.berth(source)?;
-        self.executor.until_over(pin!(berth.is_watching(uri))).await
+        let active_source = self.active_source(source)?;
+        self.executor.run_until_shutdown(pin!(active_source.is_watching(uri))).await
     }
 
-    async fn put(&self, source: &str, ask: Ask<'_>) -> Result<Raw, Arc<Fault>> {
-        let asking = async {
-            let berth = self.berth(source)?;
-            let permit = berth.admit().await?;
-            berth.ask(permit, ask).await
+    async fn ask_source(&self, source: &str, ask: SourceRequest<'_>) -> Result<Raw, Arc<Fault>> {
+        let work = async {
+            let active_source = self.active_source(source)?;
+            let permit = active_source.admit().await?;
+            active_source.ask(permit, ask).await
         };
-        self.executor.until_over(pin!(asking)).await
+        self.executor.run_until_shutdown(pin!(work)).await
     }
 
     /// Returns the state of every source, in the order of the plan.
     pub fn sources(&self) -> Vec<SourceState> {
-        self.executor.fleet.borrow().berths.iter().map(|it| it.state()).collect()
+        self.executor.sources.borrow().active_sources.iter().map(|it| it.state()).collect()
     }
 
     /// Reads the lists of a source again and waits until that is done.
     pub async fn refresh(&self, source: &str) -> Result<Arc<Catalog>, Arc<Fault>> {
-        self.executor.refresh(&self.berth(source)?).await;
+        self.executor.refresh(&self.active_source(source)?).await;
         Ok(self.catalog())
     }
 
     /// Schedules a refresh of `list` for every source whose cached list has exceeded the lifetime the server
     /// declared.
-    pub fn renew(&self, list: List) {
+    pub fn refresh_expired(&self, list: List) {
         let catalog = self.catalog();
-        let over = catalog.pages.iter().filter(|it| it.fresh.get(list).is_some_and(|it| it.is_over()));
-        over.for_each(|it| it.berth.stale().mark(list));
+        let over = catalog.listings.iter().filter(|it| it.fresh.get(list).is_some_and(|it| it.is_over()));
+        over.for_each(|it| it.active_source.lists_to_refresh().mark(list));
     }
 
     /// Retires the session of a source and resets its circuit breaker. The next call starts a new server.
     pub fn restart(&self, source: &str) -> Result<(), Arc<Fault>> {
-        self.berth(source).map(|it| it.restart())
+        self.active_source(source).map(|it| it.restart())
     }
 
     /// Closes the circuit breaker of a source.
-    pub fn reset(&self, source: &str) -> Result<(), Arc<Fault>> {
-        self.berth(source).map(|it| it.gate().reset())
+    pub fn reset_breaker(&self, source: &str) -> Result<(), Arc<Fault>> {
+        self.active_source(source).map(|it| it.circuit_breaker().reset())
     }
 
     /// Waits until this source has been listed or has failed. Returns immediately for an unknown source.
-    pub async fn heard(&self, source: &str) -> Arc<Catalog> {
-        let heard = |it: &Catalog| !matches!(it.discovery(source), Some(Discovery::Pending));
-        self.executor.catalog_when(heard).await
+    pub async fn wait_for_source(&self, source: &str) -> Arc<Catalog> {
+        let is_listed = |it: &Catalog| !matches!(it.discovery(source), Some(Discovery::Pending));
+        self.executor.catalog_when(is_listed).await
     }
 
     /// Replaces the set of unusable sources. Calls to them fail with the given fault. None of them is in the plan.
-    pub fn leave_out(&self, absent: Absent) {
-        self.executor.absent.send_replace(Arc::new(absent));
+    pub fn set_unavailable_sources(&self, unavailable_sources: UnavailableSources) {
+        self.executor.unavailable_sources.send_replace(Arc::new(unavailable_sources));
     }
 
-    /// Adopts the breaker state that another replica has determined for this source. Does not notify the arbiter,
+    /// Adopts the breaker state that another replica has determined for this source. Does not notify the coordinator,
     /// which coordinates breakers between replicas.
-    pub fn follow(&self, source: &str, breaker: Breaker) -> Result<(), Arc<Fault>> {
-        self.berth(source).map(|it| it.follow(breaker))
+    pub fn follow(&self, source: &str, breaker: BreakerState) -> Result<(), Arc<Fault>> {
+        self.active_source(source).map(|it| it.adopt_breaker_state(breaker))
     }
 
     /// Replaces the set of disabled tools. The set may contain tools that have not been listed yet.
-    pub fn switch_off(&self, tools: SwitchedOff) {
-        self.executor.switched.send_replace(Arc::new(tools));
+    pub fn set_disabled_tools(&self, tools: DisabledTools) {
+        self.executor.disabled_tools.send_replace(Arc::new(tools));
     }
 
     /// Disables one tool (`source:tool`) with a reason, or enables it again. Returns when the catalog shows the
     /// change.
-    pub async fn switch(&self, tool_id: &str, off: Option<String>) {
-        self.executor.switched.send_modify(|it| {
+    pub async fn set_tool_disabled(&self, tool_id: &str, off: Option<String>) {
+        self.executor.disabled_tools.send_modify(|it| {
             let tools = Arc::make_mut(it);
             match off.clone() {
                 Some(reason) => _ = tools.insert(tool_id.to_owned(), reason),
                 None => _ = tools.remove(tool_id),
             }
         });
-        let says_so = |it: &Catalog| it.tool(tool_id).is_none_or(|it| it.disabled == off);
-        self.executor.catalog_when(says_so).await;
+        let shows_change = |it: &Catalog| it.tool(tool_id).is_none_or(|it| it.disabled == off);
+        self.executor.catalog_when(shows_change).await;
     }
 
     /// Subscribes to all events from now on.
     pub fn events(&self) -> Events {
-        self.executor.bus.listen(self.executor.closing.clone())
+        self.executor.bus.subscribe(self.executor.closing.clone())
     }
 
     /// Subscribes to events from now on, without progress and without calls, except calls abandoned by their callers.
     /// Prefer this over [`Handle::events`] where it is enough: it costs nothing while calls succeed.
     pub fn changes(&self) -> Events {
-        self.executor.bus.listen_to_changes(self.executor.closing.clone())
+        self.executor.bus.subscribe_to_changes(self.executor.closing.clone())
     }
 
     /// Subscribes to abandoned calls: calls whose callers disconnect before the result. Unlike [`Handle::changes`],
     /// it never drops a record when the listener is slow. Only the first subscriber receives them.
     pub fn abandoned_calls(&self) -> AbandonedCalls {
-        self.executor.bus.take_abandoned(self.executor.closing.clone())
+        self.executor.bus.subscribe_to_abandoned(self.executor.closing.clone())
     }
 
     /// Returns the number of calls in flight.
@@ -357,23 +383,24 @@ impl Handle {
         self.executor.in_flight.count()
     }
 
-    fn berth(&self, source: &str) -> Result<Arc<Berth>, Arc<Fault>> {
-        let found = self.executor.fleet.borrow().berths.iter().find(|it| &**it.name() == source).cloned();
+    fn active_source(&self, source: &str) -> Result<Arc<ActiveSource>, Arc<Fault>> {
+        let found =
+            self.executor.sources.borrow().active_sources.iter().find(|it| &**it.name() == source).cloned();
         found.ok_or_else(|| {
-            not_found(format!("there is no source '{source}'"), "`wharf tools` lists what there is")
+            not_found(format!("there is no source '{source}'"), "`wharf tools` lists all tools")
         })
     }
 }
 
 /// Spawns one task per observer, so that a slow observer does not delay the others. Each task ends after it has
 /// delivered the last event.
-fn observe(tuning: &Tuning, bus: &Bus, closed: &watch::Receiver<Closing>) -> JoinSet<()> {
+fn observe(options: &RuntimeOptions, bus: &EventBus, closed: &watch::Receiver<ShutdownStage>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    for observer in tuning.observers.clone() {
-        let mut events = bus.listen(closed.clone());
+    for observer in options.observers.clone() {
+        let mut events = bus.subscribe(closed.clone());
         tasks.spawn(async move {
             while let Some(event) = events.next().await {
-                observer.heard(&event);
+                observer.on_event(&event);
             }
         });
     }
@@ -381,5 +408,5 @@ fn observe(tuning: &Tuning, bus: &Bus, closed: &watch::Receiver<Closing>) -> Joi
 }
 
 fn not_found(cause: String, hint: &str) -> Arc<Fault> {
-    Arc::new(Fault::ours(FaultKind::ToolNotFound, Stage::Resolve, cause, Some(hint.to_owned())))
+    Arc::new(Fault::local(FaultKind::ToolNotFound, Stage::Resolve, cause, Some(hint.to_owned())))
 }

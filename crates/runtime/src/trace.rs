@@ -21,23 +21,23 @@ impl Trace {
     /// Parses a `traceparent`. Returns `None` if it is malformed.
     pub fn parse(traceparent: &str) -> Option<Trace> {
         let mut parts = traceparent.trim().split('-');
-        let version: [u8; 1] = hex(parts.next()?)?;
+        let version: [u8; 1] = parse_hex(parts.next()?)?;
         let (id, span, flags): ([u8; 16], [u8; 8], [u8; 1]) =
-            (hex(parts.next()?)?, hex(parts.next()?)?, hex(parts.next()?)?);
+            (parse_hex(parts.next()?)?, parse_hex(parts.next()?)?, parse_hex(parts.next()?)?);
         // Later versions may have more fields; version 00 may not.
         let fits = version != [0xff] && (version != [0] || parts.next().is_none());
-        let names = id != [0; 16] && span != [0; 8];
-        (fits && names).then_some(Trace { id, span, parent: None, sampled: flags[0] & 1 == 1, state: None })
+        let has_ids = id != [0; 16] && span != [0; 8];
+        (fits && has_ids).then_some(Trace { id, span, parent: None, sampled: flags[0] & 1 == 1, state: None })
     }
 
     /// Formats the span as a `traceparent`.
     pub fn traceparent(&self) -> String {
-        format!("00-{}-{}-0{}", text(&self.id), text(&self.span), u8::from(self.sampled))
+        format!("00-{}-{}-0{}", to_hex(&self.id), to_hex(&self.span), u8::from(self.sampled))
     }
 }
 
 /// Formats bytes as lower-case hexadecimal.
-pub fn text(bytes: &[u8]) -> String {
+pub fn to_hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         // Writing to a string cannot fail.
@@ -46,7 +46,7 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let is_hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
     if text.len() != N * 2 || !text.bytes().all(is_hex) {
         return None;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_well_formed_is_a_parent() {
+    fn malformed_traceparent_is_rejected() {
         let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let trace = Trace::parse(good).expect("a parent");
         assert_eq!((trace.traceparent().as_str(), trace.sampled), (good, true));

@@ -7,15 +7,15 @@ mod install;
 mod opener;
 mod processes;
 mod program;
-mod workplace;
+mod working_directory;
 
-use crate::{board::Board, call::Caller, fault::Fault, redact::Redactor};
+use crate::{call::Caller, fault::Fault, publisher::StatusPublisher, redact::Redactor};
 pub use credentials::Login;
-pub use host::{Asked, Consent, Declines};
+pub use host::{Consent, DeclineAll, ServerRequest};
 pub use install::Installs;
 pub(crate) use install::npx_folder;
-pub use processes::Processes;
-use processes::Slot;
+pub use processes::ProcessLimit;
+use processes::ProcessSlot;
 use std::{
     path::PathBuf,
     sync::Arc,
@@ -24,21 +24,21 @@ use std::{
 use tokio::sync::watch;
 use wharf_config::{Builtin, EraChoice, Source};
 use wharf_mcp::{
-    Failure, Goodbye, Opener, Raw, Reach, Request, Session, SessionTask,
-    http::Client,
+    Disconnect, EgressPolicy, Failure, Opener, Raw, Request, Session, SessionTask,
+    http::HttpClient,
     session::{ClientInfo, Connected, Era, EraHint, NewsFeed, OnLog, Options},
-    stdio::Witness,
+    stdio::ProcessObserver,
 };
-use workplace::Workplace;
-pub use workplace::sweep;
+use working_directory::WorkingDirectory;
+pub use working_directory::remove_abandoned_directories;
 
 /// Context shared by all upstreams of a process.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct UpstreamContext {
     /// Parent of the private working directories.
     pub scratch: PathBuf,
     /// The HTTP connection pool.
-    pub http: Client,
+    pub http: HttpClient,
     /// Directory of the stored OAuth grants for remote servers, if any.
     pub credentials: Option<PathBuf>,
     /// Redacts secrets in the output of servers.
@@ -50,26 +50,26 @@ pub struct Ground {
     /// The servers built into the program, if any.
     pub builtins: Option<Arc<dyn Builtins>>,
     /// Limits the number of server processes.
-    pub processes: Processes,
+    pub processes: ProcessLimit,
     /// Packages and images that are being downloaded or known to be present.
     pub installs: Installs,
 }
 
 /// Default timeout for connecting to a remote server.
-const CONNECT: Duration = Duration::from_secs(30);
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Ground {
+impl UpstreamContext {
     /// Creates a context for library users: working directories in `scratch`, which is created if necessary; no
     /// credentials, built-in servers or supervisor; no redaction.
-    pub fn plain(scratch: impl Into<PathBuf>) -> Result<Ground, Failure> {
-        Ok(Ground {
+    pub fn plain(scratch: impl Into<PathBuf>) -> Result<UpstreamContext, Failure> {
+        Ok(UpstreamContext {
             scratch: scratch.into(),
-            http: Client::within(Reach::wide(), CONNECT)?,
+            http: HttpClient::with_egress(EgressPolicy::wide(), DEFAULT_CONNECT_TIMEOUT)?,
             credentials: None,
             redactor: Arc::new(Redactor::default()),
             supervisor: None,
             builtins: None,
-            processes: Processes::default(),
+            processes: ProcessLimit::default(),
             installs: Installs::default(),
         })
     }
@@ -85,12 +85,12 @@ pub trait Builtins: std::fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Upstream {
     source: Arc<Source>,
-    ground: Ground,
+    context: UpstreamContext,
 }
 
 /// An open session with an upstream. It ends when it is closed or when the last clone of `session` is dropped.
 #[derive(Debug)]
-pub struct Live {
+pub struct UpstreamSession {
     /// Sends requests to the server.
     pub session: Session,
     /// Notifications from the server.
@@ -99,34 +99,34 @@ pub struct Live {
     pub took: Duration,
     task: SessionTask,
     /// The server's working directory, removed with it.
-    workplace: Option<Workplace>,
+    working_directory: Option<WorkingDirectory>,
     /// The process slot, for a server that runs as a process.
-    slot: Option<Slot>,
+    slot: Option<ProcessSlot>,
 }
 
 /// Context of one connect attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Visit {
+pub(crate) struct ConnectAttempt {
     /// Status that the process and its downloads are reported to.
-    pub(crate) board: Option<Arc<Board>>,
+    pub(crate) publisher: Option<Arc<StatusPublisher>>,
     /// Protocol era of the previous session.
     pub(crate) era: Option<Era>,
     /// Becomes true when the connection is no longer needed.
     pub(crate) quit: Option<watch::Receiver<bool>>,
 }
 
-impl Visit {
-    fn witness(&self) -> Option<Arc<dyn Witness>> {
-        self.board.clone().map(|it| it as Arc<dyn Witness>)
+impl ConnectAttempt {
+    fn observer(&self) -> Option<Arc<dyn ProcessObserver>> {
+        self.publisher.clone().map(|it| it as Arc<dyn ProcessObserver>)
     }
 
     /// Returns whether the connection is no longer needed.
-    fn is_over(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.quit.as_ref().is_some_and(|it| *it.borrow())
     }
 
     /// Completes when the connection is no longer needed.
-    async fn over(&self) {
+    async fn cancelled(&self) {
         match self.quit.clone() {
             Some(mut quit) => drop(quit.wait_for(|quit| *quit).await),
             None => std::future::pending().await,
@@ -136,16 +136,16 @@ impl Visit {
 
 /// Parts of a session that have to be cleaned up after its end.
 #[derive(Debug)]
-pub(crate) struct Wake {
+pub(crate) struct SessionCleanup {
     task: SessionTask,
-    workplace: Option<Workplace>,
-    slot: Option<Slot>,
+    working_directory: Option<WorkingDirectory>,
+    slot: Option<ProcessSlot>,
 }
 
 impl Upstream {
     /// Creates an upstream for a source.
-    pub fn new(source: Arc<Source>, ground: Ground) -> Upstream {
-        Upstream { source, ground }
+    pub fn new(source: Arc<Source>, context: UpstreamContext) -> Upstream {
+        Upstream { source, context }
     }
 
     /// Returns the configuration of the source.
@@ -158,57 +158,64 @@ impl Upstream {
     }
 
     pub(crate) fn redactor(&self) -> &Arc<Redactor> {
-        &self.ground.redactor
+        &self.context.redactor
     }
 
     /// Starts or contacts the server and negotiates the protocol.
-    pub async fn connect(&self, consent: Arc<dyn Consent>) -> Result<Live, Fault> {
-        self.visit(consent, Visit::default()).await
+    pub async fn connect(&self, consent: Arc<dyn Consent>) -> Result<UpstreamSession, Fault> {
+        self.connect_attempt(consent, ConnectAttempt::default()).await
     }
 
     /// Connects with knowledge of the previous session and a status to report to.
-    pub(crate) async fn visit(&self, consent: Arc<dyn Consent>, visit: Visit) -> Result<Live, Fault> {
-        let opened = opener::open(&self.source, &self.ground, visit.witness());
-        let (opener, workplace) = opened.map_err(|it| self.fault(&it))?;
+    pub(crate) async fn connect_attempt(
+        &self,
+        consent: Arc<dyn Consent>,
+        connect_attempt: ConnectAttempt,
+    ) -> Result<UpstreamSession, Fault> {
+        let opened = opener::open(&self.source, &self.context, connect_attempt.observer());
+        let (opener, working_directory) = opened.map_err(|it| self.fault(&it))?;
         let slot = match opener.starts_process() {
-            true => Some(self.ground.processes.take().ok_or_else(|| self.crowded())?),
+            true => Some(self.context.processes.take().ok_or_else(|| self.process_limit_reached())?),
             false => None,
         };
         // A download does not count towards the connect timeout, which starts when the server is started.
-        install::ensure(&self.source, &self.ground, &visit).await.map_err(|it| self.fault(&it))?;
+        install::ensure_installed(&self.source, &self.context, &connect_attempt)
+            .await
+            .map_err(|it| self.fault(&it))?;
         let started = Instant::now();
-        let mut options = Options { quit: visit.quit.clone(), ..self.options(consent) };
-        if let (EraHint::Auto, Some(era)) = (options.era, visit.era) {
+        let mut options = Options { quit: connect_attempt.quit.clone(), ..self.options(consent) };
+        if let (EraHint::Auto, Some(era)) = (options.era, connect_attempt.era) {
             options.era = EraHint::Cached(era);
         }
         let connected = match Session::connect(&*opener, &options).await {
             Ok(connected) => connected,
             Err(failure) => {
-                install::after_failure(&self.source, &self.ground, &visit, &failure).await;
+                install::clean_up_after_failure(&self.source, &self.context, &connect_attempt, &failure)
+                    .await;
                 return Err(self.fault(&failure));
             }
         };
         let Connected { session, task, news } = connected;
-        Ok(Live { session, news, took: started.elapsed(), task, workplace, slot })
+        Ok(UpstreamSession { session, news, took: started.elapsed(), task, working_directory, slot })
     }
 
     /// Builds the fault for reaching the process limit.
-    fn crowded(&self) -> Fault {
-        Fault::before(&self.source, Fault::crowded(self.ground.processes.most()))
+    fn process_limit_reached(&self) -> Fault {
+        Fault::with_source(&self.source, Fault::process_limit_reached(self.context.processes.limit()))
     }
 
     /// Converts a failure of this upstream into a fault in the user's words.
     pub fn fault(&self, failure: &Failure) -> Fault {
-        Fault::of(&self.source, failure, &self.ground.redactor)
+        Fault::of(&self.source, failure, &self.context.redactor)
     }
 
     /// Applies the caller's metadata, consent, log level and input to a request, as far as this source allows.
     pub(crate) fn on_behalf(&self, mut request: Request, caller: &Caller) -> Request {
-        let Caller { meta, comes_back, input, consent, logs } = caller;
+        let Caller { meta, retries_with_input, input, consent, logs } = caller;
         // If the entry configures roots, the runtime answers for them and therefore has to handle the other input
         // requests too.
         let has_roots = !self.source.roots.is_empty();
-        request = request.once(*comes_back && !has_roots);
+        request = request.single_round(*retries_with_input && !has_roots);
         if let Some(meta) = meta {
             request = request.meta(if has_roots { host::with_roots(meta) } else { meta.clone() });
         }
@@ -216,7 +223,7 @@ impl Upstream {
             request = request.host(Arc::new(host::SourceHost::new(self.source.clone(), consent.clone())));
         }
         if let Some(logs) = logs {
-            request = request.logs(logs.level, logs.explicit, self.telling(&logs.told));
+            request = request.logs(logs.level, logs.explicit, self.redacting_log(&logs.on_log));
         }
         match input {
             Some(input) => request.input(input.clone()),
@@ -225,16 +232,16 @@ impl Upstream {
     }
 
     /// Wraps a log callback so that it receives redacted messages.
-    fn telling(&self, told: &OnLog) -> OnLog {
-        let (told, redactor) = (told.clone(), self.ground.redactor.clone());
+    fn redacting_log(&self, on_log: &OnLog) -> OnLog {
+        let (on_log, redactor) = (on_log.clone(), self.context.redactor.clone());
         Arc::new(move |line: &Raw| {
             let shown = redactor.redact(line.as_str());
             if shown == line.as_str() {
-                return told(line);
+                return on_log(line);
             }
             // Redaction only changes strings. If the output is not valid JSON, the message is dropped.
             if let Ok(line) = Raw::parse(shown) {
-                told(&line);
+                on_log(&line);
             }
         })
     }
@@ -257,26 +264,26 @@ impl Upstream {
     }
 }
 
-impl Live {
+impl UpstreamSession {
     /// Splits into the session, its notifications, and the cleanup left to the owner.
-    pub(crate) fn split(self) -> (Session, NewsFeed, Wake) {
-        let Live { session, news, task, workplace, slot, .. } = self;
-        (session, news, Wake { task, workplace, slot })
+    pub(crate) fn split(self) -> (Session, NewsFeed, SessionCleanup) {
+        let UpstreamSession { session, news, task, working_directory, slot, .. } = self;
+        (session, news, SessionCleanup { task, working_directory, slot })
     }
 
     /// Closes the session and waits until the server has ended.
-    pub async fn close(self) -> Arc<Goodbye> {
-        let (session, _, wake) = self.split();
+    pub async fn close(self) -> Arc<Disconnect> {
+        let (session, _, cleanup) = self.split();
         drop(session);
-        wake.gone().await
+        cleanup.session_finished().await
     }
 }
 
-impl Wake {
+impl SessionCleanup {
     /// Waits until the session has ended and its server has been cleaned up.
-    pub(crate) async fn gone(self) -> Arc<Goodbye> {
-        let goodbye = self.task.join().await;
-        drop((self.workplace, self.slot));
-        goodbye
+    pub(crate) async fn session_finished(self) -> Arc<Disconnect> {
+        let disconnect = self.task.join().await;
+        drop((self.working_directory, self.slot));
+        disconnect
     }
 }

@@ -1,5 +1,5 @@
--- Valid on both engines. PostgreSQL hands out ids by itself (BIGSERIAL); for SQLite that word is only a name, and the
--- ids come from `counters`, so that the id of a deleted todo is never given to another one.
+-- Valid on both engines. PostgreSQL generates ids itself (BIGSERIAL). SQLite ignores that type, so its ids come from
+-- `counters`; the id of a deleted todo is never reused.
 CREATE TABLE counters (
     name TEXT PRIMARY KEY,
     value BIGINT NOT NULL
@@ -8,7 +8,7 @@ CREATE TABLE counters (
 INSERT INTO counters (name, value) VALUES ('todos', 0);
 
 -- Times are microseconds since 1970, dates are YYYY-MM-DD, tags are a JSON array.
--- The columns that end in `_key` hold what is compared in a search: see fold.rs.
+-- The columns that end in `_key` contain the folded text that searches compare: see fold.rs.
 CREATE TABLE todos (
     id BIGSERIAL PRIMARY KEY,
     title TEXT NOT NULL,

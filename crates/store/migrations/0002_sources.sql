@@ -1,5 +1,5 @@
--- Sources that were registered at run time. `definition` is JSON, `secrets` is encrypted by whoever writes it, and
--- `epoch` counts the changes, so that of two writers only one wins.
+-- Sources that were registered at run time. `definition` is JSON. The writer encrypts `secrets`. `epoch` counts the
+-- changes, so that only one of two concurrent writers succeeds.
 CREATE TABLE sources (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -16,8 +16,8 @@ CREATE TABLE sources (
     epoch BIGINT NOT NULL
 );
 
--- What each source offers, also sources of the agent file: that is why they are known here by name.
--- A tool that vanished stays, as `deprecated`.
+-- The tools of each source, including sources of the agent file, which is why sources are identified by name.
+-- A tool that is no longer listed stays as `deprecated`.
 CREATE TABLE tools (
     source TEXT NOT NULL,
     wire_name TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- One row for each call. Parameters, result and error are redacted and bounded by whoever writes them.
+-- One row for each call. The writer redacts and truncates parameters, result and error.
 CREATE TABLE calls (
     request_id TEXT PRIMARY KEY,
     thread_id TEXT,
@@ -14,7 +14,7 @@ CREATE TABLE calls (
     door TEXT
 );
 
--- Newest first, alone and within each filter that narrows much.
+-- Newest first, alone and within each selective filter.
 CREATE INDEX calls_by_start ON calls (execution_start, request_id);
 CREATE INDEX calls_by_source ON calls (source, execution_start, request_id);
 CREATE INDEX calls_by_tool ON calls (tool_name, execution_start, request_id);

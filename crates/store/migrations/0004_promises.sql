@@ -1,5 +1,5 @@
--- Calls that their callers have given a key, so that the same call is not made twice. `answer` is redacted and bounded by
--- whoever writes it; without a status nobody has heard how the call ended.
+-- Idempotency keys of calls, so that the same call is not made twice. The writer redacts and limits `answer`. Without a
+-- status, the outcome of the call is unknown.
 CREATE TABLE promises (
     principal TEXT NOT NULL,
     promise_key TEXT NOT NULL,

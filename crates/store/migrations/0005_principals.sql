@@ -1,2 +1,2 @@
--- Who made a call, as the door knows them that they came in by.
+-- The authenticated principal that made a call.
 ALTER TABLE calls ADD COLUMN principal TEXT;

@@ -1,3 +1,3 @@
--- Every index costs every call. Those of one tool are found among those of its source, or among all of the time that
--- is asked for.
+-- Every index slows down every call. The calls of one tool are found among those of its source or of the requested
+-- time range.
 DROP INDEX calls_by_tool;

@@ -1,6 +1,6 @@
--- How the breakers of sources stand that several gateways share. `state` is `closed`, `open` or `half-open`; `due_at` says
--- when somebody may try a source that is open, and when a try counts as lost. `epoch` counts the turns, so that of two
--- who turn a breaker at the same time only one does.
+-- Circuit breakers of sources, shared by several gateways. `state` is `closed`, `open` or `half-open`. `due_at` is the time
+-- when an open source may be probed, or when the lease of a probe expires. `epoch` counts the state changes, so that only
+-- one of two concurrent changes succeeds.
 CREATE TABLE breakers (
     source TEXT PRIMARY KEY,
     state TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- Sessions of the handshake era, for whichever gateway their client comes to next. What a session is called is known to
--- its client alone: here stands a hash of it. `watched` is a JSON array of addresses of resources.
+-- Sessions of the handshake era, so that a client can continue at any gateway. `session_key` is a hash of the session id,
+-- which only the client knows. `watched` is a JSON array of resource URIs.
 CREATE TABLE sessions (
     session_key TEXT PRIMARY KEY,
     principal TEXT,

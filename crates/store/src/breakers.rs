@@ -5,7 +5,7 @@
 
 use crate::{
     Change, Store, StoreError,
-    rows::{Touched, plain_row},
+    rows::{AnyRow, plain_row},
     statement::Statement,
 };
 use std::time::Duration;
@@ -28,11 +28,11 @@ pub struct BreakerRow {
 plain_row!(BreakerRow { source, state, epoch, wait, prober });
 
 /// The epoch that a write returns.
-struct Turned {
+struct EpochRow {
     epoch: i64,
 }
 
-plain_row!(Turned { epoch });
+plain_row!(EpochRow { epoch });
 
 impl Store {
     /// Returns all breakers that have ever changed state.
@@ -50,25 +50,25 @@ impl Store {
     ///
     /// With `epoch`, the breaker changes only if it still has that epoch; 0 means that it has never changed.
     /// Returns `None` if another replica changed it first.
-    pub async fn turn_breaker(
+    pub async fn set_breaker(
         &self,
         source: &str,
         epoch: Option<i64>,
         open_for: Option<Duration>,
     ) -> Result<Option<i64>, StoreError> {
         let state = if open_for.is_some() { "open" } else { "closed" };
-        let statement = self.breaker_turned(source, state, open_for.unwrap_or_default(), None);
+        let statement = self.upsert_breaker(source, state, open_for.unwrap_or_default(), None);
         let statement = statement.sql(" WHERE 1 = 1").and("breakers.epoch = ", epoch);
-        self.turn(statement.sql(" RETURNING epoch")).await
+        self.write_breaker(statement.sql(" RETURNING epoch")).await
     }
 
     /// Takes the lease for the half-open probe of a source and returns its epoch. Only one replica gets the lease.
     ///
     /// Returns `None` if the breaker is closed, the open time has not passed, or another replica holds the lease.
     pub async fn lease_probe(&self, source: &str, lease: Duration) -> Result<Option<i64>, StoreError> {
-        let statement = self.breaker_turned(source, "half-open", lease, Some(self.replica()));
+        let statement = self.upsert_breaker(source, "half-open", lease, Some(self.replica()));
         let statement = statement.sql(" WHERE breakers.state <> 'closed' AND breakers.due_at <= ");
-        self.turn(statement.sql(self.now()).sql(" RETURNING epoch")).await
+        self.write_breaker(statement.sql(self.now()).sql(" RETURNING epoch")).await
     }
 
     /// Extends the probe lease. Returns whether this replica still held it.
@@ -76,13 +76,13 @@ impl Store {
         let statement = Statement::new("UPDATE breakers SET due_at = ").sql(self.now()).sql(" + ");
         let statement = statement.value(micros(lease)).sql(" WHERE source = ").value(source);
         let statement = statement.sql(" AND epoch = ").value(epoch).sql(" RETURNING epoch");
-        let renewed: Vec<Touched> = self.write_one(statement).await?;
+        let renewed: Vec<AnyRow> = self.write_one(statement).await?;
         Ok(!renewed.is_empty())
     }
 
-    async fn turn(&self, statement: Statement) -> Result<Option<i64>, StoreError> {
-        let turned: Vec<Turned> = self.write_and_tell(&Change::Breakers, vec![statement]).await?;
-        Ok(turned.first().map(|it| it.epoch))
+    async fn write_breaker(&self, statement: Statement) -> Result<Option<i64>, StoreError> {
+        let epochs: Vec<EpochRow> = self.write_and_notify(&Change::Breakers, vec![statement]).await?;
+        Ok(epochs.first().map(|it| it.epoch))
     }
 
     fn select_breakers(&self) -> Statement {
@@ -91,7 +91,7 @@ impl Store {
     }
 
     /// Builds the upsert of one breaker row. The caller appends the condition for the update.
-    fn breaker_turned(&self, source: &str, state: &str, due_in: Duration, prober: Option<&str>) -> Statement {
+    fn upsert_breaker(&self, source: &str, state: &str, due_in: Duration, prober: Option<&str>) -> Statement {
         Statement::new("INSERT INTO breakers (source, state, epoch, prober, due_at) VALUES (")
             .values([source.into(), state.into(), 1_i64.into(), prober.into()])
             .sql(", ")

@@ -2,7 +2,7 @@
 
 use crate::{
     Calls, ReadPage, Store, StoreError,
-    rows::{Touched, plain_row},
+    rows::{AnyRow, plain_row},
     statement::{Statement, Value},
     store::Pools,
 };
@@ -102,20 +102,22 @@ impl Store {
     pub async fn record_calls(&self, calls: impl IntoIterator<Item = CallRow>) -> Result<(), StoreError> {
         if let Pools::Sqlite(files) = &self.pools {
             let rows = Rows(calls.into_iter().collect());
-            return files.recorder.record(rows, Rows::views, files.turn.clone()).await;
+            return files.recorder.record(rows, Rows::views, files.write_lock.clone()).await;
         }
         let statements = inserts(calls.into_iter());
         if statements.is_empty() {
             return Ok(());
         }
-        let _: Vec<Touched> = self.write(statements).await?;
+        let _: Vec<AnyRow> = self.write(statements).await?;
         Ok(())
     }
 
     /// Records the calls that `read` finds in an encoded page.
     pub async fn record_page(&self, page: Vec<u8>, read: ReadPage) -> Result<(), StoreError> {
         match &self.pools {
-            Pools::Sqlite(files) => files.recorder.record((page, read), on_page, files.turn.clone()).await,
+            Pools::Sqlite(files) => {
+                files.recorder.record((page, read), on_page, files.write_lock.clone()).await
+            }
             Pools::Postgres(_) => self.record_calls(read(&page).map(CallRow::from)).await,
         }
     }

@@ -19,14 +19,14 @@ use tokio::time::{sleep, timeout};
 const CHANNEL: &str = "wharf";
 
 /// Timeout for connecting and for the liveness check.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time without a notification after which the connection is checked.
-const QUIET: Duration = Duration::from_secs(30);
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Pause between connection attempts. It doubles from the first value up to the last.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_RETRY_PAUSE: Duration = Duration::from_millis(50);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A change in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +63,18 @@ impl Store {
         let pool = match &self.pools {
             Pools::Sqlite(_) => None,
             Pools::Postgres(pool) => {
-                let options = PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+                let options = PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_TIMEOUT);
                 let options = options.idle_timeout(None).max_lifetime(None);
                 Some(options.connect_lazy_with((*pool.connect_options()).clone()))
             }
         };
-        Changes { replica: self.replica.to_string(), pool, listener: None, lost: false, pause: FIRST_PAUSE }
+        Changes {
+            replica: self.replica.to_string(),
+            pool,
+            listener: None,
+            lost: false,
+            pause: MIN_RETRY_PAUSE,
+        }
     }
 
     /// Returns whether other replicas can use the same database.
@@ -89,10 +95,10 @@ impl Changes {
             let Some(listener) = &mut self.listener else {
                 return self.connect().await;
             };
-            let heard = timeout(QUIET, listener.try_recv()).await;
-            let payload = match heard {
+            let received = timeout(CHECK_INTERVAL, listener.try_recv()).await;
+            let payload = match received {
                 Ok(Ok(Some(notification))) => notification.payload().to_owned(),
-                Err(_) if is_there(listener).await => continue,
+                Err(_) if is_alive(listener).await => continue,
                 Ok(Ok(None) | Err(_)) | Err(_) => {
                     (self.listener, self.lost) = (None, true);
                     return Some(Change::Lost);
@@ -114,8 +120,8 @@ impl Changes {
                 listener.listen(CHANNEL).await?;
                 Ok::<_, sqlx::Error>(listener)
             };
-            if let Ok(Ok(listener)) = timeout(PATIENCE, listening).await {
-                (self.listener, self.lost, self.pause) = (Some(listener), false, FIRST_PAUSE);
+            if let Ok(Ok(listener)) = timeout(CONNECT_TIMEOUT, listening).await {
+                (self.listener, self.lost, self.pause) = (Some(listener), false, MIN_RETRY_PAUSE);
                 return Some(Change::Everything);
             }
             if !self.lost {
@@ -123,14 +129,14 @@ impl Changes {
                 return Some(Change::Lost);
             }
             sleep(self.pause).await;
-            self.pause = LAST_PAUSE.min(2 * self.pause);
+            self.pause = MAX_RETRY_PAUSE.min(2 * self.pause);
         }
     }
 }
 
 /// Checks the connection with a query, because a peer that vanished silently causes no read error.
-async fn is_there(listener: &mut PgListener) -> bool {
-    matches!(timeout(PATIENCE, listener.execute("SELECT 1")).await, Ok(Ok(_)))
+async fn is_alive(listener: &mut PgListener) -> bool {
+    matches!(timeout(CONNECT_TIMEOUT, listener.execute("SELECT 1")).await, Ok(Ok(_)))
 }
 
 impl Change {
@@ -148,8 +154,8 @@ impl Change {
     /// Decodes a notification. Returns `None` for our own. An unknown kind, from a newer version, means everything.
     fn read(payload: &str, replica: &str) -> Option<Change> {
         let mut words = payload.split(' ');
-        let (what, whose, which) = (words.next(), words.next(), words.next());
-        if whose == Some(replica) {
+        let (what, sender, which) = (words.next(), words.next(), words.next());
+        if sender == Some(replica) {
             return None;
         }
         Some(match (what, which) {
@@ -163,10 +169,10 @@ impl Change {
 }
 
 /// Sends a notification; the payload is bound.
-pub(crate) const TELL: &str = "SELECT pg_notify('wharf', $1)";
+pub(crate) const NOTIFY: &str = "SELECT pg_notify('wharf', $1)";
 
 /// Generates a random replica id.
-pub(crate) fn name() -> String {
+pub(crate) fn new_replica_id() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
@@ -175,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_is_told_to_others() {
+    fn notification_is_decoded_by_others_only() {
         for change in [Change::Sources, Change::Tools, Change::Breakers, Change::Session("k".into())] {
             let payload = change.payload("me");
             assert_eq!(Change::read(&payload, "you"), Some(change), "{payload}");

@@ -25,19 +25,19 @@ pub enum StoreError {
 
 impl StoreError {
     pub(crate) fn opening(error: &sqlx::Error) -> StoreError {
-        StoreError::Open(say(error))
+        StoreError::Open(innermost_message(error))
     }
 }
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> StoreError {
         let conflict = error.as_database_error().is_some_and(|it| it.is_unique_violation());
-        if conflict { StoreError::Conflict } else { StoreError::Engine(say(&error)) }
+        if conflict { StoreError::Conflict } else { StoreError::Engine(innermost_message(&error)) }
     }
 }
 
 /// Returns the innermost cause; the outer layers only say that it is a database error.
-fn say(error: &sqlx::Error) -> String {
+fn innermost_message(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(error) => error.message().to_owned(),
         sqlx::Error::Io(error) => error.to_string(),
@@ -52,9 +52,9 @@ impl fmt::Display for StoreError {
             StoreError::Open(why) => write!(f, "the database cannot be opened: {why}"),
             StoreError::Newer { found, known } => write!(
                 f,
-                "the database is newer than this program: its tables are of version {found}, and {known} is the newest known here"
+                "the database is newer than this program: its schema version is {found}, and this program supports up to {known}"
             ),
-            StoreError::Conflict => f.write_str("there is one of this name already"),
+            StoreError::Conflict => f.write_str("a row with this name or id already exists"),
             StoreError::Engine(why) => write!(f, "the database failed: {why}"),
         }
     }

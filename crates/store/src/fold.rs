@@ -6,7 +6,7 @@
 use unicode_normalization::UnicodeNormalization;
 
 /// Delimiter around each tag. Tags contain no control characters, so it cannot be part of one.
-const FENCE: char = '\u{1f}';
+const TAG_DELIMITER: char = '\u{1f}';
 
 /// Folds text: NFC, upper case, lower case, NFC. Upper case first makes `ß` match `SS` and both forms of sigma match.
 pub(crate) fn key(text: &str) -> String {
@@ -21,7 +21,7 @@ pub(crate) fn tags_key(tags: &[String]) -> String {
 
 /// Folds one tag into the form that [`tags_key`] contains.
 pub(crate) fn tag_key(tag: &str) -> String {
-    format!("{FENCE}{}{FENCE}", key(tag))
+    format!("{TAG_DELIMITER}{}{TAG_DELIMITER}", key(tag))
 }
 
 #[cfg(test)]
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_is_forgotten_in_every_script() {
+    fn case_folds_in_every_script() {
         for (one, other) in [
             ("Milk", "mILK"),
             ("ÄPFEL", "äpfel"),
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_found_whole() {
+    fn only_whole_tags_match() {
         let tags = tags_key(&["Home".into(), "to do".into()]);
         assert!(tags.contains(&tag_key("hOME")) && tags.contains(&tag_key("TO DO")));
         assert!(!tags.contains(&tag_key("hom")) && !tags.contains(&tag_key("do")));

@@ -56,10 +56,10 @@ impl fmt::Display for LocationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LocationError::UnknownForm => {}
-            LocationError::InMemory => f.write_str("a database in memory keeps nothing; ")?,
-            LocationError::HasParameters => f.write_str("parameters after `?` have no meaning here; ")?,
+            LocationError::InMemory => f.write_str("an in-memory database keeps nothing; ")?,
+            LocationError::HasParameters => f.write_str("parameters after `?` are not supported; ")?,
         }
-        f.write_str("a database is written `sqlite:PATH` or `postgres://user@host/name`")
+        f.write_str("a database address is `sqlite:PATH` or `postgres://user@host/name`")
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn addresses_are_parsed() {
         for (address, expected) in [
             ("sqlite:todo.db", "sqlite:todo.db"),
             ("sqlite:/var/lib/todo.db", "sqlite:/var/lib/todo.db"),

@@ -8,7 +8,7 @@ use sqlx::{
 };
 
 /// All migrations. A released migration never changes; new ones are appended.
-const STEPS: &[&str] = &[
+const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_todos.sql"),
     include_str!("../migrations/0002_sources.sql"),
     include_str!("../migrations/0003_calls.sql"),
@@ -19,14 +19,14 @@ const STEPS: &[&str] = &[
     include_str!("../migrations/0013_sessions.sql"),
 ];
 
-const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";
-const FOUND: &str = "SELECT coalesce(max(version), 0) FROM wharf_schema";
-const REACHED: &str = "INSERT INTO wharf_schema (version) VALUES ($1)";
+const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";
+const SELECT_VERSION: &str = "SELECT coalesce(max(version), 0) FROM wharf_schema";
+const INSERT_VERSION: &str = "INSERT INTO wharf_schema (version) VALUES ($1)";
 
 /// Key of the advisory lock. Any unused number works; this one is `wharf` in ASCII.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(512970878566)";
 
-pub(crate) enum Trouble {
+pub(crate) enum MigrationError {
     Engine(sqlx::Error),
     Newer(StoreError),
 }
@@ -34,20 +34,20 @@ pub(crate) enum Trouble {
 /// Runs the missing migrations. Both engines use it inside a transaction that excludes all other migrations.
 macro_rules! catch_up {
     ($transaction:expr) => {{
-        $transaction.execute(VERSIONS).await?;
-        let found: i64 = sqlx::query_scalar(FOUND).fetch_one(&mut *$transaction).await?;
-        for (version, step) in steps_after(found)? {
-            sqlx::raw_sql(step).execute(&mut *$transaction).await?;
-            sqlx::query(REACHED).bind(version).execute(&mut *$transaction).await?;
+        $transaction.execute(CREATE_VERSIONS).await?;
+        let found: i64 = sqlx::query_scalar(SELECT_VERSION).fetch_one(&mut *$transaction).await?;
+        for (version, migration) in missing_migrations(found)? {
+            sqlx::raw_sql(migration).execute(&mut *$transaction).await?;
+            sqlx::query(INSERT_VERSION).bind(version).execute(&mut *$transaction).await?;
         }
         $transaction.commit().await?;
     }};
 }
 
 /// Migrates a SQLite database. A database that is up to date needs no write lock.
-pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), Trouble> {
-    let found = sqlx::query_scalar::<_, i64>(FOUND).fetch_one(&mut *connection).await;
-    if found.is_ok_and(|it| it == STEPS.len() as i64) {
+pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), MigrationError> {
+    let found = sqlx::query_scalar::<_, i64>(SELECT_VERSION).fetch_one(&mut *connection).await;
+    if found.is_ok_and(|it| it == MIGRATIONS.len() as i64) {
         return Ok(());
     }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -55,7 +55,7 @@ pub(crate) async fn sqlite(connection: &mut SqliteConnection) -> Result<(), Trou
     Ok(())
 }
 
-pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Trouble> {
+pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), MigrationError> {
     let mut connection: PgConnection = options.connect().await?;
     let mut transaction = connection.begin().await?;
     transaction.execute(LOCK).await?;
@@ -63,25 +63,25 @@ pub(crate) async fn postgres(options: &PgConnectOptions) -> Result<(), Trouble> 
     Ok(connection.close().await?)
 }
 
-fn steps_after(found: i64) -> Result<impl Iterator<Item = (i64, &'static str)>, Trouble> {
-    let known = STEPS.len() as i64;
+fn missing_migrations(found: i64) -> Result<impl Iterator<Item = (i64, &'static str)>, MigrationError> {
+    let known = MIGRATIONS.len() as i64;
     if found > known {
-        return Err(Trouble::Newer(StoreError::Newer { found, known }));
+        return Err(MigrationError::Newer(StoreError::Newer { found, known }));
     }
-    Ok((1..).zip(STEPS.iter().copied()).skip_while(move |(version, _)| *version <= found))
+    Ok((1..).zip(MIGRATIONS.iter().copied()).skip_while(move |(version, _)| *version <= found))
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> StoreError {
+impl From<MigrationError> for StoreError {
+    fn from(trouble: MigrationError) -> StoreError {
         match trouble {
-            Trouble::Engine(error) => StoreError::opening(&error),
-            Trouble::Newer(newer) => newer,
+            MigrationError::Engine(error) => StoreError::opening(&error),
+            MigrationError::Newer(newer) => newer,
         }
     }
 }
 
-impl From<sqlx::Error> for Trouble {
-    fn from(error: sqlx::Error) -> Trouble {
-        Trouble::Engine(error)
+impl From<sqlx::Error> for MigrationError {
+    fn from(error: sqlx::Error) -> MigrationError {
+        MigrationError::Engine(error)
     }
 }

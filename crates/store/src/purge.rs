@@ -2,7 +2,7 @@
 
 use crate::{
     Store, StoreError,
-    rows::{Touched, plain_row},
+    rows::{AnyRow, plain_row},
     statement::Statement,
     store::Pools,
 };
@@ -52,7 +52,7 @@ impl Store {
         let oldest = "DELETE FROM calls WHERE request_id IN (SELECT request_id FROM calls WHERE 1 = 1";
         let statement = Statement::new(oldest).and("execution_start < ", before);
         let statement = statement.sql(" ORDER BY execution_start, request_id LIMIT ").value(most as i64);
-        let deleted: Vec<Touched> = self.write_one(statement.sql(") RETURNING request_id")).await?;
+        let deleted: Vec<AnyRow> = self.write_one(statement.sql(") RETURNING request_id")).await?;
         Ok(deleted.len())
     }
 }

@@ -55,19 +55,19 @@ impl Recorder {
         Recorder { path: path.into(), patience, connection: Arc::default() }
     }
 
-    /// Writes calls batch by batch and stops at the first error; earlier batches stay written. Locks `turn` for
+    /// Writes calls batch by batch and stops at the first error; earlier batches stay written. Locks `write_lock` for
     /// each batch.
     pub(crate) async fn record<P>(
         &self,
         page: P,
         read: for<'a> fn(&'a P) -> Calls<'a>,
-        turn: Arc<Turn<()>>,
+        write_lock: Arc<Turn<()>>,
     ) -> Result<(), StoreError>
     where
         P: Send + 'static,
     {
         let this = self.clone();
-        let written = task::spawn_blocking(move || this.write(read(&page), &turn));
+        let written = task::spawn_blocking(move || this.write(read(&page), &write_lock));
         match written.await {
             Ok(written) => written.map_err(|error| StoreError::Engine(error.to_string())),
             Err(_) => Err(StoreError::Engine("the writing of calls was broken off".to_owned())),
@@ -82,7 +82,7 @@ impl Recorder {
         let _ = closing.await;
     }
 
-    fn write(&self, calls: Calls<'_>, turn: &Turn<()>) -> rusqlite::Result<()> {
+    fn write(&self, calls: Calls<'_>, write_lock: &Turn<()>) -> rusqlite::Result<()> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match &mut *connection {
             Some(open) => open,
@@ -93,7 +93,7 @@ impl Recorder {
             format!("INSERT INTO calls ({COLUMNS}) VALUES ({values}) ON CONFLICT (request_id) DO NOTHING");
         let mut calls = calls.peekable();
         while calls.peek().is_some() {
-            let _turn = turn.blocking_lock();
+            let _lock = write_lock.blocking_lock();
             // Takes the write lock at once: upgrading a read transaction later can fail.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {

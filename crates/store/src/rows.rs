@@ -35,10 +35,10 @@ impl<T> PlainRow for T where
 }
 
 /// A row whose columns do not matter; only the number of rows does.
-pub(crate) struct Touched;
+pub(crate) struct AnyRow;
 
-impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for Touched {
-    fn from_row(_: &'r R) -> sqlx::Result<Touched> {
-        Ok(Touched)
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for AnyRow {
+    fn from_row(_: &'r R) -> sqlx::Result<AnyRow> {
+        Ok(AnyRow)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Change, Store, StoreError,
-    rows::{Touched, plain_row},
+    rows::{AnyRow, plain_row},
     statement::Statement,
 };
 use std::time::Duration;
@@ -35,14 +35,14 @@ impl Store {
     /// session.
     pub async fn begin_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
         let expired = Statement::new("DELETE FROM sessions WHERE expires_at <= ").sql(self.now());
-        let _: Vec<Touched> = self.write(vec![expired, self.upsert_session(session, life)]).await?;
+        let _: Vec<AnyRow> = self.write(vec![expired, self.upsert_session(session, life)]).await?;
         Ok(())
     }
 
     /// Stores a changed session, or extends the life of one in use, and notifies the other replicas.
-    pub async fn keep_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
+    pub async fn update_session(&self, session: &SessionRow, life: Duration) -> Result<(), StoreError> {
         let change = Change::Session(session.session_key.clone());
-        let _: Vec<Touched> = self.write_and_tell(&change, vec![self.upsert_session(session, life)]).await?;
+        let _: Vec<AnyRow> = self.write_and_notify(&change, vec![self.upsert_session(session, life)]).await?;
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Store {
         let statement = Statement::new("DELETE FROM sessions WHERE session_key = ").value(key);
         let statement = statement.sql(" RETURNING session_key");
         let change = Change::Session(key.to_owned());
-        let ended: Vec<Touched> = self.write_and_tell(&change, vec![statement]).await?;
+        let ended: Vec<AnyRow> = self.write_and_notify(&change, vec![statement]).await?;
         Ok(!ended.is_empty())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Change, Store, StoreError, clock,
-    rows::{Touched, plain_row},
+    rows::{AnyRow, plain_row},
     statement::{Statement, Value},
 };
 
@@ -64,7 +64,7 @@ impl Store {
         let source = SourceRow { created_at: now, updated_at: now, epoch: 1, ..source.clone() };
         let statement = Statement::new("INSERT INTO sources (").sql(COLUMNS).sql(") VALUES (");
         let statement = statement.values(source.values()).sql(")");
-        let _: Vec<Touched> = self.write_and_tell(&Change::Sources, vec![statement]).await?;
+        let _: Vec<AnyRow> = self.write_and_notify(&Change::Sources, vec![statement]).await?;
         Ok(source)
     }
 
@@ -111,21 +111,21 @@ impl Store {
             .value(source.epoch)
             .sql(" RETURNING ")
             .sql(COLUMNS);
-        Ok(self.write_and_tell(&Change::Sources, vec![statement]).await?.into_iter().next())
+        Ok(self.write_and_notify(&Change::Sources, vec![statement]).await?.into_iter().next())
     }
 
     /// Records the health of a source. The epoch stays the same, because the definition does not change.
-    pub async fn note_health(&self, id: &str, health: &str, failures: i64) -> Result<(), StoreError> {
+    pub async fn store_health(&self, id: &str, health: &str, failures: i64) -> Result<(), StoreError> {
         let statement = Statement::new("UPDATE sources SET health = ").value(health);
         let statement = statement.sql(", consecutive_failures = ").value(failures);
-        let _: Vec<Touched> = self.write_one(statement.sql(" WHERE id = ").value(id)).await?;
+        let _: Vec<AnyRow> = self.write_one(statement.sql(" WHERE id = ").value(id)).await?;
         Ok(())
     }
 
     /// Records the hash of a source's tool list. The epoch stays the same.
-    pub async fn note_inventory(&self, id: &str, hash: &str) -> Result<(), StoreError> {
+    pub async fn store_inventory_hash(&self, id: &str, hash: &str) -> Result<(), StoreError> {
         let statement = Statement::new("UPDATE sources SET inventory_hash = ").value(hash);
-        let _: Vec<Touched> = self.write_one(statement.sql(" WHERE id = ").value(id)).await?;
+        let _: Vec<AnyRow> = self.write_one(statement.sql(" WHERE id = ").value(id)).await?;
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Store {
         let tools = Statement::new("DELETE FROM tools WHERE source = (SELECT name FROM sources WHERE id = ");
         let source = Statement::new("DELETE FROM sources WHERE id = ").value(id).sql(" RETURNING epoch");
         let statements = vec![tools.value(id).sql(")"), source];
-        let gone: Vec<Touched> = self.write_and_tell(&Change::Sources, statements).await?;
+        let gone: Vec<AnyRow> = self.write_and_notify(&Change::Sources, statements).await?;
         Ok(!gone.is_empty())
     }
 }

@@ -5,8 +5,9 @@
 //! every call, so the [`Recorder`] does not sync each commit, and a power cut can lose the latest records.
 
 use crate::{
-    StoreError, fresh,
-    migrate::{self, Trouble},
+    StoreError,
+    migrate::{self, MigrationError},
+    new_file,
     recorder::Recorder,
 };
 use sqlx::{
@@ -20,55 +21,56 @@ use tokio::{
 };
 
 /// How long to wait for a lock or a free connection.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Retry interval while another process sets up the database.
-const AGAIN: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of concurrent readers.
-const READERS: u32 = 4;
+const MAX_READERS: u32 = 4;
 
 /// All connections to one SQLite file.
 #[derive(Clone, Debug)]
-pub(crate) struct Files {
+pub(crate) struct SqlitePools {
     pub(crate) writer: SqlitePool,
     /// Writes the call records.
     pub(crate) recorder: Recorder,
     /// Serializes the writers of this process. Unlike SQLite's lock, this mutex is fair and wakes the next writer
     /// at once.
-    pub(crate) turn: Arc<Mutex<()>>,
+    pub(crate) write_lock: Arc<Mutex<()>>,
     pub(crate) readers: SqlitePool,
 }
 
-impl Files {
-    pub(crate) async fn open(path: &Path) -> Result<Files, StoreError> {
-        make_folder(path).map_err(|error| StoreError::Open(format!("its folder cannot be made: {error}")))?;
+impl SqlitePools {
+    pub(crate) async fn open(path: &Path) -> Result<SqlitePools, StoreError> {
+        make_folder(path)
+            .map_err(|error| StoreError::Open(format!("its folder cannot be created: {error}")))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
-            .busy_timeout(PATIENCE)
+            .busy_timeout(LOCK_TIMEOUT)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
-        fresh::make(path).await;
+        new_file::make(path).await;
         make_private(path);
         let pool = |connections| {
-            let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
+            let pool = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(LOCK_TIMEOUT);
             // A file, unlike a server, does not disconnect, so connections need no check and no expiry.
             pool.test_before_acquire(false).idle_timeout(None).max_lifetime(None)
         };
         let writer = pool(1).connect_lazy_with(options.clone().journal_mode(SqliteJournalMode::Wal));
         set_up(&writer).await?;
-        Ok(Files {
+        Ok(SqlitePools {
             writer,
-            recorder: Recorder::new(path, PATIENCE),
-            turn: Arc::default(),
-            readers: pool(READERS).connect_lazy_with(options),
+            recorder: Recorder::new(path, LOCK_TIMEOUT),
+            write_lock: Arc::default(),
+            readers: pool(MAX_READERS).connect_lazy_with(options),
         })
     }
 
     /// Waits for the right to write.
-    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().await
+    pub(crate) async fn write_lock(&self) -> MutexGuard<'_, ()> {
+        self.write_lock.lock().await
     }
 
     /// Begins a transaction with the write lock: upgrading a read transaction later can fail.
@@ -86,18 +88,18 @@ impl Files {
 /// Enables the write-ahead log and migrates the tables. Retries here, because SQLite does not wait while another
 /// process does the same.
 async fn set_up(writer: &SqlitePool) -> Result<(), StoreError> {
-    let patient_until = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match catch_up(writer).await {
-            Err(Trouble::Engine(error)) if is_busy(&error) && Instant::now() < patient_until => {
-                sleep(AGAIN).await;
+            Err(MigrationError::Engine(error)) if is_busy(&error) && Instant::now() < deadline => {
+                sleep(RETRY_INTERVAL).await;
             }
             done => return Ok(done?),
         }
     }
 }
 
-async fn catch_up(writer: &SqlitePool) -> Result<(), Trouble> {
+async fn catch_up(writer: &SqlitePool) -> Result<(), MigrationError> {
     migrate::sqlite(&mut *writer.acquire().await?).await
 }
 
@@ -111,7 +113,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 /// files it creates later inherit the mode of the database. Ignores errors: SQLite reports them when it opens the
 /// file.
 fn make_private(path: &Path) {
-    let _ = fresh::create_private(path);
+    let _ = new_file::create_private(path);
     #[cfg(unix)]
     for suffix in ["", "-wal", "-shm", "-journal"] {
         use std::os::unix::fs::PermissionsExt;

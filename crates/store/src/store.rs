@@ -6,7 +6,7 @@
 use crate::{
     Change, Location, StoreError, changes, migrate,
     rows::PlainRow,
-    sqlite::Files,
+    sqlite::SqlitePools,
     statement::{Statement, Value},
 };
 use futures_util::TryStreamExt;
@@ -18,10 +18,10 @@ use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// Maximum number of PostgreSQL connections per process.
-const CONNECTIONS: u32 = 8;
+const MAX_CONNECTIONS: u32 = 8;
 
 /// Timeout for connecting and for a free connection.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An open database; cheap to clone.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Store {
 /// The connection pools of the engine in use.
 #[derive(Clone, Debug)]
 pub(crate) enum Pools {
-    Sqlite(Files),
+    Sqlite(SqlitePools),
     Postgres(PgPool),
 }
 
@@ -67,15 +67,16 @@ impl Store {
     pub async fn open(location: &Location) -> Result<Store, StoreError> {
         match location {
             Location::Sqlite(path) => {
-                let files = Files::open(path).await?;
+                let files = SqlitePools::open(path).await?;
                 Ok(Store::of(Pools::Sqlite(files)))
             }
             Location::Postgres(address) => {
                 let options = PgConnectOptions::from_str(address).map_err(|it| StoreError::opening(&it))?;
                 // A single connection reports why it failed; a pool would only time out.
-                let reached = timeout(PATIENCE, migrate::postgres(&options)).await;
+                let reached = timeout(CONNECT_TIMEOUT, migrate::postgres(&options)).await;
                 reached.map_err(|_| StoreError::Open("the server does not answer".to_owned()))??;
-                let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
+                let pool =
+                    PgPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(CONNECT_TIMEOUT);
                 let pool = pool.connect_lazy_with(options);
                 Ok(Store::of(Pools::Postgres(pool)))
             }
@@ -83,7 +84,7 @@ impl Store {
     }
 
     fn of(pools: Pools) -> Store {
-        Store { pools, replica: changes::name().into() }
+        Store { pools, replica: changes::new_replica_id().into() }
     }
 
     /// Closes all connections. Acknowledged writes are durable without it.
@@ -119,7 +120,7 @@ impl Store {
     }
 
     /// Converts a statement to the placeholder syntax of the engine.
-    fn written_for(&self, statement: Statement) -> Statement {
+    fn for_engine(&self, statement: Statement) -> Statement {
         match &self.pools {
             Pools::Sqlite(_) => statement,
             Pools::Postgres(_) => Statement { sql: Statement::numbered(&statement.sql), ..statement },
@@ -143,7 +144,7 @@ impl Store {
         statement: Statement,
         mut more: impl FnMut(T) -> bool,
     ) -> Result<(), StoreError> {
-        let Statement { sql, values } = self.written_for(statement);
+        let Statement { sql, values } = self.for_engine(statement);
         macro_rules! each {
             ($pool:expr) => {{
                 let mut rows = bound!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch($pool);
@@ -164,7 +165,7 @@ impl Store {
     /// Runs statements in one transaction and returns the rows of the last. A single statement is atomic by itself
     /// and needs one round trip instead of three.
     pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
-        let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.written_for(it)).collect();
+        let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.for_engine(it)).collect();
         if statements.len() == 1
             && let Some(only) = statements.pop()
         {
@@ -172,7 +173,7 @@ impl Store {
         }
         match &self.pools {
             Pools::Sqlite(files) => {
-                let _turn = files.turn().await;
+                let _lock = files.write_lock().await;
                 let mut transaction = files.begin().await?;
                 in_order!(statements, transaction)
             }
@@ -184,22 +185,22 @@ impl Store {
     }
 
     /// Runs statements in one transaction, notifies the other replicas on commit, and returns the rows of the last.
-    pub(crate) async fn write_and_tell<T: PlainRow>(
+    pub(crate) async fn write_and_notify<T: PlainRow>(
         &self,
         change: &Change,
         statements: Vec<Statement>,
     ) -> Result<Vec<T>, StoreError> {
         let Pools::Postgres(pool) = &self.pools else { return self.write(statements).await };
-        let statements = statements.into_iter().map(|it| self.written_for(it));
+        let statements = statements.into_iter().map(|it| self.for_engine(it));
         let mut transaction = pool.begin().await?;
         let payload = change.payload(&self.replica);
-        sqlx::query(changes::TELL).bind(payload).execute(&mut *transaction).await?;
+        sqlx::query(changes::NOTIFY).bind(payload).execute(&mut *transaction).await?;
         in_order!(statements, transaction)
     }
 
     /// Runs one statement without a transaction and returns its rows.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
-        self.write_alone(self.written_for(statement)).await
+        self.write_alone(self.for_engine(statement)).await
     }
 
     async fn write_alone<T: PlainRow>(
@@ -209,7 +210,7 @@ impl Store {
         let sql = AssertSqlSafe(sql);
         Ok(match &self.pools {
             Pools::Sqlite(files) => {
-                let _turn = files.turn().await;
+                let _lock = files.write_lock().await;
                 bound!(sqlx::query_as(sql), values).fetch_all(&files.writer).await?
             }
             Pools::Postgres(pool) => bound!(sqlx::query_as(sql), values).fetch_all(pool).await?,

@@ -94,7 +94,7 @@ pub struct Bounds {
 
 /// Todos that a query found.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct FoundTodos {
     /// The todos, in the order of the query.
     pub todos: Vec<Todo>,
     /// Whether a limit cut the result off.
@@ -103,7 +103,7 @@ pub struct Found {
 
 /// Fingerprint of all todos. A different value means that a todo has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TodosMark {
+pub struct TodosVersion {
     /// Number of todos.
     pub count: i64,
     /// Time of the last change.

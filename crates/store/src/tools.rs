@@ -2,7 +2,7 @@
 
 use crate::{
     Change, Store, StoreError, clock,
-    rows::{Touched, plain_row},
+    rows::{AnyRow, plain_row},
     statement::Statement,
 };
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ impl Store {
         let mut statements: Vec<Statement> =
             vec![Statement::new("UPDATE tools SET status = 'deprecated' WHERE source = ").value(source)];
         statements.extend(listed.iter().map(|tool| upsert(source, tool, now)));
-        let _: Vec<Touched> = self.write(statements).await?;
+        let _: Vec<AnyRow> = self.write(statements).await?;
         Ok(change)
     }
 
@@ -135,7 +135,7 @@ impl Store {
         let statement = statement.sql(
             ") ON CONFLICT (source, wire_name) DO UPDATE SET enabled = excluded.enabled, reason = excluded.reason",
         );
-        let _: Vec<Touched> = self.write_and_tell(&Change::Tools, vec![statement]).await?;
+        let _: Vec<AnyRow> = self.write_and_notify(&Change::Tools, vec![statement]).await?;
         Ok(())
     }
 }

@@ -21,17 +21,17 @@ use wharf_mcp::{
 };
 use wharf_store::{CallRow, Location, NewTodo, Store};
 
-const AT_ONCE: usize = 16;
+const CONCURRENT: usize = 16;
 const BATCH: usize = 256;
 
 fn benches(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
-    on(criterion, "SQLite", &format!("sqlite:{}", folder.path().join("todo.db").display()));
+    bench_engine(criterion, "SQLite", &format!("sqlite:{}", folder.path().join("todo.db").display()));
     let server = Postgres::start();
-    on(criterion, "PostgreSQL", &server.address());
+    bench_engine(criterion, "PostgreSQL", &server.address());
 }
 
-fn on(criterion: &mut Criterion, engine: &str, database: &str) {
+fn bench_engine(criterion: &mut Criterion, engine: &str, database: &str) {
     let runtime = Runtime::new().expect("a runtime");
     let location = Location::parse(database).expect("an address");
     let store = runtime.block_on(Store::open(&location)).expect("the database opens");
@@ -54,7 +54,7 @@ fn on(criterion: &mut Criterion, engine: &str, database: &str) {
         b.iter(|| call("search_todos", json!({ "query": "number 99 " })));
     });
     group.bench_function("create", |b| b.iter(|| call("create_todo", json!({ "title": "one more" }))));
-    group.throughput(Throughput::Elements(AT_ONCE as u64));
+    group.throughput(Throughput::Elements(CONCURRENT as u64));
     group.bench_function("create, 16 at once", |b| b.iter(|| runtime.block_on(create_at_once(session))));
     group.throughput(Throughput::Elements(BATCH as u64));
     let mut number = 0;
@@ -91,7 +91,7 @@ async fn call(session: &Session, tool: &str, arguments: Value) -> Value {
 
 async fn create_at_once(session: &Session) {
     let mut creating = JoinSet::new();
-    for _ in 0..AT_ONCE {
+    for _ in 0..CONCURRENT {
         let session = session.clone();
         creating.spawn(async move { call(&session, "create_todo", json!({ "title": "one of many" })).await });
     }
@@ -101,10 +101,10 @@ async fn create_at_once(session: &Session) {
 async fn fill(store: &Store, rows: usize) {
     let store = Arc::new(store.clone());
     let mut filling = JoinSet::new();
-    for part in 0..AT_ONCE {
+    for part in 0..CONCURRENT {
         let store = store.clone();
         filling.spawn(async move {
-            for number in (part..rows).step_by(AT_ONCE) {
+            for number in (part..rows).step_by(CONCURRENT) {
                 let new = NewTodo {
                     title: format!("Todo number {number} of many"),
                     description: Some("What there is to say about it, in about one line of text.".into()),
@@ -136,7 +136,7 @@ fn batch(number: usize) -> Vec<CallRow> {
 }
 
 /// Returns a small number of rows unless this is a real benchmark run.
-#[expect(clippy::disallowed_methods, reason = "a benchmark is told on the command line whether it is one")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes `--bench` to a benchmark run")]
 fn rows() -> usize {
     if std::env::args().any(|it| it == "--bench") { 10_000 } else { 100 }
 }

@@ -2,13 +2,13 @@
 //!
 //! Reads standard input once and caches it, so that loading the agent file again returns the same bytes.
 
-use crate::cli::{Command, Common};
+use crate::cli::{Command, GlobalOptions};
 use std::{
     io::{self, Read},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
-use wharf_config::{Diagnostics, FileTrouble, LONGEST_FILE, read_regular};
+use wharf_config::{Diagnostics, FileError, MAX_FILE_BYTES, read_regular};
 
 /// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
@@ -19,36 +19,36 @@ pub(crate) fn is_standard_input(file: &Path) -> bool {
 }
 
 /// Returns the name of the agent file for messages.
-pub(crate) fn shown(file: &Path) -> String {
+pub(crate) fn display_name(file: &Path) -> String {
     if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
 }
 
 /// Reads the agent file, or returns diagnostics with the reason why it cannot be read.
 pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Diagnostics> {
-    let shown = shown(file);
+    let display_name = display_name(file);
     if is_standard_input(file) {
-        return standard_input().map_err(|error| {
-            let message = format!("ConfigError: {shown} cannot be read: {error}");
-            Diagnostics::unreadable(&shown, message, None)
+        return read_standard_input().map_err(|error| {
+            let message = format!("ConfigError: {display_name} cannot be read: {error}");
+            Diagnostics::unreadable(&display_name, message, None)
         });
     }
-    read_regular(file, LONGEST_FILE).map_err(|trouble| {
-        let hint = match (&trouble, other_extension(file)) {
-            (FileTrouble::Missing, Some(other)) => {
+    read_regular(file, MAX_FILE_BYTES).map_err(|trouble| {
+        let hint = match (&trouble, find_other_extension(file)) {
+            (FileError::Missing, Some(other)) => {
                 let other = other.display();
-                Some(format!("there is '{other}': rename it, or name it with `-f {other}`"))
+                Some(format!("there is '{other}': rename it, or use `-f {other}`"))
             }
-            (FileTrouble::Missing, None) => {
-                Some("`wharf init` writes one; `-f FILE` names another".to_owned())
+            (FileError::Missing, None) => {
+                Some("`wharf init` writes one; `-f FILE` selects another file".to_owned())
             }
             _ => None,
         };
-        Diagnostics::unreadable(&shown, format!("ConfigError: '{shown}' {trouble}"), hint)
+        Diagnostics::unreadable(&display_name, format!("ConfigError: '{display_name}' {trouble}"), hint)
     })
 }
 
 /// Returns an error message if the command cannot read the agent file from standard input.
-pub(crate) fn conflict(common: &Common, command: &Command) -> Option<&'static str> {
+pub(crate) fn standard_input_conflict(common: &GlobalOptions, command: &Command) -> Option<&'static str> {
     if !is_standard_input(&common.file) {
         return None;
     }
@@ -57,10 +57,10 @@ pub(crate) fn conflict(common: &Common, command: &Command) -> Option<&'static st
             Some("`-f -` is standard input, and this command writes the agent file\nhelp: name a file")
         }
         Command::Connect(_) => {
-            Some("`-f -` is standard input, which the client cannot pass on to us\nhelp: name a file")
+            Some("`-f -` is standard input, which the client cannot pass to wharf\nhelp: name a file")
         }
         Command::Stdio => Some(
-            "`-f -` is standard input, and `wharf stdio` hears its client there\nhelp: put the agent file into a file",
+            "`-f -` is standard input, and `wharf stdio` reads its client from there\nhelp: put the agent file into a file",
         ),
         Command::Call(args) if args.args.as_deref() == Some(STANDARD_INPUT) => Some(
             "`-f -` and `--args -` both read standard input\nhelp: use `--args @FILE`, or put the agent file into a file",
@@ -69,19 +69,19 @@ pub(crate) fn conflict(common: &Common, command: &Command) -> Option<&'static st
     }
 }
 
-fn standard_input() -> io::Result<Vec<u8>> {
+fn read_standard_input() -> io::Result<Vec<u8>> {
     static READ: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(bytes) = READ.get() {
         return Ok(bytes.clone());
     }
     let mut bytes = Vec::new();
     // Read one byte more than the limit, so that a file that is too long is detected.
-    io::stdin().lock().take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
+    io::stdin().lock().take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(READ.get_or_init(|| bytes).clone())
 }
 
 /// Returns the path with `.yml` instead of `.yaml`, or vice versa, if that file exists.
-fn other_extension(file: &Path) -> Option<PathBuf> {
+fn find_other_extension(file: &Path) -> Option<PathBuf> {
     let other = match file.extension()?.to_str()? {
         "yaml" => "yml",
         "yml" => "yaml",

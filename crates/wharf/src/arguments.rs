@@ -16,7 +16,7 @@ use wharf_config::closest;
 use wharf_mcp::Raw;
 
 /// Maximum size of an object read from a file or standard input, in bytes.
-const LONGEST: u64 = 16 * 1024 * 1024;
+const MAX_ARGUMENTS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Arguments as typed, before conversion.
 #[derive(Debug, Default)]
@@ -51,13 +51,13 @@ impl TypedArguments {
     /// Parses the typed arguments, without a schema.
     pub(crate) fn read(whole: Option<&str>, pairs: &[String]) -> Result<TypedArguments, ArgumentError> {
         Ok(TypedArguments {
-            whole: whole.map_or_else(|| Ok(Vec::new()), read_whole)?,
-            pairs: pairs.iter().map(|it| read_pair(it)).collect::<Result<_, _>>()?,
+            whole: whole.map_or_else(|| Ok(Vec::new()), parse_args_option)?,
+            pairs: pairs.iter().map(|it| parse_pair(it)).collect::<Result<_, _>>()?,
         })
     }
 
     /// Converts the arguments to one object. A pair overrides the member of `--args` with the same name.
-    pub(crate) fn object(&self, tool: &str, parameters: &Parameters) -> Result<Raw, Vec<ArgumentError>> {
+    pub(crate) fn to_object(&self, tool: &str, parameters: &Parameters) -> Result<Raw, Vec<ArgumentError>> {
         let (mut members, mut errors) = (self.whole.clone(), Vec::new());
         let mut keys: Vec<&str> = Vec::new();
         for TypedPair { key, .. } in &self.pairs {
@@ -76,7 +76,7 @@ impl TypedArguments {
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok(to_object(&members)) } else { Err(errors) }
+        if errors.is_empty() { Ok(join_members(&members)) } else { Err(errors) }
     }
 
     /// Returns the names of the typed pairs.
@@ -96,21 +96,21 @@ fn convert(
     let parameter = parameters.find(key);
     match (values, texts, parameter) {
         ([TypedValue::Json(json)], ..) => Ok(json.clone()),
-        (_, Some(_), None) if !parameters.accepts_others() => Err(unknown(tool, key, parameters)),
+        (_, Some(_), None) if !parameters.accepts_others() => Err(unknown_argument(tool, key, parameters)),
         ([TypedValue::Text(text)], _, None) => Ok(serde_json::Value::from(text.as_str()).to_string()),
         ([TypedValue::Text(text)], _, Some(parameter)) => {
-            parameter.value_type.convert(text).ok_or_else(|| misfit(key, text, parameter))
+            parameter.value_type.convert(text).ok_or_else(|| type_mismatch(key, text, parameter))
         }
         (_, Some(texts), Some(parameter)) => match parameter.value_type.convert_all(&texts) {
             Some(Ok(list)) => Ok(list),
-            Some(Err(number)) => Err(misfit(key, texts[number], parameter)),
-            None => Err(repeated(key)),
+            Some(Err(number)) => Err(type_mismatch(key, texts[number], parameter)),
+            None => Err(repeated_argument(key)),
         },
-        _ => Err(repeated(key)),
+        _ => Err(repeated_argument(key)),
     }
 }
 
-fn misfit(key: &str, text: &str, parameter: &Parameter) -> ArgumentError {
+fn type_mismatch(key: &str, text: &str, parameter: &Parameter) -> ArgumentError {
     let expected = parameter.value_type.expected();
     ArgumentError {
         message: format!("'{}' does not fit `{}`: expected {expected}", printable(text), printable(key)),
@@ -118,7 +118,7 @@ fn misfit(key: &str, text: &str, parameter: &Parameter) -> ArgumentError {
     }
 }
 
-fn unknown(tool: &str, key: &str, parameters: &Parameters) -> ArgumentError {
+fn unknown_argument(tool: &str, key: &str, parameters: &Parameters) -> ArgumentError {
     let key = printable(key);
     let names: Vec<&str> = parameters.list.iter().map(|it| it.name.as_str()).collect();
     let hint = match closest(&key, names.iter().copied()) {
@@ -129,7 +129,7 @@ fn unknown(tool: &str, key: &str, parameters: &Parameters) -> ArgumentError {
     ArgumentError { message: format!("`{}` has no argument `{key}`", printable(tool)), hint: Some(hint) }
 }
 
-fn repeated(key: &str) -> ArgumentError {
+fn repeated_argument(key: &str) -> ArgumentError {
     ArgumentError {
         message: format!("the argument `{}` is given twice", printable(key)),
         hint: Some("only a list can be given item by item".to_owned()),
@@ -137,7 +137,7 @@ fn repeated(key: &str) -> ArgumentError {
 }
 
 /// Parses `key=text` or `key:=JSON`, whichever separator comes first.
-fn read_pair(pair: &str) -> Result<TypedPair, ArgumentError> {
+fn parse_pair(pair: &str) -> Result<TypedPair, ArgumentError> {
     let malformed = || {
         ArgumentError::new(format!("'{}' is not an argument; write key=value, or key:=JSON", printable(pair)))
     };
@@ -154,7 +154,7 @@ fn read_pair(pair: &str) -> Result<TypedPair, ArgumentError> {
     if key.is_empty() { Err(malformed()) } else { Ok(TypedPair { key: key.to_owned(), value }) }
 }
 
-fn read_whole(whole: &str) -> Result<Vec<(String, String)>, ArgumentError> {
+fn parse_args_option(whole: &str) -> Result<Vec<(String, String)>, ArgumentError> {
     let text = match whole.strip_prefix('@') {
         Some(file) => {
             let unreadable =
@@ -180,11 +180,15 @@ fn read_whole(whole: &str) -> Result<Vec<(String, String)>, ArgumentError> {
 
 fn read_bounded(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    from.take(LONGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST { Err(io::Error::other("it is larger than 16 MiB")) } else { Ok(text) }
+    from.take(MAX_ARGUMENTS_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_ARGUMENTS_BYTES {
+        Err(io::Error::other("it is larger than 16 MiB"))
+    } else {
+        Ok(text)
+    }
 }
 
-fn to_object(members: &[(String, String)]) -> Raw {
+fn join_members(members: &[(String, String)]) -> Raw {
     let members: Vec<String> = members
         .iter()
         .map(|(name, json)| format!("{}:{json}", serde_json::Value::from(name.as_str())))

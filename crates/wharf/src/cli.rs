@@ -8,14 +8,14 @@ pub(crate) use clients::{AddArgs, ConnectArgs, InitArgs};
 use std::path::PathBuf;
 
 /// The agent file that is read if none is named.
-pub(crate) const USUAL_FILE: &str = "agent.yaml";
+pub(crate) const DEFAULT_AGENT_FILE: &str = "agent.yaml";
 
-/// MCP servers dock here, and agents pick up their tools.
+/// Connects MCP servers and serves their tools to agents.
 #[derive(Debug, Parser)]
 #[command(name = "wharf", version, propagate_version = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: GlobalOptions,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -23,23 +23,23 @@ pub(crate) struct Cli {
 /// The options of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct Common {
-    /// The agent file; `-` reads it from standard input
-    #[arg(short, long, global = true, value_name = "FILE", default_value = USUAL_FILE)]
+pub(crate) struct GlobalOptions {
+    /// Agent file; `-` reads it from standard input
+    #[arg(short, long, global = true, value_name = "FILE", default_value = DEFAULT_AGENT_FILE)]
     pub(crate) file: PathBuf,
-    /// The operator's settings [default: wharf.toml in $WHARF_HOME]
+    /// Settings of the operator [default: wharf.toml in $WHARF_HOME]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
     /// Print one JSON document to stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Log more: -v what is done, -vv what servers say, -vvv everything
+    /// Log more: -v actions, -vv server output, -vvv everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
-    /// How logs are written to stderr
+    /// Format of the log on stderr
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
     /// When to use colour
@@ -61,17 +61,17 @@ pub(crate) enum Command {
     /// Validate the agent file; starts nothing
     #[command(after_help = examples::CHECK)]
     Check {
-        /// A missing description is an error
+        /// Treat a missing description as an error
         #[arg(long)]
         strict: bool,
     },
-    /// Show what each server resolves to, and why
+    /// Show the resolved configuration of each server, and why
     #[command(after_help = examples::EXPLAIN)]
     Explain {
-        /// Only this one
+        /// Only this server
         name: Option<String>,
     },
-    /// Connect to every server, or to one, and say how it is and what to do about it
+    /// Connect to all servers, or to one, and show their status and hints
     #[command(after_help = examples::DOCTOR)]
     Doctor {
         /// Only this server
@@ -95,10 +95,10 @@ pub(crate) enum Command {
     /// Call a tool
     #[command(after_help = examples::CALL)]
     Call(CallArgs),
-    /// Fill in a prompt
+    /// Get a prompt with its arguments filled in
     #[command(after_help = examples::PROMPT)]
     Prompt {
-        /// The prompt: its name, or `server:name`
+        /// Name of the prompt, or `server:name`
         name: String,
         /// Arguments, as key=value
         #[arg(value_name = "KEY=VALUE")]
@@ -107,18 +107,18 @@ pub(crate) enum Command {
     /// Read a resource
     #[command(after_help = examples::READ)]
     Read {
-        /// Its address
+        /// URI of the resource
         uri: String,
-        /// Write pictures, sound and other binary content into this folder
+        /// Write images, audio and other binary content to this folder
         #[arg(long, value_name = "FOLDER")]
         save: Option<PathBuf>,
     },
     /// Sign in to a remote server
     #[command(after_help = examples::LOGIN)]
     Login {
-        /// The server
+        /// Name of the server
         name: String,
-        /// Forget what was granted instead
+        /// Sign out: delete the stored credentials
         #[arg(long)]
         logout: bool,
     },
@@ -128,7 +128,7 @@ pub(crate) enum Command {
     /// Serve all tools on one port: MCP over every transport, and REST
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Manage the servers of a gateway that runs
+    /// Manage the servers of a running gateway
     #[command(after_help = examples::SOURCES)]
     Sources(SourcesArgs),
     /// Serve all tools as one MCP server on stdin and stdout, for desktop clients
@@ -140,14 +140,14 @@ pub(crate) enum Command {
     /// Print completions for a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// The shell
+        /// Name of the shell
         shell: clap_complete::Shell,
     },
 }
 
 impl Command {
-    /// Whether it keeps something in the state folder.
-    pub(crate) fn keeps_state(&self) -> bool {
+    /// Checks whether the command writes to the state folder.
+    pub(crate) fn uses_state_folder(&self) -> bool {
         use Command::{Add, Check, Completions, Connect, Explain, Init, Schema};
         !matches!(
             self,
@@ -160,10 +160,10 @@ impl Command {
 pub(crate) struct ToolsArgs {
     /// A server, or a tool: its shown name, `server:tool`, or a bare name that is unique
     pub(crate) name: Option<String>,
-    /// Show whole descriptions, and those of the parameters
+    /// Show full descriptions, also of the parameters
     #[arg(short, long)]
     pub(crate) long: bool,
-    /// Start nothing: list what was there the last time
+    /// Start no server; list the tools of the last run
     #[arg(long)]
     pub(crate) cached: bool,
 }
@@ -172,40 +172,40 @@ pub(crate) struct ToolsArgs {
 pub(crate) struct CallArgs {
     /// The tool: its shown name, `server:tool`, or a bare name that is unique
     pub(crate) tool: String,
-    /// Arguments: key=value, read by the tool's schema, or key:=JSON
+    /// Arguments: key=value, converted by the tool's schema, or key:=JSON
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
     /// Arguments as a JSON object: inline, @file, or - for standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Seconds to wait for the answer [default: the server's request_timeout]
+    /// Timeout in seconds [default: the server's request_timeout]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
-    /// Write pictures, sound and other binary content into this folder
+    /// Write images, audio and other binary content to this folder
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
-    /// Start the server for this call, even if a gateway runs that has it
+    /// Start the server for this call, even if a running gateway has it
     #[arg(long)]
     pub(crate) direct: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address to listen on [default: $WHARF_LISTEN, what wharf.toml says, or 127.0.0.1:7373]
+    /// Address to listen on [default: $WHARF_LISTEN, wharf.toml, or 127.0.0.1:7373]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Database for calls and todos: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or
+    /// Database for calls and todos: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, wharf.toml, or
     /// wharf.db in $WHARF_HOME]
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
-    /// Let everybody in who can reach the port; on loopback only
+    /// Disable authentication; only allowed on loopback
     #[arg(long)]
     pub(crate) no_auth: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SourcesArgs {
-    /// The gateway [default: the one that runs on the state folder, else http://127.0.0.1:7373]
+    /// URL of the gateway [default: the running gateway of the state folder, else http://127.0.0.1:7373]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<String>,
     #[command(subcommand)]
@@ -214,7 +214,7 @@ pub(crate) struct SourcesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SourcesCommand {
-    /// List its servers, and how each of them is
+    /// List the servers and their status
     #[command(after_help = examples::SOURCES_LIST)]
     List,
     /// Register a server
@@ -224,29 +224,29 @@ pub(crate) enum SourcesCommand {
         #[arg(value_name = "SERVER")]
         source: String,
     },
-    /// Remove a server that was registered
+    /// Remove a registered server
     #[command(after_help = examples::SOURCES_REMOVE)]
     Remove {
-        /// Its name or id
+        /// Name or id of the server
         name: String,
     },
-    /// Read the tools of a server again
+    /// Refresh the tool list of a server
     #[command(after_help = examples::SOURCES_REFRESH)]
     Refresh {
-        /// Its name or id
+        /// Name or id of the server
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TodoArgs {
-    /// How clients come in
+    /// Transport for clients
     #[arg(long, value_name = "TRANSPORT", default_value = "stdio")]
     pub(crate) transport: TodoTransport,
     /// Address to listen on, for every transport but stdio
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7374")]
     pub(crate) listen: String,
-    /// Database for the todos: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, what wharf.toml says, or wharf.db in
+    /// Database for the todos: sqlite:PATH or postgres://… [default: $WHARF_DATABASE, wharf.toml, or wharf.db in
     /// $WHARF_HOME]
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
@@ -254,7 +254,7 @@ pub(crate) struct TodoArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TodoTransport {
-    /// Our stdin and stdout
+    /// stdin and stdout
     Stdio,
     /// Streamable HTTP, at /mcp
     Http,
@@ -266,9 +266,9 @@ pub(crate) enum TodoTransport {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line for people
+    /// One line of text per event
     Text,
-    /// A JSON document per line
+    /// One JSON object per line
     Json,
 }
 
@@ -281,12 +281,12 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// Whether to use colour on something that is or is not a terminal.
-    pub(crate) fn wanted(self, is_terminal: bool) -> bool {
+    /// Checks whether to use colour, given whether the output is a terminal.
+    pub(crate) fn is_enabled(self, is_terminal: bool) -> bool {
         match self {
             Colour::Always => true,
             Colour::Never => false,
-            Colour::Auto => is_terminal && !crate::surroundings::no_colour(),
+            Colour::Auto => is_terminal && !crate::environment::no_colour(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::{arguments::ArgumentError, content::printable, exit::Exit};
 use serde_json::{Value, json};
 use wharf_config::{Diagnostics, Severity};
-use wharf_runtime::{Fault, project};
+use wharf_runtime::{Fault, views};
 
 /// An error with its exit code, text form and JSON form.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl CommandError {
     }
 
     /// Creates an error from the first error of a file. The caller reports the other diagnostics.
-    pub(crate) fn of_file(diagnostics: &Diagnostics) -> CommandError {
+    pub(crate) fn from_diagnostics(diagnostics: &Diagnostics) -> CommandError {
         let first = diagnostics.items().iter().find(|it| it.severity == Severity::Error);
         let (name, message) = match first.map(|it| it.message.as_str()) {
             None => ("ConfigError", "the file cannot be used"),
@@ -60,7 +60,7 @@ impl CommandError {
     }
 
     /// Creates an error from a gateway's JSON error. It has the same form as an error of a direct call.
-    pub(crate) fn of_json(json: Value, exit: Exit) -> CommandError {
+    pub(crate) fn from_json(json: Value, exit: Exit) -> CommandError {
         let word = |key: &str| json[key].as_str().unwrap_or_default();
         let mut text = format!("error: {}: {}\n", word("type"), printable(word("message")));
         text.extend(word("stderr").lines().map(|it| format!("  | {}\n", printable(it))));
@@ -110,6 +110,6 @@ impl From<Vec<ArgumentError>> for CommandError {
 /// Converts a fault of a server: the error, its last stderr output and a hint.
 impl From<&Fault> for CommandError {
     fn from(fault: &Fault) -> CommandError {
-        CommandError::of_json(project::error(fault), fault.kind.into())
+        CommandError::from_json(views::error(fault), fault.kind.into())
     }
 }

@@ -13,18 +13,18 @@ use wharf_mcp::model::{Block, Blocks, Contents, Item};
 /// lines.
 pub(crate) fn to_text(blocks: &Blocks, save: Option<&Path>, pretty: bool) -> String {
     let shown = blocks.iter().enumerate().map(|(number, block)| match block {
-        Item::Good(Block::Text(text)) => laid_out(text, pretty),
-        Item::Good(Block::Image { data, mime_type }) => binary("image", data, mime_type, number, save),
-        Item::Good(Block::Audio { data, mime_type }) => binary("audio", data, mime_type, number, save),
-        Item::Good(Block::Resource(contents)) => contents_text(contents, number, save),
-        Item::Good(Block::Link { uri, name, .. }) => {
+        Item::Valid(Block::Text(text)) => format_text(text, pretty),
+        Item::Valid(Block::Image { data, mime_type }) => binary("image", data, mime_type, number, save),
+        Item::Valid(Block::Audio { data, mime_type }) => binary("audio", data, mime_type, number, save),
+        Item::Valid(Block::Resource(contents)) => contents_text(contents, number, save),
+        Item::Valid(Block::Link { uri, name, .. }) => {
             format!(
                 "[link {}{}]",
                 printable(uri),
                 name.as_ref().map_or_else(String::new, |it| format!(", {}", printable(it)))
             )
         }
-        Item::Odd(raw, why) => format!("[{why}] {}", printable(raw.as_str())),
+        Item::Invalid(raw, why) => format!("[{why}] {}", printable(raw.as_str())),
     });
     shown.map(|it| if it.ends_with('\n') { it } else { it + "\n" }).collect()
 }
@@ -40,7 +40,7 @@ pub(crate) fn contents_text(contents: &Contents, number: usize, save: Option<&Pa
 }
 
 /// Prepares text for a terminal. With `pretty`, formats JSON over several lines.
-pub(crate) fn laid_out(text: &str, pretty: bool) -> String {
+pub(crate) fn format_text(text: &str, pretty: bool) -> String {
     let broken = if pretty { pretty_json::pretty(text) } else { None };
     printable(broken.as_deref().unwrap_or(text))
 }

@@ -7,7 +7,7 @@ use wharf_runtime::{FaultKind, Outcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Success.
-    Fine,
+    Success,
     /// The tool returned an error.
     ToolError,
     /// The command line or a file is invalid.
@@ -17,11 +17,11 @@ pub(crate) enum Exit {
     /// A server could not be started or reached, or it disconnected.
     Unavailable,
     /// A bug in wharf, such as a panic.
-    OurBug,
+    InternalError,
     /// Standard output could not be written, for example because the disk is full.
-    NotWritten,
+    OutputError,
     /// A circuit breaker is open, wharf is overloaded, or it is shutting down.
-    Resting,
+    TemporaryFailure,
     /// A server violated the protocol or refused the request.
     Protocol,
     /// The request timed out.
@@ -34,13 +34,13 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The results that a call can have.
-    const OF_CALLS: [Exit; 9] = [
-        Exit::Fine,
+    const CALL_RESULTS: [Exit; 9] = [
+        Exit::Success,
         Exit::ToolError,
         Exit::Usage,
         Exit::NotFound,
         Exit::Unavailable,
-        Exit::Resting,
+        Exit::TemporaryFailure,
         Exit::Protocol,
         Exit::Timeout,
         Exit::Interrupted,
@@ -49,14 +49,14 @@ impl Exit {
     /// Returns the numeric exit code.
     pub(crate) fn code(self) -> u8 {
         match self {
-            Exit::Fine => 0,
+            Exit::Success => 0,
             Exit::ToolError => 1,
             Exit::Usage => 2,
             Exit::NotFound => 66,
             Exit::Unavailable => 69,
-            Exit::OurBug => 70,
-            Exit::NotWritten => 74,
-            Exit::Resting => 75,
+            Exit::InternalError => 70,
+            Exit::OutputError => 74,
+            Exit::TemporaryFailure => 75,
             Exit::Protocol => 76,
             Exit::Timeout => 124,
             Exit::Interrupted => 130,
@@ -66,7 +66,7 @@ impl Exit {
 
     /// Converts the exit code of a call that a gateway made.
     pub(crate) fn of_call(code: u8) -> Option<Exit> {
-        Exit::OF_CALLS.into_iter().find(|it| it.code() == code)
+        Exit::CALL_RESULTS.into_iter().find(|it| it.code() == code)
     }
 }
 
@@ -79,7 +79,7 @@ impl From<Exit> for ExitCode {
 impl From<&Outcome> for Exit {
     fn from(outcome: &Outcome) -> Exit {
         match outcome {
-            Outcome::Answered(_) => Exit::Fine,
+            Outcome::Answered(_) => Exit::Success,
             Outcome::Refused(_) => Exit::ToolError,
             Outcome::Failed(fault) => fault.kind.into(),
         }
@@ -95,7 +95,9 @@ impl From<FaultKind> for Exit {
             FaultKind::Protocol => Exit::Protocol,
             FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled => Exit::NotFound,
             FaultKind::Arguments => Exit::Usage,
-            FaultKind::Resting | FaultKind::Crowded | FaultKind::Closing => Exit::Resting,
+            FaultKind::BreakerOpen | FaultKind::ProcessLimitReached | FaultKind::Closing => {
+                Exit::TemporaryFailure
+            }
             FaultKind::Abandoned => Exit::Interrupted,
         }
     }

@@ -4,48 +4,48 @@
 //! only the parsing of its envelope and its arguments. Lists are serialized once per catalog revision and served from
 //! memory.
 
-mod bridge;
-mod errand;
+mod client_request;
 mod error;
 mod lists;
 mod news;
-mod parked;
+mod pending_input;
 mod questions;
 mod reports;
+mod routing;
 
 use crate::{
     journal::Journal,
     telemetry::{self, SourceRequest, Telemetry},
 };
-use errand::{Errand, Kind, Principal};
+use client_request::{ClientRequest, PrincipalName, RequestKind};
 use error::rpc_error;
-use lists::Lists;
+use lists::ListCache;
 pub(crate) use news::announce;
-use parked::{Arrival, What, Yard};
-pub(crate) use questions::Switchboard;
-use questions::{Asking, Question};
+use pending_input::{CallIdentity, PendingInput, ResumeRequest};
+pub(crate) use questions::ClientQuestions;
+use questions::{Question, QuestionReceiver};
 use serde_json::json;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time;
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
-    serve::{About, Client, Handler, Incoming, Serving},
+    serve::{About, Client, Handler, HandlerFuture, Incoming},
     session::{Era, List},
 };
 use wharf_runtime::{Call, Caller, Catalog, Handle, OnProgress, Outcome};
 
 /// How long a list request waits for sources that are still starting.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for a subscription at a source.
-const SUBSCRIBING: Duration = Duration::from_secs(10);
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// After a first question, how long to wait for each further one that goes to the client in the same result.
-const TOGETHER: Duration = Duration::from_millis(20);
+const QUESTION_BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// Maximum number of questions that go to the client in one result.
-const AT_ONCE: usize = 16;
+const MAX_QUESTIONS_PER_RESULT: usize = 16;
 
 /// The MCP handler that clients of the gateway talk to.
 #[derive(Clone, Debug)]
@@ -53,9 +53,9 @@ pub(crate) struct Gateway {
     handle: Handle,
     /// Journal of calls, if there is one.
     journal: Option<Journal>,
-    lists: Arc<Lists>,
+    lists: Arc<ListCache>,
     /// Calls that are suspended until their client answers a question.
-    yard: Arc<Yard>,
+    pending_input: Arc<PendingInput>,
     telemetry: Telemetry,
 }
 
@@ -63,7 +63,7 @@ impl Gateway {
     /// Creates a gateway for the sources of `handle`.
     pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
         let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
-        Gateway { handle, journal, lists: Arc::default(), yard: Arc::default(), telemetry }
+        Gateway { handle, journal, lists: Arc::default(), pending_input: Arc::default(), telemetry }
     }
 
     /// Sets the tracer, for a gateway without a journal.
@@ -72,8 +72,8 @@ impl Gateway {
     }
 
     /// Drops all suspended calls, because no client can connect any more to resume them.
-    pub(crate) fn leave(&self) {
-        self.yard.clear();
+    pub(crate) fn shutdown(&self) {
+        self.pending_input.clear();
     }
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
@@ -84,28 +84,28 @@ impl Gateway {
             "resources/templates/list" => return self.list(List::Templates, &request, &client).await,
             // Boxed, so that the future of the much more frequent `tools/call` stays small.
             "completion/complete" => return Box::pin(self.complete(request.params, &client)).await,
-            "tools/call" => Kind::Tool,
-            "prompts/get" => Kind::Prompt,
-            "resources/read" => Kind::Resource,
+            "tools/call" => RequestKind::Tool,
+            "prompts/get" => RequestKind::Prompt,
+            "resources/read" => RequestKind::Resource,
             unknown => return Err(RpcError::method_not_found(unknown)),
         };
         let params = request.params.unwrap_or_else(Raw::empty_object);
-        let errand = Errand::read(kind, &params, Principal::of(request.http.as_deref()))?;
-        let call = match self.yard.arrive(&errand)? {
-            Arrival::New => self.begin(errand, &client),
-            Arrival::Back(call) => call,
-            Arrival::Lacking(wanted) => return Ok(wanted),
+        let client_request = ClientRequest::read(kind, &params, PrincipalName::of(request.http.as_deref()))?;
+        let call = match self.pending_input.resume(&client_request)? {
+            ResumeRequest::New => self.start_call(client_request, &client),
+            ResumeRequest::Resume(call) => call,
+            ResumeRequest::MissingInput(input_required) => return Ok(input_required),
         };
         self.drive(call, client).await
     }
 
     /// Serves a list that merges all sources. Modern-era clients also receive its cache hints.
     async fn list(&self, list: List, request: &Incoming, client: &Client) -> Result<Raw, RpcError> {
-        lists::only_page(request.params.as_ref())?;
+        lists::reject_cursor(request.params.as_ref())?;
         let catalog = self.settled().await;
         let fresh = catalog.freshness(list);
         if fresh.is_over() {
-            self.handle.renew(list);
+            self.handle.refresh_expired(list);
         }
         let written = self.lists.of(&catalog, list);
         Ok(if client.terms().era == Era::Modern { lists::with_hints(written, fresh) } else { written })
@@ -113,38 +113,38 @@ impl Gateway {
 
     /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
     async fn settled(&self) -> Arc<Catalog> {
-        time::timeout(PATIENCE, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
+        time::timeout(SETTLE_TIMEOUT, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
     }
 
     /// Starts a client request. The returned call owns everything that it needs, so that it can be suspended between
     /// requests.
-    fn begin(&self, errand: Errand, client: &Client) -> parked::Call {
-        let what = What::of(&errand);
+    fn start_call(&self, client_request: ClientRequest, client: &Client) -> pending_input::RunningCall {
+        let identity = CallIdentity::of(&client_request);
         let (reporter, reports) = reports::channel();
-        let (consent, asking) = questions::open(client).unzip();
-        let input = errand.input.clone();
-        let caller = Caller { input, consent, logs: reporter.logs(client), ..bridge::caller(client) };
+        let (consent, question_receiver) = questions::open(client).unzip();
+        let input = client_request.input.clone();
+        let caller = Caller { input, consent, logs: reporter.logs(client), ..routing::caller(client) };
         let on_progress = reporter.progress(client);
-        let work = Box::pin(self.clone().run(errand, caller, on_progress));
-        parked::Call { what, work, asking, reports }
+        let work = Box::pin(self.clone().run(client_request, caller, on_progress));
+        pending_input::RunningCall { identity, work, question_receiver, reports }
     }
 
     async fn run(
         self,
-        errand: Errand,
+        client_request: ClientRequest,
         caller: Caller,
         on_progress: Option<OnProgress>,
     ) -> Result<Raw, RpcError> {
-        let Errand { kind, name, arguments, whose, .. } = errand;
+        let ClientRequest { kind, name, arguments, principal, .. } = client_request;
         match kind {
-            Kind::Tool => {
-                let (principal, trace) = (whose.0, telemetry::child_trace());
+            RequestKind::Tool => {
+                let (principal, trace) = (principal.0, telemetry::child_trace());
                 let call = Call { tool: name, arguments, on_progress, principal, trace, ..Call::default() };
                 self.call(Call { caller: Some(caller), ..call }).await
             }
             // Boxed, so that the future of a tool call stays small.
-            Kind::Prompt => Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
-            Kind::Resource => Box::pin(self.read(&name, caller)).await,
+            RequestKind::Prompt => Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
+            RequestKind::Resource => Box::pin(self.read(&name, caller)).await,
         }
     }
 
@@ -161,8 +161,8 @@ impl Gateway {
 
     async fn read(&self, address: &str, caller: Caller) -> Result<Raw, RpcError> {
         let catalog = self.settled().await;
-        let owner = bridge::owner(&catalog, address);
-        let owner = owner.ok_or_else(|| error::no_resource(address, caller.comes_back))?;
+        let owner = routing::owner(&catalog, address);
+        let owner = owner.ok_or_else(|| error::no_resource(address, caller.retries_with_input))?;
         let (source, uri) = (Some(&*owner), Some(address));
         let source_request = SourceRequest { method: "resources/read", source, prompt: None, uri };
         let read = async |caller: &Caller| self.handle.read_for(caller, &owner, address).await;
@@ -182,21 +182,21 @@ impl Gateway {
     }
 
     /// Runs a call until it completes, or until it needs an answer from its client and is suspended.
-    async fn drive(&self, mut call: parked::Call, client: Client) -> Result<Raw, RpcError> {
+    async fn drive(&self, mut call: pending_input::RunningCall, client: Client) -> Result<Raw, RpcError> {
         loop {
             tokio::select! {
                 biased;
                 // The result is polled first, so that a server cannot outlast its deadline by sending reports without
                 // end.
                 done = &mut call.work => {
-                    call.reports.tell_rest(&client).await;
+                    call.reports.send_queued(&client).await;
                     return done;
                 }
-                Some(report) = call.reports.next() => report.tell(&client).await,
-                Some(question) = next_question(&mut call.asking) => {
-                    let questions = together(question, &mut call.asking).await;
-                    call.reports.tell_rest(&client).await;
-                    return self.yard.park(call, questions);
+                Some(report) = call.reports.next() => report.send(&client).await,
+                Some(question) = next_question(&mut call.question_receiver) => {
+                    let questions = collect_questions(question, &mut call.question_receiver).await;
+                    call.reports.send_queued(&client).await;
+                    return self.pending_input.suspend(call, questions);
                 }
             }
         }
@@ -204,16 +204,16 @@ impl Gateway {
 
     async fn complete(&self, params: Option<Raw>, client: &Client) -> Result<Raw, RpcError> {
         let catalog = self.settled().await;
-        let (source, params) = bridge::completion(&catalog, &params.unwrap_or_else(Raw::empty_object))?;
-        let caller = bridge::caller(client);
+        let (source, params) = routing::completion(&catalog, &params.unwrap_or_else(Raw::empty_object))?;
+        let caller = routing::caller(client);
         let completed = self.handle.ask_for(&caller, &source, "completion/complete", Some(&params));
         completed.await.map_err(|it| rpc_error(&it))
     }
 
     async fn watch_at_source(self, uri: String) -> Result<(), RpcError> {
         let catalog = self.settled().await;
-        let owner = bridge::owner(&catalog, &uri).ok_or_else(|| error::no_resource(&uri, false))?;
-        match time::timeout(SUBSCRIBING, self.handle.is_watching(&owner, &uri)).await {
+        let owner = routing::owner(&catalog, &uri).ok_or_else(|| error::no_resource(&uri, false))?;
+        match time::timeout(SUBSCRIBE_TIMEOUT, self.handle.is_watching(&owner, &uri)).await {
             Ok(watching) => watching.map_err(|it| rpc_error(&it)),
             Err(_) => Err(RpcError::new(RpcError::INTERNAL, "the server did not answer in time")),
         }
@@ -221,15 +221,19 @@ impl Gateway {
 }
 
 /// Returns the next question, or `None` if the client cannot be asked.
-async fn next_question(asking: &mut Option<Asking>) -> Option<Question> {
-    asking.as_mut()?.next().await
+async fn next_question(question_receiver: &mut Option<QuestionReceiver>) -> Option<Question> {
+    question_receiver.as_mut()?.next().await
 }
 
-/// Collects the first question and those that follow within [`TOGETHER`].
-async fn together(first: Question, asking: &mut Option<Asking>) -> Vec<Question> {
+/// Collects the first question and those that follow within [`QUESTION_BATCH_WINDOW`].
+async fn collect_questions(
+    first: Question,
+    question_receiver: &mut Option<QuestionReceiver>,
+) -> Vec<Question> {
     let mut questions = vec![first];
-    while questions.len() < AT_ONCE
-        && let Ok(Some(question)) = time::timeout(TOGETHER, next_question(asking)).await
+    while questions.len() < MAX_QUESTIONS_PER_RESULT
+        && let Ok(Some(question)) =
+            time::timeout(QUESTION_BATCH_WINDOW, next_question(question_receiver)).await
     {
         questions.push(question);
     }
@@ -248,12 +252,12 @@ impl Handler for Gateway {
         About::new("wharf", env!("CARGO_PKG_VERSION"), capabilities.into())
     }
 
-    fn handle(&self, request: Incoming, client: Client) -> Serving {
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let request_span = self.telemetry.start_mcp(&request, &client);
         let (answer, handle) = (self.clone().answer(request, client), self.handle.clone());
         match request_span {
             Some(request_span) => {
-                Box::pin(request_span.run_mcp(answer, move |name| knows(&handle.catalog(), name)))
+                Box::pin(request_span.run_mcp(answer, move |name| is_known(&handle.catalog(), name)))
             }
             None => Box::pin(answer),
         }
@@ -268,11 +272,11 @@ impl Handler for Gateway {
     }
 }
 
-fn knows(catalog: &Catalog, name: &str) -> bool {
+fn is_known(catalog: &Catalog, name: &str) -> bool {
     catalog.tool(name).is_some() || catalog.prompt(name).is_some()
 }
 
-fn text(params: &Raw, key: &str) -> Result<String, RpcError> {
+fn required_text(params: &Raw, key: &str) -> Result<String, RpcError> {
     let value = params.member(key).and_then(|it| it.decode().ok());
     value.ok_or_else(|| invalid(&format!("`{key}` is missing")))
 }

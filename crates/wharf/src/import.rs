@@ -4,41 +4,41 @@
 //! env file, and the configuration loader checks the draft. A draft that the loader refuses stays in the agent file
 //! as a comment with the loader's reasons. So nothing is lost, and `check` accepts the result.
 
+mod agent_yaml;
+mod checker;
 mod client;
-mod conceal;
+mod client_server;
 mod document;
 mod draft;
 mod env_file;
-mod failure;
-mod foreign;
+mod import_error;
 mod inputs;
 mod jsonc;
 mod launcher;
+mod manifest_entry;
 mod note;
-mod page;
+mod rewriter;
 mod secret;
-mod suggested;
+mod split_values;
 mod template;
-mod trial;
-mod writer;
 mod yaml;
 
-pub(crate) use client::{Client, Whereabouts};
+pub(crate) use checker::Reason;
+pub(crate) use client::{Client, ClientLocations};
 pub(crate) use document::{ClientFile, parse_toml};
-pub(crate) use failure::ImportError;
+pub(crate) use import_error::ImportError;
 pub(crate) use jsonc::{parse as parse_json, plain as plain_json, without_comments};
+pub(crate) use manifest_entry::render_suggestion;
 pub(crate) use note::{Note, printable};
-pub(crate) use suggested::entry;
-pub(crate) use trial::Reason;
 
-use document::Document;
-use draft::Draft;
+use checker::EntryChecker;
+use document::ClientDocument;
+use draft::ServerDraft;
 use std::collections::BTreeSet;
-use trial::Trial;
 use wharf_config::{Env, MissingGrant};
 
 /// Maximum number of tools in an agent file.
-const MOST_TOOLS: usize = 50;
+const MAX_TOOLS: usize = 50;
 
 /// The agent file to import the servers into.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ impl Imported {
 
     /// Drops the env files of servers that the agent file already has.
     pub(crate) fn keep_new(&mut self) {
-        self.keep_files_of(|it| !it.is_there);
+        self.keep_files_of(|it| !it.is_present);
     }
 
     fn keep_files_of(&mut self, keeps: impl Fn(&ImportedServer) -> bool) {
@@ -97,7 +97,7 @@ pub(crate) struct ImportedServer {
     /// Reasons why the server was refused. Empty if it was accepted.
     pub(crate) refused: Vec<Reason>,
     /// Whether the agent file already has a server with this name.
-    pub(crate) is_there: bool,
+    pub(crate) is_present: bool,
     /// Grants that would make the server acceptable.
     pub(crate) missing_grants: Vec<MissingGrant>,
 }
@@ -111,23 +111,23 @@ pub(crate) struct EnvFile {
 /// Imports the servers from one client's files.
 pub(crate) fn import(files: &[ClientFile], target: Target) -> Result<Imported, ImportError> {
     let Target { env, names, env_files: taken } = target;
-    let document = Document::read_all(files)?;
-    let mut drafts = draft::all(&document, &env, &taken);
+    let document = ClientDocument::read_all(files)?;
+    let mut drafts = draft::draft_all(&document, &env, &taken);
     let servers_env_files: Vec<Option<String>> =
         drafts.iter().map(|it| Some(it.env_file.as_ref()?.name.clone())).collect();
     let env_files: Vec<EnvFile> = drafts.iter_mut().filter_map(|it| it.env_file.take()).collect();
-    let trial = Trial::new(env, &env_files);
-    judge(&mut drafts, &trial, &names);
-    let agent_yaml = page::write(&document, &drafts, &env_files);
+    let checker = EntryChecker::new(env, &env_files);
+    check_drafts(&mut drafts, &checker, &names);
+    let agent_yaml = agent_yaml::write(&document, &drafts, &env_files);
     if names.is_empty() {
-        trial.whole(&agent_yaml)?;
+        checker.check_file(&agent_yaml)?;
     }
     let mut notes = document.notes;
-    notes.extend(drafts.iter_mut().flat_map(Draft::take_notes));
+    notes.extend(drafts.iter_mut().flat_map(ServerDraft::take_notes));
     Ok(Imported {
         agent_yaml,
-        entries: page::entries(drafts.iter().filter(|it| !names.contains(&it.name))),
-        accepted_entries: page::entries(drafts.iter().filter(|it| it.reasons.is_empty())),
+        entries: agent_yaml::entries(drafts.iter().filter(|it| !names.contains(&it.name))),
+        accepted_entries: agent_yaml::entries(drafts.iter().filter(|it| it.reasons.is_empty())),
         env_files,
         notes,
         servers: drafts
@@ -135,23 +135,21 @@ pub(crate) fn import(files: &[ClientFile], target: Target) -> Result<Imported, I
             .zip(servers_env_files)
             .map(|(it, file)| it.into_server(file, &names))
             .collect(),
-        env: trial.into_env(),
+        env: checker.into_env(),
     })
 }
 
 /// Checks each draft. A draft without reasons for refusal becomes an entry of the agent file.
-fn judge(drafts: &mut [Draft], trial: &Trial, names: &BTreeSet<String>) {
+fn check_drafts(drafts: &mut [ServerDraft], checker: &EntryChecker, names: &BTreeSet<String>) {
     let mut accepted = names.len();
     for draft in drafts {
-        draft.judge(trial);
+        draft.check(checker);
         if names.contains(&draft.name) {
             let message = format!("the agent file has a server called `{}` already", printable(&draft.name));
             draft.reasons = vec![Reason::new(message)];
         }
-        if draft.reasons.is_empty() && accepted == MOST_TOOLS {
-            draft.reasons.push(Reason::new(format!(
-                "an agent file holds at most {MOST_TOOLS} tools, and there are as many above"
-            )));
+        if draft.reasons.is_empty() && accepted == MAX_TOOLS {
+            draft.reasons.push(Reason::new(format!("an agent file can have at most {MAX_TOOLS} tools")));
         }
         accepted += usize::from(draft.reasons.is_empty());
     }

@@ -3,7 +3,7 @@
 mod log_queue;
 mod plain;
 
-use crate::cli::{Common, LogFormat};
+use crate::cli::{GlobalOptions, LogFormat};
 use log_queue::LogQueue;
 use plain::PlainFormat;
 use std::{io, sync::OnceLock};
@@ -31,7 +31,7 @@ pub(crate) enum DefaultLogLevel {
 }
 
 /// Installs the logger.
-pub(crate) fn install(common: &Common, default_level: DefaultLogLevel) {
+pub(crate) fn install(common: &GlobalOptions, default_level: DefaultLogLevel) {
     let serving = default_level != DefaultLogLevel::Errors;
     let level = match (common.quiet, default_level, common.verbose) {
         (true, ..) | (_, DefaultLogLevel::Errors, 0) => Level::ERROR,
@@ -55,7 +55,7 @@ pub(crate) fn install(common: &Common, default_level: DefaultLogLevel) {
     let layer = fmt::layer().with_writer(writer).with_span_events(FmtSpan::NONE);
     let layer = match common.log_format {
         LogFormat::Text => {
-            let colour = common.color.wanted(io::IsTerminal::is_terminal(&io::stderr()));
+            let colour = common.color.is_enabled(io::IsTerminal::is_terminal(&io::stderr()));
             match colour {
                 true => layer.with_ansi(true).boxed(),
                 false => layer.with_ansi(false).event_format(PlainFormat).boxed(),

@@ -3,16 +3,17 @@
 //! Parses the command line, runs the command and turns its result into an exit code. `commands` does the work.
 
 mod agent_input;
+mod api;
+mod app;
 mod arguments;
 mod cli;
 mod command_error;
 mod commands;
 mod content;
-mod dock;
-mod door;
+mod environment;
 mod exit;
-mod front;
 mod gateway;
+mod http_server;
 mod import;
 mod journal;
 mod logs;
@@ -22,15 +23,14 @@ mod pretty_json;
 mod progress;
 mod registry;
 mod reload;
-mod remembered;
 mod replica;
 mod running_gateway;
 mod signals;
 mod state_folder;
-mod surroundings;
 mod telemetry;
 mod terminal;
 mod todo;
+mod tool_cache;
 
 use clap::Parser;
 use exit::Exit;
@@ -43,17 +43,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(words) = surroundings::supervised() {
+    if let Some(words) = environment::supervised_command() {
         return wharf_mcp::stdio::supervise(words);
     }
     hide_from_servers();
     let outcome = panic::catch_unwind(|| match cli::Cli::try_parse() {
         Ok(cli) => commands::run(cli),
-        Err(error) => commands::explain_usage(&error),
+        Err(error) => commands::report_usage_error(&error),
     });
     logs::flush();
     // The panic hook has already printed the panic.
-    output::checked(outcome.unwrap_or(Exit::OurBug)).into()
+    output::final_exit(outcome.unwrap_or(Exit::InternalError)).into()
 }
 
 /// Stops other processes of the same user from reading our environment and memory through /proc. MCP servers run as

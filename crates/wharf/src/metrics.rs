@@ -6,23 +6,23 @@ use std::{
     fmt::Write,
     sync::{Mutex, PoisonError},
 };
-use wharf_runtime::{Breaker, CallRecord, ConnectionState, Handle};
+use wharf_runtime::{BreakerState, CallRecord, ConnectionState, Handle};
 
 /// Upper bounds of the duration histogram, in seconds.
-const BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
+const DURATION_BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
 /// Maximum number of tools with their own series, because a server may invent any number of names.
-const TOOLS: usize = 2_000;
+const MAX_TOOL_SERIES: usize = 2_000;
 
 /// Counters of calls since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    calls: Mutex<Calls>,
+    calls: Mutex<CallCounters>,
 }
 
 /// Counters by source, tool and status. The maps are nested, so that a lookup needs no allocated key.
 #[derive(Debug, Default)]
-struct Calls {
+struct CallCounters {
     by_source: BTreeMap<String, BTreeMap<String, ByStatus>>,
     tools: usize,
 }
@@ -35,7 +35,7 @@ struct Count {
     calls: u64,
     seconds: f64,
     /// Number of calls per bound that took at most that long.
-    within: [u64; BOUNDS.len()],
+    within: [u64; DURATION_BUCKETS.len()],
 }
 
 impl Metrics {
@@ -54,7 +54,7 @@ impl Metrics {
         count
             .within
             .iter_mut()
-            .zip(BOUNDS)
+            .zip(DURATION_BUCKETS)
             .filter(|(_, bound)| seconds <= *bound)
             .for_each(|(it, _)| *it += 1);
     }
@@ -64,37 +64,47 @@ impl Metrics {
         let mut out = String::new();
         self.write_calls(&mut out);
         write_sources(&mut out, handle);
-        head(&mut out, "wharf_calls_in_flight", "gauge", "Calls that are out.");
-        line(&mut out, "wharf_calls_in_flight", &[], handle.in_flight());
-        head(&mut out, "wharf_database_up", "gauge", "Whether the database can be reached.");
-        line(&mut out, "wharf_database_up", &[], u8::from(!reach.is_away()));
-        head(&mut out, "wharf_journal_waiting_calls", "gauge", "Calls that wait for the database.");
-        line(&mut out, "wharf_journal_waiting_calls", &[], reach.waiting());
-        head(&mut out, "wharf_journal_lost_calls_total", "counter", "Calls that could not be written down.");
-        line(&mut out, "wharf_journal_lost_calls_total", &[], reach.lost());
+        write_head(&mut out, "wharf_calls_in_flight", "gauge", "Calls in flight.");
+        write_line(&mut out, "wharf_calls_in_flight", &[], handle.in_flight());
+        write_head(&mut out, "wharf_database_up", "gauge", "Whether the database can be reached.");
+        write_line(&mut out, "wharf_database_up", &[], u8::from(!reach.is_away()));
+        write_head(
+            &mut out,
+            "wharf_journal_waiting_calls",
+            "gauge",
+            "Recorded calls that are not in the database yet.",
+        );
+        write_line(&mut out, "wharf_journal_waiting_calls", &[], reach.waiting());
+        write_head(
+            &mut out,
+            "wharf_journal_lost_calls_total",
+            "counter",
+            "Calls that could not be recorded.",
+        );
+        write_line(&mut out, "wharf_journal_lost_calls_total", &[], reach.lost());
         out
     }
 
     fn write_calls(&self, out: &mut String) {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).all();
         let name = "wharf_call_duration_seconds";
-        head(out, name, "histogram", "How long calls took.");
+        write_head(out, name, "histogram", "Duration of calls.");
         for (source, tool, status, count) in &calls {
             let labels = [("source", source.as_str()), ("tool", tool), ("status", status)];
-            for (bound, within) in BOUNDS.iter().zip(count.within) {
+            for (bound, within) in DURATION_BUCKETS.iter().zip(count.within) {
                 let bound = bound.to_string();
                 let labels = [labels[0], labels[1], labels[2], ("le", bound.as_str())];
-                line(out, &format!("{name}_bucket"), &labels, within);
+                write_line(out, &format!("{name}_bucket"), &labels, within);
             }
             let all = [labels[0], labels[1], labels[2], ("le", "+Inf")];
-            line(out, &format!("{name}_bucket"), &all, count.calls);
-            line(out, &format!("{name}_sum"), &labels, count.seconds);
-            line(out, &format!("{name}_count"), &labels, count.calls);
+            write_line(out, &format!("{name}_bucket"), &all, count.calls);
+            write_line(out, &format!("{name}_sum"), &labels, count.seconds);
+            write_line(out, &format!("{name}_count"), &labels, count.calls);
         }
     }
 }
 
-impl Calls {
+impl CallCounters {
     fn of(&mut self, source: &str, tool: &str, status: &'static str) -> &mut Count {
         if !self.by_source.get(source).is_some_and(|it| it.contains_key(tool)) {
             return self.of_new(source, tool, status);
@@ -105,7 +115,7 @@ impl Calls {
     }
 
     fn of_new(&mut self, source: &str, tool: &str, status: &'static str) -> &mut Count {
-        let tool = if self.tools < TOOLS { tool } else { "others" };
+        let tool = if self.tools < MAX_TOOL_SERIES { tool } else { "others" };
         let by_tool = self.by_source.entry(source.to_owned()).or_default();
         self.tools += usize::from(!by_tool.contains_key(tool));
         at(by_tool.entry(tool.to_owned()).or_default(), status)
@@ -133,30 +143,35 @@ fn at<'a>(counts: &'a mut Vec<(&'static str, Count)>, status: &'static str) -> &
 
 fn write_sources(out: &mut String, handle: &Handle) {
     let (sources, catalog) = (handle.sources(), handle.catalog());
-    head(out, "wharf_source_up", "gauge", "Whether a session with the server is open.");
+    write_head(out, "wharf_source_up", "gauge", "Whether a session with the server is open.");
     for it in &sources {
         let up = u8::from(it.connection == ConnectionState::Connected);
-        line(out, "wharf_source_up", &[("source", it.source.name.shown())], up);
+        write_line(out, "wharf_source_up", &[("source", it.source.name.shown())], up);
     }
-    head(out, "wharf_breaker_open", "gauge", "Whether the circuit breaker of the server is open.");
+    write_head(out, "wharf_breaker_open", "gauge", "Whether the circuit breaker of the server is open.");
     for it in &sources {
-        let open = u8::from(!matches!(it.gate.breaker, Breaker::Closed { .. }));
-        line(out, "wharf_breaker_open", &[("source", it.source.name.shown())], open);
+        let open = u8::from(!matches!(it.circuit_breaker.state, BreakerState::Closed { .. }));
+        write_line(out, "wharf_breaker_open", &[("source", it.source.name.shown())], open);
     }
-    head(out, "wharf_source_sessions_total", "counter", "Sessions there have been with the server.");
+    write_head(out, "wharf_source_sessions_total", "counter", "Sessions opened with the server.");
     for it in &sources {
-        line(out, "wharf_source_sessions_total", &[("source", it.source.name.shown())], it.standing.sessions);
+        write_line(
+            out,
+            "wharf_source_sessions_total",
+            &[("source", it.source.name.shown())],
+            it.status.sessions,
+        );
     }
-    head(out, "wharf_tools", "gauge", "Tools in the catalog.");
-    line(out, "wharf_tools", &[], catalog.tools.len());
+    write_head(out, "wharf_tools", "gauge", "Tools in the catalog.");
+    write_line(out, "wharf_tools", &[], catalog.tools.len());
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+fn write_head(out: &mut String, name: &str, kind: &str, help: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+fn write_line(out: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
     let escaped = |it: &str| it.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let labels: Vec<String> = labels.iter().map(|(key, it)| format!("{key}=\"{}\"", escaped(it))).collect();
     let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
@@ -169,7 +184,7 @@ mod tests {
 
     /// A server that invents tool names does not create an unlimited number of series.
     #[test]
-    fn so_many_series_and_no_more() {
+    fn tool_series_are_limited() {
         let metrics = Metrics::default();
         for number in 0..100_000 {
             metrics.add(("odd", &format!("tool-{number}"), "success"), 0.002);
@@ -178,7 +193,7 @@ mod tests {
         metrics.write_calls(&mut page);
         let counts: Vec<&str> =
             page.lines().filter(|it| it.starts_with("wharf_call_duration_seconds_count")).collect();
-        assert_eq!(counts.len(), TOOLS + 1);
+        assert_eq!(counts.len(), MAX_TOOL_SERIES + 1);
         let others = r#"{source="odd",tool="others",status="success"} 98000"#;
         assert!(counts.iter().any(|it| it.ends_with(others)), "{:?}", counts.last());
     }

@@ -3,7 +3,7 @@
 mod document;
 
 use crate::{cli::Colour, command_error::CommandError, exit::Exit, pretty_json::pretty};
-pub(crate) use document::Document;
+pub(crate) use document::JsonDocument;
 use serde_json::Value;
 use std::{
     io::{self, IsTerminal, Write},
@@ -16,7 +16,7 @@ use wharf_config::{Diagnostics, Lines};
 use wharf_mcp::Raw;
 
 /// Labels at the start of lines, and their ANSI colours.
-const COLOURS: [(&str, &str); 7] = [
+const LABEL_COLOURS: [(&str, &str); 7] = [
     ("error:", "1;31"),
     ("FAIL ", "1;31"),
     ("warning:", "1;33"),
@@ -27,10 +27,10 @@ const COLOURS: [(&str, &str); 7] = [
 ];
 
 /// Diagnostic code of deprecated entries.
-const DEPRECATED: &str = "V-15";
+const DEPRECATED_CODE: &str = "V-15";
 
 /// The first error while writing to stdout.
-static NOT_WRITTEN: OnceLock<String> = OnceLock::new();
+static WRITE_ERROR: OnceLock<String> = OnceLock::new();
 
 /// Whether the `--json` document has been printed. A command prints only one.
 static IS_PRINTED: AtomicBool = AtomicBool::new(false);
@@ -41,7 +41,7 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) colour: Colour,
-    pub(crate) document: Document,
+    pub(crate) document: JsonDocument,
 }
 
 impl Output {
@@ -50,7 +50,7 @@ impl Output {
         match write_all(io::stdout().lock(), text) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 // Keep the first error.
-                let _ = NOT_WRITTEN.set(error.to_string());
+                let _ = WRITE_ERROR.set(error.to_string());
             }
             // A broken pipe (`wharf schema | head`) means that the reader has seen enough.
             Ok(()) | Err(_) => {}
@@ -58,8 +58,8 @@ impl Output {
     }
 
     /// Writes lines that begin with a state (`ok`, `warn` or `FAIL`) to stdout, in colour if wanted.
-    pub(crate) fn states(self, text: &str) {
-        self.data(&painted(text, self.colour.wanted(io::stdout().is_terminal())));
+    pub(crate) fn print_states(self, text: &str) {
+        self.data(&paint_labels(text, self.colour.is_enabled(io::stdout().is_terminal())));
     }
 
     /// Writes one JSON document to stdout.
@@ -76,27 +76,27 @@ impl Output {
     }
 
     /// Writes a message to stderr, unless `--quiet` is set.
-    pub(crate) fn say(self, text: &str) {
+    pub(crate) fn print_info(self, text: &str) {
         if !self.quiet {
-            self.complain(&format!("{text}\n"));
+            self.print_error(&format!("{text}\n"));
         }
     }
 
     /// Writes an error or warning to stderr, even with `--quiet`.
-    pub(crate) fn complain(self, text: &str) {
-        let text = painted(text, self.colour.wanted(io::stderr().is_terminal()));
+    pub(crate) fn print_error(self, text: &str) {
+        let text = paint_labels(text, self.colour.is_enabled(io::stderr().is_terminal()));
         // If stderr is closed, there is no other way to report it.
         let _ = write_all(io::stderr().lock(), &text);
     }
 
     /// Writes the diagnostics of a file to stderr.
     pub(crate) fn diagnostics(self, diagnostics: &Diagnostics) {
-        self.complain(&diagnostics.render(self.colour.wanted(io::stderr().is_terminal())));
+        self.print_error(&diagnostics.render(self.colour.is_enabled(io::stderr().is_terminal())));
     }
 
     /// Warns once about deprecated entries in a file, unless `--quiet` is set.
-    pub(crate) fn warn_of_deprecated(self, diagnostics: &Diagnostics) {
-        let mut deprecated = diagnostics.items().iter().filter(|it| it.code == DEPRECATED);
+    pub(crate) fn warn_deprecated(self, diagnostics: &Diagnostics) {
+        let mut deprecated = diagnostics.items().iter().filter(|it| it.code == DEPRECATED_CODE);
         let Some(first) = deprecated.next() else { return };
         let lines = Lines::of(diagnostics.source());
         let at = first.place.map(|it| format!(":{}", lines.position(it.start).0)).unwrap_or_default();
@@ -105,9 +105,9 @@ impl Output {
             more => format!(", and {more} more"),
         };
         let (file, message) = (diagnostics.file(), &first.message);
-        self.say(&format!("warning: {message} ({file}{at}{more})"));
+        self.print_info(&format!("warning: {message} ({file}{at}{more})"));
         if let Some(hint) = &first.hint {
-            self.say(&format!("help: {hint}"));
+            self.print_info(&format!("help: {hint}"));
         }
     }
 
@@ -119,9 +119,9 @@ impl Output {
     /// Reports an error like [`Output::fail`], with additional keys in the JSON document.
     pub(crate) fn fail_with(self, error: &CommandError, more: &[(&str, Value)]) -> Exit {
         if !self.json {
-            self.complain(error.to_text());
+            self.print_error(error.to_text());
         } else if !IS_PRINTED.load(Ordering::Relaxed) {
-            let mut document = self.document.failed(error.to_json());
+            let mut document = self.document.failure(error.to_json());
             more.iter().for_each(|(key, value)| document[*key] = value.clone());
             self.json(&document);
         }
@@ -133,22 +133,22 @@ impl Output {
         if !self.json {
             self.diagnostics(diagnostics);
         }
-        let error = CommandError::of_file(diagnostics);
+        let error = CommandError::from_diagnostics(diagnostics);
         self.fail_with(&error, &[("diagnostics", diagnostics.to_json())])
     }
 
     /// Checks whether stdout is a terminal and the output is text.
-    pub(crate) fn is_for_a_person(self) -> bool {
+    pub(crate) fn is_for_terminal(self) -> bool {
         !self.json && io::stdout().is_terminal()
     }
 }
 
 /// Returns the final exit code. Reports an error if stdout could not be written.
-pub(crate) fn checked(exit: Exit) -> Exit {
-    let Some(why) = NOT_WRITTEN.get() else { return exit };
+pub(crate) fn final_exit(exit: Exit) -> Exit {
+    let Some(why) = WRITE_ERROR.get() else { return exit };
     // If stderr cannot be written either, there is no way to report it.
     let _ = write_all(io::stderr().lock(), &format!("error: standard output cannot be written: {why}\n"));
-    if exit == Exit::Fine { Exit::NotWritten } else { exit }
+    if exit == Exit::Success { Exit::OutputError } else { exit }
 }
 
 fn write_all(mut to: impl Write, text: &str) -> io::Result<()> {
@@ -157,13 +157,13 @@ fn write_all(mut to: impl Write, text: &str) -> io::Result<()> {
 }
 
 /// Colours the label at the start of each line.
-fn painted(text: &str, in_colour: bool) -> String {
+fn paint_labels(text: &str, in_colour: bool) -> String {
     if !in_colour {
         return text.to_owned();
     }
     let line = |line: &str| {
         let words = line.trim_start();
-        let Some((label, colour)) = COLOURS.iter().find(|(label, _)| words.starts_with(label)) else {
+        let Some((label, colour)) = LABEL_COLOURS.iter().find(|(label, _)| words.starts_with(label)) else {
             return line.to_owned();
         };
         let (indent, rest) = (&line[..line.len() - words.len()], &words[label.len()..]);
@@ -174,16 +174,16 @@ fn painted(text: &str, in_colour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::painted;
+    use super::paint_labels;
 
     #[test]
     fn only_the_first_word_of_a_line_is_coloured() {
         let text = "ok    todo\nFAIL  far  x\n      help: y\n  | error: z\nerror: a\nwarning: b";
         assert_eq!(
-            painted(text, true),
+            paint_labels(text, true),
             "\x1b[32mok \x1b[0m   todo\n\x1b[1;31mFAIL \x1b[0m far  x\n      \x1b[1;36mhelp:\x1b[0m y\n  | error: z\n\
              \x1b[1;31merror:\x1b[0m a\n\x1b[1;33mwarning:\x1b[0m b"
         );
-        assert_eq!(painted(text, false), text);
+        assert_eq!(paint_labels(text, false), text);
     }
 }

@@ -38,7 +38,7 @@ impl Progress {
     }
 
     /// Shows the progress of connecting, until every server is connected or has failed.
-    pub(crate) async fn follow(&self, handle: &Handle, plan: &Plan) {
+    pub(crate) async fn show_until_connected(&self, handle: &Handle, plan: &Plan) {
         let names = plan.sources.iter().map(|it| it.name.expose());
         let mut lines: Vec<(&str, ProgressLine)> = names.map(|it| (it, self.line(it, CONNECTING))).collect();
         let mut catalogs = handle.catalogs();
@@ -51,7 +51,7 @@ impl Progress {
             let states = handle.sources();
             for (name, line) in &lines {
                 let state = states.iter().find(|it| it.source.name.expose() == *name);
-                line.connecting(state.and_then(|it| it.standing.downloading.as_deref()));
+                line.connecting(state.and_then(|it| it.status.downloading.as_deref()));
             }
             tokio::select! {
                 changed = catalogs.changed() => if changed.is_err() { return },
@@ -92,7 +92,7 @@ impl Drop for ProgressLine {
 }
 
 /// Removes every line from the terminal permanently, because the user is about to be asked a question.
-pub(crate) fn make_way() {
+pub(crate) fn clear_lines() {
     if let Some(lines) = ON_TERMINAL.lock().unwrap_or_else(PoisonError::into_inner).take() {
         // If the terminal cannot be written, it shows nothing anyway.
         let _ = lines.clear();

@@ -8,12 +8,12 @@ mod breakers;
 mod sessions;
 
 use crate::{
-    front::Front,
+    api::Api,
     journal::Reach,
-    registry::{Registry, switched_off},
+    registry::{SourceRegistry, disabled_tools},
 };
-pub(crate) use breakers::Council;
-use breakers::{Ask, Breakers};
+pub(crate) use breakers::SharedBreakers;
+use breakers::{BreakerRequest, StoredBreakers};
 pub(crate) use sessions::SharedSessions;
 use std::{future, sync::Arc, time::Duration};
 use tokio::{
@@ -24,26 +24,26 @@ use wharf_runtime::Handle;
 use wharf_store::{Change, Changes, Store, StoreError};
 
 /// Timeout for each database query made here.
-const PATIENCE: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of changes that are queued for processing.
-const QUEUE: usize = 64;
+const MAX_QUEUED_CHANGES: usize = 64;
 
 /// This gateway as one of several replicas.
 pub(crate) struct Replica {
     store: Store,
     reach: Arc<Reach>,
-    asks: mpsc::UnboundedReceiver<Ask>,
+    breaker_requests: mpsc::UnboundedReceiver<BreakerRequest>,
 }
 
 /// The state that changes of other replicas are applied to.
-struct Common<'a> {
+struct ReplicaState<'a> {
     store: Store,
     reach: Arc<Reach>,
     handle: Handle,
-    front: Front,
-    registry: &'a Registry,
-    breakers: Breakers,
+    api: Api,
+    registry: &'a SourceRegistry,
+    breakers: StoredBreakers,
     /// Set if a change could not be read. Everything is then read again at the next tick.
     missed: bool,
 }
@@ -51,10 +51,10 @@ struct Common<'a> {
 impl Replica {
     /// Creates the replica and its breaker coordinator for the runtime. Returns `None` if the database cannot be
     /// shared.
-    pub(crate) fn new(store: &Store, reach: &Arc<Reach>) -> Option<(Replica, Council)> {
+    pub(crate) fn new(store: &Store, reach: &Arc<Reach>) -> Option<(Replica, SharedBreakers)> {
         store.is_shared().then(|| {
-            let (council, asks) = Council::new();
-            (Replica { store: store.clone(), reach: reach.clone(), asks }, council)
+            let (shared_breakers, breaker_requests) = SharedBreakers::new();
+            (Replica { store: store.clone(), reach: reach.clone(), breaker_requests }, shared_breakers)
         })
     }
 
@@ -64,61 +64,61 @@ impl Replica {
     }
 
     /// Applies the changes of other replicas. Never returns.
-    pub(crate) async fn follow(self, handle: Handle, front: Front, registry: &Registry) {
-        let Replica { store, reach, mut asks } = self;
-        let (tell, mut changes) = mpsc::channel(QUEUE);
-        let listening = listen(store.changes(), tell);
-        let breakers = Breakers::new(store.clone(), handle.clone(), reach.clone());
-        let mut common = Common { store, reach, handle, front, registry, breakers, missed: false };
-        let mut ticks = interval(breakers::RENEWAL);
+    pub(crate) async fn follow(self, handle: Handle, api: Api, registry: &SourceRegistry) {
+        let Replica { store, reach, mut breaker_requests } = self;
+        let (sender, mut changes) = mpsc::channel(MAX_QUEUED_CHANGES);
+        let listening = listen(store.changes(), sender);
+        let breakers = StoredBreakers::new(store.clone(), handle.clone(), reach.clone());
+        let mut state = ReplicaState { store, reach, handle, api, registry, breakers, missed: false };
+        let mut ticks = interval(breakers::LEASE_RENEWAL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let bringing_in = async {
+        let applying = async {
             loop {
                 tokio::select! {
-                    Some(change) = changes.recv() => common.bring_in(change).await,
-                    Some(ask) = asks.recv() => common.breakers.answer(ask).await,
-                    _ = ticks.tick() => common.tick().await,
+                    Some(change) = changes.recv() => state.apply_change(change).await,
+                    Some(request) = breaker_requests.recv() => state.breakers.answer(request).await,
+                    _ = ticks.tick() => state.tick().await,
                 }
             }
         };
         tokio::select! {
             () = listening => {}
-            () = bringing_in => {}
+            () = applying => {}
         }
     }
 }
 
 /// Receives notifications independently of how long processing them takes.
-async fn listen(mut changes: Changes, tell: mpsc::Sender<Change>) {
+async fn listen(mut changes: Changes, sender: mpsc::Sender<Change>) {
     while let Some(change) = changes.next().await {
-        if tell.send(change).await.is_err() {
+        if sender.send(change).await.is_err() {
             return;
         }
     }
     future::pending().await
 }
 
-impl Common<'_> {
-    async fn bring_in(&mut self, change: Change) {
-        tracing::debug!(target: "wharf::replica", ?change, "others have changed something");
+impl ReplicaState<'_> {
+    async fn apply_change(&mut self, change: Change) {
+        tracing::debug!(target: "wharf::replica", ?change, "received a change of another replica");
         match change {
             Change::Lost => {
                 if self.reach.set_away(true) {
-                    tracing::warn!(target: "wharf::replica", "the database cannot be reached; calls go on without it");
+                    tracing::warn!(target: "wharf::replica", "the database is unreachable; calls continue without it");
                 }
                 return;
             }
             Change::Everything if self.reach.set_away(false) => {
-                tracing::info!(target: "wharf::replica", "the database can be reached again");
+                tracing::info!(target: "wharf::replica", "the database is reachable again");
             }
-            Change::Session(key) => return self.front.doubt_session(Some(&key)),
+            Change::Session(key) => return self.api.invalidate_session(Some(&key)),
             _ => {}
         }
-        let brought_in = timeout(PATIENCE, self.read(&change)).await;
-        let silent = || Err(StoreError::Open("the database does not answer".to_owned()));
-        if let Err(error) = brought_in.unwrap_or_else(|_| silent()) {
+        let applied = timeout(QUERY_TIMEOUT, self.read(&change)).await;
+        let timed_out = || Err(StoreError::Open("the database does not answer".to_owned()));
+        if let Err(error) = applied.unwrap_or_else(|_| timed_out()) {
             self.missed = true;
-            tracing::warn!(target: "wharf::replica", "what others have changed cannot be read: {error}");
+            tracing::warn!(target: "wharf::replica", "the changes of other replicas cannot be read: {error}");
         }
     }
 
@@ -127,7 +127,7 @@ impl Common<'_> {
             Change::Breakers => self.breakers.read().await,
             Change::Tools => self.switch_tools().await,
             Change::Everything => {
-                self.front.doubt_session(None);
+                self.api.invalidate_session(None);
                 self.breakers.read().await?;
                 self.switch_tools().await?;
                 self.registry.reload().await
@@ -138,7 +138,7 @@ impl Common<'_> {
     }
 
     async fn switch_tools(&self) -> Result<(), StoreError> {
-        self.handle.switch_off(switched_off(&self.store).await?);
+        self.handle.set_disabled_tools(disabled_tools(&self.store).await?);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Common<'_> {
         }
         self.breakers.renew().await;
         if std::mem::take(&mut self.missed) {
-            self.bring_in(Change::Everything).await;
+            self.apply_change(Change::Everything).await;
         }
     }
 }

@@ -93,10 +93,10 @@ impl GatewayClaims {
             let is_state = of_state.as_ref() == Some(file);
             match GatewayClaim::take(file).await {
                 Ok(claim) => claims.push(claim),
-                Err(Refused::Taken(by)) => return Err(in_use(path, is_state, by.as_ref())),
+                Err(ClaimError::Taken(by)) => return Err(in_use(path, is_state, by.as_ref())),
                 // Without file locks a second gateway cannot be detected, so startup continues. If the folder is
                 // unusable, opening the database reports it.
-                Err(Refused::Unusable(error)) => {
+                Err(ClaimError::Unusable(error)) => {
                     let file = file.display();
                     tracing::warn!(target: "wharf::serve", "`{file}` cannot be locked: {error}");
                 }
@@ -156,22 +156,22 @@ struct GatewayClaim {
     file: File,
 }
 
-enum Refused {
+enum ClaimError {
     /// A running gateway holds the lock. It may not have published its address yet.
     Taken(Option<RunningGateway>),
     Unusable(io::Error),
 }
 
 impl GatewayClaim {
-    async fn take(path: &Path) -> Result<GatewayClaim, Refused> {
+    async fn take(path: &Path) -> Result<GatewayClaim, ClaimError> {
         for _ in 0..LOCK_TRIES {
             match lock(path) {
                 Ok(Some(file)) => return Ok(GatewayClaim { path: path.to_owned(), file }),
                 Ok(None) => time::sleep(LOCK_PAUSE).await,
-                Err(error) => return Err(Refused::Unusable(error)),
+                Err(error) => return Err(ClaimError::Unusable(error)),
             }
         }
-        Err(Refused::Taken(RunningGateway::read(path)))
+        Err(ClaimError::Taken(RunningGateway::read(path)))
     }
 
     fn publish(&mut self, gateway: &RunningGateway) -> io::Result<()> {
@@ -214,12 +214,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_gateway_is_found_while_it_lives() {
+    async fn gateway_is_found_while_it_runs() {
         let folder = TempDir::new().expect("a folder");
         let database = Location::Sqlite(folder.path().join("wharf.db"));
         assert_eq!(find(folder.path()), None);
         let mut claims = GatewayClaims::take(Some(&database), Some(folder.path())).await.expect("it is free");
-        assert_eq!(find(folder.path()), None, "it has not told its address");
+        assert_eq!(find(folder.path()), None, "it has not published its address");
         claims.publish(&gateway());
         assert_eq!(find(folder.path()), Some(gateway()));
         drop(claims);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_left_behind_by_a_killed_gateway_is_ignored_and_taken_over() {
+    async fn file_of_a_killed_gateway_is_taken_over() {
         let folder = TempDir::new().expect("a folder");
         let left = r#"{"url": "http://127.0.0.1:1", "pid": 1, "agent_file": "/agent.yaml"}"#;
         fs::write(folder.path().join(FILE), left).expect("a file");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_in_a_file_has_one_gateway_whatever_the_state_folder() {
+    async fn sqlite_database_has_one_gateway() {
         let folder = TempDir::new().expect("a folder");
         let [one, other] = ["one", "other"].map(|it| folder.path().join(it));
         let database = Location::Sqlite(folder.path().join("named.db"));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_listens_everywhere_is_called_on_loopback() {
+    fn unspecified_address_is_published_as_loopback() {
         let url =
             |address: &str| RunningGateway::new(address.parse().expect("an address"), Path::new("x")).url;
         assert_eq!(url("0.0.0.0:7373"), "http://127.0.0.1:7373");

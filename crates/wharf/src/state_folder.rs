@@ -33,14 +33,15 @@ pub(crate) fn check_writable(folder: &Path) -> io::Result<()> {
 
 /// Creates a temporary folder that replaces an unwritable state folder. Its name is the same each time, so that
 /// commands share it. If that name belongs to another user or is not private, the folder gets a random name.
-pub(crate) fn make_stand_in(temporary: &Path) -> io::Result<PathBuf> {
+pub(crate) fn make_fallback_folder(temporary: &Path) -> io::Result<PathBuf> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{DirBuilderExt, MetadataExt};
         let user = rustix::process::geteuid().as_raw();
         let folder = temporary.join(format!("wharf-{user}"));
         let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == user && it.mode() & OTHERS == 0;
+        let is_ours =
+            |it: fs::Metadata| it.is_dir() && it.uid() == user && it.mode() & OTHERS_PERMISSIONS == 0;
         if made.is_ok() || fs::symlink_metadata(&folder).is_ok_and(is_ours) {
             return Ok(folder);
         }
@@ -85,10 +86,10 @@ pub(crate) fn protect(folder: &Path) {
     const STICKY: u32 = 0o1000;
     let Ok(found) = fs::metadata(folder) else { return };
     let is_ours = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & STICKY == 0;
-    if !is_ours || found.mode() & OTHERS == 0 {
+    if !is_ours || found.mode() & OTHERS_PERMISSIONS == 0 {
         return;
     }
-    if let Err(error) = take_from_others(folder) {
+    if let Err(error) = remove_others_permissions(folder) {
         let folder = folder.display();
         tracing::warn!(target: "wharf::state", "other users may read `{folder}`: {error}");
     }
@@ -99,8 +100,8 @@ pub(crate) fn protect(folder: &Path) {
         let is_file = ["wharf.db", "postgres-"].iter().any(|it| name.starts_with(it));
         // Failures are ignored: the folder itself is private by now, so its files are unreachable for others.
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && is_folder => _ = take_from_others(&entry.path()),
-            Ok(kind) if kind.is_file() && is_file => _ = take_from_others(&entry.path()),
+            Ok(kind) if kind.is_dir() && is_folder => _ = remove_others_permissions(&entry.path()),
+            Ok(kind) if kind.is_file() && is_file => _ = remove_others_permissions(&entry.path()),
             _ => {}
         }
     }
@@ -113,7 +114,7 @@ pub(crate) fn protect(_folder: &Path) {}
 #[cfg(unix)]
 pub(crate) fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & OTHERS == 0)
+    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & OTHERS_PERMISSIONS == 0)
 }
 
 #[cfg(not(unix))]
@@ -123,14 +124,14 @@ pub(crate) fn is_private(_path: &Path) -> bool {
 
 /// The permission bits of group and others.
 #[cfg(unix)]
-const OTHERS: u32 = 0o077;
+const OTHERS_PERMISSIONS: u32 = 0o077;
 
 /// Removes the permissions of group and others. The owner's stay, because a folder may be read-only on purpose.
 #[cfg(unix)]
-fn take_from_others(path: &Path) -> io::Result<()> {
+fn remove_others_permissions(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(path)?.permissions().mode();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS))
+    fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS_PERMISSIONS))
 }
 
 #[cfg(all(test, unix))]
@@ -140,25 +141,25 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn a_stand_in_is_private_and_the_same_each_time() {
+    fn fallback_folder_is_private_and_reused() {
         let temporary = TempDir::new().expect("a folder");
-        let first = make_stand_in(temporary.path()).expect("a folder");
+        let first = make_fallback_folder(temporary.path()).expect("a folder");
         assert!(is_private(&first));
-        assert_eq!(make_stand_in(temporary.path()).expect("a folder"), first);
+        assert_eq!(make_fallback_folder(temporary.path()).expect("a folder"), first);
     }
 
     /// In a world-writable folder, another user may have created the name first.
     #[test]
-    fn a_stand_in_that_others_could_read_or_lead_elsewhere_is_not_used() {
+    fn exposed_or_linked_fallback_folder_is_not_used() {
         let temporary = TempDir::new().expect("a folder");
-        let usual = make_stand_in(temporary.path()).expect("a folder");
+        let usual = make_fallback_folder(temporary.path()).expect("a folder");
         fs::set_permissions(&usual, fs::Permissions::from_mode(0o755)).expect("a mode");
-        let other = make_stand_in(temporary.path()).expect("a folder");
+        let other = make_fallback_folder(temporary.path()).expect("a folder");
         assert!(other != usual && is_private(&other));
         fs::remove_dir(&usual).expect("it is empty");
         let elsewhere = TempDir::new().expect("a folder");
         symlink(elsewhere.path(), &usual).expect("a link");
-        let other = make_stand_in(temporary.path()).expect("a folder");
+        let other = make_fallback_folder(temporary.path()).expect("a folder");
         assert!(other != usual && is_private(&other));
     }
 }

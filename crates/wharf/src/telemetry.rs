@@ -21,7 +21,7 @@ use std::sync::{
 };
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
-use wharf_runtime::{CallRecord, Handle, Happening, Trace};
+use wharf_runtime::{CallRecord, EventKind, Handle, Trace};
 
 /// Maximum number of queued spans. When the queue is full, new ones are dropped.
 const MAX_QUEUED_SPANS: usize = 4_096;
@@ -71,7 +71,7 @@ impl Telemetry {
     pub(crate) async fn record_calls(self, handle: Handle) {
         let mut events = handle.events();
         while let Some(event) = events.next().await {
-            if let Happening::Called(record) = event.what {
+            if let EventKind::Called(record) = event.what {
                 self.record_call(&record);
             }
         }

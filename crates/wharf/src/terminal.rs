@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::task;
 use wharf_mcp::{Raw, RpcError};
-use wharf_runtime::upstream::{Asked, Consent};
+use wharf_runtime::upstream::{Consent, ServerRequest};
 
 /// The user at the terminal.
 pub(crate) struct Terminal {
@@ -28,18 +28,18 @@ enum Reply {
 impl Terminal {
     /// Opens the terminal, if stdin and stderr are both one.
     pub(crate) fn open() -> Option<Terminal> {
-        is_there().then(|| Terminal { turn: Arc::default() })
+        is_available().then(|| Terminal { turn: Arc::default() })
     }
 }
 
 /// Checks whether a user can read a question and type an answer.
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_available() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks a yes-or-no question. Everything but a yes counts as no, including the end of input.
-pub(crate) fn agrees(question: &str) -> io::Result<bool> {
-    Ok(line(question)?.is_some_and(|it| is_yes(&it)))
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    Ok(prompt_line(question)?.is_some_and(|it| is_yes(&it)))
 }
 
 impl Consent for Terminal {
@@ -51,7 +51,7 @@ impl Consent for Terminal {
         true
     }
 
-    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
+    fn answer(&self, asked: ServerRequest) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
         if asked.method != "elicitation/create" {
             // Refuse other requests such as sampling: it costs money and may leak secrets, and the user has not
             // agreed to it.
@@ -83,18 +83,18 @@ impl Reply {
 }
 
 /// Asks the fields of a form one by one. The end of input cancels the request.
-fn ask(asked: &Asked) -> io::Result<Reply> {
-    progress::make_way();
+fn ask(asked: &ServerRequest) -> io::Result<Reply> {
+    progress::clear_lines();
     let params: Value = asked.params.decode_or_default();
     let message = printable(params["message"].as_str().unwrap_or("(no message)"));
-    say(&format!("\n`{}` asks: {message}\n", printable(&asked.source)))?;
+    write_stderr(&format!("\n`{}` asks: {message}\n", printable(&asked.source)))?;
     if let Some(url) = params["url"].as_str() {
-        say(&format!(
-            "It wants you to open this address; look at it closely first:\n  {}\n",
+        write_stderr(&format!(
+            "It asks you to open this URL; check it carefully first:\n  {}\n",
             printable(url)
         ))?;
     }
-    let Some(answer) = line("Answer? [y/N] ")? else { return Ok(Reply::Cancel) };
+    let Some(answer) = prompt_line("Answer? [y/N] ")? else { return Ok(Reply::Cancel) };
     if !is_yes(&answer) {
         return Ok(Reply::Decline);
     }
@@ -103,7 +103,7 @@ fn ask(asked: &Asked) -> io::Result<Reply> {
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut content = Map::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        match fill_in(name, field, required.contains(&name.as_str()))? {
+        match ask_field(name, field, required.contains(&name.as_str()))? {
             Some(Some(value)) => _ = content.insert(name.clone(), value),
             Some(None) => {}
             None => return Ok(Reply::Cancel),
@@ -113,10 +113,10 @@ fn ask(asked: &Asked) -> io::Result<Reply> {
 }
 
 /// Asks for one field. The outer `None` means the end of input, the inner one a field left empty.
-fn fill_in(name: &str, field: &Value, required: bool) -> io::Result<Option<Option<Value>>> {
+fn ask_field(name: &str, field: &Value, required: bool) -> io::Result<Option<Option<Value>>> {
     let title = printable(field["title"].as_str().unwrap_or(name));
     if let Some(description) = field["description"].as_str() {
-        say(&format!("  {}\n", printable(description)))?;
+        write_stderr(&format!("  {}\n", printable(description)))?;
     }
     let choices = choices(field);
     let default = &field["default"];
@@ -125,25 +125,25 @@ fn fill_in(name: &str, field: &Value, required: bool) -> io::Result<Option<Optio
         prompt.push_str(&format!(" ({})", choices.join(", ")));
     }
     if !default.is_null() {
-        prompt.push_str(&format!(" [{}]", printable(&plain(default))));
+        prompt.push_str(&format!(" [{}]", printable(&format_value(default))));
     }
     prompt.push_str(": ");
     loop {
-        let Some(typed) = line(&prompt)? else { return Ok(None) };
+        let Some(typed) = prompt_line(&prompt)? else { return Ok(None) };
         match (typed.as_str(), read(&typed, field, &choices)) {
             ("", _) if !default.is_null() => return Ok(Some(Some(default.clone()))),
             ("", _) if !required => return Ok(Some(None)),
-            ("", _) => say("  this one is needed\n")?,
+            ("", _) => write_stderr("  this field is required\n")?,
             (_, Ok(value)) => return Ok(Some(Some(value))),
-            (_, Err(why)) => say(&format!("  {why}\n"))?,
+            (_, Err(why)) => write_stderr(&format!("  {why}\n"))?,
         }
     }
 }
 
 fn choices(field: &Value) -> Vec<String> {
-    let of = |list: &Value| list.as_array().into_iter().flatten().map(plain).collect::<Vec<_>>();
+    let of = |list: &Value| list.as_array().into_iter().flatten().map(format_value).collect::<Vec<_>>();
     let titled = |list: &Value| {
-        list.as_array().into_iter().flatten().map(|it| plain(&it["const"])).collect::<Vec<_>>()
+        list.as_array().into_iter().flatten().map(|it| format_value(&it["const"])).collect::<Vec<_>>()
     };
     let found = [
         of(&field["enum"]),
@@ -163,32 +163,30 @@ fn read(typed: &str, field: &Value, choices: &[String]) -> Result<Value, String>
         "boolean" => match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" | "true" => Ok(json!(true)),
             "n" | "no" | "false" => Ok(json!(false)),
-            _ => Err("answer y or n".to_owned()),
+            _ => Err("enter y or n".to_owned()),
         },
-        "integer" => {
-            typed.parse::<i64>().map(|it| json!(it)).map_err(|_| "a whole number is needed".to_owned())
-        }
+        "integer" => typed.parse::<i64>().map(|it| json!(it)).map_err(|_| "enter a whole number".to_owned()),
         "number" => typed
             .parse::<f64>()
             .ok()
             .filter(|it| it.is_finite())
             .map(|it| json!(it))
-            .ok_or("a number is needed".to_owned()),
+            .ok_or("enter a number".to_owned()),
         "array" => typed.split(',').map(|it| known(it.trim())).collect(),
         _ => known(typed),
     }
 }
 
 /// Formats a value as the user would type it.
-fn plain(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => items.iter().map(format_value).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
 }
 
-fn say(text: &str) -> io::Result<()> {
+fn write_stderr(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes())?;
     stderr.flush()
@@ -199,8 +197,8 @@ fn is_yes(answer: &str) -> bool {
 }
 
 /// Prompts for one line and trims it. `None` at the end of input.
-fn line(prompt: &str) -> io::Result<Option<String>> {
-    say(prompt)?;
+fn prompt_line(prompt: &str) -> io::Result<Option<String>> {
+    write_stderr(prompt)?;
     let mut typed = String::new();
     let count = io::stdin().lock().read_line(&mut typed)?;
     Ok((count > 0).then(|| typed.trim().to_owned()))
@@ -211,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_becomes_what_is_asked_for() {
+    fn typed_text_is_converted_to_the_type_of_the_field() {
         for (typed, field, expected) in [
             ("Ann", json!({ "type": "string" }), Some(json!("Ann"))),
             ("y", json!({ "type": "boolean" }), Some(json!(true))),
@@ -237,6 +235,6 @@ mod tests {
         ] {
             assert_eq!(read(typed, &field, &choices(&field)).ok(), expected, "{typed} for {field}");
         }
-        assert_eq!(plain(&json!(["Guitar", "Bass"])), "Guitar, Bass");
+        assert_eq!(format_value(&json!(["Guitar", "Bass"])), "Guitar, Bass");
     }
 }

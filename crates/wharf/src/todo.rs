@@ -1,42 +1,42 @@
 //! The Todo server: an MCP server for todos in a database, with five tools, a prompt and resources.
 //!
-//! The handler reads arguments, queries the store and writes results; it does not know the transport. [`door`] serves
-//! it to other processes, and [`builtin`] to this process.
+//! The handler reads arguments, queries the store and writes results; it does not know the transport. [`transports`]
+//! serves it to other processes, and [`builtin`] to this process.
 
 pub(crate) mod builtin;
 mod calls;
 mod definitions;
-pub(crate) mod door;
 mod fields;
 mod news;
 mod prompts;
 mod resources;
+pub(crate) mod transports;
 mod view;
 
-use crate::surroundings;
-use news::NewsDesk;
+use crate::environment;
+use news::TodoNews;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wharf_mcp::{
     Raw, RpcError,
     model::{Read, Tool},
-    serve::{About, Client, Handler, Incoming, Service, Serving},
+    serve::{About, Client, Handler, HandlerFuture, Incoming, Service},
 };
 use wharf_store::Store;
 
-const USE: &str = "Keeps a list of todos. Dates are YYYY-MM-DD, priority 1 is the most urgent. \
+const INSTRUCTIONS: &str = "Keeps a list of todos. Dates are YYYY-MM-DD, priority 1 is the most urgent. \
     Find a todo's id with list_todos or search_todos before you update or delete it.";
 
 /// The MCP handler of the Todo server.
 pub(crate) struct TodoServer {
-    desk: Arc<Desk>,
+    state: Arc<TodoState>,
 }
 
 /// The state that requests share: the store, the tool definitions and the change notifications.
-struct Desk {
+struct TodoState {
     store: Store,
     tools: Vec<Value>,
-    news: NewsDesk,
+    news: TodoNews,
 }
 
 /// Creates a service on this database, and a future that notifies its clients of all later changes while it is
@@ -44,11 +44,11 @@ struct Desk {
 pub(crate) async fn service(
     store: Store,
 ) -> (Service<TodoServer>, impl Future<Output = ()> + Send + 'static) {
-    let seen = store.todos_mark().await.unwrap_or_default();
-    let news = NewsDesk::default();
-    let desk = Desk { store: store.clone(), tools: definitions::tools(), news: news.clone() };
-    let service = Service::new(TodoServer { desk: Arc::new(desk) });
-    (service.clone(), news.tell(store, service, seen))
+    let seen_version = store.todos_version().await.unwrap_or_default();
+    let news = TodoNews::default();
+    let state = TodoState { store: store.clone(), tools: definitions::tools(), news: news.clone() };
+    let service = Service::new(TodoServer { state: Arc::new(state) });
+    (service.clone(), news.announce_changes(store, service, seen_version))
 }
 
 impl Handler for TodoServer {
@@ -59,21 +59,21 @@ impl Handler for TodoServer {
             "resources": { "listChanged": true, "subscribe": true },
         });
         let about = About::new("wharf-todo", env!("CARGO_PKG_VERSION"), capabilities.into());
-        About { instructions: Some(USE.to_owned()), ..about }
+        About { instructions: Some(INSTRUCTIONS.to_owned()), ..about }
     }
 
-    fn handle(&self, request: Incoming, _: Client) -> Serving {
-        let desk = self.desk.clone();
-        Box::pin(async move { desk.answer(request).await })
+    fn handle(&self, request: Incoming, _: Client) -> HandlerFuture {
+        let state = self.state.clone();
+        Box::pin(async move { state.answer(request).await })
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {
-        let tool = self.desk.tools.iter().find(|tool| tool["name"] == name)?;
+        let tool = self.state.tools.iter().find(|tool| tool["name"] == name)?;
         Tool::read(&tool.clone().into()).ok()
     }
 }
 
-impl Desk {
+impl TodoState {
     async fn answer(&self, request: Incoming) -> Result<Raw, RpcError> {
         let params: Value = request.params.map(|params| params.decode_or_default()).unwrap_or_default();
         match request.method.as_str() {
@@ -90,6 +90,6 @@ impl Desk {
     }
 
     fn today(&self) -> String {
-        surroundings::today()
+        environment::today()
     }
 }

@@ -16,7 +16,7 @@ use std::{
 use tempfile::TempDir;
 use wharf_mcp::{
     Request, Session,
-    http::{Client, Endpoint},
+    http::{HttpClient, HttpEndpoint},
     session::{ClientInfo, Options},
 };
 
@@ -37,14 +37,14 @@ struct Newcomer {
 
 struct Serving {
     child: Child,
-    said: BufReader<std::process::ChildStdout>,
+    output: BufReader<std::process::ChildStdout>,
 }
 
 #[tokio::test]
-async fn the_first_five_minutes() {
+async fn readme_quick_start_works() {
     let page = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("the front page");
     assert!(page.contains(TYPED), "the front page no longer says `{TYPED}`");
-    let newcomer = Newcomer::arrive();
+    let newcomer = Newcomer::clone_checkout();
     newcomer.build();
     let (mut serving, address) = newcomer.serve();
     let token = fs::read_to_string(newcomer.token()).expect("a token");
@@ -65,7 +65,7 @@ async fn the_first_five_minutes() {
 
 impl Newcomer {
     /// Clones the committed state. The folder is always the same, so that cargo can reuse its earlier build.
-    fn arrive() -> Newcomer {
+    fn clone_checkout() -> Newcomer {
         let target = Path::new(PROGRAM).ancestors().nth(2).expect("a target folder").to_owned();
         let (fresh, checkout) = (target.join("newcomer-fresh"), target.join("newcomer"));
         _ = fs::remove_dir_all(&fresh);
@@ -123,35 +123,35 @@ impl Newcomer {
         if let Some(address) = serving.address() {
             return (serving, address);
         }
-        let (code, complaint) = (serving.child.wait().expect("it ends").code(), self.complaints());
-        let is_taken = code == Some(2) && complaint.contains("cannot listen on `127.0.0.1:7373`");
+        let (code, error) = (serving.child.wait().expect("it ends").code(), self.stderr());
+        let is_taken = code == Some(2) && error.contains("cannot listen on `127.0.0.1:7373`");
         let advice = "--listen 127.0.0.1:0";
-        assert!(is_taken && complaint.contains(advice), "it ended with {code:?}: {complaint}");
+        assert!(is_taken && error.contains(advice), "it ended with {code:?}: {error}");
         let mut serving = self.run(&[&words[..], &advice.split(' ').collect::<Vec<_>>()].concat());
         let address = serving.address();
-        (serving, address.unwrap_or_else(|| panic!("it does not serve: {}", self.complaints())))
+        (serving, address.unwrap_or_else(|| panic!("it does not serve: {}", self.stderr())))
     }
 
     fn run(&self, words: &[&str]) -> Serving {
         let log = File::create(self.home.path().join("log")).expect("a file");
         let child = self.cargo(words).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.expect("cargo runs");
-        let said = BufReader::new(child.stdout.take().expect("its stdout"));
-        Serving { child, said }
+        let output = BufReader::new(child.stdout.take().expect("its stdout"));
+        Serving { child, output }
     }
 
     /// Returns the path of the token file from the program's output.
     fn token(&self) -> PathBuf {
-        let said = self.complaints();
+        let output = self.stderr();
         let place =
-            said.lines().find_map(|it| it.split_once("the token is in ")).map(|(_, place)| place.trim());
+            output.lines().find_map(|it| it.split_once("the token is in ")).map(|(_, place)| place.trim());
         let place =
-            PathBuf::from(place.unwrap_or_else(|| panic!("it does not say where its token is: {said}")));
+            PathBuf::from(place.unwrap_or_else(|| panic!("it does not say where its token is: {output}")));
         assert!(place.starts_with(self.home.path()), "{} is not at home", place.display());
         place
     }
 
-    fn complaints(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
     }
 }
@@ -159,7 +159,7 @@ impl Newcomer {
 impl Serving {
     /// Returns the address from the program's output, if it prints one.
     fn address(&mut self) -> Option<String> {
-        let lines = (&mut self.said).lines().map_while(Result::ok);
+        let lines = (&mut self.output).lines().map_while(Result::ok);
         lines.filter_map(|it| Some(it.strip_prefix("MCP   http://")?.strip_suffix("/mcp")?.to_owned())).next()
     }
 }
@@ -206,7 +206,7 @@ async fn create(address: &str, token: &str, title: &str) -> Value {
 
 async fn list(address: &str, token: &str) -> Value {
     let url = format!("http://{address}/mcp").parse().expect("a URL");
-    let mut endpoint = Endpoint::new(url, Client::new(Duration::from_secs(30)).expect("a client"));
+    let mut endpoint = HttpEndpoint::new(url, HttpClient::new(Duration::from_secs(30)).expect("a client"));
     endpoint.headers.insert("authorization", format!("Bearer {token}").parse().expect("a header"));
     let options = Options::new(ClientInfo { name: "a newcomer".into(), version: "1".into() });
     let connected = Session::connect(&endpoint, &options).await.expect("a session");

@@ -1,11 +1,10 @@
 //! Rows for servers over WebSocket.
 
 use super::{
-    By,
     Class::{Connection, Ok, Protocol, Timeout, ToolError},
-    FarEnd, Next, Row, row,
+    Due, Next, Peer, Row, row,
 };
-use crate::orders::{
+use crate::options::{
     Era::{self, Dual, Legacy, Modern},
     Transport,
 };
@@ -15,26 +14,26 @@ const fn ws(era: Era, modes: &'static str, class: super::Class) -> Row {
 }
 
 pub(super) const ROWS: &[Row] = &[
-    ws(Dual, "refused", Connection).at(FarEnd::Nobody).next(Next::Same),
+    ws(Dual, "refused", Connection).at(Peer::Missing).next(Next::Same),
     ws(Dual, "ws_no_upgrade", Connection).next(Next::Same),
     ws(Dual, "ws_bad_accept", Connection).next(Next::Same),
-    ws(Dual, "ws_upgrade_1g", Connection).by(By::Within(20)).next(Next::Same),
+    ws(Dual, "ws_upgrade_1g", Connection).by(Due::Within(20)).next(Next::Same),
     ws(Dual, "e401_at_start", Connection).next(Next::Same),
-    ws(Dual, "accept_silent", Timeout).by(By::Connect(2)).next(Next::Same),
+    ws(Dual, "accept_silent", Timeout).by(Due::Connect(2)).next(Next::Same),
     ws(Dual, "rst_accept", Connection).next(Next::Same),
-    ws(Legacy, "init_silent", Timeout).by(By::Connect(4)),
+    ws(Legacy, "init_silent", Timeout).by(Due::Connect(4)),
     ws(Legacy, "init_bad_version", Protocol),
     ws(Modern, "discover_foreign", Protocol),
-    ws(Legacy, "ws_oversize", Protocol).by(By::Within(20)),
-    ws(Modern, "ws_oversize", Protocol).by(By::Within(20)),
+    ws(Legacy, "ws_oversize", Protocol).by(Due::Within(20)),
+    ws(Modern, "ws_oversize", Protocol).by(Due::Within(20)),
     ws(Legacy, "ws_length_lie", Protocol),
-    ws(Legacy, "ws_frag_flood", Protocol).by(By::Within(20)),
+    ws(Legacy, "ws_frag_flood", Protocol).by(Due::Within(20)),
     ws(Legacy, "ws_frag_answer", Ok),
     ws(Legacy, "ws_bad_utf8", Protocol),
     ws(Legacy, "ws_masked", Protocol),
     ws(Legacy, "ws_reserved_bits", Protocol),
     ws(Legacy, "ws_unknown_opcode", Protocol),
-    ws(Legacy, "ws_ping_flood", Ok).by(By::Within(20)),
+    ws(Legacy, "ws_ping_flood", Ok).by(Due::Within(20)),
     ws(Legacy, "ws_close_1011", Connection),
     ws(Modern, "ws_close_1011", Connection),
     ws(Legacy, "ws_eof", Connection),
@@ -43,10 +42,10 @@ pub(super) const ROWS: &[Row] = &[
     ws(Modern, "exec_then_rst", Connection),
     ws(Legacy, "ws_binary_json", Ok),
     ws(Legacy, "oversize_response", Protocol).with(&["--size", "17825792"]),
-    ws(Legacy, "silent", Timeout).by(By::Request(1)),
-    ws(Modern, "silent", Timeout).by(By::Request(1)),
-    ws(Legacy, "stops_reading", Timeout).by(By::Request(1)).next(Next::Same),
-    ws(Legacy, "unknown_id", Timeout).by(By::Request(1)),
+    ws(Legacy, "silent", Timeout).by(Due::Request(1)),
+    ws(Modern, "silent", Timeout).by(Due::Request(1)),
+    ws(Legacy, "stops_reading", Timeout).by(Due::Request(1)).next(Next::Same),
+    ws(Legacy, "unknown_id", Timeout).by(Due::Request(1)),
     ws(Legacy, "deep_nesting", Protocol),
     ws(Legacy, "trailing_garbage", Protocol),
     ws(Legacy, "both_result_error", Protocol),
@@ -58,8 +57,8 @@ pub(super) const ROWS: &[Row] = &[
     ws(Legacy, "bom", Ok),
     ws(Legacy, "duplicate_response", Ok),
     ws(Legacy, "batch_array", Protocol),
-    ws(Legacy, "notif_flood_then_reply", Ok).by(By::Within(20)).with(&["--size", "20000"]),
-    ws(Legacy, "cursor_infinite", Protocol).by(By::Within(20)).next(Next::Same),
+    ws(Legacy, "notif_flood_then_reply", Ok).by(Due::Within(20)).with(&["--size", "20000"]),
+    ws(Legacy, "cursor_infinite", Protocol).by(Due::Within(20)).next(Next::Same),
     ws(Legacy, "is_error", ToolError),
     ws(Legacy, "unknown_block", Ok),
 ];

@@ -5,121 +5,133 @@ use super::{
     Stage::{Call, Init, Spawn},
     mode,
 };
-use crate::{asked::Asked, deed::Deed, serve::EVENTS};
+use crate::{action::Action, received::ReceivedMessage, serve::EVENTS};
 use serde_json::json;
 use std::time::Duration;
 
 /// Bytes for 8 copies of 258 bytes in deflate's fixed codes: 8 times 13 bits.
-const PACKED: usize = 13;
+const PACKED_BYTES: usize = 13;
 
 pub(super) const MODES: &[Mode] = &[
-    mode("rst", Call, "breaks the connection instead of answering", |_, _| vec![Deed::Reset]),
-    mode("rst_accept", Spawn, "breaks every connection at once", |_, _| vec![Deed::Reset]),
-    mode("accept_silent", Spawn, "takes the connection and reads nothing", |_, _| vec![Deed::Freeze]),
-    mode("accept_close", Spawn, "takes the connection and closes it", |_, _| vec![Deed::wait(1)]),
+    mode("rst", Call, "breaks the connection instead of answering", |_, _| vec![Action::Reset]),
+    mode("rst_accept", Spawn, "breaks every connection at once", |_, _| vec![Action::Reset]),
+    mode("accept_silent", Spawn, "takes the connection and reads nothing", |_, _| vec![Action::Freeze]),
+    mode("accept_close", Spawn, "takes the connection and closes it", |_, _| vec![Action::wait(1)]),
     mode("not_http", Spawn, "speaks another protocol", |_, _| {
-        vec![Deed::raw("SSH-2.0-OpenSSH_9.9\r\n"), Deed::wait(20)]
+        vec![Action::raw("SSH-2.0-OpenSSH_9.9\r\n"), Action::wait(20)]
     }),
     mode("stall", Call, "sends the head of a response and no more", |_, _| {
         vec![
-            Deed::raw(head("200 OK", "content-type: application/json\r\ncontent-length: 100\r\n")),
-            Deed::Hang,
+            Action::raw(head("200 OK", "content-type: application/json\r\ncontent-length: 100\r\n")),
+            Action::Hang,
         ]
     }),
     mode("header_drip", Call, "sends a header without end, byte by byte", |_, _| {
         let head = format!("HTTP/1.1 200 OK\r\nx-slow: {}", "z".repeat(2_000));
-        vec![Deed::Drip(head.into(), Duration::from_millis(20)), Deed::Hang]
+        vec![Action::Drip(head.into(), Duration::from_millis(20)), Action::Hang]
     }),
     mode("body_drip", Call, "sends a body without end, byte by byte", |_, _| {
         let head = head("200 OK", "content-type: application/json\r\ncontent-length: 100000\r\n");
-        vec![Deed::raw(head), Deed::Drip(vec![b' '; 5_000], Duration::from_millis(20)), Deed::Hang]
+        vec![Action::raw(head), Action::Drip(vec![b' '; 5_000], Duration::from_millis(20)), Action::Hang]
     }),
-    mode("infinite_headers", Call, "sends headers without end", |asked, _| {
+    mode("infinite_headers", Call, "sends headers without end", |received, _| {
         vec![
-            Deed::raw("HTTP/1.1 200 OK\r\n"),
-            Deed::Endless(b"x-more: and more\r\n".into(), asked.orders.size),
+            Action::raw("HTTP/1.1 200 OK\r\n"),
+            Action::Endless(b"x-more: and more\r\n".into(), received.options.size),
         ]
     }),
-    mode("header_1g", Call, "sends one header without end", |asked, _| {
-        vec![Deed::raw("HTTP/1.1 200 OK\r\nx-long: "), Deed::Endless(b"z".into(), asked.orders.size)]
+    mode("header_1g", Call, "sends one header without end", |received, _| {
+        vec![Action::raw("HTTP/1.1 200 OK\r\nx-long: "), Action::Endless(b"z".into(), received.options.size)]
     }),
-    mode("json_1g", Call, "sends a body of 1 GiB", |asked, _| {
-        let length = format!("content-type: application/json\r\ncontent-length: {}\r\n", asked.orders.size);
-        vec![Deed::raw(head("200 OK", &length)), Deed::Endless(b"x".into(), asked.orders.size)]
+    mode("json_1g", Call, "sends a body of 1 GiB", |received, _| {
+        let length =
+            format!("content-type: application/json\r\ncontent-length: {}\r\n", received.options.size);
+        vec![Action::raw(head("200 OK", &length)), Action::Endless(b"x".into(), received.options.size)]
     }),
-    mode("json_chunked_1g", Call, "sends a body in chunks without end", |asked, _| {
+    mode("json_chunked_1g", Call, "sends a body in chunks without end", |received, _| {
         let head = head("200 OK", "content-type: application/json\r\ntransfer-encoding: chunked\r\n");
         let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
-        vec![Deed::raw(head), Deed::Endless(chunk.into(), asked.orders.size)]
+        vec![Action::raw(head), Action::Endless(chunk.into(), received.options.size)]
     }),
-    mode("error_body_1g", Call, "sends 1 GiB with an error status", |asked, _| {
-        let length = format!("content-type: text/plain\r\ncontent-length: {}\r\n", asked.orders.size);
-        vec![Deed::raw(head("400 Bad Request", &length)), Deed::Endless(b"e".into(), asked.orders.size)]
+    mode("error_body_1g", Call, "sends 1 GiB with an error status", |received, _| {
+        let length = format!("content-type: text/plain\r\ncontent-length: {}\r\n", received.options.size);
+        vec![
+            Action::raw(head("400 Bad Request", &length)),
+            Action::Endless(b"e".into(), received.options.size),
+        ]
     }),
-    mode("gzip_bomb", Call, "sends a small body that is large once it is unpacked", |asked, _| {
-        let bomb = bomb(asked.orders.size);
+    mode("gzip_bomb", Call, "sends a small body that is large once it is unpacked", |received, _| {
+        let gzip_bomb = gzip_bomb(received.options.size);
         let headers = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
-        vec![Deed::Raw(whole("200 OK", headers, &bomb))]
+        vec![Action::Raw(response("200 OK", headers, &gzip_bomb))]
     }),
-    mode("sse_event_1g", Call, "sends an event without end", |asked, _| {
-        vec![Deed::raw(format!("{EVENTS}data: ")), Deed::Endless(b"x".into(), asked.orders.size)]
+    mode("sse_event_1g", Call, "sends an event without end", |received, _| {
+        vec![Action::raw(format!("{EVENTS}data: ")), Action::Endless(b"x".into(), received.options.size)]
     }),
-    mode("sse_comment_1g", Call, "sends a comment without end", |asked, _| {
-        vec![Deed::raw(format!("{EVENTS}:")), Deed::Endless(b"c".into(), asked.orders.size)]
+    mode("sse_comment_1g", Call, "sends a comment without end", |received, _| {
+        vec![Action::raw(format!("{EVENTS}:")), Action::Endless(b"c".into(), received.options.size)]
     }),
     mode("html", Call, "sends a web page", |_, _| {
-        vec![Deed::Raw(whole("200 OK", "content-type: text/html\r\n", b"<html><h1>It works!</h1></html>"))]
+        vec![Action::Raw(response(
+            "200 OK",
+            "content-type: text/html\r\n",
+            b"<html><h1>It works!</h1></html>",
+        ))]
     }),
     mode("html_at_start", Init, "is a web server and nothing else", |_, _| {
-        vec![Deed::Raw(whole("200 OK", "content-type: text/html\r\n", b"<html><h1>It works!</h1></html>"))]
+        vec![Action::Raw(response(
+            "200 OK",
+            "content-type: text/html\r\n",
+            b"<html><h1>It works!</h1></html>",
+        ))]
     }),
     mode("empty_body", Call, "sends an empty body", |_, _| {
-        vec![Deed::Raw(whole("200 OK", "content-type: application/json\r\n", b""))]
+        vec![Action::Raw(response("200 OK", "content-type: application/json\r\n", b""))]
     }),
     mode("accepted_for_request", Call, "accepts a request as if it needed no answer", |_, _| {
-        vec![Deed::Raw(whole("202 Accepted", "", b""))]
+        vec![Action::Raw(response("202 Accepted", "", b""))]
     }),
-    mode("wrong_id", Call, "answers another request than the one it was asked", |asked, _| {
-        let body = asked.echo().replacen(&format!(r#""id":{}"#, asked.id()), r#""id":987654"#, 1);
-        vec![Deed::Raw(whole("200 OK", "content-type: application/json\r\n", body.as_bytes()))]
+    mode("wrong_id", Call, "answers another request than the one it was asked", |received, _| {
+        let body = received.echo().replacen(&format!(r#""id":{}"#, received.id()), r#""id":987654"#, 1);
+        vec![Action::Raw(response("200 OK", "content-type: application/json\r\n", body.as_bytes()))]
     }),
     mode("chunk_garbage", Call, "sends chunks whose sizes are no numbers", |_, _| {
         let head = head("200 OK", "content-type: application/json\r\ntransfer-encoding: chunked\r\n");
-        vec![Deed::Raw([&head[..], b"zzzz\r\nhello\r\n"].concat())]
+        vec![Action::Raw([&head[..], b"zzzz\r\nhello\r\n"].concat())]
     }),
     mode("status_garbage", Call, "sends a status line that is none", |_, _| {
-        vec![Deed::raw("HTTP/9.9 banana\r\n\r\n")]
+        vec![Action::raw("HTTP/9.9 banana\r\n\r\n")]
     }),
-    mode("session_id_crlf", Init, "hides a header in the session id", |asked, _| {
+    mode("session_id_crlf", Init, "hides a header in the session id", |received, _| {
         let headers = "content-type: application/json\r\nmcp-session-id: a\r\n\tx-injected: yes\r\n";
-        vec![Deed::Raw(whole("200 OK", headers, asked.initialization().as_bytes()))]
+        vec![Action::Raw(response("200 OK", headers, received.initialization().as_bytes()))]
     }),
-    mode("truncated", Call, "closes the connection in the middle of the body", |asked, _| {
+    mode("truncated", Call, "closes the connection in the middle of the body", |received, _| {
         let head = head("200 OK", "content-type: application/json\r\ncontent-length: 5000\r\n");
-        vec![Deed::Raw([&head[..], asked.echo().as_bytes()].concat())]
+        vec![Action::Raw([&head[..], received.echo().as_bytes()].concat())]
     }),
     mode("rst_mid", Call, "breaks the connection in the middle of the body", |_, _| {
         let head = head("200 OK", "content-type: application/json\r\ncontent-length: 5000\r\n");
-        vec![Deed::Raw([&head[..], br#"{"jsonrpc":"2.0","#].concat()), Deed::wait(30), Deed::Reset]
+        vec![Action::Raw([&head[..], br#"{"jsonrpc":"2.0","#].concat()), Action::wait(30), Action::Reset]
     }),
     mode("sse_eof", Call, "ends the stream before the answer", |_, _| {
-        vec![Deed::raw(EVENTS), Deed::wait(10)]
+        vec![Action::raw(EVENTS), Action::wait(10)]
     }),
     mode("e400", Call, "answers 400", |_, _| status("400 Bad Request", "")),
     mode("e401", Call, "answers 401", |_, _| {
         status("401 Unauthorized", "www-authenticate: Bearer realm=\"hostile\"\r\n")
     }),
-    mode("e401_at_start", Spawn, "wants credentials that nobody has", |_, _| {
+    mode("e401_at_start", Spawn, "requires credentials that the client does not have", |_, _| {
         status("401 Unauthorized", "www-authenticate: Bearer realm=\"hostile\"\r\n")
     }),
     mode("e403", Call, "answers 403", |_, _| status("403 Forbidden", "")),
     mode("e404_at_start", Spawn, "has nothing at this address", |_, _| status("404 Not Found", "")),
-    mode("e429", Call, "answers 429 and asks for patience", |_, _| {
+    mode("e429", Call, "answers 429 with `Retry-After`", |_, _| {
         status("429 Too Many Requests", "retry-after: 100000\r\n")
     }),
     mode("e500", Call, "answers 500", |_, _| status("500 Internal Server Error", "")),
     mode("e502", Call, "answers 502", |_, _| status("502 Bad Gateway", "")),
-    mode("e503_retry_after", Call, "answers 503 and asks for patience", |_, _| {
+    mode("e503_retry_after", Call, "answers 503 with `Retry-After`", |_, _| {
         status("503 Service Unavailable", "retry-after: 30\r\n")
     }),
     mode("session_404", Call, "has lost the session", |_, _| status("404 Not Found", "")),
@@ -133,46 +145,48 @@ pub(super) const MODES: &[Mode] = &[
     mode("redirect_loop", Call, "sends us round in circles", |_, _| {
         status("307 Temporary Redirect", "location: /round\r\n")
     }),
-    mode("redirect_cross", Call, "sends us to another origin", |asked, _| {
-        let elsewhere = asked.host.replace("127.0.0.1", "localhost");
+    mode("redirect_cross", Call, "sends us to another origin", |received, _| {
+        let elsewhere = received.host.replace("127.0.0.1", "localhost");
         status("307 Temporary Redirect", &format!("location: http://{elsewhere}/steal\r\n"))
     }),
-    mode("modern_header_mismatch", Call, "says that the headers contradict the body", |asked, _| {
-        refused(asked, -32020, "header mismatch")
+    mode("modern_header_mismatch", Call, "says that the headers contradict the body", |received, _| {
+        rpc_error(received, -32020, "header mismatch")
     }),
     mode(
         "modern_unsupported_version",
         Call,
         "says that it does not speak the version any more",
-        |asked, _| refused(asked, -32022, "unsupported protocol version"),
+        |received, _| rpc_error(received, -32022, "unsupported protocol version"),
     ),
-    mode("sse_mixed_eol", Call, "ends the lines of its events in every way there is", |asked, _| {
-        vec![Deed::raw(format!("{EVENTS}event: message\r\nid: 1\rdata: {}\n\r\n", asked.echo()))]
+    mode("sse_mixed_eol", Call, "ends the lines of its events in every way there is", |received, _| {
+        vec![Action::raw(format!("{EVENTS}event: message\r\nid: 1\rdata: {}\n\r\n", received.echo()))]
     }),
-    mode("sse_multiline", Call, "spreads the data of an event over several lines", |asked, _| {
-        let value: serde_json::Value = serde_json::from_str(&asked.echo()).unwrap_or_default();
+    mode("sse_multiline", Call, "spreads the data of an event over several lines", |received, _| {
+        let value: serde_json::Value = serde_json::from_str(&received.echo()).unwrap_or_default();
         let lines: String = format!("{value:#}").lines().map(|line| format!("data: {line}\n")).collect();
-        vec![Deed::raw(format!("{EVENTS}{lines}\n"))]
+        vec![Action::raw(format!("{EVENTS}{lines}\n"))]
     }),
-    mode("sse_bom", Call, "begins its stream with a byte order mark", |asked, _| {
-        vec![Deed::raw(format!("{EVENTS}\u{feff}data: {}\n\n", asked.echo()))]
+    mode("sse_bom", Call, "begins its stream with a byte order mark", |received, _| {
+        vec![Action::raw(format!("{EVENTS}\u{feff}data: {}\n\n", received.echo()))]
     }),
-    mode("sse_comment_keepalive", Call, "sends comments before it answers", |asked, _| {
-        let comments = Deed::Repeat(Box::new(Deed::raw(": still here\n\n")), 10, Duration::from_millis(20));
-        vec![Deed::raw(EVENTS), comments, Deed::raw(format!("data: {}\n\n", asked.echo()))]
+    mode("sse_comment_keepalive", Call, "sends comments before it answers", |received, _| {
+        let comments =
+            Action::Repeat(Box::new(Action::raw(": still here\n\n")), 10, Duration::from_millis(20));
+        vec![Action::raw(EVENTS), comments, Action::raw(format!("data: {}\n\n", received.echo()))]
     }),
     mode("sse_comment_drip", Call, "sends comments and never an answer", |_, _| {
-        let comments = Deed::Repeat(Box::new(Deed::raw(": still here\n\n")), 500, Duration::from_millis(20));
-        vec![Deed::raw(EVENTS), comments]
+        let comments =
+            Action::Repeat(Box::new(Action::raw(": still here\n\n")), 500, Duration::from_millis(20));
+        vec![Action::raw(EVENTS), comments]
     }),
     mode("sse_retry_0", Call, "ends the stream and wants it resumed at once, for ever", |_, _| {
-        vec![Deed::raw(format!("{EVENTS}id: 1\nretry: 0\ndata:\n\n")), Deed::wait(5)]
+        vec![Action::raw(format!("{EVENTS}id: 1\nretry: 0\ndata:\n\n")), Action::wait(5)]
     }),
     mode("sse_retry_huge", Call, "ends the stream and wants it resumed in a hundred years", |_, _| {
-        vec![Deed::raw(format!("{EVENTS}id: 1\nretry: 99999999999999\ndata:\n\n")), Deed::wait(5)]
+        vec![Action::raw(format!("{EVENTS}id: 1\nretry: 99999999999999\ndata:\n\n")), Action::wait(5)]
     }),
-    mode("sse_junk_event", Call, "sends an event that is no message", |asked, _| {
-        vec![Deed::raw(format!("{EVENTS}data: hello\n\ndata: {}\n\n", asked.echo()))]
+    mode("sse_junk_event", Call, "sends an event that is no message", |received, _| {
+        vec![Action::raw(format!("{EVENTS}data: hello\n\ndata: {}\n\n", received.echo()))]
     }),
 ];
 
@@ -180,25 +194,25 @@ fn head(status: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}\r\n").into()
 }
 
-fn whole(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     // Announces that the connection closes, so that the client does not reuse it for the next request.
     [&head(status, &format!("{headers}connection: close\r\ncontent-length: {}\r\n", body.len()))[..], body]
         .concat()
 }
 
-fn status(status: &str, headers: &str) -> Vec<Deed> {
+fn status(status: &str, headers: &str) -> Vec<Action> {
     // Waits until the request has been received before the connection closes; otherwise the client may see a reset.
-    vec![Deed::wait(20), Deed::Raw(whole(status, headers, b"")), Deed::wait(20)]
+    vec![Action::wait(20), Action::Raw(response(status, headers, b"")), Action::wait(20)]
 }
 
-fn refused(asked: &Asked, code: i64, message: &str) -> Vec<Deed> {
+fn rpc_error(received: &ReceivedMessage, code: i64, message: &str) -> Vec<Action> {
     let error = json!({ "code": code, "message": message });
-    let body = json!({ "jsonrpc": "2.0", "id": asked.id(), "error": error }).to_string();
-    vec![Deed::Raw(whole("400 Bad Request", "content-type: application/json\r\n", body.as_bytes()))]
+    let body = json!({ "jsonrpc": "2.0", "id": received.id(), "error": error }).to_string();
+    vec![Action::Raw(response("400 Bad Request", "content-type: application/json\r\n", body.as_bytes()))]
 }
 
 /// Builds a gzip stream of `size` letters `x`: one literal, then copies of the 258 bytes before, 13 bits each.
-fn bomb(size: u64) -> Vec<u8> {
+fn gzip_bomb(size: u64) -> Vec<u8> {
     let mut bits = Bits::default();
     // Last block, fixed codes.
     bits.low_first(0b011, 3);
@@ -210,18 +224,18 @@ fn bomb(size: u64) -> Vec<u8> {
             bits.high_first(0b1100_0101, 8);
             bits.high_first(0, 5);
         }
-        packed.reserve(PACKED);
-        packed.append(&mut bits.whole);
+        packed.reserve(PACKED_BYTES);
+        packed.append(&mut bits.bytes);
     }
     bits.high_first(0, 7);
     bits.low_first(0, 8);
-    packed.append(&mut bits.whole);
+    packed.append(&mut bits.bytes);
     packed
 }
 
 #[derive(Default)]
 struct Bits {
-    whole: Vec<u8>,
+    bytes: Vec<u8>,
     partial: u32,
     count: u32,
 }
@@ -239,7 +253,7 @@ impl Bits {
         self.partial |= bit << self.count;
         self.count += 1;
         if self.count == 8 {
-            self.whole.push(self.partial as u8);
+            self.bytes.push(self.partial as u8);
             (self.partial, self.count) = (0, 0);
         }
     }

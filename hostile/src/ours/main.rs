@@ -3,33 +3,37 @@
 //!
 //! It also serves as the supervisor process of stdio servers, as `wharf` does for its own.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the line is what this program is for")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the report on stdout is the output of this program"
+)]
 
-mod crew;
+mod trial_runtime;
 
-use crew::{Crew, Outcome};
 use hostile::{
     matrix::{self, Next, Row},
-    probe::{Report, Setting, grown_kib, peak_kib},
+    probe::{Report, TrialSetup, grown_kib, peak_kib},
 };
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 use tokio::time::Instant;
+use trial_runtime::{Outcome, TrialRuntime};
 
 /// Pause between two calls of the neighbour.
-const BREATH: Duration = Duration::from_millis(20);
+const NEIGHBOUR_PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum number of further calls until the circuit breaker must be open; more than its threshold.
-const REST: usize = 8;
+const MAX_CALLS_UNTIL_OPEN: usize = 8;
 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    let first = words.next().unwrap_or_default();
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next().unwrap_or_default();
     if first == wharf_mcp::stdio::SUPERVISE {
-        return wharf_mcp::stdio::supervise(words);
+        return wharf_mcp::stdio::supervise(arguments);
     }
-    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-    let [_, hostile, _, neighbour] = &words[..] else {
+    let arguments: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let [_, hostile, _, neighbour] = &arguments[..] else {
         eprintln!("usage: ours ROW --hostile FILE --neighbour URL");
         return ExitCode::from(2);
     };
@@ -53,19 +57,19 @@ fn main() -> ExitCode {
 
 async fn try_row(id: &str, hostile: PathBuf, neighbour: &str) -> Result<Report, String> {
     let row = matrix::find(id).ok_or_else(|| format!("there is no row `{id}`"))?;
-    let setting = Setting::of(row, &hostile).await.map_err(|error| error.to_string())?;
-    let crew = Crew::new(row, &setting, neighbour)?;
+    let setup = TrialSetup::of(row, &hostile).await.map_err(|error| error.to_string())?;
+    let trial_runtime = TrialRuntime::new(row, &setup, neighbour)?;
     for _ in 0..3 {
-        crew.call_neighbour("warm-up").await?;
+        trial_runtime.call_neighbour("warm-up").await?;
     }
     let before = peak_kib();
     let started = Instant::now();
-    crew.begin();
-    let (outcome, neighbour) = crew.call_both(BREATH).await;
+    trial_runtime.start_source();
+    let (outcome, neighbour) = trial_runtime.call_both(NEIGHBOUR_PAUSE).await;
     let ms = started.elapsed().as_millis() as u64;
-    let next = call_again(&crew, row).await;
-    crew.close().await;
-    let leftovers = setting.mark.leftovers().await;
+    let next = call_again(&trial_runtime, row).await;
+    trial_runtime.close().await;
+    let leftovers = setup.mark.leftovers().await;
     Ok(Report {
         row: row.id(),
         class: outcome.class.as_str().to_owned(),
@@ -80,22 +84,22 @@ async fn try_row(id: &str, hostile: PathBuf, neighbour: &str) -> Result<Report, 
         next: next.class.as_str().to_owned(),
         next_message: next.message,
         leftovers,
-        executions: setting.executions("first"),
+        executions: setup.executions("first"),
         said: outcome.said.chars().take(2_000).collect(),
     })
 }
 
 /// Makes the next call, and further ones if the row expects the outcome to change.
-async fn call_again(crew: &Crew, row: &Row) -> Outcome {
-    let mut next = crew.call("second").await;
+async fn call_again(trial_runtime: &TrialRuntime, row: &Row) -> Outcome {
+    let mut next = trial_runtime.call("second").await;
     let tries = match row.next {
         Next::Settles => 1,
-        Next::Rests => REST,
+        Next::BreakerOpens => MAX_CALLS_UNTIL_OPEN,
         Next::Works | Next::Same => 0,
     };
     for _ in 0..tries {
         if next.class == row.class {
-            next = crew.call("another").await;
+            next = trial_runtime.call("another").await;
         }
     }
     next

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use tokio::time::{self, Instant};
 
 /// Time that processes get to exit.
-const SOON: Duration = Duration::from_secs(2);
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// An environment variable that all descendants of a server inherit, so that they can be found.
 #[derive(Clone, Debug)]
@@ -38,10 +38,10 @@ impl Mark {
 
     /// Waits for the processes to exit, kills the rest, and returns how many it killed.
     pub async fn leftovers(&self) -> usize {
-        let until = Instant::now() + SOON;
+        let deadline = Instant::now() + EXIT_GRACE;
         loop {
             let left = self.processes();
-            if left.is_empty() || Instant::now() >= until {
+            if left.is_empty() || Instant::now() >= deadline {
                 // A process that has exited meanwhile needs no signal.
                 left.iter().for_each(|pid| _ = kill_process(*pid, Signal::KILL));
                 return left.len();

@@ -2,9 +2,9 @@
 
 use super::Server;
 use crate::{
-    asked::Asked,
-    deed::Deed,
-    mouth::{Framing, Line, Mouth, Out},
+    action::Action,
+    performer::{Framing, Output, Performer, SharedConnection},
+    received::ReceivedMessage,
 };
 use std::{io, sync::Arc};
 
@@ -40,23 +40,23 @@ impl Request {
     }
 }
 
-pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> io::Result<()> {
-    let out = Out::Line(line.clone());
-    let nobody = Asked::nothing(&server.orders, &host);
-    let greeting = server.greeting(&nobody);
-    if !greeting.is_empty() {
-        let mut mouth = Mouth { out, framing: Framing::Json(String::new()), post: None };
-        return server.perform(&mut mouth, greeting, &nobody).await;
+pub(super) async fn run(server: Arc<Server>, line: Arc<SharedConnection>, host: String) -> io::Result<()> {
+    let out = Output::SharedConnection(line.clone());
+    let no_message = ReceivedMessage::nothing(&server.options, &host);
+    let startup_actions = server.startup_actions(&no_message);
+    if !startup_actions.is_empty() {
+        let mut performer = Performer { out, framing: Framing::Json(String::new()), post: None };
+        return server.perform(&mut performer, startup_actions, &no_message).await;
     }
     let mut buffer = Vec::new();
     while let Some(request) = read(&line, &mut buffer).await? {
         match request.method.as_str() {
             "POST" => {
-                let Some(asked) = Asked::read(&server.orders, &host, &request.body) else {
+                let Some(received) = ReceivedMessage::read(&server.options, &host, &request.body) else {
                     line.write(BAD_REQUEST).await?;
                     continue;
                 };
-                if !answer(&server, &line, &asked).await? {
+                if !answer(&server, &line, &received).await? {
                     return Ok(());
                 }
             }
@@ -68,28 +68,33 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
 }
 
 /// Responds to one message. Returns whether the connection can be reused.
-async fn answer(server: &Server, line: &Arc<Line>, asked: &Asked) -> io::Result<bool> {
-    let deeds = server.decide(asked);
-    if deeds.is_empty() {
+async fn answer(
+    server: &Server,
+    line: &Arc<SharedConnection>,
+    received: &ReceivedMessage,
+) -> io::Result<bool> {
+    let actions = server.decide(received);
+    if actions.is_empty() {
         line.write(ACCEPTED).await?;
         return Ok(true);
     }
-    let messages = deeds.iter().filter(|deed| deed.is_message()).count();
-    let quiet =
-        |deed: &Deed| deed.is_message() || matches!(deed, Deed::Note(_) | Deed::Wait(_) | Deed::Talk(..));
-    let plain = messages == 1 && deeds.iter().all(quiet);
-    let session = if asked.method() == "initialize" { SESSION } else { "" };
+    let messages = actions.iter().filter(|action| action.is_message()).count();
+    let quiet = |action: &Action| {
+        action.is_message() || matches!(action, Action::Note(_) | Action::Wait(_) | Action::Stderr(..))
+    };
+    let plain = messages == 1 && actions.iter().all(quiet);
+    let session = if received.method() == "initialize" { SESSION } else { "" };
     let framing = match plain {
         true => Framing::Json(session.to_owned()),
         false => Framing::Events(Some(EVENTS.to_owned())),
     };
-    let mut mouth = Mouth { out: Out::Line(line.clone()), framing, post: None };
-    server.perform(&mut mouth, deeds, asked).await?;
+    let mut performer = Performer { out: Output::SharedConnection(line.clone()), framing, post: None };
+    server.perform(&mut performer, actions, received).await?;
     Ok(plain)
 }
 
 /// Reads one request, or `None` at the end of the connection.
-pub(crate) async fn read(line: &Line, buffer: &mut Vec<u8>) -> io::Result<Option<Request>> {
+pub(crate) async fn read(line: &SharedConnection, buffer: &mut Vec<u8>) -> io::Result<Option<Request>> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;

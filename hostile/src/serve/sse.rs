@@ -2,9 +2,9 @@
 
 use super::{Server, Tasks, http};
 use crate::{
-    asked::Asked,
-    deed::Deed,
-    mouth::{Framing, Line, Mouth, Out},
+    action::Action,
+    performer::{Framing, Output, Performer, SharedConnection},
+    received::ReceivedMessage,
 };
 use std::{
     collections::HashMap,
@@ -14,10 +14,10 @@ use std::{
 
 /// Open event streams, by the number in the path that their clients post to.
 #[derive(Default)]
-pub(crate) struct Streams(Mutex<(u64, HashMap<u64, Arc<Line>>)>);
+pub(crate) struct Streams(Mutex<(u64, HashMap<u64, Arc<SharedConnection>>)>);
 
 impl Streams {
-    fn open(&self, line: &Arc<Line>) -> u64 {
+    fn open(&self, line: &Arc<SharedConnection>) -> u64 {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         streams.0 += 1;
         let number = streams.0;
@@ -29,12 +29,12 @@ impl Streams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number);
     }
 
-    fn find(&self, number: u64) -> Option<Arc<Line>> {
+    fn find(&self, number: u64) -> Option<Arc<SharedConnection>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.get(&number).cloned()
     }
 }
 
-pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> io::Result<()> {
+pub(super) async fn run(server: Arc<Server>, line: Arc<SharedConnection>, host: String) -> io::Result<()> {
     let mut buffer = Vec::new();
     let mut tasks = Tasks::new();
     while let Some(request) = http::read(&line, &mut buffer).await? {
@@ -43,8 +43,8 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
         }
         let number = request.path.rsplit('/').next().and_then(|it| it.parse().ok()).unwrap_or(0);
         let stream = server.streams.find(number);
-        match (stream, Asked::read(&server.orders, &host, &request.body)) {
-            (Some(stream), Some(asked)) => post(&server, &line, &stream, asked, &mut tasks).await?,
+        match (stream, ReceivedMessage::read(&server.options, &host, &request.body)) {
+            (Some(stream), Some(received)) => post(&server, &line, &stream, received, &mut tasks).await?,
             _ => line.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await?,
         }
     }
@@ -53,42 +53,43 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
 }
 
 /// Opens an event stream and sends the endpoint, unless a mode replaces that.
-async fn stream(server: &Server, line: &Arc<Line>, host: &str) -> io::Result<()> {
+async fn stream(server: &Server, line: &Arc<SharedConnection>, host: &str) -> io::Result<()> {
     let number = server.streams.open(line);
-    let nobody = Asked::nothing(&server.orders, host);
-    let greeting = server.greeting(&nobody);
-    let spoken = async {
-        if greeting.is_empty() {
-            let place = format!("{}event: endpoint\ndata: /post/{number}\n\n", http::EVENTS);
-            line.write(place.as_bytes()).await?;
+    let no_message = ReceivedMessage::nothing(&server.options, host);
+    let startup_actions = server.startup_actions(&no_message);
+    let outcome = async {
+        if startup_actions.is_empty() {
+            let endpoint_event = format!("{}event: endpoint\ndata: /post/{number}\n\n", http::EVENTS);
+            line.write(endpoint_event.as_bytes()).await?;
         } else {
             let framing = Framing::Events(None);
-            let mut mouth = Mouth { out: Out::Line(line.clone()), framing, post: None };
-            server.perform(&mut mouth, greeting, &nobody).await?;
+            let mut performer =
+                Performer { out: Output::SharedConnection(line.clone()), framing, post: None };
+            server.perform(&mut performer, startup_actions, &no_message).await?;
         }
         let mut nothing = Vec::new();
         while line.fill(&mut nothing).await? > 0 {}
         Ok(())
     };
-    let spoken = spoken.await;
+    let outcome = outcome.await;
     server.streams.close(number);
-    spoken
+    outcome
 }
 
 async fn post(
     server: &Arc<Server>,
-    line: &Arc<Line>,
-    stream: &Arc<Line>,
-    asked: Asked,
+    line: &Arc<SharedConnection>,
+    stream: &Arc<SharedConnection>,
+    received: ReceivedMessage,
     tasks: &mut Tasks,
 ) -> io::Result<()> {
-    let deeds = server.decide(&asked);
-    if !deeds.iter().any(|deed| matches!(deed, Deed::Reply(_))) {
+    let actions = server.decide(&received);
+    if !actions.iter().any(|action| matches!(action, Action::Reply(_))) {
         line.write(http::ACCEPTED).await?;
     }
-    let (out, framing) = (Out::Line(stream.clone()), Framing::Events(None));
-    let mut mouth = Mouth { out, framing, post: Some(line.clone()) };
+    let (out, framing) = (Output::SharedConnection(stream.clone()), Framing::Events(None));
+    let mut performer = Performer { out, framing, post: Some(line.clone()) };
     let server = server.clone();
-    tasks.start(async move { server.perform(&mut mouth, deeds, &asked).await });
+    tasks.start(async move { server.perform(&mut performer, actions, &received).await });
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use super::{Server, Tasks};
 use crate::{
-    asked::Asked,
-    deed::Deed,
+    action::Action,
     modes::Stage,
-    mouth::{Framing, Mouth, Out},
+    performer::{Framing, Output, Performer},
+    received::ReceivedMessage,
 };
 use std::{fs::File, io, os::fd::AsFd, sync::Arc};
 use tokio::{
@@ -16,41 +16,41 @@ use tokio::{
 type Input = Lines<BufReader<Box<dyn AsyncRead + Unpin>>>;
 
 pub(super) async fn run(server: Arc<Server>) {
-    let out = Out::stdout();
-    let nobody = Asked::nothing(&server.orders, "");
-    let mut mouth = speak(&out);
-    let _ = server.perform(&mut mouth, server.greeting(&nobody), &nobody).await;
+    let out = Output::stdout();
+    let no_message = ReceivedMessage::nothing(&server.options, "");
+    let mut performer = new_performer(&out);
+    let _ = server.perform(&mut performer, server.startup_actions(&no_message), &no_message).await;
     let mut lines = input();
     let mut tasks = Tasks::new();
     while let Ok(Some(line)) = lines.next_line().await {
-        let Some(asked) = Asked::read(&server.orders, "", line.as_bytes()) else { continue };
-        let deeds = server.decide(&asked);
-        let (server, mut mouth) = (server.clone(), speak(&out));
-        if deeds.iter().any(|deed| matches!(deed, Deed::Deafen)) {
+        let Some(received) = ReceivedMessage::read(&server.options, "", line.as_bytes()) else { continue };
+        let actions = server.decide(&received);
+        let (server, mut performer) = (server.clone(), new_performer(&out));
+        if actions.iter().any(|action| matches!(action, Action::CloseInput)) {
             drop(lines);
             let _ = close_input();
-            let _ = server.perform(&mut mouth, deeds, &asked).await;
+            let _ = server.perform(&mut performer, actions, &received).await;
             return;
         }
-        if deeds.iter().any(|deed| matches!(deed, Deed::Freeze)) {
-            let _ = server.perform(&mut mouth, deeds, &asked).await;
-        } else if deeds.iter().all(|deed| matches!(deed, Deed::Note(_) | Deed::Say(_))) {
+        if actions.iter().any(|action| matches!(action, Action::Freeze)) {
+            let _ = server.perform(&mut performer, actions, &received).await;
+        } else if actions.iter().all(|action| matches!(action, Action::Note(_) | Action::Send(_))) {
             // Runs simple responses inline, which keeps them in order and is fastest.
-            if server.perform(&mut mouth, deeds, &asked).await.is_err() {
+            if server.perform(&mut performer, actions, &received).await.is_err() {
                 return;
             }
         } else {
-            tasks.start(async move { server.perform(&mut mouth, deeds, &asked).await });
+            tasks.start(async move { server.perform(&mut performer, actions, &received).await });
         }
     }
-    if let Some(mode) = server.temper.strike(Stage::Close) {
-        let deeds = (mode.deeds)(&nobody, &server.temper);
-        let _ = server.perform(&mut mouth, deeds, &nobody).await;
+    if let Some(mode) = server.schedule.faulty_mode(Stage::Close) {
+        let actions = (mode.actions)(&no_message, &server.schedule);
+        let _ = server.perform(&mut performer, actions, &no_message).await;
     }
 }
 
-fn speak(out: &Out) -> Mouth {
-    Mouth { out: out.clone(), framing: Framing::Lines, post: None }
+fn new_performer(out: &Output) -> Performer {
+    Performer { out: out.clone(), framing: Framing::Lines, post: None }
 }
 
 /// Opens stdin as a pipe, which can be closed during a read, or as a plain reader if it is not a pipe.

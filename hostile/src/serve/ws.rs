@@ -2,9 +2,9 @@
 
 use super::{Server, Tasks, http};
 use crate::{
-    asked::Asked,
-    deed::Deed,
-    mouth::{Framing, Line, Mouth, Out, frame_head},
+    action::Action,
+    performer::{Framing, Output, Performer, SharedConnection, frame_head},
+    received::ReceivedMessage,
 };
 use std::{io, sync::Arc};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -13,13 +13,13 @@ const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 
-pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> io::Result<()> {
+pub(super) async fn run(server: Arc<Server>, line: Arc<SharedConnection>, host: String) -> io::Result<()> {
     let mut buffer = Vec::new();
     let Some(request) = http::read(&line, &mut buffer).await? else { return Ok(()) };
-    let nobody = Asked::nothing(&server.orders, &host);
-    let greeting = server.greeting(&nobody);
-    if !greeting.is_empty() {
-        return server.perform(&mut speak(&line), greeting, &nobody).await;
+    let no_message = ReceivedMessage::nothing(&server.options, &host);
+    let startup_actions = server.startup_actions(&no_message);
+    if !startup_actions.is_empty() {
+        return server.perform(&mut new_performer(&line), startup_actions, &no_message).await;
     }
     upgrade(&line, &request).await?;
     let mut tasks = Tasks::new();
@@ -27,13 +27,15 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
         let (kind, payload) = frame(&line, &mut buffer).await?;
         match kind {
             TEXT => {
-                let Some(asked) = Asked::read(&server.orders, &host, &payload) else { continue };
-                let (server, mut mouth) = (server.clone(), speak(&line));
-                let deeds = server.decide(&asked);
-                if deeds.iter().any(|deed| matches!(deed, Deed::Freeze)) {
-                    server.perform(&mut mouth, deeds, &asked).await?;
+                let Some(received) = ReceivedMessage::read(&server.options, &host, &payload) else {
+                    continue;
+                };
+                let (server, mut performer) = (server.clone(), new_performer(&line));
+                let actions = server.decide(&received);
+                if actions.iter().any(|action| matches!(action, Action::Freeze)) {
+                    server.perform(&mut performer, actions, &received).await?;
                 } else {
-                    tasks.start(async move { server.perform(&mut mouth, deeds, &asked).await });
+                    tasks.start(async move { server.perform(&mut performer, actions, &received).await });
                 }
             }
             PING => line.write(&[frame_head(0x8a, payload.len() as u64), payload].concat()).await?,
@@ -46,11 +48,11 @@ pub(super) async fn run(server: Arc<Server>, line: Arc<Line>, host: String) -> i
     }
 }
 
-fn speak(line: &Arc<Line>) -> Mouth {
-    Mouth { out: Out::Line(line.clone()), framing: Framing::Frames, post: None }
+fn new_performer(line: &Arc<SharedConnection>) -> Performer {
+    Performer { out: Output::SharedConnection(line.clone()), framing: Framing::Frames, post: None }
 }
 
-async fn upgrade(line: &Line, request: &http::Request) -> io::Result<()> {
+async fn upgrade(line: &SharedConnection, request: &http::Request) -> io::Result<()> {
     // The key is the only header value here that is case-sensitive.
     let key = request.original("sec-websocket-key").unwrap_or_default();
     let asked_for = http::header(&request.head, "sec-websocket-protocol");
@@ -64,7 +66,7 @@ async fn upgrade(line: &Line, request: &http::Request) -> io::Result<()> {
 }
 
 /// Reads one client frame, which is masked and, from our clients, never fragmented.
-async fn frame(line: &Line, buffer: &mut Vec<u8>) -> io::Result<(u8, Vec<u8>)> {
+async fn frame(line: &SharedConnection, buffer: &mut Vec<u8>) -> io::Result<(u8, Vec<u8>)> {
     line.fill_to(buffer, 2).await?;
     let (length, at) = match buffer[1] & 0x7f {
         126 => {

@@ -2,8 +2,8 @@
 
 use crate::trial::{OURS, THEIRS, try_all};
 use hostile::{
-    matrix::{Row, judge, rows},
-    orders::Transport,
+    matrix::{Row, check_report, rows},
+    options::Transport,
     page::{Reports, page, stem},
     probe::Report,
 };
@@ -14,20 +14,19 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/hostile.md");
 type Tried = Vec<(&'static Row, Report)>;
 
 #[tokio::test]
-async fn every_row_comes_out_as_it_should() {
-    let chosen = said("HOSTILE_ROW");
+async fn every_row_has_the_expected_outcome() {
+    let chosen = variable("HOSTILE_ROW");
     let ours = try_all(OURS, rows().filter(|row| row.id().contains(&chosen)).collect()).await;
-    keep(&ours);
+    save_reports(&ours);
     let mut wrong = String::new();
     for (row, report) in &ours {
-        let complaints = judge(row, report);
-        if !complaints.is_empty() {
-            let _ =
-                writeln!(wrong, "{:40} {}\n{:40} {}", row.id(), complaints.join("; "), "", report.message);
+        let problems = check_report(row, report);
+        if !problems.is_empty() {
+            let _ = writeln!(wrong, "{:40} {}\n{:40} {}", row.id(), problems.join("; "), "", report.message);
         }
     }
     assert!(wrong.is_empty(), "{} rows, of which these are wrong:\n{wrong}", ours.len());
-    if said("UPDATE") == "1" && chosen.is_empty() {
+    if variable("UPDATE") == "1" && chosen.is_empty() {
         let has_it = |row: &&Row| matches!(row.transport, Transport::Stdio | Transport::Http);
         let theirs = try_all(THEIRS, rows().filter(has_it).collect()).await;
         fs::write(PAGE, page(&by_row(ours), &by_row(theirs))).expect("the page is written");
@@ -35,7 +34,7 @@ async fn every_row_comes_out_as_it_should() {
 }
 
 #[test]
-fn the_page_is_of_this_matrix() {
+fn the_page_matches_the_matrix() {
     let page = fs::read_to_string(PAGE).unwrap_or_default();
     let lines: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let stems: Vec<String> = rows().map(stem).collect();
@@ -48,7 +47,7 @@ fn the_page_is_of_this_matrix() {
 }
 
 /// Saves one line of JSON per row, for debugging.
-fn keep(tried: &Tried) {
+fn save_reports(tried: &Tried) {
     let lines: Vec<String> =
         tried.iter().filter_map(|(_, report)| serde_json::to_string(report).ok()).collect();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.jsonl");
@@ -60,7 +59,7 @@ fn by_row(tried: Tried) -> Reports {
 }
 
 /// Reads an option from the environment: a filter for row names, or the request to write the page.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says what they want to see")]
-fn said(name: &str) -> String {
+#[expect(clippy::disallowed_methods, reason = "the environment selects rows for debugging")]
+fn variable(name: &str) -> String {
     env::var(name).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Tests our client with a good server behind the damaging proxy.
 
 use hostile::{
-    orders::{Orders, Transport},
+    options::{ServerOptions, Transport},
     proxy::{Harm, Proxy},
     serve,
 };
@@ -9,107 +9,107 @@ use serde_json::json;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use wharf_config::{Env, load};
-use wharf_mcp::http::Client;
+use wharf_mcp::http::HttpClient;
 use wharf_runtime::{
-    Call, Ground, Handle, Redactor, Runtime, Tuning,
-    upstream::{Installs, Processes},
+    Call, Handle, Redactor, Runtime, RuntimeOptions, UpstreamContext,
+    upstream::{Installs, ProcessLimit},
 };
 
 /// Allowed outcomes of a call: success, or an error of one of these types.
 type Expected = &'static [&'static str];
 
-const FINE: Expected = &["OK"];
-const LOST: Expected = &["MCPConnectionError"];
-const LATE: Expected = &["MCPTimeoutError"];
+const SUCCESS: Expected = &["OK"];
+const CONNECTION_ERROR: Expected = &["MCPConnectionError"];
+const TIMEOUT_ERROR: Expected = &["MCPTimeoutError"];
 /// A flipped bit may hit anything: a letter of the text, a bracket, a length.
 const ANYTHING: Expected = &["OK", "MCPConnectionError", "MCPProtocolError", "MCPTimeoutError"];
 
 const HARMS: &[(Harm, Expected)] = &[
-    (Harm::None, FINE),
-    (Harm::Latency(Duration::from_millis(50)), FINE),
-    (Harm::Throttle(4_000), FINE),
-    (Harm::Slice, FINE),
-    (Harm::Cut(0), LOST),
-    (Harm::Reset(0), LOST),
-    (Harm::HalfClose(0), LOST),
-    (Harm::Silence(0), LATE),
+    (Harm::None, SUCCESS),
+    (Harm::Latency(Duration::from_millis(50)), SUCCESS),
+    (Harm::Throttle(4_000), SUCCESS),
+    (Harm::Slice, SUCCESS),
+    (Harm::Cut(0), CONNECTION_ERROR),
+    (Harm::Reset(0), CONNECTION_ERROR),
+    (Harm::HalfClose(0), CONNECTION_ERROR),
+    (Harm::Silence(0), TIMEOUT_ERROR),
     (Harm::Corrupt(150), ANYTHING),
     (Harm::Corrupt(3), ANYTHING),
 ];
 
 #[tokio::test]
-async fn http_survives_a_bad_line() {
+async fn http_survives_a_damaged_connection() {
     check(Transport::Http, "http").await;
 }
 
 #[tokio::test]
-async fn sse_survives_a_bad_line() {
+async fn sse_survives_a_damaged_connection() {
     check(Transport::Sse, "sse").await;
 }
 
 #[tokio::test]
-async fn websocket_survives_a_bad_line() {
+async fn websocket_survives_a_damaged_connection() {
     check(Transport::Ws, "websocket").await;
 }
 
 /// Tries every kind of damage during connection setup and on an established connection, and then without damage.
 async fn check(transport: Transport, name: &str) {
-    let mut lines = JoinSet::new();
+    let mut trials = JoinSet::new();
     for (harm, expected) in HARMS {
         let name = name.to_owned();
-        lines.spawn(async move {
-            for stands in [false, true] {
-                let line = BadLine::new(transport, &name, *harm).await;
-                if stands {
-                    line.check(&format!("{name}, before {harm:?}"), FINE).await;
+        trials.spawn(async move {
+            for established in [false, true] {
+                let line = DamagedConnection::new(transport, &name, *harm).await;
+                if established {
+                    line.check(&format!("{name}, before {harm:?}"), SUCCESS).await;
                 }
                 line.proxy.harm(*harm);
-                line.check(&format!("{name}, {harm:?}, standing: {stands}"), expected).await;
+                line.check(&format!("{name}, {harm:?}, established: {established}"), expected).await;
                 line.proxy.harm(Harm::None);
                 // A silent connection looks idle, so the test has to restart the source.
                 line.handle.restart("it").expect("the source");
-                line.check(&format!("{name}, after {harm:?}, standing: {stands}"), FINE).await;
+                line.check(&format!("{name}, after {harm:?}, established: {established}"), SUCCESS).await;
                 line.runtime.shutdown(Duration::from_millis(100)).await;
             }
         });
     }
-    lines.join_all().await;
+    trials.join_all().await;
 }
 
-struct BadLine {
+struct DamagedConnection {
     proxy: Proxy,
     runtime: Runtime,
     handle: Handle,
     _server: serve::Listening,
 }
 
-impl BadLine {
-    async fn new(transport: Transport, name: &str, harm: Harm) -> BadLine {
+impl DamagedConnection {
+    async fn new(transport: Transport, name: &str, harm: Harm) -> DamagedConnection {
         // Uses a short timeout only where the response may never arrive.
-        let patience = if matches!(harm, Harm::Silence(_) | Harm::Corrupt(_)) { 5 } else { 30 };
-        let orders = Orders { transport, ..Orders::default() };
-        let server = serve::listen(&orders).await.expect("the server listens");
-        let proxy = Proxy::before(server.address).await.expect("the proxy listens");
+        let timeout = if matches!(harm, Harm::Silence(_) | Harm::Corrupt(_)) { 5 } else { 30 };
+        let options = ServerOptions { transport, ..ServerOptions::default() };
+        let server = serve::listen(&options).await.expect("the server listens");
+        let proxy = Proxy::in_front_of(server.address).await.expect("the proxy listens");
         let scheme = if transport == Transport::Ws { "ws" } else { "http" };
         let text = format!(
             "tools:\n  - {{name: it, description: d, type: mcp, server: x, transport: {name}, url: '{scheme}://{}/mcp', \
-             load_tools: false, load_prompts: false, request_timeout: {patience}, connect_timeout: {patience}}}\n",
+             load_tools: false, load_prompts: false, request_timeout: {timeout}, connect_timeout: {timeout}}}\n",
             proxy.address
         );
         let (plan, diagnostics) = load(text, &Env::bare());
         let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));
-        let ground = Ground {
+        let ground = UpstreamContext {
             scratch: PathBuf::from("/nowhere"),
-            http: Client::new(Duration::from_secs(patience)).expect("HTTP"),
+            http: HttpClient::new(Duration::from_secs(timeout)).expect("HTTP"),
             credentials: None,
             redactor: Arc::new(Redactor::of(&plan)),
             supervisor: None,
             builtins: None,
-            processes: Processes::default(),
+            processes: ProcessLimit::default(),
             installs: Installs::default(),
         };
-        let runtime = Runtime::start(&plan, &ground, Tuning::default());
-        BadLine { proxy, handle: runtime.handle(), runtime, _server: server }
+        let runtime = Runtime::start(&plan, &ground, RuntimeOptions::default());
+        DamagedConnection { proxy, handle: runtime.handle(), runtime, _server: server }
     }
 
     async fn call(&self) -> String {

@@ -1,16 +1,17 @@
 //! Soak test: many calls over each transport, while the server is killed and connections are reset at random.
 //!
 //! Every call has one outcome, in time. No response reaches another caller. No call is executed twice, and a call
-//! reported as not sent was not executed. The server's ledger is the evidence. `cargo xtask soak` makes 100,000
+//! reported as not sent was not executed. The server's action log is the evidence. `cargo xtask soak` makes 100,000
 //! calls over each transport; the tests make a few thousand, always with the same seed.
 
-mod books;
-mod warden;
+mod log_summary;
+mod server_keeper;
 
-use crate::runtime::rig::{Entry, Rig, told};
-use books::{Books, Seen};
-use hostile::orders::Transport;
+use crate::runtime::rig::{Entry, Rig, describe_outcome};
+use hostile::options::Transport;
+use log_summary::{CallerOutcome, LogSummary};
 use serde_json::json;
+use server_keeper::ServerKeeper;
 use std::{
     sync::{
         Arc,
@@ -19,58 +20,57 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::task::JoinSet;
-use warden::Warden;
 use wharf_mcp::Raw;
-use wharf_runtime::{BreakerPolicy, Call, Handle, Tuning};
+use wharf_runtime::{BreakerPolicy, Call, Handle, RuntimeOptions};
 
 /// Number of concurrent calls.
-const AT_ONCE: u64 = 16;
+const CONCURRENCY: u64 = 16;
 
 /// Timeout of a call, and the tolerance for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const LENIENCE: Duration = Duration::from_secs(1);
+const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// One call in this many ends in a kill or a reset.
-const ONE_IN: u64 = 30;
+const CALLS_PER_FAULT: u64 = 30;
 
 const SEED: u64 = 20_260_728;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stdio() {
+async fn stdio_calls_survive_random_kills() {
     soak(Transport::Stdio).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http() {
+async fn http_calls_survive_random_resets() {
     soak(Transport::Http).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sse() {
+async fn sse_calls_survive_random_resets() {
     soak(Transport::Sse).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ws() {
+async fn websocket_calls_survive_random_resets() {
     soak(Transport::Ws).await;
 }
 
 async fn soak(transport: Transport) {
     let calls = calls();
     let begun = Instant::now();
-    let (rig, warden) = moor(transport, calls).await;
+    let (rig, server_keeper) = start_source(transport, calls).await;
     assert_eq!(rig.handle.settled().await.tools.len(), 1, "the server is there");
     let seen = run(&rig.handle, calls).await;
-    let sessions = rig.handle.sources()[0].standing.sessions;
+    let sessions = rig.handle.sources()[0].status.sessions;
     rig.runtime.shutdown(Duration::from_secs(1)).await;
-    let (restarts, ledger, _folder) = match warden {
-        Some(warden) => warden.dismiss().await,
+    let (restarts, action_log, _folder) = match server_keeper {
+        Some(server_keeper) => server_keeper.stop().await,
         None => (sessions - 1, rig.folder.path().join("ledger"), rig.folder),
     };
-    let books = Books::read(&ledger);
-    let ends = books.ends + if transport == Transport::Stdio { 0 } else { restarts };
-    say(&books.line(transport, &seen, ends, restarts, begun.elapsed()));
-    let wrong = books.compare(&seen, TIMEOUT + LENIENCE);
+    let log_summary = LogSummary::read(&action_log);
+    let ends = log_summary.ends + if transport == Transport::Stdio { 0 } else { restarts };
+    print_line(&log_summary.line(transport, &seen, ends, restarts, begun.elapsed()));
+    let wrong = log_summary.compare(&seen, TIMEOUT + TOLERANCE);
     assert!(
         wrong.is_empty(),
         "{} violations, of which the first: {:?}",
@@ -83,36 +83,36 @@ async fn soak(transport: Transport) {
     assert!(ends >= least, "{ends} kills and resets are too few");
 }
 
-#[expect(clippy::print_stdout, reason = "whoever runs the soak wants to see the table")]
-fn say(line: &str) {
+#[expect(clippy::print_stdout, reason = "the table is the result of the soak test")]
+fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// Starts the source, and a supervisor for its server where `wharf` does not start it.
-async fn moor(transport: Transport, calls: u64) -> (Rig, Option<Warden>) {
+async fn start_source(transport: Transport, calls: u64) -> (Rig, Option<ServerKeeper>) {
     let breaker = BreakerPolicy { failure_threshold: u32::MAX, ..BreakerPolicy::default() };
-    let tuning = Tuning { breaker, ..Tuning::default() };
-    let chance = format!("--prob {} --seed {SEED}", 1.0 / ONE_IN as f64);
+    let tuning = RuntimeOptions { breaker, ..RuntimeOptions::default() };
+    let chance = format!("--prob {} --seed {SEED}", 1.0 / CALLS_PER_FAULT as f64);
     if transport == Transport::Stdio {
         let line = format!("--mode die_random --ledger $FOLDER/ledger {chance}");
         return (Rig::start(&[Entry::Stdio("it", &line, "")], tuning), None);
     }
     // In addition to the resets, kills the server a hundred times in 100,000 calls.
     let line = format!("--transport {} --mode rst_random {chance}", transport.as_str());
-    let warden = Warden::start(&line, (calls / 100).max(200)).await;
-    let (word, scheme) = match transport {
+    let server_keeper = ServerKeeper::start(&line, (calls / 100).max(200)).await;
+    let (transport_name, scheme) = match transport {
         Transport::Ws => ("websocket", "ws"),
         other => (other.as_str(), "http"),
     };
-    let url = format!("{scheme}://{}/mcp", warden.address());
-    (Rig::start(&[Entry::Remote("it", word, &url)], tuning), Some(warden))
+    let url = format!("{scheme}://{}/mcp", server_keeper.address());
+    (Rig::start(&[Entry::Remote("it", transport_name, &url)], tuning), Some(server_keeper))
 }
 
 /// Makes all calls with limited concurrency, each with a unique nonce.
-async fn run(handle: &Handle, calls: u64) -> Vec<Seen> {
+async fn run(handle: &Handle, calls: u64) -> Vec<CallerOutcome> {
     let next = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
-    for _ in 0..AT_ONCE {
+    for _ in 0..CONCURRENCY {
         let (handle, next) = (handle.clone(), next.clone());
         callers.spawn(async move {
             let mut seen = Vec::new();
@@ -121,22 +121,22 @@ async fn run(handle: &Handle, calls: u64) -> Vec<Seen> {
                 if number >= calls {
                     return seen;
                 }
-                seen.push(one(&handle, format!("n{number}")).await);
+                seen.push(call_once(&handle, format!("n{number}")).await);
             }
         });
     }
     callers.join_all().await.into_iter().flatten().collect()
 }
 
-async fn one(handle: &Handle, nonce: String) -> Seen {
+async fn call_once(handle: &Handle, nonce: String) -> CallerOutcome {
     let arguments: Raw = json!({ "nonce": nonce }).into();
     let begun = Instant::now();
     let record = handle.call(Call::new("it__echo").arguments(arguments).within(TIMEOUT)).await;
-    Seen { told: told(&record), took: begun.elapsed(), nonce }
+    CallerOutcome { outcome: describe_outcome(&record), took: begun.elapsed(), nonce }
 }
 
 /// Returns the number of calls per transport.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says how many they want to see")]
+#[expect(clippy::disallowed_methods, reason = "the environment sets the number of calls")]
 fn calls() -> u64 {
     std::env::var("HOSTILE_SOAK").ok().and_then(|it| it.parse().ok()).unwrap_or(2_000)
 }

@@ -20,10 +20,10 @@ pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_ours");
 pub(crate) const THEIRS: &str = env!("CARGO_BIN_EXE_theirs");
 
 /// Number of concurrent trials; most of them only wait.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_TRIALS: usize = 4;
 
 /// Timeout of one trial.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A well-behaved server, stopped on drop.
 pub(crate) struct Neighbour {
@@ -47,17 +47,17 @@ impl Neighbour {
 /// Tries these rows with this program. If a trial gives no readable report, the report contains only a message.
 pub(crate) async fn try_all(program: &'static str, rows: Vec<&'static Row>) -> Vec<(&'static Row, Report)> {
     let neighbour = Arc::new(Neighbour::start().await);
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_TRIALS));
     let mut trials = JoinSet::new();
-    for (place, row) in rows.into_iter().enumerate() {
+    for (index, row) in rows.into_iter().enumerate() {
         let (neighbour, turns) = (neighbour.clone(), turns.clone());
         trials.spawn(async move {
             let _turn = turns.acquire().await.expect("turns are never closed");
-            (place, row, try_one(program, row, &neighbour.url).await)
+            (index, row, try_one(program, row, &neighbour.url).await)
         });
     }
     let mut tried = trials.join_all().await;
-    tried.sort_by_key(|(place, ..)| *place);
+    tried.sort_by_key(|(index, ..)| *index);
     tried.into_iter().map(|(_, row, report)| (row, report)).collect()
 }
 
@@ -68,8 +68,8 @@ async fn try_one(program: &str, row: &Row, neighbour: &str) -> Report {
     let stderr = if program == THEIRS { Stdio::null() } else { Stdio::piped() };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true);
     let failed = |message: String| Report { row: row.id(), message, ..Report::default() };
-    match time::timeout(PATIENCE, finish(command)).await {
-        Err(_) => failed(format!("no end within {PATIENCE:?}")),
+    match time::timeout(TRIAL_TIMEOUT, finish(command)).await {
+        Err(_) => failed(format!("no end within {TRIAL_TIMEOUT:?}")),
         Ok(Err(error)) => failed(error.to_string()),
         Ok(Ok(output)) => serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| failed(String::from_utf8_lossy(&output.stderr).into_owned())),

@@ -8,41 +8,41 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Outcome of a fuzz run.
-pub(super) struct Ending {
+pub(super) struct FuzzOutcome {
     pub(super) passed: bool,
     /// Path of the input that failed, as libFuzzer saved it.
-    pub(super) culprit: Option<PathBuf>,
+    pub(super) failing_input: Option<PathBuf>,
 }
 
 /// Runs the command to completion and prints its filtered stderr.
-pub(super) fn follow(command: &mut Command) -> io::Result<Ending> {
+pub(super) fn run_filtered(command: &mut Command) -> io::Result<FuzzOutcome> {
     let mut child = command.stderr(Stdio::piped()).spawn()?;
-    let mut culprit = None;
+    let mut failing_input = None;
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
-            culprit = culprit_in(&line).or(culprit);
+            failing_input = failing_input_in(&line).or(failing_input);
             if is_worth_showing(&line) {
                 eprintln!("    {line}");
             }
         }
     }
-    Ok(Ending { passed: child.wait()?.success(), culprit })
+    Ok(FuzzOutcome { passed: child.wait()?.success(), failing_input })
 }
 
-fn culprit_in(line: &str) -> Option<PathBuf> {
+fn failing_input_in(line: &str) -> Option<PathBuf> {
     line.split_once("; Test unit written to ").map(|(_, path)| PathBuf::from(path.trim_end()))
 }
 
 fn is_worth_showing(line: &str) -> bool {
     let is_progress = line.starts_with('#') && line[1..].starts_with(|c: char| c.is_ascii_digit());
     let is_milestone = ["INITED", "pulse", "DONE"].iter().any(|word| line.contains(word));
-    let is_small_talk = line.starts_with("INFO: ")
+    let is_noise = line.starts_with("INFO: ")
         || line.starts_with("WARNING: Failed to find function")
         || line.starts_with("######")
         || line.contains("\" # Uses: ");
-    is_milestone || !(is_progress || is_small_talk)
+    is_milestone || !(is_progress || is_noise)
 }
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn milestones_and_the_targets_own_words_are_shown() {
+    fn milestones_and_output_of_the_target_are_shown() {
         let shown = r"
 #13     INITED cov: 61 ft: 62 corp: 9/1052b exec/s: 0 rss: 31Mb
 #4096   pulse  cov: 90 ft: 120 corp: 31/4Kb lim: 259 exec/s: 2048 rss: 40Mb
@@ -74,9 +74,9 @@ WARNING: Failed to find function "__sanitizer_print_stack_trace".
     }
 
     #[test]
-    fn the_culprit_is_found() {
+    fn failing_input_is_found() {
         let line = "artifact_prefix='/a b/'; Test unit written to /a b/crash-1f2e";
-        assert_eq!(culprit_in(line), Some(PathBuf::from("/a b/crash-1f2e")));
-        assert_eq!(culprit_in("Done 10000 runs in 4 second(s)"), None);
+        assert_eq!(failing_input_in(line), Some(PathBuf::from("/a b/crash-1f2e")));
+        assert_eq!(failing_input_in("Done 10000 runs in 4 second(s)"), None);
     }
 }

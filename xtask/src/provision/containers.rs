@@ -14,13 +14,13 @@ use crate::failure::Failure;
 /// Required programs; each comes from the system package of the same name.
 const PROGRAMS: [&str; 3] = ["podman", "runc", "catatonit"];
 
-pub(super) fn are_there() -> bool {
+pub(super) fn are_installed() -> bool {
     let linux = cfg!(target_os = "linux");
-    !linux || (PROGRAMS.iter().all(|it| system::starts(it)) && has_target())
+    !linux || (PROGRAMS.iter().all(|it| system::can_start(it)) && has_target())
 }
 
 pub(super) fn install() -> Result<(), Failure> {
-    if !PROGRAMS.iter().all(|it| system::starts(it)) {
+    if !PROGRAMS.iter().all(|it| system::can_start(it)) {
         system::install(&PROGRAMS)?;
     }
     if has_target() {

@@ -13,32 +13,32 @@ const NPM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 const NPX: &str = if cfg!(windows) { "npx.cmd" } else { "npx" };
 
 /// Timeout after which npm retries a request, in milliseconds. The default is five minutes.
-const PATIENCE: &str = "--fetch-timeout=20000";
+const FETCH_TIMEOUT: &str = "--fetch-timeout=20000";
 
 /// Arguments without audits, funding requests and update notices.
 const INSTALL: [&str; 5] = ["install", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
 
 pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
-    be_there()?;
+    ensure_npm()?;
     // A folder with a manifest is a project, so npm does not search the parent folders for one.
     let manifest = folder.join("package.json");
     fs::write(&manifest, "{ \"private\": true }\n").map_err(|error| {
         Failure::new(format!("could not write `{}`: {error}", manifest.display()))
             .hint("make the folder writable and try again")
     })?;
-    checkout::run(Command::new(NPM).current_dir(folder).args(INSTALL).arg(PATIENCE).args(packages))
+    checkout::run(Command::new(NPM).current_dir(folder).args(INSTALL).arg(FETCH_TIMEOUT).args(packages))
 }
 
 /// Fills an npx cache with these packages, so that a test that starts one does not wait for a download. Skips
 /// install scripts, because some of them download programs that no test needs.
 pub(super) fn fill_cache(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
-    be_there()?;
+    ensure_npm()?;
     for package in packages {
         let mut command = Command::new(NPX);
         command.current_dir(folder).env("npm_config_cache", folder).args([
             "--yes",
             "--ignore-scripts",
-            PATIENCE,
+            FETCH_TIMEOUT,
         ]);
         checkout::run(command.args(["--package", package, "--", "node", "--eval", ""]))?;
     }
@@ -56,6 +56,6 @@ pub(super) fn fill_servers(folder: &Path, servers: &[&str]) -> Result<(), Failur
     })
 }
 
-fn be_there() -> Result<(), Failure> {
-    if system::starts(NPM) { Ok(()) } else { system::install(&["npm"]) }
+fn ensure_npm() -> Result<(), Failure> {
+    if system::can_start(NPM) { Ok(()) } else { system::install(&["npm"]) }
 }

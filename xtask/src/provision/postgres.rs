@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{could_not, npm, system};
+use super::{io_failure, npm, system};
 use crate::checkout;
 use crate::failure::Failure;
 
@@ -15,11 +15,11 @@ use crate::failure::Failure;
 const SYSTEM: [&str; 3] = ["/usr/lib/postgresql", "/usr/local/opt", "/opt/homebrew/opt"];
 
 pub(super) fn install(folder: &Path, packed: &str) -> Result<(), Failure> {
-    let programs = match own() {
+    let programs = match find_installed() {
         Some(programs) => programs,
         None if system::can_install() => {
             system::install(&["postgresql"])?;
-            own().ok_or_else(|| Failure::new("PostgreSQL was installed and cannot be found"))?
+            find_installed().ok_or_else(|| Failure::new("PostgreSQL was installed and cannot be found"))?
         }
         None => unpack(folder, packed)?,
     };
@@ -27,11 +27,11 @@ pub(super) fn install(folder: &Path, packed: &str) -> Result<(), Failure> {
 }
 
 /// Checks that the programs still exist where the folder's link points.
-pub(super) fn is_there(folder: &Path) -> bool {
+pub(super) fn is_installed(folder: &Path) -> bool {
     has_programs(&folder.join("bin"))
 }
 
-fn own() -> Option<PathBuf> {
+fn find_installed() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
     let below = SYSTEM.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
@@ -61,7 +61,7 @@ fn unpack(folder: &Path, version: &str) -> Result<PathBuf, Failure> {
 
 #[cfg(unix)]
 fn link(programs: &Path, bin: &Path) -> Result<(), Failure> {
-    std::os::unix::fs::symlink(programs, bin).map_err(|error| could_not("make", bin, &error))
+    std::os::unix::fs::symlink(programs, bin).map_err(|error| io_failure("make", bin, &error))
 }
 
 #[cfg(not(unix))]

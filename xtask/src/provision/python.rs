@@ -16,8 +16,8 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
         system::install(&["python3-venv"])?;
     }
     checkout::run(Command::new(PYTHON).args(["-m", "venv"]).arg(folder))?;
-    let quietly = ["install", "--quiet", "--disable-pip-version-check"];
-    checkout::run(Command::new(folder.join(PROGRAMS).join("pip")).args(quietly).args(packages))
+    let quiet_install = ["install", "--quiet", "--disable-pip-version-check"];
+    checkout::run(Command::new(folder.join(PROGRAMS).join("pip")).args(quiet_install).args(packages))
 }
 
 /// Fills a uvx cache by running each server with `--help`. uvx comes from the neighbouring folder `environment`.

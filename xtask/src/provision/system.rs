@@ -8,21 +8,21 @@ use crate::failure::Failure;
 pub(super) fn install(packages: &[&str]) -> Result<(), Failure> {
     let wanted = packages.join(" ");
     if !can_install() {
-        return Err(Failure::new(format!("some tests need what is not installed here: {wanted}"))
+        return Err(Failure::new(format!("some tests need packages that are not installed: {wanted}"))
             .hint(format!("install it (Debian: `apt install {wanted}`)")));
     }
     checkout::run(Command::new("apt-get").args(["update", "--quiet"]))?;
-    let quietly = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    let quiet_install = ["install", "--yes", "--quiet", "--no-install-recommends"];
     checkout::run(
-        Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(quietly).args(packages),
+        Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(quiet_install).args(packages),
     )
 }
 
 pub(super) fn can_install() -> bool {
-    is_root() && starts("apt-get")
+    is_root() && can_start("apt-get")
 }
 
-pub(super) fn starts(program: &str) -> bool {
+pub(super) fn can_start(program: &str) -> bool {
     succeeds(Command::new(program).arg("--version"))
 }
 

@@ -188,9 +188,9 @@ const OPERATORS: [char; 5] = ['<', '>', '=', '~', '!'];
 pub(super) fn are_pypi(specs: &str) -> bool {
     let mut all: Vec<String> = Vec::new();
     for part in specs.split(',') {
-        let goes_on = part.trim_start().starts_with(OPERATORS)
+        let continues_spec = part.trim_start().starts_with(OPERATORS)
             || all.last().is_some_and(|it| it.contains('[') && !it.contains(']'));
-        match all.last_mut().filter(|_| goes_on) {
+        match all.last_mut().filter(|_| continues_spec) {
             Some(spec) => spec.push_str(&format!(",{part}")),
             None => all.push(part.to_owned()),
         }
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn npm() {
+    fn npm_specs_are_recognized() {
         for spec in [
             "server",
             "@scope/name",
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn pypi() {
+    fn pypi_specs_are_recognized() {
         for spec in [
             "mcp-server-fetch",
             "mcp<2",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn interpreters() {
+    fn interpreters_are_recognized() {
         for tool in [
             "python",
             "python3",
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_images() {
+    fn python_versions_and_images_are_recognized() {
         for text in ["3.12", ">=3.11,<3.14", "cpython@3.12", "pypy3.10", "3.13t"] {
             assert!(is_python_version(text), "{text}");
         }

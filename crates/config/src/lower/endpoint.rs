@@ -2,26 +2,29 @@
 
 use super::tool::{CLASS, EnvFile};
 use crate::{
+    child_env::{self, EnvSettings},
     diagnostic::Diagnostics,
     encoding,
     env::{Env, Origin},
-    environment::{self, Wishes},
-    launch::{self, Arguments, Launching},
+    launch::{self, Arguments, LaunchContext},
+    masked_string::MaskedString,
     node::{Node, Value},
     place::{Place, Placed},
-    plan::{Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, Remote, ServerConfig},
+    plan::{
+        Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, RemoteEndpoint,
+        ServerConfig,
+    },
     raw::Field,
-    read::{Reader, Texts},
-    text::Text,
-    url::{self, Wants},
+    read::{Reader, StringPairs},
+    url::{self, SchemeRule},
 };
 use std::{collections::HashSet, time::Duration};
 
 /// Default timeout for the download that precedes a server's first start.
-const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
+const DEFAULT_INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Fields of an entry that belong to specific transports.
-pub(super) struct Wire {
+pub(super) struct TransportFields {
     pub(super) command: Option<Field>,
     pub(super) args: Option<Field>,
     pub(super) env: Option<Field>,
@@ -36,10 +39,10 @@ pub(super) struct Wire {
 }
 
 /// The transport-independent parts of an entry.
-pub(super) struct Entry<'a> {
+pub(super) struct EntryContext<'a> {
     /// Place to report when a required field is missing.
     pub(super) here: Place,
-    pub(super) server: Option<&'a Placed<Text>>,
+    pub(super) server: Option<&'a Placed<MaskedString>>,
     pub(super) config: Option<&'a ServerConfig>,
     pub(super) env_file: Option<&'a EnvFile>,
     pub(super) env: &'a Env,
@@ -47,7 +50,7 @@ pub(super) struct Entry<'a> {
 
 /// Transport of an entry, with the place where the entry names it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TransportKind {
     Builtin(Builtin),
     /// `written` is `None` if the entry names no transport and stdio is the default.
     Stdio {
@@ -65,7 +68,7 @@ pub(super) enum Kind {
 }
 
 /// Keys that belong to specific transports.
-const WIRE_KEYS: [&str; 11] = [
+const TRANSPORT_KEYS: [&str; 11] = [
     "command",
     "args",
     "env",
@@ -87,39 +90,39 @@ pub(crate) fn unused_keys(node: &Node) -> Vec<&'static str> {
     };
     let at = node.at;
     let kind = match (text("transport"), text("command"), text("server")) {
-        ("stdio", ..) => Kind::Stdio { written: Some(at) },
-        ("sse", ..) => Kind::Sse { written: at },
-        ("websocket", ..) => Kind::WebSocket { written: at },
-        ("http" | "streamable_http" | "streamable-http", ..) => Kind::Http { written: at },
+        ("stdio", ..) => TransportKind::Stdio { written: Some(at) },
+        ("sse", ..) => TransportKind::Sse { written: at },
+        ("websocket", ..) => TransportKind::WebSocket { written: at },
+        ("http" | "streamable_http" | "streamable-http", ..) => TransportKind::Http { written: at },
         ("", "", server) if !launch::spec::is_scoped_npm(server) => return Vec::new(),
-        ("", ..) => Kind::Stdio { written: None },
+        ("", ..) => TransportKind::Stdio { written: None },
         _ => return Vec::new(),
     };
-    WIRE_KEYS.into_iter().filter(|it| !kind.uses().contains(it)).collect()
+    TRANSPORT_KEYS.into_iter().filter(|it| !kind.used_keys().contains(it)).collect()
 }
 
 /// Names of the transports.
 pub(crate) const TRANSPORTS: [&str; 4] = ["stdio", "sse", "websocket", "http"];
 
-impl Kind {
+impl TransportKind {
     /// Determines the transport. `None` means that a diagnostic was recorded.
     pub(super) fn of(
         transport: Option<Field>,
-        server: Option<&Placed<Text>>,
+        server: Option<&Placed<MaskedString>>,
         command: Option<&Field>,
         reader: &mut Reader<'_>,
-    ) -> Option<Kind> {
+    ) -> Option<TransportKind> {
         if let Some(server) = server.filter(|it| it.value.expose().starts_with("builtin:")) {
             return builtin(server, transport, command, reader);
         }
-        let Some(transport) = transport else { return Some(Kind::Stdio { written: None }) };
+        let Some(transport) = transport else { return Some(TransportKind::Stdio { written: None }) };
         let transport = reader.text("transport", Some(transport))?;
         let written = transport.at;
         match transport.value.expose() {
-            "stdio" => Some(Kind::Stdio { written: Some(written) }),
-            "sse" => Some(Kind::Sse { written }),
-            "websocket" => Some(Kind::WebSocket { written }),
-            "http" | "streamable_http" | "streamable-http" => Some(Kind::Http { written }),
+            "stdio" => Some(TransportKind::Stdio { written: Some(written) }),
+            "sse" => Some(TransportKind::Sse { written }),
+            "websocket" => Some(TransportKind::WebSocket { written }),
+            "http" | "streamable_http" | "streamable-http" => Some(TransportKind::Http { written }),
             _ => {
                 reader.diagnostics.unknown_transport(written, &transport.value);
                 None
@@ -129,33 +132,37 @@ impl Kind {
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Builtin(_) => "the built-in server",
-            Kind::Stdio { .. } => "stdio transport",
-            Kind::Sse { .. } => "sse transport",
-            Kind::WebSocket { .. } => "websocket transport",
-            Kind::Http { .. } => "http transport",
+            TransportKind::Builtin(_) => "the built-in server",
+            TransportKind::Stdio { .. } => "stdio transport",
+            TransportKind::Sse { .. } => "sse transport",
+            TransportKind::WebSocket { .. } => "websocket transport",
+            TransportKind::Http { .. } => "http transport",
         }
     }
 
     /// Returns the transport-specific keys that this transport uses.
-    fn uses(self) -> &'static [&'static str] {
+    fn used_keys(self) -> &'static [&'static str] {
         match self {
-            Kind::Builtin(_) => &["command"],
-            Kind::Stdio { .. } => &["command", "args", "env", "inherit_env", "encoding", "install_timeout"],
-            Kind::Sse { .. } => &["url", "headers", "timeout", "sse_read_timeout"],
-            Kind::WebSocket { .. } => &["url"],
-            Kind::Http { .. } => &["url", "headers", "timeout", "sse_read_timeout", "terminate_on_close"],
+            TransportKind::Builtin(_) => &["command"],
+            TransportKind::Stdio { .. } => {
+                &["command", "args", "env", "inherit_env", "encoding", "install_timeout"]
+            }
+            TransportKind::Sse { .. } => &["url", "headers", "timeout", "sse_read_timeout"],
+            TransportKind::WebSocket { .. } => &["url"],
+            TransportKind::Http { .. } => {
+                &["url", "headers", "timeout", "sse_read_timeout", "terminate_on_close"]
+            }
         }
     }
 }
 
 /// V-16: checks a `builtin:` server, which takes neither `transport` nor `command`.
 fn builtin(
-    server: &Placed<Text>,
+    server: &Placed<MaskedString>,
     transport: Option<Field>,
     command: Option<&Field>,
     reader: &mut Reader<'_>,
-) -> Option<Kind> {
+) -> Option<TransportKind> {
     let builtin = Builtin::parse(server.value.expose());
     if builtin.is_none() {
         reader.diagnostics.unknown_builtin(server.at, &server.value);
@@ -165,45 +172,53 @@ fn builtin(
             reader.diagnostics.builtin_takes_no(field.key_at, key);
         }
     }
-    builtin.map(Kind::Builtin)
+    builtin.map(TransportKind::Builtin)
 }
 
 /// Lowers the fields of one transport. `None` means that a diagnostic was recorded.
 pub(super) fn endpoint(
-    kind: Kind,
-    wire: Wire,
-    entry: &Entry<'_>,
+    kind: TransportKind,
+    fields: TransportFields,
+    entry: &EntryContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Endpoint> {
-    let strayed = foreign_fields(kind, &wire, diagnostics);
+    let foreign = foreign_fields(kind, &fields, diagnostics);
     match kind {
-        Kind::Builtin(builtin) => Some(Endpoint::Builtin(builtin)),
-        Kind::Stdio { written } => {
+        TransportKind::Builtin(builtin) => Some(Endpoint::Builtin(builtin)),
+        TransportKind::Stdio { written } => {
             // `foreign_fields` has already reported a URL without a transport. Do not report a second error for it.
-            let meant_remote = written.is_none() && wire.command.is_none() && strayed.contains(&"url");
+            let is_meant_as_remote =
+                written.is_none() && fields.command.is_none() && foreign.contains(&"url");
             let Env { origin, grants, .. } = entry.env;
-            if !meant_remote && origin.is_registered() && !grants.processes_over_rest {
+            if !is_meant_as_remote && origin.is_registered() && !grants.processes_over_rest {
                 diagnostics.stdio_registration_disabled(entry.here);
                 return None;
             }
-            (!meant_remote).then(|| stdio(written, wire, entry, diagnostics)).flatten().map(Endpoint::Stdio)
+            (!is_meant_as_remote)
+                .then(|| stdio(written, fields, entry, diagnostics))
+                .flatten()
+                .map(Endpoint::Stdio)
         }
-        Kind::Sse { written } => {
-            remote("sse", written, wire, entry, diagnostics).map(|(it, _)| Endpoint::Sse(it))
+        TransportKind::Sse { written } => {
+            remote("sse", written, fields, entry, diagnostics).map(|(it, _)| Endpoint::Sse(it))
         }
-        Kind::WebSocket { written } => {
-            let url = required_url("websocket", written, wire.url, diagnostics)?;
-            let parsed = url::check(&url, Wants::WebSocket, entry.env, diagnostics)?;
+        TransportKind::WebSocket { written } => {
+            let url = required_url("websocket", written, fields.url, diagnostics)?;
+            let parsed = url::check(&url, SchemeRule::WebSocket, entry.env, diagnostics)?;
             Some(Endpoint::WebSocket(parsed, url.value))
         }
-        Kind::Http { written } => remote("http", written, wire, entry, diagnostics)
+        TransportKind::Http { written } => remote("http", written, fields, entry, diagnostics)
             .map(|(remote, terminate_on_close)| Endpoint::Http { remote, terminate_on_close }),
     }
 }
 
 /// V-12: reports fields that belong to another transport and returns their keys.
-fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec<&'static str> {
-    let Wire {
+fn foreign_fields(
+    kind: TransportKind,
+    fields: &TransportFields,
+    diagnostics: &mut Diagnostics,
+) -> Vec<&'static str> {
+    let TransportFields {
         command,
         args,
         env,
@@ -215,7 +230,7 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
         sse_read_timeout,
         terminate_on_close,
         install_timeout,
-    } = wire;
+    } = fields;
     let fields = [
         ("command", command),
         ("args", args),
@@ -231,9 +246,9 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
     ];
     // With a URL and no transport, the only mistake is the missing transport. Report it once, at `url`.
     let forgot_transport =
-        matches!(kind, Kind::Stdio { written: None }) && command.is_none() && url.is_some();
-    let strayed = fields.into_iter().filter(|(key, _)| !kind.uses().contains(key));
-    strayed
+        matches!(kind, TransportKind::Stdio { written: None }) && command.is_none() && url.is_some();
+    let foreign = fields.into_iter().filter(|(key, _)| !kind.used_keys().contains(key));
+    foreign
         .filter(|(key, _)| !forgot_transport || *key == "url")
         .filter_map(|(key, field)| {
             diagnostics.foreign_field(field.as_ref()?.key_at, key, kind.name());
@@ -245,19 +260,22 @@ fn foreign_fields(kind: Kind, wire: &Wire, diagnostics: &mut Diagnostics) -> Vec
 fn remote(
     transport: &str,
     written: Place,
-    wire: Wire,
-    entry: &Entry<'_>,
+    fields: TransportFields,
+    entry: &EntryContext<'_>,
     diagnostics: &mut Diagnostics,
-) -> Option<(Remote, bool)> {
+) -> Option<(RemoteEndpoint, bool)> {
     let mut reader = Reader { class: CLASS, diagnostics };
-    let headers = reader.text_map("headers", wire.headers).unwrap_or_default();
-    let timeout = reader.seconds("timeout", wire.timeout);
-    let sse_read_timeout = reader.seconds("sse_read_timeout", wire.sse_read_timeout);
-    let terminate_on_close = reader.flag("terminate_on_close", wire.terminate_on_close).unwrap_or(true);
+    let headers = reader.text_map("headers", fields.headers).unwrap_or_default();
+    let timeout = reader.seconds("timeout", fields.timeout);
+    let sse_read_timeout = reader.seconds("sse_read_timeout", fields.sse_read_timeout);
+    let terminate_on_close = reader.flag("terminate_on_close", fields.terminate_on_close).unwrap_or(true);
     let headers = self::headers(headers, diagnostics);
-    let shown_url = required_url(transport, written, wire.url, diagnostics)?;
-    let url = url::check(&shown_url, Wants::Http, entry.env, diagnostics)?;
-    Some((Remote { url, shown_url: shown_url.value, headers, timeout, sse_read_timeout }, terminate_on_close))
+    let shown_url = required_url(transport, written, fields.url, diagnostics)?;
+    let url = url::check(&shown_url, SchemeRule::Http, entry.env, diagnostics)?;
+    Some((
+        RemoteEndpoint { url, shown_url: shown_url.value, headers, timeout, sse_read_timeout },
+        terminate_on_close,
+    ))
 }
 
 /// V-06: a remote transport requires `url`.
@@ -266,7 +284,7 @@ fn required_url(
     at: Place,
     field: Option<Field>,
     diagnostics: &mut Diagnostics,
-) -> Option<Placed<Text>> {
+) -> Option<Placed<MaskedString>> {
     match field {
         None => {
             diagnostics.missing_url(at, transport);
@@ -278,8 +296,8 @@ fn required_url(
 
 /// Checks headers: names are valid tokens and unique, values fit on one line, and none is a header that wharf sets
 /// itself.
-fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)> {
-    const OURS: [&str; 14] = [
+fn headers(headers: StringPairs, diagnostics: &mut Diagnostics) -> Vec<(String, MaskedString)> {
+    const RESERVED: [&str; 14] = [
         "host",
         "content-length",
         "content-type",
@@ -298,18 +316,18 @@ fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)>
     let is_token = |name: &str| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
-    let mut checked: Vec<(String, Text)> = Vec::new();
+    let mut checked: Vec<(String, MaskedString)> = Vec::new();
     let mut seen = HashSet::new();
     for (name, value) in headers {
         let lower = name.value.to_ascii_lowercase();
         match () {
-            () if !is_token(&name.value) => diagnostics.header_name(name.at, &name.value),
-            () if OURS.contains(&lower.as_str()) => diagnostics.header_ours(name.at, &name.value),
+            () if !is_token(&name.value) => diagnostics.invalid_header_name(name.at, &name.value),
+            () if RESERVED.contains(&lower.as_str()) => diagnostics.reserved_header(name.at, &name.value),
             () if value.value.expose().contains(|c: char| c.is_control() && c != '\t') => {
-                diagnostics.header_value(name.at, &name.value);
+                diagnostics.invalid_header_value(name.at, &name.value);
             }
             () if !seen.insert(lower) => {
-                diagnostics.header_twice(name.at, &name.value);
+                diagnostics.duplicate_header(name.at, &name.value);
             }
             () => checked.push((name.value, value.value)),
         }
@@ -319,38 +337,39 @@ fn headers(headers: Texts, diagnostics: &mut Diagnostics) -> Vec<(String, Text)>
 
 fn stdio(
     written: Option<Place>,
-    wire: Wire,
-    entry: &Entry<'_>,
+    fields: TransportFields,
+    entry: &EntryContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Launch> {
     let mut reader = Reader { class: CLASS, diagnostics };
-    let variables = reader.text_map("env", wire.env).unwrap_or_default();
-    let inherit = reader.texts("inherit_env", wire.inherit_env).map_or_else(Vec::new, |it| it.value);
-    let encoding = encoding_of(wire.encoding, &mut reader);
-    let install_timeout = reader.seconds("install_timeout", wire.install_timeout).unwrap_or(INSTALL_TIMEOUT);
-    let has_args = wire.args.is_some();
-    let args = reader.texts("args", wire.args);
-    let program = program(written, wire.command, entry, &mut reader);
+    let variables = reader.text_map("env", fields.env).unwrap_or_default();
+    let inherit = reader.texts("inherit_env", fields.inherit_env).map_or_else(Vec::new, |it| it.value);
+    let encoding = encoding_of(fields.encoding, &mut reader);
+    let install_timeout =
+        reader.seconds("install_timeout", fields.install_timeout).unwrap_or(DEFAULT_INSTALL_TIMEOUT);
+    let has_args = fields.args.is_some();
+    let args = reader.texts("args", fields.args);
+    let program = program(written, fields.command, entry, &mut reader);
     let container_env = container_env(&variables, &inherit, entry);
     let assumed = program.clone().unwrap_or(Program::Launcher(Launcher::Npx));
     let env_file = entry.env_file.map(|it| (it.name.as_str(), it.assignments.as_slice(), it.at));
-    let wishes = Wishes { entry: variables, env_file, inherit, config: entry.config };
-    let env = environment::assemble(&assumed, wishes, entry.env, diagnostics);
+    let env_settings = EnvSettings { entry: variables, env_file, inherit, config: entry.config };
+    let env = child_env::build_child_env(&assumed, env_settings, entry.env, diagnostics);
     let program = program?;
     if has_args && args.is_none() {
         return None;
     }
-    let mut launching = Launching { env: entry.env, container_env, diagnostics };
-    let Arguments { args, download } = arguments(&program, args, entry, &mut launching)?;
-    let (withheld, encoding) = (environment::withheld(&env, entry.env), encoding?);
-    Some(Launch { program, args, env, withheld, encoding, serves: None, download, install_timeout })
+    let mut context = LaunchContext { env: entry.env, container_env, diagnostics };
+    let Arguments { args, download } = arguments(&program, args, entry, &mut context)?;
+    let (withheld, encoding) = (child_env::withheld(&env, entry.env), encoding?);
+    Some(Launch { program, args, env, withheld, encoding, sse_path: None, download, install_timeout })
 }
 
 /// V-04, V-05, V-15: determines the program to start and checks that it is allowed.
 fn program(
     written: Option<Place>,
     command: Option<Field>,
-    entry: &Entry<'_>,
+    entry: &EntryContext<'_>,
     reader: &mut Reader<'_>,
 ) -> Option<Program> {
     if command.is_none() {
@@ -385,30 +404,30 @@ fn program(
 /// Checks and completes the arguments by the rules of the program.
 fn arguments(
     program: &Program,
-    args: Option<Placed<Vec<Placed<Text>>>>,
-    entry: &Entry<'_>,
-    launching: &mut Launching<'_>,
+    args: Option<Placed<Vec<Placed<MaskedString>>>>,
+    entry: &EntryContext<'_>,
+    context: &mut LaunchContext<'_>,
 ) -> Option<Arguments> {
     let launcher = match program {
         Program::Launcher(launcher) => *launcher,
         Program::Granted(_) => {
             let args = args.map_or_else(Vec::new, |it| it.value);
-            let args = args.into_iter().map(|it| launch::free(it.value, &entry.env.folder));
+            let args = args.into_iter().map(|it| launch::server_argument(it.value, &entry.env.folder));
             return Some(args.collect::<Vec<_>>().into());
         }
         Program::Interpreter(_) => {
-            return script(args.map_or_else(Vec::new, |it| it.value), entry, launching).map(Arguments::from);
+            return script(args.map_or_else(Vec::new, |it| it.value), entry, context).map(Arguments::from);
         }
     };
     match args {
         Some(args) if args.value.is_empty() => {
-            launching.diagnostics.empty_args(args.at, launcher);
+            context.diagnostics.empty_args(args.at, launcher);
             None
         }
-        Some(args) => launch::arguments(launcher, args.value, launching),
+        Some(args) => launch::arguments(launcher, args.value, context),
         None => {
-            let derived = launch::derived(launcher, entry.server?);
-            let Arguments { args, download } = launch::arguments(launcher, derived, launching)?;
+            let derived_arguments = launch::derived_arguments(launcher, entry.server?);
+            let Arguments { args, download } = launch::arguments(launcher, derived_arguments, context)?;
             let from_server = |it: Arg| match it.origin {
                 ArgOrigin::Written => Arg { origin: ArgOrigin::FromServer, ..it },
                 _ => it,
@@ -419,36 +438,46 @@ fn arguments(
 }
 
 /// Resolves a script in the plugin's own folder, followed by its arguments.
-fn script(args: Vec<Placed<Text>>, entry: &Entry<'_>, launching: &mut Launching<'_>) -> Option<Vec<Arg>> {
+fn script(
+    args: Vec<Placed<MaskedString>>,
+    entry: &EntryContext<'_>,
+    context: &mut LaunchContext<'_>,
+) -> Option<Vec<Arg>> {
     let mut args = args.into_iter();
     let Some(script) = args.next() else {
-        launching.diagnostics.not_a_script(entry.here, "is not named");
+        context.diagnostics.invalid_script(entry.here, "is missing");
         return None;
     };
     let found = match script.value.expose() {
-        it if it.starts_with('-') || it.is_empty() => Err("is a file, not a flag".to_owned()),
-        it => entry.env.files.trusted(it).map_err(|trouble| trouble.of_plugin()),
+        it if it.starts_with('-') || it.is_empty() => Err("must be a file, not a flag".to_owned()),
+        it => entry.env.files.locate_trusted(it).map_err(|error| error.plugin_message()),
     };
     match found {
         Ok(path) => {
             let value = script.value.map(|_| path.to_string_lossy().into_owned());
             let script = Arg { value, origin: ArgOrigin::Resolved(script.value) };
-            let rest = args.map(|it| launch::free(it.value, &entry.env.folder));
+            let rest = args.map(|it| launch::server_argument(it.value, &entry.env.folder));
             Some([script].into_iter().chain(rest).collect())
         }
         Err(why) => {
-            launching.diagnostics.not_a_script(script.at, &why);
+            context.diagnostics.invalid_script(script.at, &why);
             None
         }
     }
 }
 
 /// Names of the variables that the entry sets. Docker must be told to pass them into the container.
-fn container_env(variables: &Texts, inherit: &[Placed<Text>], entry: &Entry<'_>) -> Vec<Text> {
-    let mut names: Vec<Text> = variables.iter().map(|(name, _)| Text::plain(&name.value)).collect();
+fn container_env(
+    variables: &StringPairs,
+    inherit: &[Placed<MaskedString>],
+    entry: &EntryContext<'_>,
+) -> Vec<MaskedString> {
+    let mut names: Vec<MaskedString> =
+        variables.iter().map(|(name, _)| MaskedString::plain(&name.value)).collect();
     names.extend(inherit.iter().map(|it| it.value.clone()));
-    names.extend(entry.env_file.iter().flat_map(|it| &it.assignments).map(|it| Text::plain(&it.name)));
-    names.extend(entry.config.map(|_| Text::plain("MCP_CONFIG")));
+    names
+        .extend(entry.env_file.iter().flat_map(|it| &it.assignments).map(|it| MaskedString::plain(&it.name)));
+    names.extend(entry.config.map(|_| MaskedString::plain("MCP_CONFIG")));
     names.sort_by(|a, b| a.expose().cmp(b.expose()));
     names.dedup_by(|a, b| a.expose() == b.expose());
     names

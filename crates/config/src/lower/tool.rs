@@ -1,19 +1,19 @@
 //! Lowers one entry of `tools:` to a [`Source`].
 
-use super::endpoint::{self, Kind, Wire};
+use super::endpoint::{self, TransportFields, TransportKind};
 use crate::{
     diagnostic::{Diagnostics, Severity},
     env::Env,
     env_file::{self, Assignment},
-    files::FileTrouble,
+    files::FileError,
     glob::Glob,
     launch,
+    masked_string::MaskedString,
     node::{Node, Value},
     place::{Place, Placed},
     plan::{EraChoice, Lifecycle, ServerConfig, Source, Timeouts},
     raw::{Field, Fields, RawTool},
-    read::{LONGEST_SECONDS, Reader},
-    text::Text,
+    read::{MAX_TIMEOUT_SECONDS, Reader},
     url,
     variables::{Scope, Substitution},
 };
@@ -23,10 +23,10 @@ use std::time::Duration;
 pub(super) const CLASS: &str = "MCPConfigError";
 
 /// Key of `config` that also defines the MCP roots of a server.
-const ROOTS: &str = "allowed_directories";
-const LONGEST_ENV_FILE: u64 = 1024 * 1024;
-const CONNECT: Duration = Duration::from_secs(60);
-const REQUEST: Duration = Duration::from_secs(60);
+const ROOTS_KEY: &str = "allowed_directories";
+const MAX_ENV_FILE_BYTES: u64 = 1024 * 1024;
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A parsed env file.
 pub(super) struct EnvFile {
@@ -40,21 +40,21 @@ pub(crate) fn tool(
     node: Node,
     substitution: &mut Substitution<'_>,
     env: &Env,
-    names: &mut Vec<Placed<Text>>,
+    names: &mut Vec<Placed<MaskedString>>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Source> {
     let before = diagnostics.count(Severity::Error);
     let at = node.at;
     let mut raw = RawTool::read(node, diagnostics)?;
-    let written = raw.written();
+    let written = raw.written_keys();
     if env.origin.is_registered() {
-        registered(&mut raw, diagnostics);
+        reject_unregistrable(&mut raw, diagnostics);
     }
     let env_file = read_env_file(&mut raw, substitution, env, diagnostics);
     if !env.origin.is_registered() {
         substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
     }
-    let unfilled = unfilled(&raw, env_file.as_ref(), substitution);
+    let empty_env_names = empty_env_names(&raw, env_file.as_ref(), substitution);
     // No `..` here, so a new key does not compile until it is handled.
     #[rustfmt::skip]
     let RawTool {
@@ -67,34 +67,34 @@ pub(crate) fn tool(
     let mut reader = Reader { class: CLASS, diagnostics };
     let name = identifier("name", at, name, &mut reader);
     names.extend(name.clone());
-    tool_type(at, kind, &mut reader);
+    check_tool_type(at, kind, &mut reader);
     let here = name.as_ref().map_or(at, |it| it.at);
     let server = identifier("server", here, server, &mut reader);
     let description = description_of(here, description, name.as_ref(), &mut reader);
-    let roots_at = config.as_ref().and_then(|it| it.node.child(ROOTS)).map_or(here, |it| it.at);
+    let roots_at = config.as_ref().and_then(|it| it.node.child(ROOTS_KEY)).map_or(here, |it| it.at);
     let config = reader.json("config", config);
     let timeouts = timeouts(request_timeout, max_total_timeout, connect_timeout, &mut reader);
     let prefix = reader.text("prefix", prefix).map(|it| it.value);
     let load_tools = reader.flag("load_tools", load_tools).unwrap_or(true);
     let load_prompts = reader.flag("load_prompts", load_prompts).unwrap_or(true);
     let required = reader.flag("required", required).unwrap_or(false);
-    let lifecycle = reader.word("lifecycle", lifecycle, Lifecycle::WORDS, Lifecycle::parse);
-    let era = reader.word("era", era, EraChoice::WORDS, EraChoice::parse);
+    let lifecycle = reader.keyword("lifecycle", lifecycle, Lifecycle::KEYWORDS, Lifecycle::parse);
+    let era = reader.keyword("era", era, EraChoice::KEYWORDS, EraChoice::parse);
     let max_result_bytes = reader.count("max_result_bytes", max_result_bytes, u64::MAX);
     let (allow, deny) = (globs("allow", allow, &mut reader), globs("deny", deny, &mut reader));
     let roots = roots(config.as_ref(), roots_at, env, &mut reader);
 
     #[rustfmt::skip]
-    let wire = Wire {
+    let fields = TransportFields {
         command, args, env: variables, inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close,
         install_timeout,
     };
     let env_file = env_file.ok().flatten();
     let (server_ref, config_ref, env_file) = (server.as_ref(), config.as_ref(), env_file.as_ref());
-    let entry = endpoint::Entry { here, server: server_ref, config: config_ref, env_file, env };
-    let kind = Kind::of(transport, server_ref, wire.command.as_ref(), &mut reader);
-    warn_unfilled(kind, env_file, &unfilled, diagnostics);
-    let endpoint = kind.and_then(|kind| endpoint::endpoint(kind, wire, &entry, diagnostics));
+    let entry = endpoint::EntryContext { here, server: server_ref, config: config_ref, env_file, env };
+    let kind = TransportKind::of(transport, server_ref, fields.command.as_ref(), &mut reader);
+    warn_empty_env_names(kind, env_file, &empty_env_names, diagnostics);
+    let endpoint = kind.and_then(|kind| endpoint::endpoint(kind, fields, &entry, diagnostics));
 
     let (name, endpoint) = (name?.value, endpoint?);
     #[rustfmt::skip]
@@ -107,7 +107,12 @@ pub(crate) fn tool(
 }
 
 /// Reads a required name. A blank one is reported at its own place, a missing one at `at`.
-fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_>) -> Option<Placed<Text>> {
+fn identifier(
+    key: &str,
+    at: Place,
+    field: Option<Field>,
+    reader: &mut Reader<'_>,
+) -> Option<Placed<MaskedString>> {
     let written = field.is_some();
     let text = reader.text(key, field);
     match text {
@@ -125,7 +130,7 @@ fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_
     }
 }
 
-fn tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
+fn check_tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
     if field.is_none() {
         return reader.diagnostics.missing_type(at);
     }
@@ -138,16 +143,19 @@ fn tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
 fn description_of(
     at: Place,
     field: Option<Field>,
-    name: Option<&Placed<Text>>,
+    name: Option<&Placed<MaskedString>>,
     reader: &mut Reader<'_>,
-) -> Text {
+) -> MaskedString {
     let written = field.is_some();
     match reader.text("description", field) {
         Some(text) if !text.value.is_blank() => text.value,
-        None if written => Text::plain(""),
+        None if written => MaskedString::plain(""),
         missing => {
             reader.diagnostics.missing_description(missing.map_or(at, |it| it.at));
-            name.map_or_else(|| Text::plain(""), |it| it.value.map(|name| format!("MCP server '{name}'")))
+            name.map_or_else(
+                || MaskedString::plain(""),
+                |it| it.value.map(|name| format!("MCP server '{name}'")),
+            )
         }
     }
 }
@@ -158,10 +166,11 @@ fn timeouts(
     connect: Option<Field>,
     reader: &mut Reader<'_>,
 ) -> Timeouts {
-    let request =
-        reader.count("request_timeout", request, LONGEST_SECONDS).map_or(REQUEST, Duration::from_secs);
+    let request = reader
+        .count("request_timeout", request, MAX_TIMEOUT_SECONDS)
+        .map_or(DEFAULT_REQUEST_TIMEOUT, Duration::from_secs);
     Timeouts {
-        connect: reader.seconds("connect_timeout", connect).unwrap_or(CONNECT),
+        connect: reader.seconds("connect_timeout", connect).unwrap_or(DEFAULT_CONNECT_TIMEOUT),
         request,
         total: reader.seconds("max_total_timeout", total).unwrap_or(request * 5),
     }
@@ -173,9 +182,9 @@ fn globs(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Glob> 
 }
 
 /// Returns `config.allowed_directories` as absolute paths. Only the server interprets the other settings.
-fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reader<'_>) -> Vec<Text> {
+fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reader<'_>) -> Vec<MaskedString> {
     use serde_json::Value as Json;
-    let paths = |tree: &Json| match tree.get(ROOTS) {
+    let paths = |tree: &Json| match tree.get(ROOTS_KEY) {
         None | Some(Json::Null) => Some(Vec::new()),
         Some(Json::String(path)) => Some(vec![path.clone()]),
         Some(Json::Array(paths)) => paths.iter().map(|it| it.as_str().map(str::to_owned)).collect(),
@@ -183,13 +192,17 @@ fn roots(config: Option<&ServerConfig>, at: Place, env: &Env, reader: &mut Reade
     };
     let Some(config) = config else { return Vec::new() };
     let (Some(values), Some(shown)) = (paths(&config.value), paths(&config.shown)) else {
-        reader.diagnostics.directories_not_paths(at);
+        reader.diagnostics.invalid_allowed_directories(at);
         return Vec::new();
     };
     let absolute = |path: &str| launch::absolute(path, &env.folder).to_string_lossy().into_owned();
     let both = values.into_iter().zip(shown);
     both.map(|(value, shown)| {
-        if value == shown { Text::plain(absolute(&value)) } else { Text::secret(absolute(&value), shown) }
+        if value == shown {
+            MaskedString::plain(absolute(&value))
+        } else {
+            MaskedString::secret(absolute(&value), shown)
+        }
     })
     .collect()
 }
@@ -212,17 +225,17 @@ fn read_env_file(
     if let (Some(camel), Some(snake)) = (&camel, &snake)
         && camel.value.expose() != snake.value.expose()
     {
-        diagnostics.two_env_files(snake.at, camel.at);
+        diagnostics.conflicting_env_files(snake.at, camel.at);
         return Err(());
     }
     let Some(path) = camel.or(snake) else { return if named { Err(()) } else { Ok(None) } };
-    let bytes = env.files.read(path.value.expose(), LONGEST_ENV_FILE);
+    let bytes = env.files.read(path.value.expose(), MAX_ENV_FILE_BYTES);
     parse_env_file(&path, bytes, diagnostics).map(Some).ok_or(())
 }
 
 /// Returns the names that the env file leaves empty and that neither `env` nor a diagnostic about substitution
 /// covers. A stdio server receives them all as empty values.
-fn unfilled(
+fn empty_env_names(
     raw: &RawTool,
     env_file: Result<&Option<EnvFile>, &()>,
     substitution: &Substitution<'_>,
@@ -230,35 +243,36 @@ fn unfilled(
     let is_set = |name: &str| raw.env.as_ref().is_some_and(|it| it.node.child(name).is_some());
     let assignments = env_file.ok().and_then(Option::as_ref).into_iter().flat_map(|it| &it.assignments);
     assignments
-        .filter(|it| it.value.is_empty() && !is_set(&it.name) && !substitution.found_empty(&it.name))
+        .filter(|it| it.value.is_empty() && !is_set(&it.name) && !substitution.is_known_empty(&it.name))
         .map(|it| it.name.clone())
         .collect()
 }
 
-fn warn_unfilled(
-    kind: Option<Kind>,
+fn warn_empty_env_names(
+    kind: Option<TransportKind>,
     env_file: Option<&EnvFile>,
-    unfilled: &[String],
+    empty_env_names: &[String],
     diagnostics: &mut Diagnostics,
 ) {
-    let file = env_file.filter(|_| matches!(kind, Some(Kind::Stdio { .. })) && !unfilled.is_empty());
+    let file =
+        env_file.filter(|_| matches!(kind, Some(TransportKind::Stdio { .. })) && !empty_env_names.is_empty());
     if let Some(file) = file {
-        diagnostics.unfilled_env_file(file.at, &file.name, unfilled);
+        diagnostics.empty_env_file_values(file.at, &file.name, empty_env_names);
     }
 }
 
 fn parse_env_file(
-    path: &Placed<Text>,
-    bytes: Result<Vec<u8>, FileTrouble>,
+    path: &Placed<MaskedString>,
+    bytes: Result<Vec<u8>, FileError>,
     diagnostics: &mut Diagnostics,
 ) -> Option<EnvFile> {
     let name = path.value.shown().to_owned();
     match bytes.map(String::from_utf8) {
-        Err(trouble) => diagnostics.file_trouble(path.at, CLASS, "envFile", &path.value, &trouble),
+        Err(error) => diagnostics.file_error(path.at, CLASS, "envFile", &path.value, &error),
         Ok(Err(_)) => diagnostics.file_not_text(path.at, CLASS, "envFile", &path.value),
         Ok(Ok(text)) => match env_file::parse(&text) {
             Ok(assignments) => return Some(EnvFile { name, at: path.at, assignments }),
-            Err(bad) => diagnostics.bad_env_line(path.at, &path.value, &bad),
+            Err(bad) => diagnostics.invalid_env_line(path.at, &path.value, &bad),
         },
     }
     None
@@ -266,26 +280,26 @@ fn parse_env_file(
 
 /// Rejects the keys and variables that a registered entry must not use: it sees neither files nor variables of this
 /// machine.
-fn registered(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
+fn reject_unregistrable(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
     let RawTool { env_file, env_file_snake, inherit_env, .. } = raw;
     for (key, field) in [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env)] {
         if let Some(field) = field.take() {
-            diagnostics.not_registrable(field.key_at, key);
+            diagnostics.key_not_registrable(field.key_at, key);
         }
     }
     for field in raw.fields_mut() {
-        refuse_variables(&field.node, diagnostics);
+        reject_variables(&field.node, diagnostics);
     }
 }
 
 /// Rejects `${` in values. Secrets are exempt, because a secret may contain any characters.
-fn refuse_variables(node: &Node, diagnostics: &mut Diagnostics) {
+fn reject_variables(node: &Node, diagnostics: &mut Diagnostics) {
     match &node.value {
         Value::Str(it) if !it.text.is_secret() && it.text.expose().contains("${") => {
-            diagnostics.variable_not_filled_in(node.at);
+            diagnostics.variable_in_registration(node.at);
         }
-        Value::Seq(items) => items.iter().for_each(|it| refuse_variables(it, diagnostics)),
-        Value::Map(pairs) => pairs.iter().for_each(|it| refuse_variables(&it.node, diagnostics)),
+        Value::Seq(items) => items.iter().for_each(|it| reject_variables(it, diagnostics)),
+        Value::Map(pairs) => pairs.iter().for_each(|it| reject_variables(&it.node, diagnostics)),
         _ => {}
     }
 }

@@ -1,10 +1,10 @@
 //! Converts a manifest to the fields of a `tools:` entry: a command with its arguments, or a URL.
 
-use super::{Filler, Manifest, Package, Remote};
-use crate::text::Text;
+use super::{Manifest, ManifestFiller, Package, Remote};
+use crate::masked_string::MaskedString;
 
 /// The package or remote of a manifest that was selected.
-pub(crate) enum Offer<'a> {
+pub(crate) enum Selection<'a> {
     /// A package to run, with its transport: `stdio` or `sse`.
     Package(&'a Package, &'static str),
     Remote(&'a Remote),
@@ -12,37 +12,45 @@ pub(crate) enum Offer<'a> {
 
 /// Fields of the resulting entry: either a command or a URL.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct EntryFields {
     pub(crate) command: Option<String>,
-    pub(crate) args: Vec<Text>,
-    pub(crate) env: Vec<(String, Text)>,
+    pub(crate) args: Vec<MaskedString>,
+    pub(crate) env: Vec<(String, MaskedString)>,
     /// `http` or `sse`.
     pub(crate) transport: Option<&'static str>,
-    pub(crate) url: Option<Text>,
-    pub(crate) headers: Vec<(String, Text)>,
+    pub(crate) url: Option<MaskedString>,
+    pub(crate) headers: Vec<(String, MaskedString)>,
     /// Path of the SSE endpoint, for a process that listens on a port.
-    pub(crate) serves: Option<String>,
+    pub(crate) sse_path: Option<String>,
 }
 
 impl Manifest {
     /// Selects the first package that fits the requested runtime and transport, or else a remote. The error names
     /// what the manifest offers instead.
-    pub(crate) fn offer(&self, runtime: Option<&str>, transport: Option<&str>) -> Result<Offer<'_>, String> {
+    pub(crate) fn selection(
+        &self,
+        runtime: Option<&str>,
+        transport: Option<&str>,
+    ) -> Result<Selection<'_>, String> {
         let fits = |it: &&Package| {
             let own = it.runtime();
-            let asked = runtime.is_none_or(|asked| own.as_deref().is_none_or(|own| own == asked));
-            asked && it.cannot_run(runtime).is_none()
+            let fits_runtime =
+                runtime.is_none_or(|requested| own.as_deref().is_none_or(|own| own == requested));
+            fits_runtime && it.unsupported_reason(runtime).is_none()
         };
-        let wanted = ["stdio", "sse"].into_iter().filter(|it| transport.is_none_or(|asked| asked == *it));
+        let wanted =
+            ["stdio", "sse"].into_iter().filter(|it| transport.is_none_or(|requested| requested == *it));
         let package = wanted.into_iter().find_map(|word| {
-            let speaks = |it: &&Package| it.transport.as_deref().is_none_or(|own| own == word);
-            self.packages.iter().filter(fits).find(speaks).map(|it| Offer::Package(it, word))
+            let fits_transport = |it: &&Package| it.transport.as_deref().is_none_or(|own| own == word);
+            self.packages.iter().filter(fits).find(fits_transport).map(|it| Selection::Package(it, word))
         });
-        let elsewhere = runtime.is_none() && transport.is_none_or(|it| it == REMOTE);
-        let place = self.remotes.first().filter(|_| elsewhere).map(Offer::Remote);
+        let allows_remote = runtime.is_none() && transport.is_none_or(|it| it == REMOTE);
+        let place = self.remotes.first().filter(|_| allows_remote).map(Selection::Remote);
         package.or(place).ok_or_else(|| match self.packages.first() {
             _ if transport == Some(REMOTE) => "it has no 'remotes'".to_owned(),
-            Some(first) => first.cannot_run(runtime).unwrap_or_else(|| first.instead(runtime)),
+            Some(first) => {
+                first.unsupported_reason(runtime).unwrap_or_else(|| first.mismatch_reason(runtime))
+            }
             None => "it has no 'packages'".to_owned(),
         })
     }
@@ -50,21 +58,26 @@ impl Manifest {
 
 impl Package {
     /// Returns the error for a package that differs from the requested runtime or transport.
-    fn instead(&self, runtime: Option<&str>) -> String {
+    fn mismatch_reason(&self, runtime: Option<&str>) -> String {
         let own = self.runtime().or_else(|| self.runtime.clone()).unwrap_or_default();
-        match runtime.filter(|asked| *asked != own) {
-            Some(asked) => format!("it has no package for '{asked}', but one for '{}'", short(&own)),
+        match runtime.filter(|requested| *requested != own) {
+            Some(requested) => {
+                format!("it has no package for '{requested}', but one for '{}'", for_message(&own))
+            }
             None => {
                 let transport = self.transport.as_deref().unwrap_or("stdio");
-                format!("its package speaks '{}', which is not what it was asked for", short(transport))
+                format!(
+                    "its package uses the transport '{}', which is not the requested one",
+                    for_message(transport)
+                )
             }
         }
     }
 
     /// Returns the path of the SSE endpoint. Containers are not supported, because their port would have to be
     /// published.
-    pub(crate) fn path_of_stream(&self, run: &Run) -> Result<String, String> {
-        if run.command.as_deref() == Some("docker") {
+    pub(crate) fn sse_path(&self, entry_fields: &EntryFields) -> Result<String, String> {
+        if entry_fields.command.as_deref() == Some("docker") {
             return Err("a container that serves 'sse' is not supported".to_owned());
         }
         let url = self.transport_url.as_deref().unwrap_or_default();
@@ -85,29 +98,29 @@ impl Package {
     }
 
     /// Returns the reason why wharf cannot run the package, if any.
-    fn cannot_run(&self, asked: Option<&str>) -> Option<String> {
-        let runtime = self.started_by(asked);
+    fn unsupported_reason(&self, requested: Option<&str>) -> Option<String> {
+        let runtime = self.launcher(requested);
         let registry = self.registry.as_deref();
         match (registry, runtime.as_deref()) {
             (Some(other), _) if self.runtime().is_none() => {
-                Some(format!("packages of '{}' are not supported; npm, pypi and oci are", short(other)))
+                Some(format!("packages of '{}' are not supported; npm, pypi and oci are", for_message(other)))
             }
-            (_, Some("npx" | "uvx" | "docker" | "python" | "node")) => self.foreign_registry(),
+            (_, Some("npx" | "uvx" | "docker" | "python" | "node")) => self.custom_registry_reason(),
             (_, Some(other)) => Some(format!(
                 "the runtime '{}' is not supported; npx, uvx, docker, python and node are",
-                short(other)
+                for_message(other)
             )),
-            (_, None) => Some("it does not say what runs the package".to_owned()),
+            (_, None) => Some("it names no runtime for the package".to_owned()),
         }
     }
 
-    fn started_by(&self, asked: Option<&str>) -> Option<String> {
-        self.runtime().or_else(|| asked.map(str::to_owned)).or_else(|| self.runtime.clone())
+    fn launcher(&self, requested: Option<&str>) -> Option<String> {
+        self.runtime().or_else(|| requested.map(str::to_owned)).or_else(|| self.runtime.clone())
     }
 
     /// Rejects a package of a custom registry, because the operator's launcher could find a different package of that
     /// name.
-    fn foreign_registry(&self) -> Option<String> {
+    fn custom_registry_reason(&self) -> Option<String> {
         let usual = match self.registry.as_deref()? {
             "npm" => "npmjs",
             "pypi" => "pypi",
@@ -116,48 +129,54 @@ impl Package {
         let url = self.registry_url.as_deref().filter(|it| !it.is_empty())?;
         let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', ':']).next()?;
         (!host.split('.').any(|it| it == usual))
-            .then(|| "its package comes from a registry of its own, which is not supported".to_owned())
+            .then(|| "its package comes from a custom registry, which is not supported".to_owned())
     }
 
     /// Builds the command, its arguments (`more` comes after the package's own) and the environment.
-    pub(crate) fn run(
+    pub(crate) fn entry_fields(
         &self,
-        asked: Option<&str>,
-        filler: &mut Filler<'_>,
-        more: Vec<Text>,
-    ) -> Result<Run, String> {
-        let command = self.started_by(asked).ok_or("it does not say what runs the package")?;
-        let mut args: Vec<Text> = Vec::new();
-        let runtime: Vec<Text> = self.runtime_arguments.iter().flat_map(|it| filler.argument(it)).collect();
+        requested: Option<&str>,
+        filler: &mut ManifestFiller<'_>,
+        more: Vec<MaskedString>,
+    ) -> Result<EntryFields, String> {
+        let command = self.launcher(requested).ok_or("it names no runtime for the package")?;
+        let mut args: Vec<MaskedString> = Vec::new();
+        let runtime: Vec<MaskedString> =
+            self.runtime_arguments.iter().flat_map(|it| filler.argument(it)).collect();
         if command == "docker" {
             let first = self.command.iter().find(|it| *it != "docker").map(String::as_str);
             let says_run = first == Some("run") || runtime.first().is_some_and(|it| it.expose() == "run");
             let usual: &[&str] = if says_run { &[] } else { &["run", "-i", "--rm"] };
-            args.extend(usual.iter().map(|it| Text::plain(*it)));
+            args.extend(usual.iter().map(|it| MaskedString::plain(*it)));
         }
         let from = runtime.iter().any(|it| it.expose() == "--from");
         args.extend(runtime);
         match &self.identifier {
-            Some(identifier) => args.push(Text::plain(self.named(identifier, &command, from))),
+            Some(identifier) => args.push(MaskedString::plain(self.package_spec(identifier, &command, from))),
             None if self.command.is_empty() => return Err("its package has no 'identifier'".to_owned()),
             None => {}
         }
         let command_line = self.command.iter().skip(usize::from(self.command.first() == Some(&command)));
-        args.extend(command_line.map(Text::plain));
+        args.extend(command_line.map(MaskedString::plain));
         args.extend(self.package_arguments.iter().flat_map(|it| filler.argument(it)));
         args.extend(more);
-        Ok(Run { command: Some(command), args, env: self.environment(filler), ..Run::default() })
+        Ok(EntryFields {
+            command: Some(command),
+            args,
+            env: self.environment(filler),
+            ..EntryFields::default()
+        })
     }
 
     /// Returns the declared variables that have a value.
-    pub(crate) fn environment(&self, filler: &mut Filler<'_>) -> Vec<(String, Text)> {
+    pub(crate) fn environment(&self, filler: &mut ManifestFiller<'_>) -> Vec<(String, MaskedString)> {
         let variables = self.variables.iter();
         variables.filter_map(|it| Some((it.name.clone(), filler.variable(&it.name, &it.input)?))).collect()
     }
 
     /// Returns the package in its launcher's syntax, with its version. The version is omitted if `--from` names the
     /// package.
-    fn named(&self, identifier: &str, command: &str, from: bool) -> String {
+    fn package_spec(&self, identifier: &str, command: &str, from: bool) -> String {
         let between = match command {
             "npx" => "@",
             "uvx" => "==",
@@ -190,11 +209,13 @@ impl Package {
 }
 
 impl Remote {
-    pub(crate) fn run(&self, filler: &mut Filler<'_>) -> Result<Run, String> {
+    pub(crate) fn entry_fields(&self, filler: &mut ManifestFiller<'_>) -> Result<EntryFields, String> {
         let transport = match self.transport.as_deref() {
             Some("sse") => "sse",
             None | Some("streamable-http" | "streamable_http" | "streamable" | "http") => "http",
-            Some(other) => return Err(format!("the transport '{}' of a remote is not known", short(other))),
+            Some(other) => {
+                return Err(format!("the transport '{}' of a remote is not supported", for_message(other)));
+            }
         };
         let url = filler.value("url", &self.url);
         let mut headers = Vec::new();
@@ -203,7 +224,7 @@ impl Remote {
                 headers.push((header.name.clone(), value));
             }
         }
-        Ok(Run { transport: Some(transport), url, headers, ..Run::default() })
+        Ok(EntryFields { transport: Some(transport), url, headers, ..EntryFields::default() })
     }
 }
 
@@ -211,6 +232,6 @@ impl Remote {
 pub(super) const REMOTE: &str = "streamable_http";
 
 /// Formats a word of a manifest for a message.
-fn short(word: &str) -> String {
-    crate::complaint::echo(word)
+fn for_message(word: &str) -> String {
+    crate::messages::echo(word)
 }

@@ -1,53 +1,55 @@
 //! Fills in the values that a manifest asks for.
 
 use super::input::{Argument, Input};
-use crate::{resolver::Layers, text::Text};
+use crate::{masked_string::MaskedString, variable_layers::VariableLayers};
 use std::collections::BTreeSet;
 
 /// Source of the values.
-pub(crate) enum Values<'a> {
+pub(crate) enum ValueSource<'a> {
     /// Values from the configured layers.
-    Given(Layers<'a>),
+    Layered(VariableLayers<'a>),
     /// No values: `${NAME}` is written instead, for an agent file.
-    Named,
+    Placeholders,
 }
 
 /// Fills in one manifest and records which values are missing.
-pub(crate) struct Filler<'a> {
-    values: Values<'a>,
+pub(crate) struct ManifestFiller<'a> {
+    values: ValueSource<'a>,
     /// Names of required values that were not given.
     pub(crate) missing: BTreeSet<String>,
     /// Names of optional values that were not given.
-    pub(crate) open: BTreeSet<String>,
+    pub(crate) optional: BTreeSet<String>,
     /// Names of values that were used, or written as variables.
     pub(crate) used: BTreeSet<String>,
     /// Given values that are invalid: the name and the reason.
     pub(crate) wrong: Vec<(String, String)>,
 }
 
-impl<'a> Filler<'a> {
-    pub(crate) fn new(values: Values<'a>) -> Filler<'a> {
-        let (missing, open, used) = Default::default();
-        Filler { values, missing, open, used, wrong: Vec::new() }
+impl<'a> ManifestFiller<'a> {
+    pub(crate) fn new(values: ValueSource<'a>) -> ManifestFiller<'a> {
+        let (missing, optional, used) = Default::default();
+        ManifestFiller { values, missing, optional, used, wrong: Vec::new() }
     }
 
     /// Returns the value of an environment variable, which may also come from this machine's environment.
-    pub(super) fn variable(&mut self, name: &str, input: &Input) -> Option<Text> {
+    pub(super) fn variable(&mut self, name: &str, input: &Input) -> Option<MaskedString> {
         match &self.values {
             // A given value overrides the value in the manifest.
-            Values::Given(layers) if layers.declared(name).is_some() => self.open_value(name, input, true),
+            ValueSource::Layered(layers) if layers.declared(name).is_some() => {
+                self.given_value(name, input, true)
+            }
             _ if input.value.is_some() => self.template(name, input),
-            _ => self.open_value(name, input, true),
+            _ => self.given_value(name, input, true),
         }
     }
 
     /// Returns the value of an input that is not an environment variable.
-    pub(super) fn value(&mut self, id: &str, input: &Input) -> Option<Text> {
-        if input.value.is_some() { self.template(id, input) } else { self.open_value(id, input, false) }
+    pub(super) fn value(&mut self, id: &str, input: &Input) -> Option<MaskedString> {
+        if input.value.is_some() { self.template(id, input) } else { self.given_value(id, input, false) }
     }
 
     /// Returns an argument as it appears on the command line.
-    pub(super) fn argument(&mut self, argument: &Argument) -> Vec<Text> {
+    pub(super) fn argument(&mut self, argument: &Argument) -> Vec<MaskedString> {
         let Argument { flag, input, .. } = argument;
         let flag = flag.as_ref().map(|it| self.literal(it));
         if argument.is_bare() {
@@ -60,27 +62,29 @@ impl<'a> Filler<'a> {
     }
 
     /// Returns a value that must be given, or its default.
-    fn open_value(&mut self, id: &str, input: &Input, declared: bool) -> Option<Text> {
+    fn given_value(&mut self, id: &str, input: &Input, declared: bool) -> Option<MaskedString> {
         let name = if declared { id.to_owned() } else { variable_name(id) };
         let given = match &self.values {
-            Values::Given(layers) if declared => layers.declared(id).map(str::to_owned),
-            Values::Given(layers) => layers.given(id).or_else(|| layers.given(&name)).map(str::to_owned),
-            Values::Named => {
+            ValueSource::Layered(layers) if declared => layers.declared(id).map(str::to_owned),
+            ValueSource::Layered(layers) => {
+                layers.given(id).or_else(|| layers.given(&name)).map(str::to_owned)
+            }
+            ValueSource::Placeholders => {
                 let wanted = input.required && (input.secret || input.default.is_none());
                 wanted.then(|| format!("${{{name}}}"))
             }
         };
         match (given, &input.default, &self.values) {
-            (Some(written), _, Values::Named) => {
+            (Some(written), _, ValueSource::Placeholders) => {
                 self.used.insert(name);
-                Some(Text::plain(written))
+                Some(MaskedString::plain(written))
             }
             (Some(given), ..) => {
-                if let Some(why) = input.objection(&given) {
+                if let Some(why) = input.invalid_reason(&given) {
                     self.wrong.push((name.clone(), why));
                 }
                 self.used.extend([id.to_owned(), name]);
-                Some(Text::secret(given, "***"))
+                Some(MaskedString::secret(given, "***"))
             }
             (None, Some(default), _) => Some(self.literal(default)),
             (None, None, _) if input.required => {
@@ -88,7 +92,7 @@ impl<'a> Filler<'a> {
                 None
             }
             (None, None, _) => {
-                self.open.insert(name);
+                self.optional.insert(name);
                 None
             }
         }
@@ -96,7 +100,7 @@ impl<'a> Filler<'a> {
 
     /// Returns a fixed value with its `{variables}` filled in. Returns `None` if an optional variable has no value;
     /// the whole value is then omitted.
-    fn template(&mut self, id: &str, input: &Input) -> Option<Text> {
+    fn template(&mut self, id: &str, input: &Input) -> Option<MaskedString> {
         let mut rest = input.value.as_deref().unwrap_or_default();
         let (mut value, mut secret, mut whole) = (String::new(), false, true);
         while let Some(start) = rest.find('{') {
@@ -124,15 +128,15 @@ impl<'a> Filler<'a> {
             rest = &rest[end + 1..];
         }
         value.push_str(self.literal(rest).expose());
-        let text = if secret { Text::secret(value, "***") } else { Text::plain(value) };
+        let text = if secret { MaskedString::secret(value, "***") } else { MaskedString::plain(value) };
         Some(text).filter(|_| whole)
     }
 
     /// Returns literal text of the manifest, escaped if it goes into an agent file.
-    fn literal(&self, text: &str) -> Text {
+    fn literal(&self, text: &str) -> MaskedString {
         match self.values {
-            Values::Named => Text::plain(text.replace("${", "$${")),
-            Values::Given(_) => Text::plain(text),
+            ValueSource::Placeholders => MaskedString::plain(text.replace("${", "$${")),
+            ValueSource::Layered(_) => MaskedString::plain(text),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Inputs that a manifest declares: named values with defaults and choices.
 
-use super::{each_pair, flag_of, text_of, texts_of};
+use super::{flag_of, read_map, text_of, texts_of};
 use crate::PORT_PLACEHOLDER;
 use crate::node::Node;
 
@@ -39,7 +39,7 @@ pub(crate) struct KeyValue {
 impl Input {
     pub(super) fn read(node: &Node) -> Result<Input, String> {
         // Variables cannot contain variables, so there is no recursion.
-        let variables = each_pair(node, &["variables"], Input::plain)?;
+        let variables = read_map(node, &["variables"], Input::plain)?;
         Ok(Input { variables, ..Input::plain(node)? })
     }
 
@@ -57,7 +57,7 @@ impl Input {
     }
 
     /// Returns why a value is invalid, if it is. Does not repeat the value.
-    pub(super) fn objection(&self, value: &str) -> Option<String> {
+    pub(super) fn invalid_reason(&self, value: &str) -> Option<String> {
         // The placeholder is replaced by the port when the server starts.
         if value == PORT_PLACEHOLDER {
             return None;
@@ -98,8 +98,8 @@ impl Argument {
     /// Returns whether this is a flag without a value.
     pub(super) fn is_bare(&self) -> bool {
         let Input { value, default, required, choices, described, variables, .. } = &self.input;
-        let wants = *required || *described || !choices.is_empty() || !variables.is_empty();
-        self.flag.is_some() && value.is_none() && default.is_none() && self.hint.is_none() && !wants
+        let takes_value = *required || *described || !choices.is_empty() || !variables.is_empty();
+        self.flag.is_some() && value.is_none() && default.is_none() && self.hint.is_none() && !takes_value
     }
 }
 

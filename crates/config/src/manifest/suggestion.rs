@@ -1,7 +1,7 @@
 //! Suggests a `tools:` entry for a manifest. Values that the user must give are written as variables.
 
-use super::{Filler, Manifest, Offer, Run, Values, argv::REMOTE};
-use crate::text::Text;
+use super::{EntryFields, Manifest, ManifestFiller, Selection, ValueSource, argv::REMOTE};
+use crate::masked_string::MaskedString;
 
 /// A suggested entry of `tools:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,25 +28,26 @@ pub struct Suggestion {
 
 /// Suggests an entry for a manifest. The error is one sentence that continues "the manifest cannot be used".
 pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
-    if manifest.len() as u64 > super::LONGEST {
-        return Err(format!("it is larger than {} MiB", super::LONGEST / 1024 / 1024));
+    if manifest.len() as u64 > super::MAX_MANIFEST_BYTES {
+        return Err(format!("it is larger than {} MiB", super::MAX_MANIFEST_BYTES / 1024 / 1024));
     }
     let manifest = Manifest::read(manifest)?;
-    let mut filler = Filler::new(Values::Named);
-    let offer = manifest.offer(None, Some("stdio"));
-    let (server, run) = match offer.or_else(|why| manifest.offer(None, Some(REMOTE)).map_err(|_| why))? {
-        Offer::Remote(remote) => (None, remote.run(&mut filler)?),
-        Offer::Package(package, _) => {
-            let server = package.identifier.clone().or_else(|| package.command.first().cloned());
-            (server, package.run(None, &mut filler, Vec::new())?)
-        }
-    };
-    let Run { command, args, env, transport, url, headers, serves: _ } = run;
+    let mut filler = ManifestFiller::new(ValueSource::Placeholders);
+    let selection = manifest.selection(None, Some("stdio"));
+    let (server, entry_fields) =
+        match selection.or_else(|why| manifest.selection(None, Some(REMOTE)).map_err(|_| why))? {
+            Selection::Remote(remote) => (None, remote.entry_fields(&mut filler)?),
+            Selection::Package(package, _) => {
+                let server = package.identifier.clone().or_else(|| package.command.first().cloned());
+                (server, package.entry_fields(None, &mut filler, Vec::new())?)
+            }
+        };
+    let EntryFields { command, args, env, transport, url, headers, sse_path: _ } = entry_fields;
     if let Some(other) = command.as_deref().filter(|it| matches!(*it, "python" | "node")) {
-        return Err(format!("an agent file does not start '{other}'; register the plugin's folder instead"));
+        return Err(format!("an agent file cannot start '{other}'; register the plugin's folder instead"));
     }
     let label = manifest.name.unwrap_or_else(|| "server".to_owned());
-    let strings = |pairs: Vec<(String, Text)>| -> Vec<(String, String)> {
+    let strings = |pairs: Vec<(String, MaskedString)>| -> Vec<(String, String)> {
         pairs.into_iter().map(|(name, it)| (name, it.expose().to_owned())).collect()
     };
     let mut args: Vec<String> = args.into_iter().map(|it| it.expose().to_owned()).collect();
@@ -63,7 +64,7 @@ pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
         remote: transport.zip(url).map(|(transport, url)| (transport, url.expose().to_owned())),
         headers: strings(headers),
         variables: filler.used.into_iter().collect(),
-        optional: filler.open.into_iter().collect(),
+        optional: filler.optional.into_iter().collect(),
     })
 }
 
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_named() {
+    fn required_values_become_variables() {
         let text = r#"{ "name": "io.example/weather", "packages": [{
             "registryType": "npm", "identifier": "@example/weather", "version": "1.0.0",
             "packageArguments": [
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn short_name_is_the_last_part() {
         for (label, expected) in [
             ("io.example/weather", "weather"),
             ("@scope/a.b", "a-b"),

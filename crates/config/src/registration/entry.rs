@@ -2,22 +2,22 @@
 
 use crate::{
     env::Env,
-    files::{FileTrouble, Files},
+    files::{FileError, Files},
     node::{Node, Pair, Value},
     place::{Place, Placed},
 };
 use std::{path::PathBuf, sync::Arc};
 
 /// An entry under construction.
-pub(super) struct Entry {
+pub(super) struct EntryBuilder {
     at: Place,
     pairs: Vec<Pair>,
 }
 
-impl Entry {
+impl EntryBuilder {
     /// Creates an entry with `type: mcp`.
-    pub(super) fn new(at: Place) -> Entry {
-        let mut entry = Entry { at, pairs: Vec::new() };
+    pub(super) fn new(at: Place) -> EntryBuilder {
+        let mut entry = EntryBuilder { at, pairs: Vec::new() };
         entry.put("type", at, Value::plain("mcp"));
         entry
     }
@@ -45,19 +45,19 @@ impl Entry {
 }
 
 /// Returns the file access of a REST client: it can check which programs are on PATH, but cannot read any file.
-pub(super) fn afar(env: &Env) -> Arc<dyn Files + Send + Sync> {
-    Arc::new(Afar(env.files.clone()))
+pub(super) fn restricted(env: &Env) -> Arc<dyn Files + Send + Sync> {
+    Arc::new(RestrictedFiles(env.files.clone()))
 }
 
-struct Afar(Arc<dyn Files + Send + Sync>);
+struct RestrictedFiles(Arc<dyn Files + Send + Sync>);
 
-impl Files for Afar {
-    fn locate(&self, _path: &str) -> Result<PathBuf, FileTrouble> {
-        Err(FileTrouble::Missing)
+impl Files for RestrictedFiles {
+    fn locate(&self, _path: &str) -> Result<PathBuf, FileError> {
+        Err(FileError::Missing)
     }
 
-    fn read(&self, _path: &str, _most: u64) -> Result<Vec<u8>, FileTrouble> {
-        Err(FileTrouble::Missing)
+    fn read(&self, _path: &str, _max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        Err(FileError::Missing)
     }
 
     fn is_on_path(&self, name: &str, path: &str) -> bool {

@@ -1,20 +1,20 @@
 //! Translates a plugin into an entry of `tools:`. A plugin is a folder with a manifest, under one of the operator's
 //! plugin roots.
 
-use super::entry::Entry;
+use super::entry::EntryBuilder;
 use crate::PORT_PLACEHOLDER;
 use crate::{
     diagnostic::Diagnostics,
     env::{Env, Origin},
-    files::{FileTrouble, Files},
-    manifest::{self, Filler, Manifest, Offer, Run, Values},
+    files::{FileError, Files},
+    manifest::{self, EntryFields, Manifest, ManifestFiller, Selection, ValueSource},
+    masked_string::MaskedString,
     node::{Node, Str, Value},
     place::{Place, Placed},
     plan::Lifecycle,
     raw::{Field, RawRegistration},
-    read::{Reader, Texts},
-    resolver::{self, Layers},
-    text::Text,
+    read::{Reader, StringPairs},
+    variable_layers::{self, VariableLayers},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,43 +35,44 @@ pub(super) struct Plugin {
     pub(super) entry: Node,
     pub(super) env: Env,
     /// Path of its SSE endpoint, if it listens on a port.
-    pub(super) serves: Option<String>,
+    pub(super) sse_path: Option<String>,
     /// Names of the required values that are missing.
     pub(super) missing: Vec<String>,
 }
 
 /// Requirements and values that a registration gives for its manifest.
-struct Asked {
+struct PluginRequest {
     runtime: Option<String>,
     transport: Option<String>,
-    command: Vec<Text>,
-    args: Vec<Text>,
+    command: Vec<MaskedString>,
+    args: Vec<MaskedString>,
     variables: BTreeMap<String, String>,
 }
 
 /// A manifest with all values filled in.
-struct Filled {
-    run: Run,
+struct FilledManifest {
+    entry_fields: EntryFields,
     missing: BTreeSet<String>,
     /// Names of the values that the manifest used.
     used: BTreeSet<String>,
 }
 
-pub(super) fn plugin(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plugin> {
+pub(super) fn plugin_entry(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnostics) -> Option<Plugin> {
     #[rustfmt::skip]
     let RawRegistration {
         name, description, url: _, source_type, plugin_dir, transport_type, runtime_hint, lifecycle_mode, env_vars,
         command, args, server_url,
     } = raw;
     let mut reader = Reader { class: CLASS, diagnostics };
-    super::source_type(source_type, &mut reader);
+    super::check_source_type(source_type, &mut reader);
     if let Some(server_url) = server_url {
         reader.diagnostics.plugin_or_remote(server_url.key_at, true);
     }
     let folder = reader.text("mcp_plugin_dir", plugin_dir)?;
-    let lifecycle = reader.word("mcp_lifecycle_mode", lifecycle_mode, Lifecycle::WORDS, Lifecycle::parse);
+    let lifecycle =
+        reader.keyword("mcp_lifecycle_mode", lifecycle_mode, Lifecycle::KEYWORDS, Lifecycle::parse);
     let variables = reader.text_map("mcp_env_vars", env_vars).unwrap_or_default();
-    let asked = Asked {
+    let requested = PluginRequest {
         runtime: one_of("mcp_runtime_hint", runtime_hint, RUNTIMES, &mut reader),
         transport: one_of("mcp_transport_type", transport_type, TRANSPORTS, &mut reader),
         command: words("mcp_command", command, &mut reader),
@@ -82,8 +83,9 @@ pub(super) fn plugin(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnost
         return None;
     }
     let (files, manifest) = open(&folder, env, diagnostics)?;
-    let Filled { run, missing, used } = asked.fill(&manifest, &folder, &variables, env, diagnostics)?;
-    let mut entry = Entry::new(folder.at);
+    let FilledManifest { entry_fields, missing, used } =
+        requested.fill(&manifest, &folder, &variables, env, diagnostics)?;
+    let mut entry = EntryBuilder::new(folder.at);
     if let Some(name) = name {
         entry.put_node("name", name.key_at, name.node);
     }
@@ -95,45 +97,50 @@ pub(super) fn plugin(raw: RawRegistration, env: &Env, diagnostics: &mut Diagnost
     }
     let lifecycle = lifecycle.unwrap_or(Lifecycle::Transient);
     entry.put("lifecycle", folder.at, Value::plain(lifecycle.as_str()));
-    let serves = run.serves.clone();
-    entry.put_run(run, variables, &used, folder.at);
+    let sse_path = entry_fields.sse_path.clone();
+    entry.put_fields(entry_fields, variables, &used, folder.at);
     let folder = files.locate(".").ok()?;
     let env = Env { origin: Origin::Plugin, folder, files, home: None, ..env.clone() };
-    Some(Plugin { entry: entry.finish(), env, serves, missing: missing.into_iter().collect() })
+    Some(Plugin { entry: entry.finish(), env, sse_path, missing: missing.into_iter().collect() })
 }
 
-impl Asked {
+impl PluginRequest {
     /// Selects an offer of the manifest and fills in the given values. `None` means that a diagnostic was recorded.
     fn fill(
         &self,
         manifest: &Manifest,
-        folder: &Placed<Text>,
-        given: &Texts,
+        folder: &Placed<MaskedString>,
+        given: &StringPairs,
         env: &Env,
         diagnostics: &mut Diagnostics,
-    ) -> Option<Filled> {
-        let file = resolver::secrets_file(env);
+    ) -> Option<FilledManifest> {
+        let file = variable_layers::secrets_file(env);
         let file = file.inspect_err(|why| diagnostics.secrets_file(folder.at, why)).ok()?;
         // Only the code that starts a listening server knows its port, so the request layer overrides any given
         // value.
-        let serves = matches!(
-            manifest.offer(self.runtime.as_deref(), self.transport.as_deref()),
-            Ok(Offer::Package(_, "sse"))
+        let uses_sse = matches!(
+            manifest.selection(self.runtime.as_deref(), self.transport.as_deref()),
+            Ok(Selection::Package(_, "sse"))
         );
-        let ports = ["port", "PORT"].into_iter().filter(|_| serves);
+        let ports = ["port", "PORT"].into_iter().filter(|_| uses_sse);
         let request = ports.map(|it| (it.to_owned(), PORT_PLACEHOLDER.to_owned())).collect();
-        let layers = Layers { request: &request, file: &file, registered: &self.variables, env };
-        let mut filler = Filler::new(Values::Given(layers));
-        let run = self.run(manifest, &mut filler);
-        let run = run.inspect_err(|why| diagnostics.unusable_manifest(folder.at, why)).ok()?;
+        let layers = VariableLayers { request: &request, file: &file, registered: &self.variables, env };
+        let mut filler = ManifestFiller::new(ValueSource::Layered(layers));
+        let entry_fields = self.entry_fields(manifest, &mut filler);
+        let entry_fields =
+            entry_fields.inspect_err(|why| diagnostics.unusable_manifest(folder.at, why)).ok()?;
         for (name, why) in &filler.wrong {
-            diagnostics.unfit_variable(place_of(name, given).unwrap_or(folder.at), name, why);
+            diagnostics.invalid_variable_value(place_of(name, given).unwrap_or(folder.at), name, why);
         }
-        let Filler { missing, used, .. } = filler;
-        Some(Filled { run, missing, used })
+        let ManifestFiller { missing, used, .. } = filler;
+        Some(FilledManifest { entry_fields, missing, used })
     }
 
-    fn run(&self, manifest: &Manifest, filler: &mut Filler<'_>) -> Result<Run, String> {
+    fn entry_fields(
+        &self,
+        manifest: &Manifest,
+        filler: &mut ManifestFiller<'_>,
+    ) -> Result<EntryFields, String> {
         let runtime = self.runtime.as_deref();
         if let [program, rest @ ..] = &*self.command {
             // The operator's grants decide which program may run. The manifest still declares the environment it
@@ -141,25 +148,37 @@ impl Asked {
             let package = manifest.packages.first();
             let env = package.map_or_else(Vec::new, |it| it.environment(filler));
             let args = rest.iter().chain(&self.args).cloned().collect();
-            return Ok(Run { command: Some(program.expose().to_owned()), args, env, ..Run::default() });
+            return Ok(EntryFields {
+                command: Some(program.expose().to_owned()),
+                args,
+                env,
+                ..EntryFields::default()
+            });
         }
-        match manifest.offer(runtime, self.transport.as_deref())? {
-            Offer::Remote(remote) => remote.run(filler),
-            Offer::Package(package, "sse") => {
-                let run = package.run(runtime, filler, self.args.clone())?;
-                Ok(Run { serves: Some(package.path_of_stream(&run)?), ..run })
+        match manifest.selection(runtime, self.transport.as_deref())? {
+            Selection::Remote(remote) => remote.entry_fields(filler),
+            Selection::Package(package, "sse") => {
+                let entry_fields = package.entry_fields(runtime, filler, self.args.clone())?;
+                Ok(EntryFields { sse_path: Some(package.sse_path(&entry_fields)?), ..entry_fields })
             }
-            Offer::Package(package, _) => package.run(runtime, filler, self.args.clone()),
+            Selection::Package(package, _) => package.entry_fields(runtime, filler, self.args.clone()),
         }
     }
 }
 
-impl Entry {
+impl EntryBuilder {
     /// Adds the command or URL of the server. Variables that the manifest does not declare are passed to the server
     /// too, unless an argument has used them.
-    fn put_run(&mut self, run: Run, given: Texts, used: &BTreeSet<String>, at: Place) {
-        let Run { command, args, env, transport, url, headers, serves: _ } = run;
-        let text = |text: Text, at: Place| Node { value: Value::Str(Str { text, is_variable: false }), at };
+    fn put_fields(
+        &mut self,
+        entry_fields: EntryFields,
+        given: StringPairs,
+        used: &BTreeSet<String>,
+        at: Place,
+    ) {
+        let EntryFields { command, args, env, transport, url, headers, sse_path: _ } = entry_fields;
+        let text =
+            |text: MaskedString, at: Place| Node { value: Value::Str(Str { text, is_variable: false }), at };
         if let Some(command) = command {
             self.put("command", at, Value::plain(command));
             self.put("args", at, Value::Seq(args.into_iter().map(|it| text(it, at)).collect()));
@@ -184,35 +203,36 @@ impl Entry {
 
 /// Opens the plugin's folder and reads its manifest. `None` means that a diagnostic was recorded.
 fn open(
-    folder: &Placed<Text>,
+    folder: &Placed<MaskedString>,
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) -> Option<(Arc<dyn Files + Send + Sync>, Manifest)> {
     let path = folder.value.expose();
     // Check permission before accessing the disk, so that a client that may not start processes learns nothing about
     // its contents.
-    let climbs = Path::new(path).components().any(|it| it == Component::ParentDir);
-    if climbs || path.contains('\0') || !Path::new(path).is_absolute() {
-        diagnostics.plugin_folder(folder.at, "is not a plain absolute path");
+    let has_parent_dir = Path::new(path).components().any(|it| it == Component::ParentDir);
+    if has_parent_dir || path.contains('\0') || !Path::new(path).is_absolute() {
+        diagnostics.invalid_plugin_folder(folder.at, "is not an absolute path without `..`");
         return None;
     }
     if !env.grants.processes_over_rest {
         diagnostics.stdio_registration_disabled(folder.at);
         return None;
     }
-    let files = match env.files.plugin(path, &env.grants.plugin_roots) {
+    let files = match env.files.open_plugin(path, &env.grants.plugin_roots) {
         Ok(files) => files,
-        Err(trouble) => {
-            diagnostics.plugin_folder(folder.at, &trouble.of_plugin());
+        Err(error) => {
+            diagnostics.invalid_plugin_folder(folder.at, &error.plugin_message());
             return None;
         }
     };
     for name in MANIFESTS {
-        let bytes = match files.trusted(name).and_then(|_| files.read(name, manifest::LONGEST)) {
-            Err(FileTrouble::Missing) => continue,
-            Err(trouble) => Err(trouble.of_plugin()),
-            Ok(bytes) => Ok(bytes),
-        };
+        let bytes =
+            match files.locate_trusted(name).and_then(|_| files.read(name, manifest::MAX_MANIFEST_BYTES)) {
+                Err(FileError::Missing) => continue,
+                Err(error) => Err(error.plugin_message()),
+                Ok(bytes) => Ok(bytes),
+            };
         let read = bytes.map_err(|why| format!("'{name}' {why}")).and_then(|bytes| {
             Manifest::read(&bytes).map_err(|why| format!("'{name}' cannot be read: {why}"))
         });
@@ -224,7 +244,7 @@ fn open(
             }
         };
     }
-    diagnostics.plugin_folder(folder.at, "has neither 'plugin.json' nor 'server.json'");
+    diagnostics.invalid_plugin_folder(folder.at, "has neither 'plugin.json' nor 'server.json'");
     None
 }
 
@@ -235,15 +255,15 @@ fn one_of(
     reader: &mut Reader<'_>,
 ) -> Option<String> {
     let text = reader.text(key, field)?;
-    let word = text.value.expose();
-    if !words.contains(&word) {
-        reader.diagnostics.unknown_word(text.at, CLASS, key, &text.value, words);
+    let keyword = text.value.expose();
+    if !words.contains(&keyword) {
+        reader.diagnostics.unknown_keyword(text.at, CLASS, key, &text.value, words);
     }
-    Some(word.to_owned())
+    Some(keyword.to_owned())
 }
 
 /// Reads one string or a list of strings.
-fn words(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Text> {
+fn words(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<MaskedString> {
     match field {
         Some(Field { node: Node { value: Value::Str(it), .. }, .. }) if key == "mcp_command" => vec![it.text],
         field => {
@@ -253,11 +273,11 @@ fn words(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Text> 
     }
 }
 
-fn plain(variables: &Texts) -> BTreeMap<String, String> {
+fn plain(variables: &StringPairs) -> BTreeMap<String, String> {
     let pairs = variables.iter();
     pairs.map(|(name, value)| (name.value.clone(), value.value.expose().to_owned())).collect()
 }
 
-fn place_of(name: &str, variables: &Texts) -> Option<Place> {
+fn place_of(name: &str, variables: &StringPairs) -> Option<Place> {
     variables.iter().find(|(it, _)| it.value == name).map(|(it, _)| it.at)
 }

@@ -1,20 +1,20 @@
 //! Translates a remote server from the tools provider's vocabulary into an entry of `tools:`.
 
-use super::entry::Entry;
+use super::entry::EntryBuilder;
 use crate::{
     diagnostic::Diagnostics,
+    masked_string::MaskedString,
     node::{Node, Str, Value},
     place::{Place, Placed},
     plan::Lifecycle,
     raw::{Field, RawRegistration},
-    read::{Reader, Texts},
-    text::Text,
+    read::{Reader, StringPairs},
 };
 
 const CLASS: &str = "MCPConfigError";
 
 /// Default path, for a URL without one.
-const USUAL_PATH: &str = "/mcp";
+const DEFAULT_PATH: &str = "/mcp";
 
 pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Option<Node> {
     #[rustfmt::skip]
@@ -24,21 +24,22 @@ pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Opti
     } = raw;
     let here = name.as_ref().or(url.as_ref()).map_or(Place::default(), |it| it.key_at);
     let mut reader = Reader { class: CLASS, diagnostics };
-    super::source_type(source_type, &mut reader);
+    super::check_source_type(source_type, &mut reader);
     for (key, field) in [("mcp_runtime_hint", runtime_hint), ("mcp_command", command), ("mcp_args", args)] {
         if let Some(field) = field {
-            reader.diagnostics.not_for_a_remote(field.key_at, key);
+            reader.diagnostics.unused_by_remote(field.key_at, key);
         }
     }
     let transport = reader.text("mcp_transport_type", transport_type);
     if let Some(other) = transport.filter(|it| it.value.expose() != "streamable_http") {
-        reader.diagnostics.transport_of_a_remote(other.at, other.value.shown());
+        reader.diagnostics.unsupported_remote_transport(other.at, other.value.shown());
     }
-    let lifecycle = reader.word("mcp_lifecycle_mode", lifecycle_mode, Lifecycle::WORDS, Lifecycle::parse);
+    let lifecycle =
+        reader.keyword("mcp_lifecycle_mode", lifecycle_mode, Lifecycle::KEYWORDS, Lifecycle::parse);
     let headers = reader.text_map("mcp_env_vars", env_vars).unwrap_or_default();
     let url = address(server_url, url, here, &mut reader)?;
 
-    let mut entry = Entry::new(here);
+    let mut entry = EntryBuilder::new(here);
     if let Some(name) = name {
         entry.put_node("server", name.key_at, name.node.clone());
         entry.put_node("name", name.key_at, name.node);
@@ -52,7 +53,7 @@ pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Opti
     Some(entry.finish())
 }
 
-impl Entry {
+impl EntryBuilder {
     /// Adds the description, or a generated one. A registration needs no description, so a missing one is not worth a
     /// warning.
     pub(super) fn describe(&mut self, description: Option<Field>, at: Place) {
@@ -69,11 +70,11 @@ fn address(
     url: Option<Field>,
     here: Place,
     reader: &mut Reader<'_>,
-) -> Option<Placed<Text>> {
+) -> Option<Placed<MaskedString>> {
     let written = server_url.is_some();
     let url = reader.text("url", url);
     let found = match reader.text("mcp_server_url", server_url) {
-        None if !written => url.filter(|it| is_web(it.value.expose())),
+        None if !written => url.filter(|it| is_http_url(it.value.expose())),
         found => found,
     };
     if found.is_none() && !written {
@@ -82,7 +83,7 @@ fn address(
     found.map(|it| Placed::new(it.value.map(with_path), it.at))
 }
 
-fn is_web(url: &str) -> bool {
+fn is_http_url(url: &str) -> bool {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     ["http", "https"].iter().any(|it| it.eq_ignore_ascii_case(scheme))
 }
@@ -93,14 +94,14 @@ fn with_path(url: &str) -> String {
     match rest.find(['/', '?', '#']) {
         // Keep a URL without a host as written, so that the error is about the host.
         Some(0) => url.to_owned(),
-        None if !rest.is_empty() => format!("{url}{USUAL_PATH}"),
-        Some(at) if &rest[at..] == "/" => format!("{}{USUAL_PATH}", url.trim_end_matches('/')),
+        None if !rest.is_empty() => format!("{url}{DEFAULT_PATH}"),
+        Some(at) if &rest[at..] == "/" => format!("{}{DEFAULT_PATH}", url.trim_end_matches('/')),
         _ => url.to_owned(),
     }
 }
 
 /// Converts the variables of a remote server to headers.
-fn named_headers(variables: Texts, diagnostics: &mut Diagnostics) -> Vec<(Placed<String>, Node)> {
+fn named_headers(variables: StringPairs, diagnostics: &mut Diagnostics) -> Vec<(Placed<String>, Node)> {
     let mut headers = Vec::new();
     for (name, value) in variables {
         let header = match name.value.as_str() {
@@ -109,7 +110,7 @@ fn named_headers(variables: Texts, diagnostics: &mut Diagnostics) -> Vec<(Placed
             other => match other.strip_prefix("MCP_HEADER_") {
                 Some(header) => header.replace('_', "-"),
                 None => {
-                    diagnostics.not_a_header(name.at, &name.value);
+                    diagnostics.variable_is_not_a_header(name.at, &name.value);
                     continue;
                 }
             },
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_without_a_path_gets_one() {
+    fn url_without_path_gets_default_path() {
         for (url, expected) in [
             ("http://cml:9000", "http://cml:9000/mcp"),
             ("https://a.example/", "https://a.example/mcp"),

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 pub fn settings_with_grant(text: &str, grant: &MissingGrant) -> Option<String> {
     let mut expected = settings(text)?;
     expected.grants.add(grant.clone());
-    let after = edited(text, grant)?;
+    let after = add_grant(text, grant)?;
     (settings(&after).as_ref() == Some(&expected)).then_some(after)
 }
 
@@ -17,8 +17,8 @@ fn settings(text: &str) -> Option<Settings> {
     load_settings(text, "wharf.toml").0
 }
 
-fn edited(text: &str, grant: &MissingGrant) -> Option<String> {
-    if let Some((at, before, after)) = place_in_list(text, grant.key())? {
+fn add_grant(text: &str, grant: &MissingGrant) -> Option<String> {
+    if let Some((at, before, after)) = insertion_point(text, grant.key())? {
         return Some(format!("{}{before}{}{after}{}", &text[..at], grant.toml_string(), &text[at..]));
     }
     let line = format!("{} = [{}]\n", grant.key(), grant.toml_string());
@@ -32,7 +32,7 @@ fn edited(text: &str, grant: &MissingGrant) -> Option<String> {
 
 /// Finds the place for another string in the list `grants.KEY`, with the text to write before and after it.
 /// `Some(None)` means that there is no such list yet; `None` means that the file cannot be edited.
-fn place_in_list(text: &str, key: &str) -> Option<Option<(usize, &'static str, &'static str)>> {
+fn insertion_point(text: &str, key: &str) -> Option<Option<(usize, &'static str, &'static str)>> {
     let table = DeTable::parse(text).ok()?;
     let Some(grants) = table.get_ref().get("grants") else { return Some(None) };
     let DeValue::Table(grants) = grants.get_ref() else { return None };

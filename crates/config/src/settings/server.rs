@@ -17,9 +17,9 @@ use url::Url;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Listen address, as `host:port`, if set.
-    pub listen: Option<Written<String>>,
+    pub listen: Option<LocatedValue<String>>,
     /// Address of the database, if set.
-    pub database: Option<Written<DatabasePlace>>,
+    pub database: Option<LocatedValue<DatabaseLocation>>,
     /// Whether to allow unauthenticated access.
     pub no_auth: bool,
     /// Host names that the gateway accepts, in addition to the loopback names.
@@ -36,7 +36,7 @@ pub struct ServerSettings {
 
 /// A value with its place in the file, so that later code can name the place in an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written<T> {
+pub struct LocatedValue<T> {
     /// The value.
     pub value: T,
     /// Place of the value, as `file:line:column`.
@@ -45,7 +45,7 @@ pub struct Written<T> {
 
 /// Location of the database address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DatabasePlace {
+pub enum DatabaseLocation {
     /// The address itself, without a password.
     Address(String),
     /// The environment variable that holds the address.
@@ -60,12 +60,12 @@ pub struct NamedToken {
     /// Role of the client.
     pub role: Role,
     /// Location of the token.
-    pub kept: TokenPlace,
+    pub stored_at: TokenLocation,
 }
 
 /// Location of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenPlace {
+pub enum TokenLocation {
     /// The environment variable that holds the token.
     Variable(String),
     /// The file that holds the token.
@@ -86,7 +86,7 @@ pub enum Role {
 }
 
 /// Maximum value of a limit.
-const MOST: u64 = u32::MAX as u64;
+const MAX_LIMIT: u64 = u32::MAX as u64;
 
 /// Reserved names: `operator` is the operator's own token, `anybody` is a client without authentication.
 const RESERVED: [&str; 2] = ["operator", "anybody"];
@@ -99,7 +99,7 @@ impl Role {
         Role::NAMES[self as usize]
     }
 
-    fn named(name: &str) -> Option<Role> {
+    fn parse(name: &str) -> Option<Role> {
         let all = [Role::Viewer, Role::Caller, Role::Operator, Role::Admin];
         all.into_iter().find(|it| it.as_str() == name)
     }
@@ -117,53 +117,53 @@ pub(super) fn server(
             RawServer::read(field.node, diagnostics)?;
         settings.listen = self::listen(listen, diagnostics);
         settings.database = self::database(database, diagnostics);
-        settings.hosts = super::words("hosts", hosts, diagnostics);
-        settings.origins = super::words("origins", origins, diagnostics);
+        settings.hosts = super::strings("hosts", hosts, diagnostics);
+        settings.origins = super::strings("origins", origins, diagnostics);
         let mut reader = Reader { class: "ConfigError", diagnostics };
-        let mut most = |name, field| reader.count(name, field, MOST).and_then(|it| it.try_into().ok());
-        settings.max_calls = most("max_calls", max_calls);
-        settings.max_streams = most("max_streams", max_streams);
+        let mut limit = |name, field| reader.count(name, field, MAX_LIMIT).and_then(|it| it.try_into().ok());
+        settings.max_calls = limit("max_calls", max_calls);
+        settings.max_streams = limit("max_streams", max_streams);
         settings.no_auth = reader.flag("no_auth", no_auth).unwrap_or(false);
     }
     settings.tokens = tokens.map_or(Some(Vec::new()), |it| self::tokens(it, diagnostics))?;
     Some(settings)
 }
 
-fn listen(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<Written<String>> {
+fn listen(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<LocatedValue<String>> {
     let text = Reader { class: "ConfigError", diagnostics }.text("listen", field)?;
     let address = text.value.expose();
     let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
     if port.is_none_or(|it| it.parse::<u16>().is_err()) {
-        diagnostics.no_address(text.at, text.value.shown());
+        diagnostics.invalid_listen_address(text.at, text.value.shown());
         return None;
     }
-    Some(Written { value: address.to_owned(), at: where_it_stands(text.at, diagnostics) })
+    Some(LocatedValue { value: address.to_owned(), at: location_of(text.at, diagnostics) })
 }
 
-fn database(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<Written<DatabasePlace>> {
+fn database(field: Option<Field>, diagnostics: &mut Diagnostics) -> Option<LocatedValue<DatabaseLocation>> {
     let text = Reader { class: "ConfigError", diagnostics }.text("database", field)?;
     // Hide the whole value, because even an invalid one may contain a password.
     diagnostics.hide(text.at);
     let address = text.value.expose();
     let is_postgres = ["postgres://", "postgresql://"].iter().any(|it| address.starts_with(it));
     let value = match (variable(address), address.strip_prefix("sqlite:")) {
-        (Some(variable), _) => DatabasePlace::Variable(variable),
-        (None, Some(path)) if Path::new(path).is_absolute() => DatabasePlace::Address(address.to_owned()),
+        (Some(variable), _) => DatabaseLocation::Variable(variable),
+        (None, Some(path)) if Path::new(path).is_absolute() => DatabaseLocation::Address(address.to_owned()),
         (None, Some(_)) => {
             diagnostics.database_not_absolute(text.at);
             return None;
         }
         (None, None) if !is_postgres => {
-            diagnostics.no_database(text.at);
+            diagnostics.invalid_database_url(text.at);
             return None;
         }
         (None, None) if has_password(address) => {
-            diagnostics.password_in_the_open(text.at);
+            diagnostics.plaintext_password(text.at);
             return None;
         }
-        (None, None) => DatabasePlace::Address(address.to_owned()),
+        (None, None) => DatabaseLocation::Address(address.to_owned()),
     };
-    Some(Written { value, at: where_it_stands(text.at, diagnostics) })
+    Some(LocatedValue { value, at: location_of(text.at, diagnostics) })
 }
 
 /// Returns whether a URL contains a password, in its user info or its query. An unparsable URL counts as containing
@@ -174,7 +174,7 @@ fn has_password(address: &str) -> bool {
     })
 }
 
-fn where_it_stands(at: Place, diagnostics: &Diagnostics) -> String {
+fn location_of(at: Place, diagnostics: &Diagnostics) -> String {
     let (line, column) = Lines::of(diagnostics.source()).position(at.start);
     format!("{}:{line}:{column}", diagnostics.file())
 }
@@ -202,29 +202,29 @@ fn token(name: String, field: Field, diagnostics: &mut Diagnostics) -> Option<Na
         diagnostics.token_without_role(at, &name, Role::NAMES);
     }
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let role = reader.word("role", role, Role::NAMES, Role::named);
-    let kept = match (reader.text("value", value), reader.text("file", file)) {
+    let role = reader.keyword("role", role, Role::NAMES, Role::parse);
+    let stored_at = match (reader.text("value", value), reader.text("file", file)) {
         (Some(value), None) => {
             diagnostics.hide(value.at);
             let variable = variable(value.value.expose());
             if variable.is_none() {
-                diagnostics.token_in_the_open(value.at, &name);
+                diagnostics.plaintext_token(value.at, &name);
             }
-            variable.map(TokenPlace::Variable)
+            variable.map(TokenLocation::Variable)
         }
         (None, Some(file)) => {
             let path = Path::new(file.value.expose());
             if !path.is_absolute() {
                 diagnostics.token_file_not_absolute(file.at, file.value.shown());
             }
-            Some(TokenPlace::File(path.to_owned()))
+            Some(TokenLocation::File(path.to_owned()))
         }
         _ => {
-            diagnostics.token_is_kept_once(at, &name);
+            diagnostics.token_needs_value_or_file(at, &name);
             None
         }
     };
-    Some(NamedToken { name, role: role?, kept: kept? })
+    Some(NamedToken { name, role: role?, stored_at: stored_at? })
 }
 
 /// Returns the name in `${NAME}`, if the text consists of nothing else.

@@ -1,20 +1,20 @@
 //! Loads `[telemetry]` of wharf.toml: the export of traces.
 
 use crate::{
-    Text,
+    MaskedString,
     diagnostic::Diagnostics,
     raw::{Field, RawTelemetry},
     read::Reader,
-    url::parse_web_address,
+    url::parse_http_url,
 };
 
 /// Settings for traces. The environment may provide values that are not set here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TelemetrySettings {
     /// Base URL of the collector. `/v1/traces` is appended.
-    pub endpoint: Option<Text>,
+    pub endpoint: Option<MaskedString>,
     /// Headers to send to the collector, often an API key.
-    pub headers: Vec<(String, Text)>,
+    pub headers: Vec<(String, MaskedString)>,
     /// Service name to report.
     pub service_name: Option<String>,
     /// Fraction of the traces started here that are sampled, from 0 to 1.
@@ -30,10 +30,10 @@ pub(super) fn telemetry(field: Option<Field>, diagnostics: &mut Diagnostics) -> 
     let headers = reader.text_map("headers", headers).unwrap_or_default();
     let service_name = reader.text("service_name", service_name);
     let sample_ratio = reader.number("sample_ratio", sample_ratio, 0.0, 1.0);
-    if let Some(endpoint) = endpoint.as_ref().filter(|it| parse_web_address(it.value.expose()).is_none()) {
-        reader.diagnostics.no_collector(endpoint.at);
+    if let Some(endpoint) = endpoint.as_ref().filter(|it| parse_http_url(it.value.expose()).is_none()) {
+        reader.diagnostics.invalid_collector_url(endpoint.at);
     }
-    let hidden = |text: &Text| Text::secret(text.expose(), "***");
+    let hidden = |text: &MaskedString| MaskedString::secret(text.expose(), "***");
     Some(TelemetrySettings {
         endpoint: endpoint.map(|it| it.value),
         headers: headers.into_iter().map(|(name, it)| (name.value, hidden(&it.value))).collect(),

@@ -12,7 +12,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use wharf_config::{Endpoint, Launch, Lifecycle, Program, Restored, register, restore, suggest_entry};
+use wharf_config::{Endpoint, Launch, Lifecycle, Program, RestoredSource, register, restore, suggest_entry};
 
 pub(crate) fn argv(launch: &Launch) -> Vec<String> {
     let program = match &launch.program {
@@ -36,7 +36,7 @@ proptest! {
 
     /// However broken a manifest is, it is an entry or a reason.
     #[test]
-    fn broken_manifests(file in 0_usize..20, at in 0_usize..2_000, cut in 0_usize..40, put in "[\\[\\]{}\",:0a-z$\\u{e9}]{0,6}") {
+    fn broken_manifest_gives_an_entry_or_a_reason(file in 0_usize..20, at in 0_usize..2_000, cut in 0_usize..40, put in "[\\[\\]{}\",:0a-z$\\u{e9}]{0,6}") {
         let case: Value = serde_json::from_slice(&fs::read(&files()[file]).expect("a case")).expect("JSON");
         let text: Vec<char> = case["manifest"].to_string().chars().collect();
         let at = at % text.len();
@@ -48,7 +48,7 @@ proptest! {
 }
 
 #[test]
-fn what_manifests_mean() {
+fn manifests_give_the_expected_command_lines() {
     let files = files();
     assert!(files.len() >= 20, "{}", files.len());
     for file in files {
@@ -77,7 +77,7 @@ fn check(name: &str, case: &Value) {
         assert!(value.len() < 3 || !registration.definition.contains(value), "{name}: {registration:?}");
     }
     let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, &plugins.env());
-    let Restored { source, missing } =
+    let RestoredSource { source, missing } =
         restored.unwrap_or_else(|| panic!("{name}: {}", diagnostics.render(false)));
     if let Some(expected) = case["missing"].as_array() {
         assert_eq!(serde_json::json!(missing), serde_json::json!(expected), "{name}");

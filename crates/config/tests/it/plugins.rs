@@ -2,11 +2,11 @@
 
 use crate::{
     manifests::argv,
-    plugin_folder::{Plugins, private},
+    plugin_folder::{Plugins, set_mode},
 };
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::symlink, path::Path};
-use wharf_config::{Endpoint, Env, Launch, Restored, register, restore};
+use wharf_config::{Endpoint, Env, Launch, RestoredSource, register, restore};
 
 const SCRIPT: &str =
     r#"{"name": "p", "packages": [{"runtime": "python", "command": ["python", "server.py", "--x"]}]}"#;
@@ -26,16 +26,16 @@ fn launch(body: &str, env: &Env) -> Result<Launch, String> {
     };
     let (restored, _) = restore(&registration.definition, &registration.secrets, env);
     match restored.expect("it was registered just now") {
-        Restored { source: Some(source), .. } => match source.endpoint {
+        RestoredSource { source: Some(source), .. } => match source.endpoint {
             Endpoint::Stdio(launch) => Ok(launch),
             other => panic!("{other:?}"),
         },
-        Restored { missing, .. } => Err(format!("missing {}", missing.join(" "))),
+        RestoredSource { missing, .. } => Err(format!("missing {}", missing.join(" "))),
     }
 }
 
 #[test]
-fn where_plugins_may_lie() {
+fn plugin_folder_must_be_under_a_root_and_not_writable_by_others() {
     let plugins = Plugins::new();
     let env = plugins.env();
     let fine = plugins.write("fine", "plugin.json", SCRIPT);
@@ -45,14 +45,14 @@ fn where_plugins_may_lie() {
     symlink(&elsewhere, plugins.root().join("link")).expect("a link");
     let sibling = format!("{}-sibling", plugins.root().display());
     let open = plugins.write("open", "plugin.json", SCRIPT);
-    private(&open, 0o777);
+    set_mode(&open, 0o777);
     let writable = plugins.write("writable", "plugin.json", SCRIPT);
-    private(&writable.join("plugin.json"), 0o666);
+    set_mode(&writable.join("plugin.json"), 0o666);
     let linked = plugins.write("linked", "plugin.json", SCRIPT);
     symlink("/etc/passwd", linked.join("server.py")).expect("a link");
     let group = plugins.write("group", "plugin.json", SCRIPT);
     plugins.write("group", "server.py", "");
-    private(&group.join("server.py"), 0o664);
+    set_mode(&group.join("server.py"), 0o664);
     let broken = plugins.write("broken", "plugin.json", "{\n  \"packages\": [\n");
     let empty = plugins.root().join("empty");
     fs::create_dir(&empty).expect("a folder");
@@ -64,18 +64,21 @@ fn where_plugins_may_lie() {
         Ok(vec!["python".into(), script, "--x".into()])
     );
     for (folder, expected) in [
-        (format!("{}/../fine", fine.display()), "R-04 MCPConfigError: 'mcp_plugin_dir' is not a plain"),
-        ("fine".to_owned(), "R-04 MCPConfigError: 'mcp_plugin_dir' is not a plain"),
-        (format!("{}\0", fine.display()), "R-04 MCPConfigError: 'mcp_plugin_dir' is not a plain"),
-        (elsewhere.display().to_string(), "R-04 MCPConfigError: 'mcp_plugin_dir' lies under none"),
+        (
+            format!("{}/../fine", fine.display()),
+            "R-04 MCPConfigError: 'mcp_plugin_dir' is not an absolute path",
+        ),
+        ("fine".to_owned(), "R-04 MCPConfigError: 'mcp_plugin_dir' is not an absolute path"),
+        (format!("{}\0", fine.display()), "R-04 MCPConfigError: 'mcp_plugin_dir' is not an absolute path"),
+        (elsewhere.display().to_string(), "R-04 MCPConfigError: 'mcp_plugin_dir' is not under any"),
         (
             plugins.root().join("link").display().to_string(),
-            "R-04 MCPConfigError: 'mcp_plugin_dir' lies under none",
+            "R-04 MCPConfigError: 'mcp_plugin_dir' is not under any",
         ),
-        (sibling, "R-04 MCPConfigError: 'mcp_plugin_dir' lies under none"),
-        ("/etc".to_owned(), "R-04 MCPConfigError: 'mcp_plugin_dir' lies under none"),
-        ("/nowhere/at/all".to_owned(), "R-04 MCPConfigError: 'mcp_plugin_dir' lies under none"),
-        (open.display().to_string(), "R-04 MCPConfigError: 'mcp_plugin_dir' may be written to by others"),
+        (sibling, "R-04 MCPConfigError: 'mcp_plugin_dir' is not under any"),
+        ("/etc".to_owned(), "R-04 MCPConfigError: 'mcp_plugin_dir' is not under any"),
+        ("/nowhere/at/all".to_owned(), "R-04 MCPConfigError: 'mcp_plugin_dir' is not under any"),
+        (open.display().to_string(), "R-04 MCPConfigError: 'mcp_plugin_dir' can be written by others"),
         (
             fine.join("plugin.json").display().to_string(),
             "R-04 MCPConfigError: 'mcp_plugin_dir' is not a folder",
@@ -83,7 +86,7 @@ fn where_plugins_may_lie() {
         (empty.display().to_string(), "R-04 MCPConfigError: 'mcp_plugin_dir' has neither"),
         (
             writable.display().to_string(),
-            "R-05 MCPConfigError: the plugin's manifest cannot be used: 'plugin.json' may be",
+            "R-05 MCPConfigError: the plugin's manifest cannot be used: 'plugin.json' can be",
         ),
         (
             broken.display().to_string(),
@@ -95,9 +98,9 @@ fn where_plugins_may_lie() {
         ),
         (
             linked.display().to_string(),
-            "R-06 MCPConfigError: a plugin's script lies outside the plugin's folder",
+            "R-06 MCPConfigError: a plugin's script is outside the plugin's folder",
         ),
-        (group.display().to_string(), "R-06 MCPConfigError: a plugin's script may be written to by others"),
+        (group.display().to_string(), "R-06 MCPConfigError: a plugin's script can be written by others"),
     ] {
         let found = launch(&body(Path::new(&folder), json!({})), &env);
         assert!(found.as_ref().is_err_and(|it| it.starts_with(expected)), "{folder:?}: {found:?}");
@@ -108,7 +111,7 @@ fn where_plugins_may_lie() {
 }
 
 #[test]
-fn which_scripts_run() {
+fn only_scripts_in_the_plugin_folder_run() {
     for (runtime, command, expected) in [
         ("node", json!(["server.js"]), Ok("node")),
         ("python", json!(["-c", "import os"]), Err("R-06")),
@@ -138,7 +141,7 @@ fn which_scripts_run() {
 }
 
 #[test]
-fn what_a_registration_says_itself() {
+fn registration_overrides_the_manifest() {
     let plugins = Plugins::new();
     let manifest = json!({ "packages": [
         { "registryType": "npm", "identifier": "@example/x" }, { "registryType": "pypi", "identifier": "x-server" },
@@ -171,7 +174,7 @@ fn what_a_registration_says_itself() {
 }
 
 #[test]
-fn where_variables_come_from() {
+fn variables_come_from_the_first_layer_that_has_them() {
     let plugins = Plugins::new();
     let declared = ["A", "B", "C", "D"].map(|it| json!({ "name": it, "required": true }));
     let manifest = json!({ "packages": [{
@@ -185,7 +188,7 @@ fn where_variables_come_from() {
     env.grants.secrets_file = Some(file.clone());
     let found = launch(&body, &env).expect_err("others can read it");
     assert_eq!(found, "R-07 ConfigError: the operator's secrets file can be read by others");
-    private(&file, 0o600);
+    set_mode(&file, 0o600);
     let found = launch(&body, &env).expect_err("it is broken");
     assert!(
         found.starts_with("R-07 ConfigError: the operator's secrets file cannot be read: line 3"),

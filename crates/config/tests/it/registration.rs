@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use wharf_config::{Endpoint, Env, Grants, Lifecycle, Restored, Severity, Source, register, restore};
+use wharf_config::{Endpoint, Env, Grants, Lifecycle, RestoredSource, Severity, Source, register, restore};
 
 const CANARY: &str = "canary-9f31";
 
@@ -13,7 +13,7 @@ fn env() -> Env {
     env
 }
 
-fn open() -> Env {
+fn env_with_grants() -> Env {
     let grants = Grants {
         processes_over_rest: true,
         insecure_hosts: vec!["cml-mcp".to_owned()],
@@ -39,7 +39,8 @@ fn source(body: &str, env: &Env) -> Source {
     let (registration, diagnostics) = register(body, env);
     let registration = registration.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
     let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, env);
-    let Restored { source, missing } = restored.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
+    let RestoredSource { source, missing } =
+        restored.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
     assert!(missing.is_empty(), "{missing:?}");
     let source = source.expect("nothing is missing");
     assert_eq!(source.name.expose(), registration.name);
@@ -58,7 +59,7 @@ fn remote(source: &Source) -> String {
 }
 
 #[test]
-fn remote_sources() {
+fn remote_registrations_become_endpoints() {
     for (body, expected) in [
         (
             r#"{"name": "CML MCP Server", "url": "http://cml-mcp:9000", "source_type": "mcp",
@@ -82,12 +83,12 @@ fn remote_sources() {
     ] {
         // A name without a value in the definition is not known to be optional, so the test removes it.
         let body = body.replace(", \"GONE\": null", "");
-        assert_eq!(remote(&source(&body, &open())), expected);
+        assert_eq!(remote(&source(&body, &env_with_grants())), expected);
     }
 }
 
 #[test]
-fn secrets_are_set_apart() {
+fn secrets_are_stored_separately() {
     let body = r#"{"name": "a", "mcp_server_url": "https://mcp.example/",
         "mcp_env_vars": {"API_KEY": "canary-9f31", "Authorization": "x"}}"#;
     let (registration, _) = register(body, &env());
@@ -113,7 +114,7 @@ fn secrets_are_set_apart() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_registrations_are_rejected() {
     let entry = |more: &str| format!(r#"{{"name": "a", "type": "mcp", "server": "pkg", {more}}}"#);
     let source = |more: &str| format!(r#"{{"name": "a", "source_type": "mcp", {more}}}"#);
     for (body, expected) in [
@@ -155,10 +156,10 @@ fn what_is_refused() {
 }
 
 #[test]
-fn processes_only_where_allowed_and_by_the_rules_of_a_file() {
+fn processes_need_a_grant_and_follow_the_file_rules() {
     let entry = |more: &str| format!(r#"{{"name": "a", "type": "mcp", "server": "pkg", {more}}}"#);
     let fine = entry(r#""command": "npx", "args": ["-y", "pkg"], "env": {"KEY": "canary-9f31 ${x}"}"#);
-    let Endpoint::Stdio(launch) = source(&fine, &open()).endpoint else { panic!("a process") };
+    let Endpoint::Stdio(launch) = source(&fine, &env_with_grants()).endpoint else { panic!("a process") };
     assert_eq!(launch.env.0["KEY"].value.expose(), "canary-9f31 ${x}");
     assert!(!launch.env.0.contains_key("MINE"));
     for (more, expected) in [
@@ -178,7 +179,7 @@ fn processes_only_where_allowed_and_by_the_rules_of_a_file() {
         (r#""command": "docker", "args": ["run", "--env-file", "./x", "img"]"#, "C-04"),
         (r#""command": "docker", "args": ["run", "--privileged", "img"]"#, "C-02"),
     ] {
-        let found = errors(&entry(more), &open());
+        let found = errors(&entry(more), &env_with_grants());
         assert_eq!(found, [expected], "{more}");
     }
 }
@@ -186,16 +187,16 @@ fn processes_only_where_allowed_and_by_the_rules_of_a_file() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is sent, there is a registration or a complaint, and a registration can be restored.
+    /// Whatever is sent, there is a registration or an error, and a registration can be restored.
     #[test]
-    fn anything_may_be_sent(words in proptest::collection::vec(word(), 0..24), noise in ".{0,40}") {
+    fn any_body_gives_a_registration_or_an_error(words in proptest::collection::vec(word(), 0..24), noise in ".{0,40}") {
         for body in [format!("{{{}}}", words.join(",")), noise.clone(), words.concat()] {
-            let (registration, diagnostics) = register(&body, &open());
+            let (registration, diagnostics) = register(&body, &env_with_grants());
             prop_assert_eq!(registration.is_some(), !diagnostics.has_errors());
             let printed = format!("{}{}{registration:?}", diagnostics.render(false), diagnostics.to_json());
             prop_assert!(!printed.contains(CANARY), "{}", printed);
             if let Some(registration) = registration {
-                let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, &open());
+                let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, &env_with_grants());
                 prop_assert!(restored.is_some(), "{}: {}", body, diagnostics.render(false));
             }
         }

@@ -3,29 +3,29 @@
 use super::*;
 use proptest::prelude::*;
 
-fn say(reading: Reading) -> String {
+fn describe(reading: ParsedFrame) -> String {
     let payload = |payload: Option<Raw>| payload.map_or_else(String::new, |raw| format!(" {raw:?}"));
     match reading {
-        Reading::Message(Message::Request { id, method, params }) => {
+        ParsedFrame::Message(Message::Request { id, method, params }) => {
             format!("request {id:?} {method}{}", payload(params))
         }
-        Reading::Message(Message::Notification { method, params }) => {
+        ParsedFrame::Message(Message::Notification { method, params }) => {
             format!("notification {method}{}", payload(params))
         }
-        Reading::Message(Message::Answer { id, outcome: Ok(result) }) => {
+        ParsedFrame::Message(Message::Answer { id, outcome: Ok(result) }) => {
             format!("result {id:?} {result:?}")
         }
-        Reading::Message(Message::Answer { id, outcome: Err(error) }) => {
+        ParsedFrame::Message(Message::Answer { id, outcome: Err(error) }) => {
             format!("error {id:?} {error}{}", payload(error.data.clone()))
         }
-        Reading::Batch(items) => items.into_iter().map(say).collect::<Vec<_>>().join("; "),
-        Reading::Noise => "noise".into(),
-        Reading::Garbled { id, why } => format!("garbled {id:?}: {why}"),
+        ParsedFrame::Batch(items) => items.into_iter().map(describe).collect::<Vec<_>>().join("; "),
+        ParsedFrame::Noise => "noise".into(),
+        ParsedFrame::Malformed { id, why } => format!("malformed {id:?}: {why}"),
     }
 }
 
 #[test]
-fn frames_are_told_apart() {
+fn frames_are_classified() {
     for (frame, expected) in [
         (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1e99999}}"#, r#"result Some(1) {"a":1e99999}"#),
         (r#"{"id":1,"result":{}}"#, "result Some(1) {}"),
@@ -42,30 +42,30 @@ fn frames_are_told_apart() {
         (r#"{"id":null,"error":{"code":-32700}}"#, "error None  (-32700)"),
         (
             r#"{"id":2,"error":{"code":"x","message":"no"}}"#,
-            "garbled Some(2): `error` is not a JSON-RPC error",
+            "malformed Some(2): `error` is not a JSON-RPC error",
         ),
         (
             r#"{"id":2,"result":1,"error":{"code":1}}"#,
-            "garbled Some(2): an answer has both `result` and `error`",
+            "malformed Some(2): an answer has both `result` and `error`",
         ),
-        (r#"{"id":2}"#, "garbled Some(2): an answer has neither `result` nor `error`"),
-        (r#"{"id":2,"result":null}"#, "garbled Some(2): an answer has neither `result` nor `error`"),
-        (r#"{"id":1,"id":1,"result":{}}"#, "garbled Some(1): a message has two ids"),
-        (r#"{"id":9,"id":1,"result":{}}"#, "garbled None: a message has two ids"),
+        (r#"{"id":2}"#, "malformed Some(2): an answer has neither `result` nor `error`"),
+        (r#"{"id":2,"result":null}"#, "malformed Some(2): an answer has neither `result` nor `error`"),
+        (r#"{"id":1,"id":1,"result":{}}"#, "malformed Some(1): a message has two ids"),
+        (r#"{"id":9,"id":1,"result":{}}"#, "malformed None: a message has two ids"),
         (r#"{"level":"info","msg":"up"}"#, "noise"),
         ("", "noise"),
         ("listening on 3000", "noise"),
         ("[info] listening", "noise"),
         ("{ port: 3000 }", "noise"),
-        ("{", "garbled None: a message is cut short, or contains newlines"),
+        ("{", "malformed None: a message is truncated, or contains newlines"),
         (r#"[{"id":1,"result":1},{"method":"n"},5]"#, "result Some(1) 1; notification n"),
     ] {
-        assert_eq!(say(read(&Bytes::from(frame.to_owned()))), expected, "{frame}");
+        assert_eq!(describe(read(&Bytes::from(frame.to_owned()))), expected, "{frame}");
     }
 }
 
 #[test]
-fn damaged_messages_name_their_request() {
+fn malformed_messages_keep_their_request_id() {
     let deep = format!(r#"{{"jsonrpc":"2.0","id":9,"result":{}{}}}"#, "[".repeat(400), "]".repeat(400));
     for frame in [
         &b"{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":\"\xff\"}"[..],
@@ -76,20 +76,20 @@ fn damaged_messages_name_their_request() {
         deep.as_bytes(),
     ] {
         let reading = read(&Bytes::copy_from_slice(frame));
-        assert!(matches!(reading, Reading::Garbled { id: Some(9), .. }), "{reading:?}");
+        assert!(matches!(reading, ParsedFrame::Malformed { id: Some(9), .. }), "{reading:?}");
     }
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_messages_are_read_back() {
     let params = Raw::from(serde_json::json!({ "a": "line\nbreak" }));
     let mut out = BytesMut::new();
     write_request(&mut out, 7, "tools/call", Some(&params));
-    assert_eq!(say(read(&out.split().freeze())), r#"request 7 tools/call {"a":"line\nbreak"}"#);
+    assert_eq!(describe(read(&out.split().freeze())), r#"request 7 tools/call {"a":"line\nbreak"}"#);
     write_notification(&mut out, "odd \"name\"", None);
-    assert_eq!(say(read(&out.split().freeze())), r#"notification odd "name""#);
+    assert_eq!(describe(read(&out.split().freeze())), r#"notification odd "name""#);
     write_answer(&mut out, &Raw::from(serde_json::json!(3)), &Err(RpcError::new(-1, "no")));
-    assert_eq!(say(read(&out.split().freeze())), "error Some(3) no (-1)");
+    assert_eq!(describe(read(&out.split().freeze())), "error Some(3) no (-1)");
 }
 
 proptest! {

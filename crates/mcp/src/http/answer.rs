@@ -11,34 +11,34 @@ use std::error::Error;
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Received on a connection of our keep-alive pool for plain HTTP.
-    Short(::http::Response<Incoming>),
+    Pooled(::http::Response<Incoming>),
     /// Received through `reqwest`.
-    Long(Response),
+    General(Response),
 }
 
 /// Error while reading a body.
-pub(crate) type Broken = Box<dyn Error + Send + Sync>;
+pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
 impl Answer {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Answer::Short(response) => response.status(),
-            Answer::Long(response) => response.status(),
+            Answer::Pooled(response) => response.status(),
+            Answer::General(response) => response.status(),
         }
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
         match self {
-            Answer::Short(response) => response.headers(),
-            Answer::Long(response) => response.headers(),
+            Answer::Pooled(response) => response.headers(),
+            Answer::General(response) => response.headers(),
         }
     }
 
     /// Returns the next chunk of the body, or `None` at its end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Broken> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         let response = match self {
-            Answer::Long(response) => return Ok(response.chunk().await?),
-            Answer::Short(response) => response,
+            Answer::General(response) => return Ok(response.chunk().await?),
+            Answer::Pooled(response) => response,
         };
         while let Some(frame) = response.body_mut().frame().await {
             if let Ok(data) = frame?.into_data() {
@@ -51,6 +51,6 @@ impl Answer {
 
 impl From<Response> for Answer {
     fn from(response: Response) -> Answer {
-        Answer::Long(response)
+        Answer::General(response)
     }
 }

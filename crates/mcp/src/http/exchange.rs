@@ -1,11 +1,13 @@
 //! One POST and the processing of its response.
 
-use super::{Answer, Broken, Context, Endpoint, headers, is_not_http, lane::Posted, no_response};
+use super::{
+    Answer, BodyError, Context, HttpEndpoint, headers, is_not_http, no_response, plain_http_pool::Posted,
+};
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Sent,
-    envelope::{self, Reading},
-    events::Events,
-    link::{Verdict, hear},
+    envelope::{self, ParsedFrame},
+    events::SseParser,
+    link::{Verdict, decode_frame},
     oauth,
 };
 use ::http::{
@@ -17,29 +19,29 @@ use std::{sync::Arc, time::Duration};
 use tokio::time;
 
 /// Maximum number of bytes read from the body of an error response.
-const ERROR_BODY: usize = 64 << 10;
+const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// Default delay before a stream is resumed; the server may set another.
-pub(super) const RETRY: Duration = Duration::from_secs(1);
+pub(super) const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
 /// Maximum delay before a stream is resumed that a server may set.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
 /// Maximum number of consecutive resumptions without a new event.
-const RESUMPTIONS: usize = 5;
+const MAX_IDLE_RESUMPTIONS: usize = 5;
 
 /// Time limit for both messages of a session renewal.
-const RENEWAL: Duration = Duration::from_secs(30);
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One POST in flight.
 pub(super) struct Exchange {
     message: Outbound,
     /// Whether this is the first attempt. A second 404 does not renew the session again.
-    fresh: bool,
+    is_first: bool,
 }
 
 /// Result of an exchange. Its messages have already been delivered.
-pub(super) enum Done {
+pub(super) enum ExchangeResult {
     /// Finished. Holds the id if the message was a request.
     Over(Option<u64>),
     /// The server has received `notifications/initialized`.
@@ -51,18 +53,18 @@ pub(super) enum Done {
 }
 
 /// Whether a frame contained the answer to the request.
-enum Heard {
+enum FrameOutcome {
     Answer,
     Other,
 }
 
 impl Exchange {
-    pub(super) fn first(message: Outbound) -> Exchange {
-        Exchange { message, fresh: true }
+    pub(super) fn new(message: Outbound) -> Exchange {
+        Exchange { message, is_first: true }
     }
 
-    pub(super) fn again(message: Outbound) -> Exchange {
-        Exchange { message, fresh: false }
+    pub(super) fn retry(message: Outbound) -> Exchange {
+        Exchange { message, is_first: false }
     }
 
     pub(super) fn request_id(&self) -> Option<u64> {
@@ -72,38 +74,38 @@ impl Exchange {
         }
     }
 
-    pub(super) async fn run(self, context: Arc<Context>) -> Done {
+    pub(super) async fn run(self, context: Arc<Context>) -> ExchangeResult {
         let id = self.request_id();
         let session = context.session.borrow().clone();
         let has_session = session.is_some();
         match context.post(&self.message, session).await {
-            Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session && self.fresh => {
-                return Done::SessionLost(self.message);
+            Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session && self.is_first => {
+                return ExchangeResult::SessionLost(self.message);
             }
             Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session => {
                 if let Some(id) = id {
-                    context.tell(Inbound::Failed { id, failure: lost_again() }).await;
+                    context.deliver(Inbound::Failed { id, failure: lost_again() }).await;
                 }
             }
             Ok(response) => {
-                context.note_session(&self.message, &response);
+                context.store_session_id(&self.message, &response);
                 if let Some(id) = id
-                    && let Err(failure) = context.take_answer(id, response).await
+                    && let Err(failure) = context.read_answer(id, response).await
                 {
-                    context.tell(Inbound::Failed { id, failure }).await;
+                    context.deliver(Inbound::Failed { id, failure }).await;
                 }
             }
             Err(failure) => {
                 if let Some(id) = id {
-                    context.tell(Inbound::Failed { id, failure }).await;
+                    context.deliver(Inbound::Failed { id, failure }).await;
                 }
             }
         }
         match &self.message {
             Outbound::Notification { method, .. } if method == "notifications/initialized" => {
-                Done::Initialized
+                ExchangeResult::Initialized
             }
-            _ => Done::Over(id),
+            _ => ExchangeResult::Over(id),
         }
     }
 }
@@ -115,13 +117,13 @@ fn lost_again() -> Failure {
 }
 
 /// Opens a new session by repeating the handshake, then reports that cached lists may be stale.
-pub(super) async fn renew(context: Arc<Context>) -> Done {
+pub(super) async fn renew(context: Arc<Context>) -> ExchangeResult {
     context.session.send_replace(None);
     let handshake = async {
         let Some(initialize) = context.initialize.get() else { return };
         if let Ok(response) = context.post(initialize, None).await {
-            context.note_session(initialize, &response);
-            let _ = bounded(response, context.endpoint.frame_limit).await;
+            context.store_session_id(initialize, &response);
+            let _ = read_body(response, context.endpoint.frame_limit).await;
         }
         let session = context.session.borrow().clone();
         let method = "notifications/initialized".into();
@@ -130,15 +132,15 @@ pub(super) async fn renew(context: Arc<Context>) -> Done {
         let initialized = Outbound::Notification { method, params: None, routing };
         let _ = context.post(&initialized, session).await;
     };
-    let _ = time::timeout(RENEWAL, handshake).await;
-    context.tell(Inbound::Renewed).await;
-    Done::Renewed
+    let _ = time::timeout(RENEWAL_TIMEOUT, handshake).await;
+    context.deliver(Inbound::Renewed).await;
+    ExchangeResult::Renewed
 }
 
 impl Context {
-    pub(super) async fn tell(&self, heard: Inbound) {
+    pub(super) async fn deliver(&self, received: Inbound) {
         // A failed send means that the session has been dropped.
-        let _ = self.inbound.send(heard).await;
+        let _ = self.inbound.send(received).await;
     }
 
     async fn post(&self, message: &Outbound, session: Option<HeaderValue>) -> Result<Answer, Failure> {
@@ -147,20 +149,20 @@ impl Context {
         let body = body.freeze();
         let headers = headers::of(message, &self.endpoint.headers, session);
         let authorizer = self.endpoint.authorizer.as_ref();
-        oauth::authorized(authorizer, headers, |headers| self.post_once(headers, body.clone())).await
+        oauth::send_authorized(authorizer, headers, |headers| self.post_once(headers, body.clone())).await
     }
 
     /// Posts through the keep-alive pool for plain HTTP if there is one, and through `reqwest` otherwise.
     async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, Failure> {
-        let Endpoint { url, client, .. } = &self.endpoint;
-        let place = match &self.lane {
+        let HttpEndpoint { url, client, .. } = &self.endpoint;
+        let target = match &self.plain_pool {
             None => url.clone(),
-            Some(lane) => match lane.post(headers.clone(), body.clone()).await? {
-                Posted::Answered(response) => return Ok(Answer::Short(response)),
-                Posted::Elsewhere(other) => other,
+            Some(plain_pool) => match plain_pool.post(headers.clone(), body.clone()).await? {
+                Posted::Answered(response) => return Ok(Answer::Pooled(response)),
+                Posted::Redirected(other) => other,
             },
         };
-        let request = client.pool(&place)?.post(place).headers(headers).body(body);
+        let request = client.pool(&target)?.post(target).headers(headers).body(body);
         // Boxed to keep the future of the common path small.
         let sent = Box::pin(request.send()).await;
         sent.map(Answer::from).map_err(|error| no_response(url, &error))
@@ -172,9 +174,9 @@ impl Context {
 
     /// Opens an SSE stream by GET, from the start or after `last_event`.
     pub(super) async fn get(&self, last_event: Option<&str>) -> Result<Answer, Failure> {
-        let Endpoint { url, client, .. } = &self.endpoint;
+        let HttpEndpoint { url, client, .. } = &self.endpoint;
         let mut request = client.pool(url)?.get(url.clone());
-        request = request.headers(self.standing_headers());
+        request = request.headers(self.session_headers());
         request = request.header(::http::header::ACCEPT, headers::EVENTS);
         if let Some(last_event) = last_event {
             request = request.header(headers::LAST_EVENT, last_event);
@@ -183,14 +185,14 @@ impl Context {
     }
 
     pub(super) async fn delete(&self) {
-        let Endpoint { url, client, .. } = &self.endpoint;
+        let HttpEndpoint { url, client, .. } = &self.endpoint;
         let Ok(pool) = client.pool(url) else { return };
         let request = pool.delete(url.clone());
-        let _ = self.send(request.headers(self.standing_headers())).await;
+        let _ = self.send(request.headers(self.session_headers())).await;
     }
 
     /// Builds the headers of a GET or DELETE: configured headers, session id and protocol version.
-    fn standing_headers(&self) -> ::http::HeaderMap {
+    fn session_headers(&self) -> ::http::HeaderMap {
         let mut headers = self.endpoint.headers.clone();
         if let Some(session) = self.session.borrow().clone() {
             headers.insert(headers::SESSION, session);
@@ -202,7 +204,7 @@ impl Context {
     }
 
     /// Stores the session id from the response to `initialize`, before any other message can be sent.
-    fn note_session(&self, message: &Outbound, response: &Answer) {
+    fn store_session_id(&self, message: &Outbound, response: &Answer) {
         if let Outbound::Request { method, .. } = message
             && method == "initialize"
             && let Some(session) = response.headers().get(&headers::SESSION)
@@ -212,40 +214,40 @@ impl Context {
     }
 
     /// Delivers the messages of a response until the answer to `id`.
-    async fn take_answer(&self, id: u64, response: Answer) -> Result<(), Failure> {
+    async fn read_answer(&self, id: u64, response: Answer) -> Result<(), Failure> {
         let status = response.status();
         if !status.is_success() {
-            return Err(refusal(response).await);
+            return Err(status_failure(response).await);
         }
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Err(Failure::protocol("the server accepted a request without answering it"));
         }
         if is_stream(response.headers()) {
             // Boxed to keep the future of a JSON response small.
-            return Box::pin(self.take_stream(id, response)).await;
+            return Box::pin(self.read_stream(id, response)).await;
         }
-        let body = bounded(response, self.endpoint.frame_limit).await?;
-        match self.pass_on(&body, Some(id)).await? {
-            Heard::Answer => Ok(()),
-            Heard::Other => Err(Failure::protocol("the response holds no answer to the request")),
+        let body = read_body(response, self.endpoint.frame_limit).await?;
+        match self.deliver_frame(&body, Some(id)).await? {
+            FrameOutcome::Answer => Ok(()),
+            FrameOutcome::Other => Err(Failure::protocol("the response contains no answer to the request")),
         }
     }
 
-    async fn take_stream(&self, id: u64, response: Answer) -> Result<(), Failure> {
-        let mut events = Events::new(self.endpoint.frame_limit);
+    async fn read_stream(&self, id: u64, response: Answer) -> Result<(), Failure> {
+        let mut events = SseParser::new(self.endpoint.frame_limit);
         let mut response = response;
         let mut attempts = 0;
         loop {
-            let before = events.last_id.clone();
+            let previous = events.last_id.clone();
             if self.read_events(&mut response, &mut events, Some(id)).await? {
                 return Ok(());
             }
-            attempts = if events.last_id == before { attempts + 1 } else { 0 };
-            let Some(last) = events.last_id.clone().filter(|_| attempts < RESUMPTIONS) else {
+            attempts = if events.last_id == previous { attempts + 1 } else { 0 };
+            let Some(last) = events.last_id.clone().filter(|_| attempts < MAX_IDLE_RESUMPTIONS) else {
                 let what = "the server's stream ended before the answer";
                 return Err(Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what));
             };
-            time::sleep(events.retry.unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+            time::sleep(events.retry.unwrap_or(DEFAULT_RETRY).min(MAX_RETRY)).await;
             if let Ok(resumed) = self.get(Some(&last)).await
                 && resumed.status().is_success()
             {
@@ -259,13 +261,15 @@ impl Context {
     pub(super) async fn read_events(
         &self,
         response: &mut Answer,
-        events: &mut Events,
+        events: &mut SseParser,
         id: Option<u64>,
     ) -> Result<bool, Failure> {
         while let Some(chunk) = self.next_chunk(response).await? {
-            let heard = events.push(&chunk).map_err(|_| too_long())?;
-            for event in heard.into_iter().filter(|event| event.kind == "message" && !event.data.is_empty()) {
-                if matches!(self.pass_on(&event.data, id).await?, Heard::Answer) {
+            let received = events.push(&chunk).map_err(|_| too_long())?;
+            for event in
+                received.into_iter().filter(|event| event.kind == "message" && !event.data.is_empty())
+            {
+                if matches!(self.deliver_frame(&event.data, id).await?, FrameOutcome::Answer) {
                     return Ok(true);
                 }
             }
@@ -281,7 +285,7 @@ impl Context {
         let chunk = response.chunk();
         match self.endpoint.read_timeout {
             None => Ok(chunk.await.ok().flatten()),
-            Some(patience) => match time::timeout(patience, chunk).await {
+            Some(read_timeout) => match time::timeout(read_timeout, chunk).await {
                 Ok(chunk) => Ok(chunk.ok().flatten()),
                 Err(_) => {
                     let what = "the server's stream was silent for too long";
@@ -292,39 +296,39 @@ impl Context {
     }
 
     /// Delivers one frame and returns whether it contained the answer to `id`.
-    async fn pass_on(&self, frame: &Bytes, id: Option<u64>) -> Result<Heard, Failure> {
-        let heard = match hear(frame) {
-            Verdict::Deliver(heard) => heard,
+    async fn deliver_frame(&self, frame: &Bytes, id: Option<u64>) -> Result<FrameOutcome, Failure> {
+        let received = match decode_frame(frame) {
+            Verdict::Deliver(received) => received,
             Verdict::Noise => {
-                return Err(Failure::protocol("the server sent something that is no message"));
+                return Err(Failure::protocol("the server sent something that is not a JSON-RPC message"));
             }
-            Verdict::Breach(why) => return Err(Failure::protocol(why)),
+            Verdict::Violation(why) => return Err(Failure::protocol(why)),
         };
-        if let Inbound::Message(Message::Answer { id: None, outcome: Err(error) }) = heard {
+        if let Inbound::Message(Message::Answer { id: None, outcome: Err(error) }) = received {
             return Err(Failure::rpc(error));
         }
-        let answer = id.is_some_and(|id| answers(&heard, id));
-        self.tell(aside(heard, id)).await;
-        Ok(if answer { Heard::Answer } else { Heard::Other })
+        let answer = id.is_some_and(|id| is_answer_to(&received, id));
+        self.deliver(assign_to_request(received, id)).await;
+        Ok(if answer { FrameOutcome::Answer } else { FrameOutcome::Other })
     }
 }
 
 /// Assigns a server request or notification on a request's own stream to that request.
-fn aside(heard: Inbound, id: Option<u64>) -> Inbound {
-    match (heard, id) {
+fn assign_to_request(received: Inbound, id: Option<u64>) -> Inbound {
+    match (received, id) {
         (
             Inbound::Message(message @ (Message::Request { .. } | Message::Notification { .. })),
             Some(request),
-        ) => Inbound::Aside { request, message },
-        (heard, _) => heard,
+        ) => Inbound::OnRequestStream { request, message },
+        (received, _) => received,
     }
 }
 
-fn answers(heard: &Inbound, id: u64) -> bool {
-    match heard {
+fn is_answer_to(received: &Inbound, id: u64) -> bool {
+    match received {
         Inbound::Message(Message::Answer { id: Some(answered), .. }) => *answered == id,
         Inbound::Failed { id: failed, .. } => *failed == id,
-        Inbound::Batch(items) => items.iter().any(|item| answers(item, id)),
+        Inbound::Batch(items) => items.iter().any(|item| is_answer_to(item, id)),
         _ => false,
     }
 }
@@ -336,17 +340,17 @@ pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Builds the failure for an error status. Uses the JSON-RPC error of the body, except for 401, 403 and 429.
-pub(crate) async fn refusal(response: Answer) -> Failure {
+pub(crate) async fn status_failure(response: Answer) -> Failure {
     let status = response.status();
     let code = status.as_u16();
     let challenge = oauth::challenge(response.headers());
     let wait = headers::retry_after(status, response.headers());
-    let body = bounded(response, ERROR_BODY).await.unwrap_or_default();
+    let body = read_body(response, MAX_ERROR_BODY).await.unwrap_or_default();
     let failure = match (status, envelope::read(&body)) {
-        (StatusCode::UNAUTHORIZED, _) => Failure::connect("the server wants credentials (401)"),
-        (StatusCode::TOO_MANY_REQUESTS, _) => Failure::connect("the server has too many requests (429)"),
-        (StatusCode::FORBIDDEN, _) => Failure::connect("the server does not let us in (403)"),
-        (_, Reading::Message(Message::Answer { outcome: Err(error), .. })) => Failure::rpc(error),
+        (StatusCode::UNAUTHORIZED, _) => Failure::connect("the server requires authentication (401)"),
+        (StatusCode::TOO_MANY_REQUESTS, _) => Failure::connect("the server is rate limiting requests (429)"),
+        (StatusCode::FORBIDDEN, _) => Failure::connect("the server denied access (403)"),
+        (_, ParsedFrame::Message(Message::Answer { outcome: Err(error), .. })) => Failure::rpc(error),
         (status, _) if status.is_server_error() => Failure::new(
             Class::Closed,
             Phase::Request,
@@ -363,27 +367,27 @@ pub(crate) async fn refusal(response: Answer) -> Failure {
 }
 
 /// Reads the whole body, or fails if it exceeds `limit` bytes.
-async fn bounded(mut response: Answer, limit: usize) -> Result<Bytes, Failure> {
-    let broke = |error: Broken| {
+async fn read_body(mut response: Answer, limit: usize) -> Result<Bytes, Failure> {
+    let body_failure = |error: BodyError| {
         if is_not_http(&*error) {
-            return Failure::protocol("the body of the answer is not HTTP as it should be");
+            return Failure::protocol("the body of the response is invalid HTTP");
         }
-        let what = "the connection broke in the middle of the answer";
+        let what = "the connection broke in the middle of the response";
         Failure::new(Class::Closed, Phase::Request, Sent::Unknown, what)
     };
-    let said = response.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+    let declared = response.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
     let (mut all, mut body) = (None, BytesMut::new());
-    while let Some(chunk) = response.chunk().await.map_err(broke)? {
+    while let Some(chunk) = response.chunk().await.map_err(body_failure)? {
         if body.len() + chunk.len() > limit {
             return Err(too_long());
         }
-        if said == Some(chunk.len()) {
+        if declared == Some(chunk.len()) {
             // Most bodies arrive in one chunk, which needs no copy.
             all = Some(chunk);
             continue;
         }
         if body.is_empty() {
-            body.reserve(said.unwrap_or_default().min(limit));
+            body.reserve(declared.unwrap_or_default().min(limit));
         }
         body.extend_from_slice(&chunk);
     }

@@ -9,7 +9,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use std::time::Duration;
 
 /// Upper bound for `Retry-After`.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -19,43 +19,43 @@ pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id
 /// Prefix of headers that repeat tool arguments.
 pub(crate) const PARAM: &str = "mcp-param-";
 
-const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Returns `Retry-After` of a 429 or 503 if it is a number of seconds, bounded by [`LONGEST_WAIT`].
+/// Returns `Retry-After` of a 429 or 503 if it is a number of seconds, bounded by [`MAX_RETRY_AFTER`].
 pub(crate) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
-    let said = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    let digits = !said.is_empty() && said.bytes().all(|it| it.is_ascii_digit());
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    let digits = !seconds.is_empty() && seconds.bytes().all(|it| it.is_ascii_digit());
     // A number too large to parse is above the bound.
-    digits.then(|| said.parse().map_or(LONGEST_WAIT, Duration::from_secs).min(LONGEST_WAIT))
+    digits.then(|| seconds.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER))
 }
 
 /// Builds the headers of a message. Protocol headers override configured ones.
 pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<HeaderValue>) -> HeaderMap {
     let mut headers = configured.clone();
-    headers.insert(ACCEPT, BOTH);
+    headers.insert(ACCEPT, ACCEPT_BOTH);
     headers.insert(CONTENT_TYPE, JSON);
     session.into_iter().for_each(|session| drop(headers.insert(SESSION, session)));
     let (method, routing) = match message {
         Outbound::Request { method, routing, params, .. }
         | Outbound::Notification { method, routing, params } => {
-            params.iter().for_each(|params| trace(&mut headers, params));
+            params.iter().for_each(|params| insert_trace(&mut headers, params));
             (Some(&**method), routing)
         }
         Outbound::Answer { routing, .. } => (None, routing),
         Outbound::Abandon { .. } => return headers,
     };
-    route(&mut headers, method, routing);
+    insert_routing(&mut headers, method, routing);
     headers
 }
 
 /// Copies the trace context from `_meta` to headers, so that proxies see it. The byte search skips most messages more
 /// cheaply than parsing would.
-fn trace(headers: &mut HeaderMap, params: &Raw) {
+fn insert_trace(headers: &mut HeaderMap, params: &Raw) {
     if memchr::memmem::find(params.as_bytes(), b"\"traceparent\"").is_none() {
         return;
     }
@@ -68,7 +68,7 @@ fn trace(headers: &mut HeaderMap, params: &Raw) {
     }
 }
 
-fn route(headers: &mut HeaderMap, method: Option<&str>, routing: &Routing) {
+fn insert_routing(headers: &mut HeaderMap, method: Option<&str>, routing: &Routing) {
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(&encode_value(value)) {
             headers.insert(name, value);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_survive_headers() {
+    fn encoded_header_values_decode_to_the_original() {
         for (value, encoded) in [
             ("plain", "plain"),
             ("two words", "two words"),

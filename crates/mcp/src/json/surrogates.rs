@@ -10,8 +10,8 @@ use memchr::memmem;
 const REPLACEMENT: &[u8; 4] = b"fffd";
 
 /// Replaces every lone surrogate with U+FFFD; `None` if there are none.
-pub(crate) fn replaced(text: &[u8]) -> Option<Bytes> {
-    let mut lone = Lone::of(text).peekable();
+pub(crate) fn replace_lone(text: &[u8]) -> Option<Bytes> {
+    let mut lone = LoneSurrogates::of(text).peekable();
     lone.peek()?;
     let mut text = text.to_vec();
     for at in lone {
@@ -21,24 +21,24 @@ pub(crate) fn replaced(text: &[u8]) -> Option<Bytes> {
 }
 
 /// Returns whether the JSON contains a lone surrogate.
-pub(super) fn are_in(text: &[u8]) -> bool {
-    Lone::of(text).next().is_some()
+pub(super) fn has_lone(text: &[u8]) -> bool {
+    LoneSurrogates::of(text).next().is_some()
 }
 
 /// Iterates over the positions of lone surrogate escapes.
-struct Lone<'a> {
+struct LoneSurrogates<'a> {
     text: &'a [u8],
     from: usize,
     escapes: memmem::Finder<'static>,
 }
 
-impl Lone<'_> {
-    fn of(text: &[u8]) -> Lone<'_> {
-        Lone { text, from: 0, escapes: memmem::Finder::new(b"\\u") }
+impl LoneSurrogates<'_> {
+    fn of(text: &[u8]) -> LoneSurrogates<'_> {
+        LoneSurrogates { text, from: 0, escapes: memmem::Finder::new(b"\\u") }
     }
 }
 
-impl Iterator for Lone<'_> {
+impl Iterator for LoneSurrogates<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -84,9 +84,9 @@ mod tests {
             (r#"{"\ud800":["\udc00\ud800"]}"#, Some(r#"{"\ufffd":["\ufffd\ufffd"]}"#)),
             (r#""\ud8"#, None),
         ] {
-            let found = replaced(text.as_bytes());
+            let found = replace_lone(text.as_bytes());
             assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{text}");
-            assert_eq!(are_in(text.as_bytes()), expected.is_some(), "{text}");
+            assert_eq!(has_lone(text.as_bytes()), expected.is_some(), "{text}");
         }
     }
 }

@@ -57,7 +57,7 @@ impl CallResult {
         let blocks = elements(raw, "content").map(|blocks| blocks.iter().map(Item::read).collect());
         let content = blocks.unwrap_or_else(|| match raw.member("content") {
             None => Vec::new(),
-            Some(odd) => vec![Item::Odd(odd, "`content` is no array".into())],
+            Some(odd) => vec![Item::Invalid(odd, "`content` is not an array".into())],
         });
         CallResult {
             content,
@@ -84,19 +84,19 @@ impl Read for Block {
                 name: lenient(raw, "name"),
                 mime_type: lenient(raw, "mimeType"),
             }),
-            unknown => Err(format!("`{unknown}` is no known type of content")),
+            unknown => Err(format!("unknown content type `{unknown}`")),
         }
     }
 }
 
 fn media(raw: &Raw) -> Result<(String, String), String> {
     let data: String = required(raw, "data")?;
-    base64(&data)?;
+    check_base64(&data)?;
     Ok((data, required(raw, "mimeType")?))
 }
 
 /// Checks alphabet and length without decoding, because the data may be megabytes.
-pub(super) fn base64(data: &str) -> Result<(), String> {
+pub(super) fn check_base64(data: &str) -> Result<(), String> {
     let body = data.trim_end_matches('=');
     let plain =
         body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'));

@@ -55,7 +55,7 @@ fn collect(
         Value::Object(members) => {
             if let Some(annotation) = members.get(ANNOTATION) {
                 let path = path.filter(|path| !path.is_empty());
-                let path = path.ok_or_else(|| format!("`{ANNOTATION}` stands where no argument is"))?;
+                let path = path.ok_or_else(|| format!("`{ANNOTATION}` is not inside an argument"))?;
                 found.push((path.to_vec(), header_name(annotation, schema)?));
             }
             for (key, member) in members {
@@ -80,10 +80,10 @@ fn header_name(annotation: &Value, schema: &Value) -> Result<String, String> {
     let name = annotation.as_str().unwrap_or_default();
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        return Err(format!("`{ANNOTATION}` is no header name"));
+        return Err(format!("`{ANNOTATION}` is not a header name"));
     }
     match schema.get("type").and_then(Value::as_str) {
         Some("string" | "integer" | "boolean") => Ok(name.to_owned()),
-        _ => Err(format!("`{ANNOTATION}` stands at an argument that is no string, integer or boolean")),
+        _ => Err(format!("`{ANNOTATION}` annotates an argument that is not a string, integer or boolean")),
     }
 }

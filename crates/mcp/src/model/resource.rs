@@ -1,6 +1,6 @@
 //! Resources, resource templates and their contents.
 
-use super::{Item, Read, content::base64, elements, lenient, required};
+use super::{Item, Read, content::check_base64, elements, lenient, required};
 use crate::Raw;
 
 /// Resource as listed by `resources/list`.
@@ -93,7 +93,7 @@ impl Read for Contents {
     fn read(raw: &Raw) -> Result<Contents, String> {
         let uri = required(raw, "uri")?;
         let (text, blob) = (super::optional(raw, "text")?, super::optional::<String>(raw, "blob")?);
-        blob.as_deref().map_or(Ok(()), base64)?;
+        blob.as_deref().map_or(Ok(()), check_base64)?;
         Ok(Contents { uri, mime_type: lenient(raw, "mimeType"), text, blob, raw: raw.clone() })
     }
 }

@@ -7,30 +7,30 @@ fn raw(text: &str) -> Raw {
 }
 
 #[test]
-fn one_odd_block_does_not_lose_its_neighbours() {
+fn an_invalid_block_does_not_lose_its_neighbours() {
     for (block, expected) in [
         (r#"{"type":"text","text":"x"}"#, Ok(())),
         (r#"{"type":"image","data":"AAAA","mimeType":"image/png"}"#, Ok(())),
         (r#"{"type":"resource_link","uri":"file:///x"}"#, Ok(())),
         (r#"{"type":"resource","resource":{"uri":"a:b","text":"x"}}"#, Ok(())),
-        (r#"{"type":"hologram","data":1}"#, Err("`hologram` is no known type of content")),
+        (r#"{"type":"hologram","data":1}"#, Err("unknown content type `hologram`")),
         (r#"{"type":"text"}"#, Err("`text` is missing")),
         (r#"{"type":"text","text":5}"#, Err("`text` is of the wrong type")),
         (r#"{"type":"image","data":"A!","mimeType":"image/png"}"#, Err("the data is not base64")),
         (r#"{"type":"audio","data":"AAAA"}"#, Err("`mimeType` is missing")),
-        ("5", Err("it is no object")),
-        ("null", Err("it is no object")),
+        ("5", Err("it is not an object")),
+        ("null", Err("it is not an object")),
     ] {
         let text = format!(
             r#"{{"content":[{{"type":"text","text":"before"}},{block},{{"type":"text","text":"after"}}]}}"#
         );
         let result = CallResult::read(&raw(&text));
         let [before, middle, after] = &result.content[..] else { panic!("{result:?}") };
-        assert_eq!(*before, Item::Good(Block::Text("before".into())));
-        assert_eq!(*after, Item::Good(Block::Text("after".into())));
+        assert_eq!(*before, Item::Valid(Block::Text("before".into())));
+        assert_eq!(*after, Item::Valid(Block::Text("after".into())));
         match (middle, expected) {
-            (Item::Good(_), Ok(())) => {}
-            (Item::Odd(kept, why), Err(expected)) => {
+            (Item::Valid(_), Ok(())) => {}
+            (Item::Invalid(kept, why), Err(expected)) => {
                 assert_eq!((kept.as_str(), why.as_str()), (block, expected));
             }
             (read, expected) => panic!("{block} is {read:?}, not {expected:?}"),
@@ -39,7 +39,7 @@ fn one_odd_block_does_not_lose_its_neighbours() {
 }
 
 #[test]
-fn a_result_is_read_whatever_it_holds() {
+fn results_of_any_shape_are_read() {
     for (text, blocks, is_error) in [
         ("{}", 0, false),
         (r#"{"content":[],"isError":true}"#, 0, true),
@@ -59,27 +59,27 @@ fn one_bad_tool_does_not_lose_the_others() {
         (r#"{"name":"t","inputSchema":{},"description":5}"#, Ok(())),
         (r#"{"name":"t"}"#, Err("`inputSchema` is missing")),
         (r#"{"name":"t","inputSchema":null}"#, Err("`inputSchema` is missing")),
-        (r#"{"name":"t","inputSchema":[]}"#, Err("`inputSchema` is no object")),
+        (r#"{"name":"t","inputSchema":[]}"#, Err("`inputSchema` is not an object")),
         (r#"{"name":"","inputSchema":{}}"#, Err("`name` is empty")),
         (r#"{"name":7,"inputSchema":{}}"#, Err("`name` is of the wrong type")),
     ] {
         let good = r#"{"name":"good","inputSchema":{}}"#;
         let listing = Listing { items: vec![raw(good), raw(tool), raw(good)], ..Listing::default() };
         let tools: Vec<Item<Tool>> = listing.read();
-        assert!(matches!((&tools[0], &tools[2]), (Item::Good(_), Item::Good(_))));
+        assert!(matches!((&tools[0], &tools[2]), (Item::Valid(_), Item::Valid(_))));
         let read = match &tools[1] {
-            Item::Good(read) => {
+            Item::Valid(read) => {
                 assert_eq!(read.raw.as_str(), tool, "unknown fields survive");
                 Ok(())
             }
-            Item::Odd(_, why) => Err(why.as_str()),
+            Item::Invalid(_, why) => Err(why.as_str()),
         };
         assert_eq!(read, expected, "{tool}");
     }
 }
 
 #[test]
-fn arguments_go_into_headers_where_the_schema_says_so() {
+fn annotated_arguments_become_headers() {
     let read = |schema: &str| Tool::read(&raw(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#))).unwrap();
     let tool = read(
         r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},
@@ -115,5 +115,5 @@ fn prompts_and_resources_are_read_leniently() {
     assert_eq!(filled.messages.len(), 2);
     assert_eq!(Resource::read(&raw(r#"{"uri":"a:b"}"#)).unwrap().name, "a:b");
     let read = ReadResult::read(&raw(r#"{"contents":[{"uri":"a:b","blob":"!"},{"uri":"a:b","text":"x"}]}"#));
-    assert!(matches!(read.contents[..], [Item::Odd(..), Item::Good(_)]));
+    assert!(matches!(read.contents[..], [Item::Invalid(..), Item::Valid(_)]));
 }

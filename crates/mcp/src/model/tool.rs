@@ -46,7 +46,7 @@ impl Read for Tool {
         }
         let input_schema: Raw = required(raw, "inputSchema")?;
         if !input_schema.is_object() {
-            return Err("`inputSchema` is no object".into());
+            return Err("`inputSchema` is not an object".into());
         }
         Ok(Tool {
             name,

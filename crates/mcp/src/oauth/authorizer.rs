@@ -11,18 +11,18 @@ use url::Url;
 
 /// Maximum number of attempts per request: with the current token, after signing in, and after requesting more
 /// scopes.
-const ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// A pending result of an [`Authorizer`].
-pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub type AuthorizerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// Supplies credentials for the requests to one server.
 pub trait Authorizer: fmt::Debug + Send + Sync {
     /// Returns the token to send now, if there is one.
-    fn token(&self) -> Authorizing<'_, Option<Bearer>>;
+    fn token(&self) -> AuthorizerFuture<'_, Option<Bearer>>;
 
     /// Handles a rejected request. Returns whether sending it again may succeed.
-    fn refused(&self, refusal: Refusal) -> Authorizing<'_, bool>;
+    fn on_rejected(&self, rejected: RejectedRequest) -> AuthorizerFuture<'_, bool>;
 }
 
 /// Value of an `Authorization` header. `Debug` does not print it.
@@ -31,7 +31,7 @@ pub struct Bearer(HeaderValue);
 
 /// A request that the server rejected for its credentials.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct RejectedRequest {
     /// HTTP status, 401 or 403.
     pub status: u16,
     /// The `WWW-Authenticate` header.
@@ -49,10 +49,10 @@ impl Bearer {
     }
 }
 
-impl Refusal {
-    fn of(response: &Answer, sent: Option<Bearer>) -> Option<Refusal> {
+impl RejectedRequest {
+    fn of(response: &Answer, sent: Option<Bearer>) -> Option<RejectedRequest> {
         let status = response.status();
-        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN).then(|| Refusal {
+        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN).then(|| RejectedRequest {
             status: status.as_u16(),
             challenge: challenge(response.headers()),
             sent,
@@ -75,7 +75,7 @@ pub(super) fn is_bearer(challenge: &str) -> bool {
 }
 
 /// Sends a request with the current token, and again while the authorizer can get a better one.
-pub(crate) async fn authorized<F>(
+pub(crate) async fn send_authorized<F>(
     authorizer: Option<&Arc<dyn Authorizer>>,
     headers: HeaderMap,
     send: impl Fn(HeaderMap) -> F,
@@ -84,31 +84,33 @@ where
     F: Future<Output = Result<Answer, Failure>>,
 {
     let Some(authorizer) = authorizer else { return send(headers).await };
-    let mut left = ATTEMPTS;
+    let mut attempts_left = MAX_ATTEMPTS;
     loop {
         let token = authorizer.token().await?;
-        let mut shown = headers.clone();
+        let mut request_headers = headers.clone();
         if let Some(Bearer(value)) = token.clone() {
-            shown.insert(header::AUTHORIZATION, value);
+            request_headers.insert(header::AUTHORIZATION, value);
         }
-        let response = send(shown).await?;
-        left -= 1;
-        let Some(refusal) = Refusal::of(&response, token).filter(|_| left > 0) else { return Ok(response) };
-        let (status, challenge) = (refusal.status, refusal.challenge.clone());
-        let again = authorizer.refused(refusal).await;
-        if !again.map_err(|failure| failure.with_status(status).with_challenge(challenge))? {
+        let response = send(request_headers).await?;
+        attempts_left -= 1;
+        let Some(rejected) = RejectedRequest::of(&response, token).filter(|_| attempts_left > 0) else {
+            return Ok(response);
+        };
+        let (status, challenge) = (rejected.status, rejected.challenge.clone());
+        let may_succeed = authorizer.on_rejected(rejected).await;
+        if !may_succeed.map_err(|failure| failure.with_status(status).with_challenge(challenge))? {
             return Ok(response);
         }
     }
 }
 
-/// Sends a `reqwest` request like [`authorized`]. Fails if its body cannot be cloned.
+/// Sends a `reqwest` request like [`send_authorized`]. Fails if its body cannot be cloned.
 pub(crate) async fn send(
     authorizer: Option<&Arc<dyn Authorizer>>,
     url: &Url,
     request: RequestBuilder,
 ) -> Result<Answer, Failure> {
-    authorized(authorizer, HeaderMap::new(), |headers| {
+    send_authorized(authorizer, HeaderMap::new(), |headers| {
         let request = request.try_clone();
         async {
             let request = request.ok_or_else(|| Failure::protocol("the request cannot be sent again"))?;

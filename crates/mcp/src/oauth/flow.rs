@@ -15,7 +15,7 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 use url::Url;
 
 /// Redirect URI for clients without one. rmcp requires a value, but refresh and client credentials do not use it.
-const NOWHERE: &str = "http://localhost/";
+const UNUSED_REDIRECT_URI: &str = "http://localhost/";
 
 /// Input of an attempt.
 #[derive(Debug)]
@@ -29,31 +29,35 @@ pub(super) struct Start {
 }
 
 /// The discovered authorization server.
-struct Found<'a> {
+struct AuthServer<'a> {
     config: &'a Config,
     manager: AuthorizationManager,
     metadata: AuthorizationMetadata,
-    kept: InMemoryCredentialStore,
+    credentials: InMemoryCredentialStore,
 }
 
 /// Gets a grant. Returns `None` if a user has to sign in and there is no browser.
 pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant>, Failure> {
     let Start { stored, challenge, renewable } = start;
-    let found = Found::at(config, challenge.as_deref()).await?;
+    let auth_server = AuthServer::discover(config, challenge.as_deref()).await?;
     // A grant from another authorization server is useless here.
-    let stored = stored.filter(|grant| grant.issuer == found.metadata.issuer);
+    let stored = stored.filter(|grant| grant.issuer == auth_server.metadata.issuer);
     match &config.access {
-        Access::Secret { .. } | Access::Key { .. } => found.by_credentials(stored.as_ref()).await.map(Some),
-        Access::Person { identity, browser } => {
-            let mut found = found;
+        Access::Secret { .. } | Access::Key { .. } => {
+            auth_server.sign_in_client(stored.as_ref()).await.map(Some)
+        }
+        Access::AuthorizationCode { identity, browser } => {
+            let mut auth_server = auth_server;
             if renewable
                 && let Some(grant) = stored.as_ref().filter(|grant| grant.refresh_token().is_some())
-                && let Some(renewed) = found.refresh(grant).await?
+                && let Some(renewed) = auth_server.refresh(grant).await?
             {
                 return Ok(Some(renewed));
             }
             match browser {
-                Some(browser) => found.by_person(identity, &**browser, stored.as_ref()).await.map(Some),
+                Some(browser) => {
+                    auth_server.sign_in_user(identity, &**browser, stored.as_ref()).await.map(Some)
+                }
                 None => Ok(None),
             }
         }
@@ -62,43 +66,43 @@ pub(super) async fn obtain(config: &Config, start: Start) -> Result<Option<Grant
 
 /// Replaces a token that is about to expire. Returns `None` if a user has to sign in.
 pub(super) async fn renew(config: &Config, grant: &Grant) -> Result<Option<Grant>, Failure> {
-    let mut found = Found::at(config, None).await?;
+    let mut auth_server = AuthServer::discover(config, None).await?;
     match &config.access {
-        Access::Person { .. } => found.refresh(grant).await,
-        _ => found.by_credentials(Some(grant)).await.map(Some),
+        Access::AuthorizationCode { .. } => auth_server.refresh(grant).await,
+        _ => auth_server.sign_in_client(Some(grant)).await.map(Some),
     }
 }
 
-impl<'a> Found<'a> {
-    async fn at(config: &'a Config, challenge: Option<&str>) -> Result<Found<'a>, Failure> {
+impl<'a> AuthServer<'a> {
+    async fn discover(config: &'a Config, challenge: Option<&str>) -> Result<AuthServer<'a>, Failure> {
         let transport = Arc::new(Transport::new(&config.server, config.private_addresses)?);
         let server = config.server.clone();
         let mut manager = AuthorizationManager::new_with_oauth_http_client(server, transport)
             .await
-            .map_err(|error| failed(&error))?;
-        let kept = InMemoryCredentialStore::new();
-        manager.set_credential_store(kept.clone());
+            .map_err(|error| to_failure(&error))?;
+        let credentials = InMemoryCredentialStore::new();
+        manager.set_credential_store(credentials.clone());
         let resolved = manager.resolve_metadata_from_challenge(challenge).await;
-        let metadata = resolved.map_err(|error| failed(&error))?.metadata;
+        let metadata = resolved.map_err(|error| to_failure(&error))?.metadata;
         manager.set_metadata(metadata.clone());
-        Ok(Found { config, manager, metadata, kept })
+        Ok(AuthServer { config, manager, metadata, credentials })
     }
 
     /// Refreshes a grant. Returns `None` if the refresh token is no longer valid.
     async fn refresh(&mut self, grant: &Grant) -> Result<Option<Grant>, Failure> {
         let client = client(&grant.client_id, grant.redirect_uri.as_deref(), grant.client_secret.as_deref());
-        self.manager.configure_client(client.clone()).map_err(|error| failed(&error))?;
-        let stored = to_rmcp(grant).map_err(|_| unreadable())?;
-        self.kept.save(stored).await.map_err(|error| failed(&error))?;
+        self.manager.configure_client(client.clone()).map_err(|error| to_failure(&error))?;
+        let stored = to_rmcp(grant).map_err(|_| missing_token())?;
+        self.credentials.save(stored).await.map_err(|error| to_failure(&error))?;
         match self.manager.refresh_token().await {
-            Ok(_) => granted(&self.kept, self.metadata.issuer.clone(), client).await.map(Some),
+            Ok(_) => read_grant(&self.credentials, self.metadata.issuer.clone(), client).await.map(Some),
             Err(AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired) => Ok(None),
-            Err(error) => Err(failed(&error)),
+            Err(error) => Err(to_failure(&error)),
         }
     }
 
     /// Sends the user to the authorization server and exchanges the code for a token.
-    async fn by_person(
+    async fn sign_in_user(
         mut self,
         identity: &Identity,
         browser: &dyn Browser,
@@ -107,16 +111,16 @@ impl<'a> Found<'a> {
         let scopes = self.scopes(stored).await;
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let client = self.client(identity, &browser.redirect_uri(), stored, &scopes).await?;
-        self.manager.configure_client(client.clone()).map_err(|error| failed(&error))?;
-        let page = self.manager.get_authorization_url(&scopes).await.map_err(|error| failed(&error))?;
-        let page = Url::parse(&page).map_err(|error| failed(&error.into()))?;
-        let came_back = browser.visit(page).await.map_err(|why| Failure::connect(not_signed_in(&why)))?;
-        let AuthorizationCallback { code, csrf_token, issuer, .. } = callback(&came_back)?;
+        self.manager.configure_client(client.clone()).map_err(|error| to_failure(&error))?;
+        let page = self.manager.get_authorization_url(&scopes).await.map_err(|error| to_failure(&error))?;
+        let page = Url::parse(&page).map_err(|error| to_failure(&error.into()))?;
+        let redirect = browser.visit(page).await.map_err(|why| Failure::connect(sign_in_error(&why)))?;
+        let AuthorizationCallback { code, csrf_token, issuer, .. } = callback(&redirect)?;
         self.manager
             .exchange_code_for_token_with_issuer(&code, &csrf_token, issuer.as_deref())
             .await
-            .map_err(|error| failed(&error))?;
-        granted(&self.kept, self.metadata.issuer, client).await
+            .map_err(|error| to_failure(&error))?;
+        read_grant(&self.credentials, self.metadata.issuer, client).await
     }
 
     /// Returns the client to act as: the configured one, the one of the stored grant, our metadata document, or a
@@ -142,15 +146,15 @@ impl<'a> Found<'a> {
             return Ok(client(document.as_str(), Some(redirect_uri), None));
         }
         let registered = self.manager.register_client(name, redirect_uri, scopes).await;
-        registered.map_err(|error| failed(&error))
+        registered.map_err(|error| to_failure(&error))
     }
 
     /// Signs in with client credentials, without a user.
-    async fn by_credentials(self, stored: Option<&Grant>) -> Result<Grant, Failure> {
+    async fn sign_in_client(self, stored: Option<&Grant>) -> Result<Grant, Failure> {
         let scopes = self.scopes(stored).await;
         let resource = Some(self.config.server.to_string());
         let (id, request) = match &self.config.access {
-            Access::Person { .. } => return Err(Failure::connect("a person has to sign in")),
+            Access::AuthorizationCode { .. } => return Err(Failure::connect("a user has to sign in")),
             Access::Secret { id, secret } => {
                 let client_secret = secret.reveal().to_owned();
                 (
@@ -176,23 +180,23 @@ impl<'a> Found<'a> {
             }
         };
         let client = client(id, None, None);
-        let Found { mut manager, metadata, kept, .. } = self;
-        manager.validate_client_credentials_metadata(&request).map_err(|error| failed(&error))?;
-        manager.configure_client_credentials(&request).map_err(|error| failed(&error))?;
+        let AuthServer { mut manager, metadata, credentials, .. } = self;
+        manager.validate_client_credentials_metadata(&request).map_err(|error| to_failure(&error))?;
+        manager.configure_client_credentials(&request).map_err(|error| to_failure(&error))?;
         // This future of rmcp is not `Send`, so it runs on a blocking thread.
         let exchange =
             move || Handle::current().block_on(manager.exchange_client_credentials(&request)).map(drop);
-        let exchanged = spawn_blocking(exchange).await.map_err(|_| unreadable())?;
-        exchanged.map_err(|error| failed(&error))?;
-        granted(&kept, metadata.issuer, client).await
+        let exchanged = spawn_blocking(exchange).await.map_err(|_| missing_token())?;
+        exchanged.map_err(|error| to_failure(&error))?;
+        read_grant(&credentials, metadata.issuer, client).await
     }
 
     /// Returns the scopes to request: those already granted, plus those that the server or else the configuration
     /// asks for.
     async fn scopes(&self, stored: Option<&Grant>) -> Vec<String> {
-        let usual: Vec<&str> = self.config.scopes.iter().map(String::as_str).collect();
+        let configured: Vec<&str> = self.config.scopes.iter().map(String::as_str).collect();
         let had = stored.map(|grant| grant.scopes.clone()).unwrap_or_default();
-        let wanted = self.manager.select_initial_scopes(&usual).await;
+        let wanted = self.manager.select_initial_scopes(&configured).await;
         let mut scopes = had;
         for scope in wanted {
             if !scopes.contains(&scope) {
@@ -204,19 +208,19 @@ impl<'a> Found<'a> {
 }
 
 /// Builds a grant from the token response and the client it was issued to.
-async fn granted(
-    kept: &InMemoryCredentialStore,
+async fn read_grant(
+    credentials: &InMemoryCredentialStore,
     issuer: Option<String>,
     client: OAuthClientConfig,
 ) -> Result<Grant, Failure> {
-    let stored = kept.load().await.map_err(|error| failed(&error))?.ok_or_else(unreadable)?;
-    let response = serde_json::to_value(&stored.token_response).map_err(|_| unreadable())?;
-    let Value::Object(response) = response else { return Err(unreadable()) };
+    let stored = credentials.load().await.map_err(|error| to_failure(&error))?.ok_or_else(missing_token)?;
+    let response = serde_json::to_value(&stored.token_response).map_err(|_| missing_token())?;
+    let Value::Object(response) = response else { return Err(missing_token()) };
     Ok(Grant {
         issuer,
         client_id: client.client_id,
         client_secret: client.client_secret,
-        redirect_uri: (client.redirect_uri != NOWHERE).then_some(client.redirect_uri),
+        redirect_uri: (client.redirect_uri != UNUSED_REDIRECT_URI).then_some(client.redirect_uri),
         scopes: stored.granted_scopes,
         received_at: stored.token_received_at.unwrap_or_default(),
         response,
@@ -224,7 +228,7 @@ async fn granted(
 }
 
 fn client(id: &str, redirect_uri: Option<&str>, secret: Option<&str>) -> OAuthClientConfig {
-    let client = OAuthClientConfig::new(id, redirect_uri.unwrap_or(NOWHERE));
+    let client = OAuthClientConfig::new(id, redirect_uri.unwrap_or(UNUSED_REDIRECT_URI));
     match secret {
         Some(secret) => client.with_client_secret(secret),
         None => client,
@@ -242,23 +246,23 @@ fn to_rmcp(grant: &Grant) -> Result<StoredCredentials, serde_json::Error> {
 }
 
 /// Reads the authorization response from the URL that the browser was redirected to.
-fn callback(came_back: &Url) -> Result<AuthorizationCallback, Failure> {
-    let said = |key: &str| came_back.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value);
-    if let Some(error) = said("error") {
-        let why = said("error_description").map_or(error.to_string(), |why| format!("{error}: {why}"));
-        return Err(Failure::connect(not_signed_in(&why)));
+fn callback(redirect: &Url) -> Result<AuthorizationCallback, Failure> {
+    let parameter = |key: &str| redirect.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value);
+    if let Some(error) = parameter("error") {
+        let why = parameter("error_description").map_or(error.to_string(), |why| format!("{error}: {why}"));
+        return Err(Failure::connect(sign_in_error(&why)));
     }
-    AuthorizationCallback::from_redirect_url(came_back.as_str()).map_err(|error| failed(&error))
+    AuthorizationCallback::from_redirect_url(redirect.as_str()).map_err(|error| to_failure(&error))
 }
 
-fn failed(error: &AuthError) -> Failure {
-    Failure::connect(not_signed_in(&error.to_string()))
+fn to_failure(error: &AuthError) -> Failure {
+    Failure::connect(sign_in_error(&error.to_string()))
 }
 
-fn not_signed_in(why: &str) -> String {
+fn sign_in_error(why: &str) -> String {
     format!("could not sign in: {why}")
 }
 
-fn unreadable() -> Failure {
-    Failure::connect(not_signed_in("the authorization server's answer holds no token"))
+fn missing_token() -> Failure {
+    Failure::connect(sign_in_error("the authorization server's response contains no token"))
 }

@@ -60,7 +60,7 @@ impl Grant {
     }
 
     /// Checks whether the access token expires within `time`.
-    pub fn ends_within(&self, time: Duration) -> bool {
+    pub fn expires_within(&self, time: Duration) -> bool {
         let Some(lifetime) = self.response.get("expires_in").and_then(Value::as_u64) else { return false };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now + time >= Duration::from_secs(self.received_at.saturating_add(lifetime))
@@ -124,7 +124,7 @@ impl TokenStore for FileStore {
         let mut text = Vec::new();
         file.take(FILE_LIMIT).read_to_end(&mut text)?;
         serde_json::from_slice(&text).map(Some).map_err(|error| {
-            let what = format!("`{}` is no token file: {error}", self.path.display());
+            let what = format!("`{}` is not a token file: {error}", self.path.display());
             io::Error::new(io::ErrorKind::InvalidData, what)
         })
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_one_grant_for_its_owner() {
+    fn a_file_store_keeps_one_private_grant() {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::new(folder.path().join("tokens/server.json"));
         assert_eq!(store.load().unwrap(), None);
@@ -196,19 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grant_is_named() {
+    fn an_invalid_token_file_is_named_in_the_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.json");
         fs::write(&path, "{}").unwrap();
         let error = FileStore::new(&path).load().unwrap_err().to_string();
-        assert!(error.contains("is no token file"), "{error}");
+        assert!(error.contains("is not a token file"), "{error}");
     }
 
     #[test]
-    fn tokens_end_and_are_not_shown() {
-        assert!(grant("x").ends_within(Duration::ZERO));
+    fn tokens_expire_and_debug_hides_them() {
+        assert!(grant("x").expires_within(Duration::ZERO));
         let fresh = Grant { received_at: u64::MAX, ..grant("x") };
-        assert!(!fresh.ends_within(Duration::from_secs(30)));
+        assert!(!fresh.expires_within(Duration::from_secs(30)));
         let shown = format!("{:?}", grant("token"));
         assert!(!shown.contains("token") && !shown.contains("hidden"), "{shown}");
     }

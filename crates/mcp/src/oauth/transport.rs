@@ -4,7 +4,7 @@
 //! unless the MCP server itself is there or the configuration allows private networks. Proxies from the environment
 //! are ignored.
 
-use crate::{Failure, Reach};
+use crate::{EgressPolicy, Failure};
 use reqwest::{Url, redirect::Policy};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
@@ -12,41 +12,45 @@ use rmcp::transport::auth::{
 use std::{sync::Arc, time::Duration};
 
 /// Time limit of one request.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum size of a response body, in bytes.
 const BODY_LIMIT: usize = 1 << 20;
 
 /// Maximum number of redirects.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// HTTP clients with and without redirects, limited to allowed addresses.
 pub(super) struct Transport {
-    following: reqwest::Client,
-    stopping: reqwest::Client,
-    reach: Reach,
+    with_redirects: reqwest::Client,
+    without_redirects: reqwest::Client,
+    egress: EgressPolicy,
 }
 
 impl Transport {
     /// Creates a transport for signing in to `server`. `private` allows authorization servers in private networks.
     pub(super) fn new(server: &Url, private: bool) -> Result<Transport, Failure> {
-        let reach = Reach::of(server, private);
+        let egress = EgressPolicy::of(server, private);
         let follow = Policy::custom(move |attempt| {
-            if attempt.previous().len() > REDIRECTS {
+            if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("it redirects too often")
-            } else if !reach.allows(attempt.url()) {
-                attempt.error("it redirects to an address inside our network")
+            } else if !egress.allows(attempt.url()) {
+                attempt.error("it redirects to an address in a private network")
             } else {
                 attempt.follow()
             }
         });
-        Ok(Transport { following: client(follow, reach)?, stopping: client(Policy::none(), reach)?, reach })
+        Ok(Transport {
+            with_redirects: client(follow, egress)?,
+            without_redirects: client(Policy::none(), egress)?,
+            egress,
+        })
     }
 }
 
-fn client(redirect: Policy, reach: Reach) -> Result<reqwest::Client, Failure> {
-    let client = reqwest::Client::builder().redirect(redirect).timeout(TIMEOUT).no_proxy();
-    let client = client.dns_resolver(Arc::new(reach)).build();
+fn client(redirect: Policy, egress: EgressPolicy) -> Result<reqwest::Client, Failure> {
+    let client = reqwest::Client::builder().redirect(redirect).timeout(REQUEST_TIMEOUT).no_proxy();
+    let client = client.dns_resolver(Arc::new(egress)).build();
     client.map_err(|error| Failure::connect(format!("could not set up HTTP: {error}")))
 }
 
@@ -54,11 +58,11 @@ impl OAuthHttpClient for Transport {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let client = match request.redirect_policy {
-                OAuthHttpRedirectPolicy::Follow => &self.following,
-                _ => &self.stopping,
+                OAuthHttpRedirectPolicy::Follow => &self.with_redirects,
+                _ => &self.without_redirects,
             };
             let request = reqwest::Request::try_from(request.request)?;
-            self.reach.check(request.url())?;
+            self.egress.check(request.url())?;
             let mut response = client.execute(request).await?;
             let mut answer = ::http::Response::builder().status(response.status());
             for (name, value) in response.headers() {
@@ -71,7 +75,7 @@ impl OAuthHttpClient for Transport {
             }
             while let Some(chunk) = response.chunk().await? {
                 if body.len() + chunk.len() > BODY_LIMIT {
-                    return Err("the answer is longer than the limit".into());
+                    return Err("the response is longer than the limit".into());
                 }
                 body.extend_from_slice(&chunk);
             }

@@ -1,6 +1,6 @@
 //! The handler's view of the client while it answers one request, and the client state that lasts between requests.
 
-use super::{mailbox, watched::Hold};
+use super::{mailbox, watched::ResourceSubscription};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     model::LogLevel,
@@ -17,7 +17,7 @@ use std::{
 use tokio::sync::oneshot;
 
 /// Maximum number of resources that one client may subscribe to.
-const WATCHES: usize = 1_000;
+const MAX_WATCHED_RESOURCES: usize = 1_000;
 
 /// Protocol version, capabilities and identity that a client declared.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ impl ClientTerms {
     /// Returns capabilities and identity as the `_meta` members of a 2026-07-28 request.
     pub fn as_meta(&self) -> &Raw {
         self.as_meta.get_or_init(|| {
-            let said = Raw::empty_object().with(MetaKey::CAPABILITIES, &self.capabilities);
-            self.info.as_ref().map_or(said.clone(), |info| said.with(MetaKey::CLIENT, info))
+            let meta = Raw::empty_object().with(MetaKey::CAPABILITIES, &self.capabilities);
+            self.info.as_ref().map_or(meta.clone(), |info| meta.with(MetaKey::CLIENT, info))
         })
     }
 }
@@ -62,9 +62,9 @@ pub(crate) struct Peer {
     pub(crate) terms: OnceLock<Arc<ClientTerms>>,
     /// Log level set by the client, plus one; 0 if it set none.
     log_level: AtomicU8,
-    watches: Mutex<Vec<Hold>>,
+    watches: Mutex<Vec<ResourceSubscription>>,
     next_id: AtomicU64,
-    asks: Mutex<HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>>,
+    pending: Mutex<HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>>,
 }
 
 impl Default for Peer {
@@ -74,7 +74,7 @@ impl Default for Peer {
             log_level: AtomicU8::new(0),
             watches: Mutex::default(),
             next_id: AtomicU64::new(1),
-            asks: Mutex::default(),
+            pending: Mutex::default(),
         }
     }
 }
@@ -89,15 +89,15 @@ impl Peer {
     }
 
     /// Adds a resource subscription. Does nothing if the client is already subscribed to this URI.
-    pub(crate) fn watch(&self, hold: Hold) -> Result<(), RpcError> {
+    pub(crate) fn watch(&self, subscription: ResourceSubscription) -> Result<(), RpcError> {
         let mut watches = self.watches();
-        if watches.iter().any(|it| it.uri() == hold.uri()) {
+        if watches.iter().any(|it| it.uri() == subscription.uri()) {
             return Ok(());
         }
-        if watches.len() >= WATCHES {
+        if watches.len() >= MAX_WATCHED_RESOURCES {
             return Err(RpcError::new(RpcError::INVALID_REQUEST, "too many resources are subscribed to"));
         }
-        watches.push(hold);
+        watches.push(subscription);
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl Peer {
     }
 
     /// Sets the first id for requests that the server sends to this client.
-    pub(crate) fn number_from(&self, number: u64) {
+    pub(crate) fn start_numbers_at(&self, number: u64) {
         self.next_id.store(number, Ordering::Relaxed);
     }
 
@@ -118,7 +118,7 @@ impl Peer {
     /// Checks whether a handshake-era client should receive this notification.
     ///
     /// Always false for 2026-07-28 clients: they subscribe with `subscriptions/listen`.
-    pub(crate) fn wants(&self, news: &News) -> bool {
+    pub(crate) fn should_receive(&self, news: &News) -> bool {
         if self.terms.get().is_none_or(|terms| terms.era != Era::Legacy) {
             return false;
         }
@@ -131,20 +131,20 @@ impl Peer {
         }
     }
 
-    fn watches(&self) -> MutexGuard<'_, Vec<Hold>> {
+    fn watches(&self) -> MutexGuard<'_, Vec<ResourceSubscription>> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Delivers the client's response to the pending [`Client::ask`] with this id.
     pub(crate) fn answered(&self, id: Option<u64>, outcome: Result<Raw, RpcError>) {
-        let waiting = id.and_then(|id| self.asks().remove(&id));
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(outcome);
+        let reply = id.and_then(|id| self.pending().remove(&id));
+        if let Some(reply) = reply {
+            let _ = reply.send(outcome);
         }
     }
 
-    fn asks(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>> {
-        self.asks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -197,7 +197,7 @@ impl Client {
     }
 
     /// Checks whether the request has a progress token.
-    pub fn wants_progress(&self) -> bool {
+    pub fn has_progress_token(&self) -> bool {
         self.progress_token.is_some()
     }
 
@@ -212,7 +212,7 @@ impl Client {
 
     /// Sends a log line, if the client's log level allows it.
     pub async fn log(&self, level: LogLevel, logger: Option<&str>, data: Raw) {
-        if !self.hears(level) {
+        if !self.allows_log_level(level) {
             return;
         }
         let mut params = json!({ "level": level.name(), "data": data });
@@ -222,13 +222,13 @@ impl Client {
 
     /// Forwards a log line from another server, if the client's log level allows it. `line` holds the parameters of
     /// `notifications/message`.
-    pub async fn pass_log(&self, line: Raw) {
-        if LogLevel::of(&line).is_some_and(|level| self.hears(level)) {
+    pub async fn forward_log(&self, line: Raw) {
+        if LogLevel::of(&line).is_some_and(|level| self.allows_log_level(level)) {
             self.notify("notifications/message", Some(line)).await;
         }
     }
 
-    fn hears(&self, level: LogLevel) -> bool {
+    fn allows_log_level(&self, level: LogLevel) -> bool {
         self.log_level.map_or(self.terms.era == Era::Legacy, |wanted| level >= wanted)
     }
 
@@ -236,8 +236,8 @@ impl Client {
     pub async fn notify(&self, method: &'static str, params: Option<Raw>) {
         let routing = Routing::default();
         // A failed send means that the client has disconnected.
-        let said = Outbound::Notification { method: method.into(), params, routing };
-        let _ = self.out.send(said).await;
+        let message = Outbound::Notification { method: method.into(), params, routing };
+        let _ = self.out.send(message).await;
     }
 
     /// Sends a request to a handshake-era client and waits for its response.
@@ -245,27 +245,30 @@ impl Client {
     /// Fails for 2026-07-28 clients: there a handler asks for input in its result.
     pub async fn ask(&self, method: &'static str, params: Option<Raw>) -> Result<Raw, RpcError> {
         if self.terms.era == Era::Modern {
-            return Err(RpcError::new(RpcError::INVALID_REQUEST, "this client is asked by results only"));
+            return Err(RpcError::new(
+                RpcError::INVALID_REQUEST,
+                "clients of this version take no requests; return `input_required` instead",
+            ));
         }
         let id = self.peer.next_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.peer.asks().insert(id, reply);
-        let _forget = Forget { id, peer: &self.peer };
+        self.peer.pending().insert(id, reply);
+        let _forget = ForgetPendingRequest { id, peer: &self.peer };
         let request = Outbound::Request { id, method: method.into(), params, routing: Routing::default() };
-        let gone = || RpcError::new(RpcError::INTERNAL, "the client has left");
+        let gone = || RpcError::new(RpcError::INTERNAL, "the client disconnected");
         self.out.send(request).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }
 
 /// Removes a pending request to the client when [`Client::ask`] ends or is dropped.
-struct Forget<'a> {
+struct ForgetPendingRequest<'a> {
     id: u64,
     peer: &'a Peer,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for ForgetPendingRequest<'_> {
     fn drop(&mut self) {
-        self.peer.asks().remove(&self.id);
+        self.peer.pending().remove(&self.id);
     }
 }

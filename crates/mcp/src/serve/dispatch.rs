@@ -7,8 +7,9 @@ use super::{
     listen, mailbox,
 };
 use crate::{
-    Outbound, Raw, RpcError, caught,
+    Outbound, Raw, RpcError,
     model::LogLevel,
+    panic_guard,
     session::{Era, LATEST_LEGACY, LEGACY, MODERN, MetaKey, meta},
 };
 use serde_json::json;
@@ -35,12 +36,12 @@ pub(super) async fn answer<H: Handler>(
     peer: Arc<Peer>,
     out: mailbox::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
-    let meta = request.params.as_ref().and_then(meta::given);
+    let meta = request.params.as_ref().and_then(meta::find_meta);
     let named = meta.as_ref().and_then(|meta| meta.member(MetaKey::VERSION));
     let eras = service.about().eras;
     if request.method == "initialize" && named.is_none() {
         return if eras == Eras::ModernOnly {
-            Err(unsupported(eras, None))
+            Err(unsupported_version(eras, None))
         } else {
             initialize(&service, &request, &peer)
         };
@@ -50,7 +51,7 @@ pub(super) async fn answer<H: Handler>(
         (Some(_), _) => Arc::new(modern_terms(eras, meta.as_ref())?),
         (None, Some(terms)) => terms.clone(),
         (None, None) if request.method == "ping" => return Ok(Raw::empty_object()),
-        (None, None) => return Err(invalid(&format!("`_meta` has no `{}`", MetaKey::VERSION))),
+        (None, None) => return Err(invalid_params(&format!("`_meta` has no `{}`", MetaKey::VERSION))),
     };
     let method = request.method.clone();
     let client = Client::new(terms.clone(), peer.clone(), out.clone(), meta.as_ref(), id.clone());
@@ -59,7 +60,7 @@ pub(super) async fn answer<H: Handler>(
         Era::Modern if method == "subscriptions/listen" => listen::run(&service, &request, id, out).await,
         Era::Modern => {
             let result = answer_modern(&service, request, client).await?;
-            Ok(decorated(service.about(), &method, &result))
+            Ok(add_protocol_members(service.about(), &method, &result))
         }
     }
 }
@@ -77,19 +78,19 @@ async fn answer_legacy<H: Handler>(
                 request.params.and_then(|params| params.member("level")?.decode().ok());
             let level = level
                 .and_then(|level| LogLevel::named(&level))
-                .ok_or_else(|| invalid("`level` is unknown"))?;
+                .ok_or_else(|| invalid_params("`level` is unknown"))?;
             peer.set_log_level(level);
             Ok(Raw::empty_object())
         }
-        "resources/subscribe" if announces_resources(service.about()) => {
-            peer.watch(service.watch(&uri(&request)?).await?)?;
+        "resources/subscribe" if has_subscriptions(service.about()) => {
+            peer.watch(service.watch(&read_uri(&request)?).await?)?;
             Ok(Raw::empty_object())
         }
-        "resources/unsubscribe" if announces_resources(service.about()) => {
-            peer.unwatch(&uri(&request)?);
+        "resources/unsubscribe" if has_subscriptions(service.about()) => {
+            peer.unwatch(&read_uri(&request)?);
             Ok(Raw::empty_object())
         }
-        _ => caught::answer(async { service.handler().handle(request, client).await }).await,
+        _ => panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await,
     }
 }
 
@@ -99,31 +100,31 @@ async fn answer_modern<H: Handler>(
     client: Client,
 ) -> Result<Raw, RpcError> {
     match request.method.as_str() {
-        "server/discover" => Ok(discovered(service.about())),
+        "server/discover" => Ok(discovery_result(service.about())),
         // 2026-07-28 removed these methods.
         "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
             Err(RpcError::method_not_found(&request.method))
         }
-        _ => caught::answer(async { service.handler().handle(request, client).await }).await,
+        _ => panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await,
     }
 }
 
-fn announces_resources(about: &About) -> bool {
+fn has_subscriptions(about: &About) -> bool {
     let announces = about.capabilities.member("resources").and_then(|it| it.member("subscribe"));
     announces.is_some_and(|it| it.as_bytes() == b"true")
 }
 
-fn uri(request: &Incoming) -> Result<String, RpcError> {
+fn read_uri(request: &Incoming) -> Result<String, RpcError> {
     let uri = request.params.as_ref().and_then(|params| params.member("uri")?.decode().ok());
-    uri.ok_or_else(|| invalid("`uri` is missing"))
+    uri.ok_or_else(|| invalid_params("`uri` is missing"))
 }
 
 fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer) -> Result<Raw, RpcError> {
-    let params = request.params.as_ref().ok_or_else(|| invalid("`initialize` needs parameters"))?;
+    let params = request.params.as_ref().ok_or_else(|| invalid_params("`initialize` needs parameters"))?;
     let wanted: String = params
         .member("protocolVersion")
         .and_then(|it| it.decode().ok())
-        .ok_or_else(|| invalid("`protocolVersion` is missing"))?;
+        .ok_or_else(|| invalid_params("`protocolVersion` is missing"))?;
     let version = LEGACY.into_iter().find(|known| *known == wanted).unwrap_or(LATEST_LEGACY);
     let _ = peer.terms.set(Arc::new(ClientTerms {
         era: Era::Legacy,
@@ -145,19 +146,19 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
 /// Reads version, capabilities and identity of the client from `_meta` of a 2026-07-28 request.
 pub(super) fn modern_terms(eras: Eras, meta: Option<&Raw>) -> Result<ClientTerms, RpcError> {
     let version: Option<String> = meta.and_then(|meta| meta.member(MetaKey::VERSION)?.decode().ok());
-    let version = version.ok_or_else(|| invalid(&format!("`_meta` has no `{}`", MetaKey::VERSION)))?;
+    let version = version.ok_or_else(|| invalid_params(&format!("`_meta` has no `{}`", MetaKey::VERSION)))?;
     if version != MODERN {
-        return Err(unsupported(eras, Some(&version)));
+        return Err(unsupported_version(eras, Some(&version)));
     }
     let capabilities = meta.and_then(|meta| meta.member(MetaKey::CAPABILITIES)).filter(Raw::is_object);
     let capabilities =
-        capabilities.ok_or_else(|| invalid(&format!("`_meta` has no `{}`", MetaKey::CAPABILITIES)))?;
+        capabilities.ok_or_else(|| invalid_params(&format!("`_meta` has no `{}`", MetaKey::CAPABILITIES)))?;
     let info = meta.and_then(|meta| meta.member(MetaKey::CLIENT));
     Ok(ClientTerms { era: Era::Modern, version, capabilities, info, as_meta: OnceLock::new() })
 }
 
-fn discovered(about: &About) -> Raw {
-    let versions = Raw::from(json!(supported(about.eras)));
+fn discovery_result(about: &About) -> Raw {
+    let versions = Raw::from(json!(supported_versions(about.eras)));
     let instructions = about.instructions.as_deref().map(meta::string);
     let members =
         [("supportedVersions", versions.as_bytes()), ("capabilities", about.capabilities.as_bytes())];
@@ -165,7 +166,7 @@ fn discovered(about: &About) -> Raw {
 }
 
 /// Adds the members that every 2026-07-28 result needs, unless the handler has set them.
-fn decorated(about: &About, method: &str, result: &Raw) -> Raw {
+fn add_protocol_members(about: &About, method: &str, result: &Raw) -> Raw {
     let members = result.members();
     let mut all: Vec<(&str, Cow<'_, [u8]>)> =
         members.0.iter().map(|(name, value)| (&**name, Cow::Borrowed(value.get().as_bytes()))).collect();
@@ -175,9 +176,9 @@ fn decorated(about: &About, method: &str, result: &Raw) -> Raw {
         }
     };
     // A result that asks the client for input must not be cached.
-    let is_whole = members.get("resultType").is_none_or(|it| it.get() == "\"complete\"");
+    let is_complete = members.get("resultType").is_none_or(|it| it.get() == "\"complete\"");
     add("resultType", Cow::Borrowed(b"\"complete\""));
-    if is_whole && CACHEABLE.contains(&method) {
+    if is_complete && CACHEABLE.contains(&method) {
         add("ttlMs", about.ttl.as_millis().to_string().into_bytes().into());
         let scope: &[u8] = if about.shared_cache { b"\"public\"" } else { b"\"private\"" };
         add("cacheScope", Cow::Borrowed(scope));
@@ -191,20 +192,20 @@ fn decorated(about: &About, method: &str, result: &Raw) -> Raw {
     meta::object(all.iter().map(|(name, value)| (*name, &**value)))
 }
 
-fn supported(eras: Eras) -> Vec<&'static str> {
+fn supported_versions(eras: Eras) -> Vec<&'static str> {
     let modern = (eras != Eras::LegacyOnly).then_some(MODERN);
     let legacy = (eras != Eras::ModernOnly).then_some(LEGACY);
     modern.into_iter().chain(legacy.into_iter().flatten()).collect()
 }
 
-fn unsupported(eras: Eras, requested: Option<&str>) -> RpcError {
-    let data = json!({ "supported": supported(eras), "requested": requested });
+fn unsupported_version(eras: Eras, requested: Option<&str>) -> RpcError {
+    let data = json!({ "supported": supported_versions(eras), "requested": requested });
     RpcError {
         data: Some(data.into()),
         ..RpcError::new(RpcError::UNSUPPORTED_VERSION, "unsupported protocol version")
     }
 }
 
-fn invalid(what: &str) -> RpcError {
+fn invalid_params(what: &str) -> RpcError {
     RpcError::new(RpcError::INVALID_PARAMS, what)
 }

@@ -7,20 +7,20 @@
 
 mod batch;
 mod guard;
-mod kept;
-mod ledger;
 mod legacy;
 mod modern;
+mod notification_stream;
+mod replay_buffer;
 mod response;
+mod resumable_stream;
+mod session_store;
 mod sessions;
 mod sse;
-mod standing;
-mod trail;
 
 use super::{Handler, Service};
 use crate::{
     Message, Raw, RpcError,
-    envelope::{self, Reading},
+    envelope::{self, ParsedFrame},
     http::headers,
     session::{MODERN, MetaKey, meta},
 };
@@ -28,8 +28,8 @@ use ::http::{Method, Request, Response, StatusCode, request::Parts};
 use bytes::Bytes;
 pub use guard::{Guard, is_json};
 use http_body_util::{BodyExt, Limited};
-pub use ledger::{Keeping, KeptSession, Ledger, OutOfReach};
 pub use response::Body;
+pub use session_store::{SessionStore, StoreFuture, StoreUnavailable, StoredSession};
 pub use sessions::Owner;
 use sessions::Sessions;
 pub use sse::SseService;
@@ -50,7 +50,7 @@ pub struct HttpOptions {
     /// Idle time after which a session may be evicted to make room for a new one.
     pub session_idle: Duration,
     /// Session store shared with other replicas. Without one, a session exists only in this process.
-    pub ledger: Option<Arc<dyn Ledger>>,
+    pub session_store: Option<Arc<dyn SessionStore>>,
 }
 
 /// Serves a handler over streamable HTTP. Cheap to clone.
@@ -70,7 +70,7 @@ impl Default for HttpOptions {
             session_limit: 10_000,
             stream_limit: 2_000,
             session_idle: Duration::from_secs(30 * 60),
-            ledger: None,
+            session_store: None,
         }
     }
 }
@@ -84,12 +84,12 @@ impl<H: Handler> HttpService<H> {
     }
 
     /// Takes a permit for one notification stream, or `None` if the limit is reached.
-    fn may_stream(&self) -> Option<OwnedSemaphorePermit> {
+    fn acquire_stream(&self) -> Option<OwnedSemaphorePermit> {
         self.streams.clone().try_acquire_owned().ok()
     }
 
     fn too_many_streams(&self, id: Option<Raw>) -> Response<Body> {
-        response::crowded(id, "streams", self.options.stream_limit)
+        response::too_many(id, "streams", self.options.stream_limit)
     }
 
     /// Answers one HTTP request: checks host, origin and content type, then reads the body.
@@ -98,11 +98,11 @@ impl<H: Handler> HttpService<H> {
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        if let Err(refused) = self.options.guard.admit(request.headers()) {
-            return response::refusal(
+        if let Err(why) = self.options.guard.admit(request.headers()) {
+            return response::error_response(
                 StatusCode::FORBIDDEN,
                 None,
-                RpcError::new(RpcError::INVALID_REQUEST, refused),
+                RpcError::new(RpcError::INVALID_REQUEST, why),
             );
         }
         let (parts, body) = request.into_parts();
@@ -116,8 +116,8 @@ impl<H: Handler> HttpService<H> {
             Ok(body) => self.respond_to(parts, body.to_bytes()).await,
             Err(_) => {
                 let error =
-                    RpcError::new(RpcError::INVALID_REQUEST, "the message is too long, or was cut off");
-                response::refusal(StatusCode::PAYLOAD_TOO_LARGE, None, error)
+                    RpcError::new(RpcError::INVALID_REQUEST, "the request body is too large or incomplete");
+                response::error_response(StatusCode::PAYLOAD_TOO_LARGE, None, error)
             }
         }
     }
@@ -136,16 +136,18 @@ impl<H: Handler> HttpService<H> {
 
     async fn post(&self, parts: Parts, body: &Bytes) -> Response<Body> {
         match envelope::read(body) {
-            Reading::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
-            Reading::Message(message) => self.legacy(message, parts).await,
-            Reading::Batch(messages) => Box::pin(self.batch(messages, parts)).await,
-            Reading::Noise => {
-                let error = RpcError::new(RpcError::PARSE_ERROR, "the body is no message");
-                response::refusal(StatusCode::BAD_REQUEST, None, error)
+            ParsedFrame::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
+            ParsedFrame::Message(message) => self.legacy(message, parts).await,
+            ParsedFrame::Batch(messages) => Box::pin(self.batch(messages, parts)).await,
+            ParsedFrame::Noise => {
+                let error = RpcError::new(RpcError::PARSE_ERROR, "the body is not a JSON-RPC message");
+                response::error_response(StatusCode::BAD_REQUEST, None, error)
             }
-            Reading::Garbled { why, .. } => {
-                response::refusal(StatusCode::BAD_REQUEST, None, RpcError::new(RpcError::PARSE_ERROR, why))
-            }
+            ParsedFrame::Malformed { why, .. } => response::error_response(
+                StatusCode::BAD_REQUEST,
+                None,
+                RpcError::new(RpcError::PARSE_ERROR, why),
+            ),
         }
     }
 }
@@ -153,14 +155,14 @@ impl<H: Handler> HttpService<H> {
 /// Checks whether a message belongs to the 2026-07-28 era, by its `_meta` or by the version header.
 fn is_modern(message: &Message, parts: &Parts) -> bool {
     let header = parts.headers.get(&headers::VERSION).and_then(|version| version.to_str().ok());
-    let says_so = match message {
+    let has_meta_version = match message {
         Message::Request { params, .. } | Message::Notification { params, .. } => {
-            let meta = params.as_ref().and_then(meta::given);
+            let meta = params.as_ref().and_then(meta::find_meta);
             meta.is_some_and(|meta| meta.member(MetaKey::VERSION).is_some())
         }
         Message::Answer { .. } => false,
     };
-    says_so || header == Some(MODERN)
+    has_meta_version || header == Some(MODERN)
 }
 
 impl<H> Clone for HttpService<H> {

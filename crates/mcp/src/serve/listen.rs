@@ -1,6 +1,6 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
-use super::{Handler, Incoming, Service, mailbox, watched::Hold};
+use super::{Handler, Incoming, Service, mailbox, watched::ResourceSubscription};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     session::{MetaKey, meta},
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::mem;
 
 /// Maximum number of resources in one subscription.
-const MOST: usize = 1_000;
+const MAX_RESOURCES: usize = 1_000;
 
 /// Notifications that a client subscribed to.
 #[derive(Debug, Default, Deserialize)]
@@ -34,14 +34,14 @@ pub(super) async fn run<H: Handler>(
     let Some(wanted) = wanted.filter(Raw::is_object) else {
         return Err(RpcError::new(RpcError::INVALID_PARAMS, "`notifications` is missing"));
     };
-    let mut filter = wanted.decode_or_default::<Filter>().offered_by(&service.about().capabilities);
+    let mut filter = wanted.decode_or_default::<Filter>().limit_to(&service.about().capabilities);
     let mut announcements = service.announcements();
-    let _holds = filter.hold(service).await;
+    let _subscriptions = filter.subscribe(service).await;
     let accepted = Some(json!({ "notifications": filter.to_json() }).into());
-    say(&out, "notifications/subscriptions/acknowledged", accepted, &id).await;
+    send_notification(&out, "notifications/subscriptions/acknowledged", accepted, &id).await;
     while let Some(news) = announcements.next().await {
-        if let Some((method, params)) = notification(&news).filter(|_| filter.wants(&news)) {
-            say(&out, method, params, &id).await;
+        if let Some((method, params)) = notification(&news).filter(|_| filter.should_receive(&news)) {
+            send_notification(&out, method, params, &id).await;
         }
     }
     Ok(Raw::empty_object())
@@ -59,17 +59,22 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
     })
 }
 
-async fn say(out: &mailbox::Sender<Outbound>, method: &'static str, params: Option<Raw>, id: &Raw) {
+async fn send_notification(
+    out: &mailbox::Sender<Outbound>,
+    method: &'static str,
+    params: Option<Raw>,
+    id: &Raw,
+) {
     let params = params.unwrap_or_else(Raw::empty_object);
-    let belongs = meta::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
-    let params = Some(meta::replace(&params, "_meta", belongs.as_bytes()));
-    let said = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
-    let _ = out.send(said).await;
+    let subscription = meta::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
+    let params = Some(meta::replace(&params, "_meta", subscription.as_bytes()));
+    let message = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
+    let _ = out.send(message).await;
 }
 
 impl Filter {
     /// Removes notifications that the server does not offer in its capabilities.
-    fn offered_by(mut self, capabilities: &Raw) -> Filter {
+    fn limit_to(mut self, capabilities: &Raw) -> Filter {
         let offers = |capability: &str, feature: &str| {
             let value = capabilities.member(capability).and_then(|it| it.member(feature));
             value.is_some_and(|value| value.as_bytes() == b"true")
@@ -84,15 +89,16 @@ impl Filter {
     }
 
     /// Subscribes to the requested resources and removes those that the service rejects.
-    async fn hold<H: Handler>(&mut self, service: &Service<H>) -> Vec<Hold> {
+    async fn subscribe<H: Handler>(&mut self, service: &Service<H>) -> Vec<ResourceSubscription> {
         let wanted = mem::take(&mut self.resource_subscriptions);
-        let watching = wanted.iter().take(MOST).map(|uri| service.watch(uri));
-        let holds = join_all(watching).await.into_iter().filter_map(Result::ok).collect::<Vec<_>>();
-        self.resource_subscriptions = holds.iter().map(|it| it.uri().to_owned()).collect();
-        holds
+        let subscribing = wanted.iter().take(MAX_RESOURCES).map(|uri| service.watch(uri));
+        let subscriptions =
+            join_all(subscribing).await.into_iter().filter_map(Result::ok).collect::<Vec<_>>();
+        self.resource_subscriptions = subscriptions.iter().map(|it| it.uri().to_owned()).collect();
+        subscriptions
     }
 
-    fn wants(&self, news: &News) -> bool {
+    fn should_receive(&self, news: &News) -> bool {
         match news {
             News::ToolsChanged => self.tools_list_changed,
             News::PromptsChanged => self.prompts_list_changed,

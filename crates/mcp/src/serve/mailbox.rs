@@ -161,7 +161,7 @@ mod tests {
     use tokio::{task::JoinSet, time::timeout};
 
     #[tokio::test]
-    async fn messages_come_in_order_and_then_no_more() {
+    async fn messages_arrive_in_order_until_all_senders_are_dropped() {
         let (sender, mut receiver) = channel(8);
         for number in 0..3 {
             assert_eq!(sender.send(number).await, Ok(()));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_kept_by_a_reader_that_has_left() {
+    async fn a_dropped_receiver_fails_waiting_senders() {
         let (sender, receiver) = channel(1);
         assert_eq!(sender.try_send("a"), Ok(()));
         assert_eq!(sender.try_send("b"), Err("b"), "it is full");
@@ -188,7 +188,7 @@ mod tests {
 
     /// Many senders share one slot: all messages arrive, in order per sender.
     #[tokio::test(flavor = "multi_thread")]
-    async fn writers_wait_for_room() {
+    async fn senders_wait_for_free_space() {
         let (sender, mut receiver) = channel(1);
         let mut writers = JoinSet::new();
         for writer in 0..16 {

@@ -1,6 +1,6 @@
 //! Serves one client over a pair of byte streams, one message per line, such as stdin and stdout.
 
-use super::{Handler, Service, conversation, mailbox};
+use super::{Handler, Service, connection, mailbox};
 use crate::{
     Written,
     frame::{FRAME_LIMIT, Line, Lines},
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 /// Maximum number of received lines waiting to be processed.
-const QUEUE: usize = 64;
+const MAX_QUEUED_LINES: usize = 64;
 
 /// Serves one client until it closes its side, then writes the remaining responses.
 pub async fn over_streams<H, R, W>(service: Service<H>, source: R, sink: W) -> io::Result<()>
@@ -24,9 +24,9 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let (frames, heard) = mpsc::channel(QUEUE);
-    let (conversation, written) = conversation::serve(service, None, heard);
-    let (read, (), wrote) = tokio::join!(read(source, frames), conversation, write(sink, written));
+    let (frames, received) = mpsc::channel(MAX_QUEUED_LINES);
+    let (connection, written) = connection::serve(service, None, received);
+    let (read, (), wrote) = tokio::join!(read(source, frames), connection, write(sink, written));
     read.and(wrote)
 }
 
@@ -37,7 +37,9 @@ async fn read(mut source: impl AsyncRead + Unpin, frames: mpsc::Sender<Bytes>) -
             let frame = match line {
                 Line::Whole(line) => line,
                 Line::Lost { resumes: true, .. } => continue,
-                Line::Lost { resumes: false, .. } => return Err(io::Error::other("a line without end")),
+                Line::Lost { resumes: false, .. } => {
+                    return Err(io::Error::other("a line is longer than the limit"));
+                }
             };
             if frames.send(frame).await.is_err() {
                 return Ok(());
@@ -59,7 +61,7 @@ async fn write(
         {
             outbox.push(&message);
         }
-        while outbox.is_waiting() {
+        while outbox.has_data() {
             let count = sink.write(outbox.bytes()).await?;
             outbox.advance(count);
         }

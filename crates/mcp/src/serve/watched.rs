@@ -7,38 +7,38 @@ use std::{
 use tokio::sync::watch;
 
 /// Maximum number of different resources that all clients together may subscribe to.
-const MOST: usize = 10_000;
+const MAX_SUBSCRIBED_RESOURCES: usize = 10_000;
 
 /// Subscriber counts by resource URI.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watched(Arc<Shared>);
+pub(super) struct SubscribedResources(Arc<SubscriberCounts>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SubscriberCounts {
     counts: Mutex<BTreeMap<String, usize>>,
     all: watch::Sender<Arc<BTreeSet<String>>>,
 }
 
 /// One client's subscription to one resource. Dropping it unsubscribes.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct ResourceSubscription {
     uri: String,
-    watched: Watched,
+    watched: SubscribedResources,
 }
 
-impl Watched {
+impl SubscribedResources {
     /// Adds a subscriber to this resource. Returns `None` if the limit is reached.
-    pub(super) fn hold(&self, uri: &str) -> Option<Hold> {
+    pub(super) fn subscribe(&self, uri: &str) -> Option<ResourceSubscription> {
         let mut counts = self.counts();
-        if counts.len() >= MOST && !counts.contains_key(uri) {
+        if counts.len() >= MAX_SUBSCRIBED_RESOURCES && !counts.contains_key(uri) {
             return None;
         }
         let count = counts.entry(uri.to_owned()).or_default();
         *count += 1;
         if *count == 1 {
-            self.tell(&counts);
+            self.publish(&counts);
         }
-        Some(Hold { uri: uri.to_owned(), watched: self.clone() })
+        Some(ResourceSubscription { uri: uri.to_owned(), watched: self.clone() })
     }
 
     /// Returns the set of subscribed resources, as a channel that publishes every change.
@@ -46,7 +46,7 @@ impl Watched {
         self.0.all.subscribe()
     }
 
-    fn tell(&self, counts: &BTreeMap<String, usize>) {
+    fn publish(&self, counts: &BTreeMap<String, usize>) {
         self.0.all.send_replace(Arc::new(counts.keys().cloned().collect()));
     }
 
@@ -55,20 +55,20 @@ impl Watched {
     }
 }
 
-impl Hold {
+impl ResourceSubscription {
     pub(super) fn uri(&self) -> &str {
         &self.uri
     }
 }
 
-impl Drop for Hold {
+impl Drop for ResourceSubscription {
     fn drop(&mut self) {
         let mut counts = self.watched.counts();
         if let Some(count) = counts.get_mut(&self.uri) {
             *count -= 1;
             if *count == 0 {
                 counts.remove(&self.uri);
-                self.watched.tell(&counts);
+                self.watched.publish(&counts);
             }
         }
     }
@@ -79,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_is_watched_from_the_first_to_the_last() {
-        let watched = Watched::default();
+    fn a_resource_is_published_from_its_first_to_its_last_subscriber() {
+        let watched = SubscribedResources::default();
         let all = watched.all();
         let seen = || all.borrow().iter().cloned().collect::<Vec<_>>().join(" ");
-        let one = watched.hold("a").unwrap();
-        let two = watched.hold("a").unwrap();
-        let other = watched.hold("b").unwrap();
+        let one = watched.subscribe("a").unwrap();
+        let two = watched.subscribe("a").unwrap();
+        let other = watched.subscribe("b").unwrap();
         assert_eq!(seen(), "a b");
         drop(one);
         assert_eq!(seen(), "a b");

@@ -1,6 +1,6 @@
 //! Serves one client over a WebSocket whose opening handshake the embedding server has completed.
 
-use super::{Handler, Service, conversation};
+use super::{Handler, Service, connection};
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_tungstenite::{
 };
 
 /// Maximum number of received frames waiting to be processed.
-const QUEUE: usize = 64;
+const MAX_QUEUED_FRAMES: usize = 64;
 
 /// Serves one client until it closes its side, then writes the remaining responses. `http` is the upgraded request.
 pub async fn over_websocket<H, S>(
@@ -26,8 +26,8 @@ pub async fn over_websocket<H, S>(
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (mut sink, mut stream) = socket.split();
-    let (frames, heard) = mpsc::channel(QUEUE);
-    let (conversation, mut written) = conversation::serve(service, http, heard);
+    let (frames, received) = mpsc::channel(MAX_QUEUED_FRAMES);
+    let (connection, mut written) = connection::serve(service, http, received);
     let reading = async move {
         while let Some(Ok(message)) = stream.next().await {
             let frame = match message {
@@ -53,14 +53,14 @@ pub async fn over_websocket<H, S>(
         }
         let _ = sink.close().await;
     };
-    let talking = async {
-        tokio::join!(reading, conversation);
+    let serving = async {
+        tokio::join!(reading, connection);
         std::future::pending::<()>().await;
     };
     // The writer ends last in the normal case. If writing fails earlier, stop reading too: the client gets no
     // responses.
     tokio::select! {
         () = writing => {}
-        () = talking => {}
+        () = serving => {}
     }
 }

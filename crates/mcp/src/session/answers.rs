@@ -1,12 +1,12 @@
 //! Runs the host's answers to requests from the server.
 
-use super::{host::Host, until::Asking};
-use crate::{Raw, RpcError, caught};
+use super::{deadline::IdlePause, host::Host};
+use crate::{Raw, RpcError, panic_guard};
 use std::{collections::HashMap, sync::Arc};
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Maximum number of server requests answered concurrently.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_ANSWERS: usize = 32;
 
 /// Running answers to server requests.
 pub(super) struct Answers {
@@ -22,26 +22,26 @@ impl Answers {
     }
 
     /// Starts answering a server request, or rejects it if too many are running. `host` overrides the session's host
-    /// when the question belongs to a request with a host of its own; `asking` pauses that request's idle timeout
+    /// when the question belongs to a request with a host of its own; `pause` pauses that request's idle timeout
     /// meanwhile.
-    pub(super) fn begin(
+    pub(super) fn start(
         &mut self,
         id: Raw,
         question: (&str, Option<Raw>),
         host: Option<Arc<dyn Host>>,
-        asking: Option<Asking>,
+        pause: Option<IdlePause>,
     ) -> Result<(), RpcError> {
-        if self.tasks.len() >= AT_ONCE {
-            return Err(RpcError::new(RpcError::INTERNAL, "too many requests at once"));
+        if self.tasks.len() >= MAX_CONCURRENT_ANSWERS {
+            return Err(RpcError::new(RpcError::INTERNAL, "too many concurrent requests"));
         }
         let (method, params) = question;
         let (host, method) = (host.unwrap_or_else(|| self.host.clone()), method.to_owned());
         let params = params.map(|params| params.detached());
-        let answering = caught::answer(async move { host.answer(&method, params).await });
+        let answer = panic_guard::catch_panic(async move { host.answer(&method, params).await });
         let key = id.as_bytes().to_vec();
         let handle = self.tasks.spawn(async move {
-            let _asking = asking;
-            (id, answering.await)
+            let _pause = pause;
+            (id, answer.await)
         });
         self.handles.insert(key, handle);
         Ok(())

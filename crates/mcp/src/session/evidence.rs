@@ -13,7 +13,7 @@ pub(super) enum Evidence {
     /// The server completed `initialize` with these terms.
     Initialized(Terms),
     /// The server disconnected: start it again and skip the probe.
-    Gone(Failure),
+    Disconnected(Failure),
     /// No conclusion about the era is possible; report this failure.
     None(Failure),
 }
@@ -27,7 +27,7 @@ pub(super) fn judge(answer: Result<Raw, Failure>) -> Evidence {
 }
 
 /// Returns whether the server rejects the protocol version with the code that only 2026-07-28 servers use.
-pub(super) fn refuses_version(failure: &Failure) -> bool {
+pub(super) fn rejects_version(failure: &Failure) -> bool {
     failure.rpc_code() == Some(RpcError::UNSUPPORTED_VERSION)
 }
 
@@ -64,7 +64,7 @@ fn judge_failure(failure: Failure) -> Evidence {
         // Credential and overload errors say nothing about the era.
         (_, _) if matches!(failure.status, Some(401 | 403 | 407 | 429 | 503)) => Evidence::None(failure),
         (_, _) if failure.status.is_some() => Evidence::Legacy(LATEST_LEGACY),
-        (Class::Closed, _) => Evidence::Gone(failure),
+        (Class::Closed, _) => Evidence::Disconnected(failure),
         _ => Evidence::None(failure),
     }
 }
@@ -81,13 +81,13 @@ fn supported_versions(failure: &Failure) -> Vec<String> {
 
 /// Picks the newest handshake version that the server supports.
 fn best_legacy(supported: &[String]) -> Evidence {
-    match LEGACY.into_iter().find(|version| supported.iter().any(|named| named == version)) {
+    match LEGACY.into_iter().find(|version| supported.iter().any(|name| name == version)) {
         Some(version) => Evidence::Legacy(version),
         None if supported.is_empty() => Evidence::Legacy(LATEST_LEGACY),
         None => {
-            let named = supported.join(", ");
+            let name = supported.join(", ");
             Evidence::None(Failure::protocol(format!(
-                "no protocol version in common: the server speaks {named}"
+                "no protocol version in common: the server speaks {name}"
             )))
         }
     }
@@ -95,12 +95,14 @@ fn best_legacy(supported: &[String]) -> Evidence {
 
 /// Reads the negotiated terms from the result of `initialize`.
 pub(super) fn read_initialized(result: &Raw) -> Result<Terms, Failure> {
-    let named: Option<String> = result.member("protocolVersion").and_then(|version| version.decode().ok());
-    let Some(named) = named else {
+    let name: Option<String> = result.member("protocolVersion").and_then(|version| version.decode().ok());
+    let Some(name) = name else {
         return Err(Failure::protocol("the server's answer to `initialize` names no protocol version"));
     };
-    let Some(version) = LEGACY.into_iter().find(|version| **version == named) else {
-        return Err(Failure::protocol(format!("the server wants protocol version `{named}`")));
+    let Some(version) = LEGACY.into_iter().find(|version| **version == name) else {
+        return Err(Failure::protocol(format!(
+            "the server requires the unsupported protocol version `{name}`"
+        )));
     };
     Ok(Terms {
         era: Era::Legacy,

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::{future::Future, pin::Pin};
 
 /// Future of an answer.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+pub type HostFuture = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
 /// Answers requests from the server.
 pub trait Host: Send + Sync {
@@ -15,7 +15,7 @@ pub trait Host: Send + Sync {
     fn capabilities(&self) -> Raw;
 
     /// Answers one server request, received directly or in an `input_required` result.
-    fn answer(&self, method: &str, params: Option<Raw>) -> Answering;
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture;
 }
 
 /// Declares no capabilities and rejects every request.
@@ -27,7 +27,7 @@ impl Host for NoHost {
         Raw::empty_object()
     }
 
-    fn answer(&self, method: &str, _params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, _params: Option<Raw>) -> HostFuture {
         let error = RpcError::method_not_found(method);
         Box::pin(async { Err(error) })
     }
@@ -42,7 +42,7 @@ impl Host for Roots {
         json!({ "roots": {} }).into()
     }
 
-    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
         if method != "roots/list" {
             return NoHost.answer(method, params);
         }

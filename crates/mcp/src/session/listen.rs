@@ -5,10 +5,10 @@
 
 use super::{
     Terms,
-    ears::Ears,
+    hooks::RequestHooks,
     meta,
-    watching::{Agreed, Wanted, WatchList, error, unannounced},
-    wire::WeakWire,
+    sender::WeakRequestSender,
+    subscriptions::{SubscriptionDecisions, SubscriptionList, Wanted, not_subscribable, to_rpc_error},
 };
 use crate::{Class, Failure, Outbound, Raw, RpcError};
 use serde_json::json;
@@ -25,85 +25,93 @@ use tokio::{
 
 /// Initial and maximum pause before listening again; the pause doubles in between.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LAST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Stream lifetime after which the pause is reset.
-const GOOD: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Future of a `subscriptions/listen` request; resolves when the server's stream ends.
-type Stream<'a> = Pin<Box<dyn Future<Output = Option<Result<Raw, Failure>>> + Send + 'a>>;
+type ListenRequest<'a> = Pin<Box<dyn Future<Output = Option<Result<Raw, Failure>>> + Send + 'a>>;
 
 /// Reason for no longer reading a stream.
-enum Ended {
+enum StreamEnd {
     /// The wanted set changed.
     Changed,
     /// The server closed the stream, or the request failed.
     Closed(Option<Result<Raw, Failure>>),
     /// The session's last handle was dropped.
-    Over,
+    SessionEnded,
 }
 
 /// Runs the listening task until the session ends.
-pub(super) async fn run(wire: WeakWire, mut list: WatchList, standing: Vec<u8>, terms: Arc<Terms>) {
+pub(super) async fn run(
+    sender: WeakRequestSender,
+    mut list: SubscriptionList,
+    session_meta: Vec<u8>,
+    terms: Arc<Terms>,
+) {
     let mut pause = FIRST_PAUSE;
-    let mut before: Option<Stream<'_>> = None;
+    let mut previous: Option<ListenRequest<'_>> = None;
     loop {
         let wanted = list.wanted.borrow_and_update().clone();
         let since = Instant::now();
-        let (told, acknowledged) = oneshot::channel();
+        let (ack_sender, acknowledged) = oneshot::channel();
         let Some(filter) = filter(&terms, &wanted.uris) else {
-            before = None;
-            refuse(&list, &wanted, &unannounced());
-            if !changed(&wire, &mut list).await {
+            previous = None;
+            reject_wanted(&list, &wanted, &not_subscribable());
+            if !wait_for_change(&sender, &mut list).await {
                 return;
             }
             continue;
         };
-        let params = meta::with_meta(Some(filter), None, Some(&standing), None);
+        let params = meta::with_meta(Some(filter), None, Some(&session_meta), None);
         let routing = terms.routing(None, Vec::new());
-        let make = move |id| Outbound::Request { id, method: "subscriptions/listen".into(), params, routing };
-        let mut stream: Stream<'_> = Box::pin(wire.ask(make, Ears { on_ack: Some(told), ..Ears::default() }));
-        match follow(&mut stream, &mut before, acknowledged, &mut list, &wanted).await {
-            Ended::Changed => {
-                before = Some(stream);
+        let build =
+            move |id| Outbound::Request { id, method: "subscriptions/listen".into(), params, routing };
+        let mut stream: ListenRequest<'_> = Box::pin(
+            sender.send_request(build, RequestHooks { on_ack: Some(ack_sender), ..RequestHooks::default() }),
+        );
+        match read_stream(&mut stream, &mut previous, acknowledged, &mut list, &wanted).await {
+            StreamEnd::Changed => {
+                previous = Some(stream);
                 continue;
             }
-            Ended::Over | Ended::Closed(None) => return,
-            Ended::Closed(Some(Err(failure))) if failure.class == Class::Closed => return,
+            StreamEnd::SessionEnded | StreamEnd::Closed(None) => return,
+            StreamEnd::Closed(Some(Err(failure))) if failure.class == Class::Closed => return,
             // The server does not support the method, so no subscription can succeed.
-            Ended::Closed(Some(Err(failure))) if failure.class == Class::Rpc => {
-                return refuse_all(&wire, list, &error(&failure)).await;
+            StreamEnd::Closed(Some(Err(failure))) if failure.class == Class::Rpc => {
+                return reject_forever(&sender, list, &to_rpc_error(&failure)).await;
             }
-            Ended::Closed(Some(_)) => {}
+            StreamEnd::Closed(Some(_)) => {}
         }
-        pause = if since.elapsed() > GOOD { FIRST_PAUSE } else { (pause * 2).min(LAST_PAUSE) };
+        pause = if since.elapsed() > STABLE_AFTER { FIRST_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
         tokio::select! {
             () = time::sleep(pause) => {}
-            () = wire.over() => return,
+            () = sender.wait_for_end() => return,
         }
     }
 }
 
 /// Reads a stream until it ends or the wanted set changes. An acknowledgement drops the previous stream.
-async fn follow<'a>(
-    stream: &mut Stream<'a>,
-    before: &mut Option<Stream<'a>>,
+async fn read_stream<'a>(
+    stream: &mut ListenRequest<'a>,
+    previous: &mut Option<ListenRequest<'a>>,
     acknowledged: oneshot::Receiver<Raw>,
-    list: &mut WatchList,
+    list: &mut SubscriptionList,
     wanted: &Wanted,
-) -> Ended {
+) -> StreamEnd {
     let mut acknowledged = pin!(acknowledged);
-    let mut stands = false;
+    let mut is_acknowledged = false;
     loop {
         tokio::select! {
-            closed = &mut *stream => return Ended::Closed(closed),
-            Ok(accepted) = &mut acknowledged, if !stands => {
-                stands = true;
-                *before = None;
-                list.agreed.send_replace(agreed(&accepted, &wanted.uris));
+            closed = &mut *stream => return StreamEnd::Closed(closed),
+            Ok(accepted) = &mut acknowledged, if !is_acknowledged => {
+                is_acknowledged = true;
+                *previous = None;
+                list.decisions.send_replace(decisions(&accepted, &wanted.uris));
             }
             changed = list.wanted.changed() => {
-                return if changed.is_ok() { Ended::Changed } else { Ended::Over };
+                return if changed.is_ok() { StreamEnd::Changed } else { StreamEnd::SessionEnded };
             }
         }
     }
@@ -127,32 +135,32 @@ fn filter(terms: &Terms, uris: &BTreeSet<String>) -> Option<Raw> {
 }
 
 /// Maps each wanted URI to the server's decision.
-fn agreed(accepted: &Raw, uris: &BTreeSet<String>) -> Agreed {
+fn decisions(accepted: &Raw, uris: &BTreeSet<String>) -> SubscriptionDecisions {
     let accepted = accepted.member("notifications").and_then(|it| it.member("resourceSubscriptions"));
     let accepted: BTreeSet<String> = accepted.map(|it| it.decode_or_default()).unwrap_or_default();
-    uris.iter().map(|uri| (uri.clone(), (!accepted.contains(uri)).then(unannounced))).collect()
+    uris.iter().map(|uri| (uri.clone(), (!accepted.contains(uri)).then(not_subscribable))).collect()
 }
 
 /// Rejects all wanted URIs with this error.
-fn refuse(list: &WatchList, wanted: &Wanted, why: &RpcError) {
-    list.agreed.send_replace(wanted.uris.iter().map(|uri| (uri.clone(), Some(why.clone()))).collect());
+fn reject_wanted(list: &SubscriptionList, wanted: &Wanted, why: &RpcError) {
+    list.decisions.send_replace(wanted.uris.iter().map(|uri| (uri.clone(), Some(why.clone()))).collect());
 }
 
 /// Rejects every wanted URI, now and later, until the session ends.
-async fn refuse_all(wire: &WeakWire, mut list: WatchList, why: &RpcError) {
+async fn reject_forever(sender: &WeakRequestSender, mut list: SubscriptionList, why: &RpcError) {
     loop {
         let wanted = list.wanted.borrow_and_update().clone();
-        refuse(&list, &wanted, why);
-        if !changed(wire, &mut list).await {
+        reject_wanted(&list, &wanted, why);
+        if !wait_for_change(sender, &mut list).await {
             return;
         }
     }
 }
 
 /// Waits until the wanted set changes; returns `false` if the session ends first.
-async fn changed(wire: &WeakWire, list: &mut WatchList) -> bool {
+async fn wait_for_change(sender: &WeakRequestSender, list: &mut SubscriptionList) -> bool {
     tokio::select! {
         changed = list.wanted.changed() => changed.is_ok(),
-        () = wire.over() => false,
+        () = sender.wait_for_end() => false,
     }
 }

@@ -46,7 +46,7 @@ impl ClientInfo {
 }
 
 /// Returns the `_meta` members that every request of this session carries.
-pub(crate) fn standing(terms: &Terms, options: &Options) -> Option<Vec<u8>> {
+pub(crate) fn session_meta(terms: &Terms, options: &Options) -> Option<Vec<u8>> {
     (terms.era == Era::Modern).then(|| modern(options))
 }
 
@@ -63,57 +63,57 @@ pub(crate) fn modern(options: &Options) -> Vec<u8> {
 }
 
 /// Prefix of the protocol's own `_meta` members.
-const PROTOCOL: &str = "io.modelcontextprotocol/";
+const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
 
 /// Selects the members of a caller's `_meta` to forward. A progress token is only meaningful between the caller and
 /// us; a handshake-era server would misread protocol members, which belong to the other era.
-pub(crate) fn carried(given: Option<&Raw>, era: Era, level: Option<LogLevel>) -> Option<Raw> {
+pub(crate) fn forwarded(given: Option<&Raw>, era: Era, level: Option<LogLevel>) -> Option<Raw> {
     let mut out = BytesMut::new();
     if let Some(level) = level.filter(|_| era == Era::Modern) {
         member(&mut out, MetaKey::LOG_LEVEL, &string(level.name()));
     }
     for (name, value) in given.iter().flat_map(|it| it.members().0) {
         let ours = name == "progressToken" || name == MetaKey::LOG_LEVEL;
-        if !ours && (era == Era::Modern || !name.starts_with(PROTOCOL)) {
+        if !ours && (era == Era::Modern || !name.starts_with(PROTOCOL_PREFIX)) {
             member(&mut out, &name, value.get().as_bytes());
         }
     }
-    (!out.is_empty()).then(|| Raw::spliced(braced(&out)))
+    (!out.is_empty()).then(|| Raw::spliced(in_braces(&out)))
 }
 
 /// Adds `_meta` to `params`: forwarded members, the session's standing members and a progress token. Forwarded
 /// members, or those already in `params`, override the standing ones, because a gateway forwards its caller's values.
 pub(crate) fn with_meta(
     params: Option<Raw>,
-    carried: Option<&Raw>,
-    standing: Option<&[u8]>,
+    forwarded: Option<&Raw>,
+    session_meta: Option<&[u8]>,
     token: Option<u64>,
 ) -> Option<Raw> {
-    if carried.is_none() && standing.is_none() && token.is_none() {
+    if forwarded.is_none() && session_meta.is_none() && token.is_none() {
         return params;
     }
     let params = params.unwrap_or_else(Raw::empty_object);
-    let mut meta = BytesMut::with_capacity(64 + standing.map_or(0, <[u8]>::len));
+    let mut meta = BytesMut::with_capacity(64 + session_meta.map_or(0, <[u8]>::len));
     if let Some(token) = token {
         member(&mut meta, "progressToken", token.to_string().as_bytes());
     }
-    let own = given(&params);
-    let Some(given) = carried.or(own.as_ref()) else {
+    let own = find_meta(&params);
+    let Some(given) = forwarded.or(own.as_ref()) else {
         comma(&mut meta);
-        meta.put_slice(standing.unwrap_or_default());
-        return Some(prepend(&params, "_meta", &braced(&meta)));
+        meta.put_slice(session_meta.unwrap_or_default());
+        return Some(prepend(&params, "_meta", &in_braces(&meta)));
     };
     let given = given.members();
     for (name, value) in given.0.iter().filter(|(name, _)| token.is_none() || name != "progressToken") {
         member(&mut meta, name, value.get().as_bytes());
     }
-    let standing = Raw::spliced(braced(standing.unwrap_or_default()));
-    for (name, value) in standing.members().0.iter().filter(|(name, _)| given.get(name).is_none()) {
+    let session_meta = Raw::spliced(in_braces(session_meta.unwrap_or_default()));
+    for (name, value) in session_meta.members().0.iter().filter(|(name, _)| given.get(name).is_none()) {
         member(&mut meta, name, value.get().as_bytes());
     }
     Some(match own {
-        Some(_) => replace(&params, "_meta", &braced(&meta)),
-        None => prepend(&params, "_meta", &braced(&meta)),
+        Some(_) => replace(&params, "_meta", &in_braces(&meta)),
+        None => prepend(&params, "_meta", &in_braces(&meta)),
     })
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>)
 }
 
 /// Builds the params of a request for a named item, with optional arguments.
-pub(crate) fn named(key: &str, name: &str, arguments: Option<&Raw>) -> Raw {
+pub(crate) fn named_params(key: &str, name: &str, arguments: Option<&Raw>) -> Raw {
     let length = arguments.map_or(0, |it| it.as_bytes().len());
     let mut out = BytesMut::with_capacity(key.len() + name.len() + length + 32);
     out.put_u8(b'{');
@@ -168,7 +168,7 @@ fn put_string(out: &mut BytesMut, text: &str) {
 }
 
 /// Returns the `_meta` of params. The byte search is far cheaper than parsing every member.
-pub(crate) fn given(params: &Raw) -> Option<Raw> {
+pub(crate) fn find_meta(params: &Raw) -> Option<Raw> {
     static META: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"_meta\""));
     META.find(params.as_bytes()).and_then(|_| params.member("_meta"))
 }
@@ -198,7 +198,7 @@ fn comma(out: &mut BytesMut) {
     }
 }
 
-fn braced(members: &[u8]) -> Vec<u8> {
+fn in_braces(members: &[u8]) -> Vec<u8> {
     // The caller may leave a trailing comma when no members follow.
     let members = members.strip_suffix(b",").unwrap_or(members);
     [b"{", members, b"}"].concat()
@@ -209,34 +209,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meta_is_spliced_in() {
-        let standing = br#""v":1,"c":2"#.as_slice();
-        for (params, standing, token, expected) in [
+    fn session_meta_is_spliced_into_params() {
+        let session_meta = br#""v":1,"c":2"#.as_slice();
+        for (params, session_meta, token, expected) in [
             (None, None, None, None),
             (Some(r#"{"a":1}"#), None, None, Some(r#"{"a":1}"#)),
-            (None, Some(standing), None, Some(r#"{"_meta":{"v":1,"c":2}}"#)),
+            (None, Some(session_meta), None, Some(r#"{"_meta":{"v":1,"c":2}}"#)),
             (Some("{ }"), None, Some(7), Some(r#"{"_meta":{"progressToken":7}}"#)),
             (
                 Some(r#"{"a":1}"#),
-                Some(standing),
+                Some(session_meta),
                 Some(7),
                 Some(r#"{"_meta":{"progressToken":7,"v":1,"c":2},"a":1}"#),
             ),
             (
                 Some(r#"{"a":1,"_meta":{"progressToken":1,"v":9,"x":"y"}}"#),
-                Some(standing),
+                Some(session_meta),
                 Some(7),
                 Some(r#"{"_meta":{"progressToken":7,"v":9,"x":"y","c":2},"a":1}"#),
             ),
         ] {
             let params = params.map(|params| Raw::parse(params).unwrap());
-            let spliced = with_meta(params, None, standing, token);
+            let spliced = with_meta(params, None, session_meta, token);
             assert_eq!(spliced.as_ref().map(Raw::as_str), expected);
         }
     }
 
     #[test]
-    fn a_callers_meta_goes_along_as_far_as_the_era_understands_it() {
+    fn only_meta_members_of_the_era_are_forwarded() {
         let given = r#"{"progressToken":"t","io.modelcontextprotocol/clientCapabilities":{"a":1},"traceparent":"00-1"}"#;
         let given = Raw::parse(given).unwrap();
         for (given, era, level, expected) in [
@@ -251,7 +251,7 @@ mod tests {
             ),
             (None, Era::Legacy, Some(LogLevel::Debug), None),
         ] {
-            assert_eq!(carried(given, era, level).as_ref().map(Raw::as_str), expected);
+            assert_eq!(forwarded(given, era, level).as_ref().map(Raw::as_str), expected);
         }
         let meta = Raw::parse(r#"{"c":9,"x":1}"#).unwrap();
         let spliced =

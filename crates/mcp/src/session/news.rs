@@ -12,10 +12,10 @@ use std::{
 use tokio::sync::Notify;
 
 /// Maximum number of buffered log lines.
-const LOGS: usize = 256;
+const MAX_LOGS: usize = 256;
 
 /// Maximum number of buffered resource URIs; beyond it, the whole resource list counts as changed.
-const UPDATES: usize = 1_024;
+const MAX_UPDATED_URIS: usize = 1_024;
 
 /// One notification.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,34 +39,34 @@ pub enum News {
 
 /// Receiver.
 #[derive(Debug)]
-pub struct NewsFeed(Arc<Board>);
+pub struct NewsFeed(Arc<NewsState>);
 
 /// Sender; dropping it ends the feed.
 #[derive(Debug)]
-pub(crate) struct NewsDesk(Arc<Board>);
+pub(crate) struct NewsSender(Arc<NewsState>);
 
 /// State shared by sender and receiver.
 #[derive(Debug, Default)]
-struct Board {
-    notes: Mutex<Notes>,
+struct NewsState {
+    unread: Mutex<UnreadNews>,
     changed: Notify,
 }
 
 /// Unread notifications.
 #[derive(Debug, Default)]
-struct Notes {
+struct UnreadNews {
     renewed: bool,
     tools: bool,
     prompts: bool,
     resources: bool,
     updated: BTreeSet<String>,
     logs: VecDeque<News>,
-    over: bool,
+    has_ended: bool,
 }
 
-pub(crate) fn feed() -> (NewsDesk, NewsFeed) {
-    let board = Arc::<Board>::default();
-    (NewsDesk(board.clone()), NewsFeed(board))
+pub(crate) fn feed() -> (NewsSender, NewsFeed) {
+    let state = Arc::<NewsState>::default();
+    (NewsSender(state.clone()), NewsFeed(state))
 }
 
 impl NewsFeed {
@@ -75,11 +75,11 @@ impl NewsFeed {
         loop {
             let changed = self.0.changed.notified();
             {
-                let mut notes = self.0.notes();
-                if let Some(news) = notes.take() {
+                let mut unread = self.0.unread();
+                if let Some(news) = unread.pop() {
                     return Some(news);
                 }
-                if notes.over {
+                if unread.has_ended {
                     return None;
                 }
             }
@@ -89,39 +89,39 @@ impl NewsFeed {
 
     /// Returns the next notification if one is buffered.
     pub fn try_next(&mut self) -> Option<News> {
-        self.0.notes().take()
+        self.0.unread().pop()
     }
 }
 
-impl NewsDesk {
-    pub(crate) fn tell(&self, news: News) {
-        self.0.notes().note(news);
+impl NewsSender {
+    pub(crate) fn publish(&self, news: News) {
+        self.0.unread().add(news);
         self.0.changed.notify_one();
     }
 }
 
-impl Drop for NewsDesk {
+impl Drop for NewsSender {
     fn drop(&mut self) {
-        self.0.notes().over = true;
+        self.0.unread().has_ended = true;
         self.0.changed.notify_one();
     }
 }
 
-impl Board {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+impl NewsState {
+    fn unread(&self) -> MutexGuard<'_, UnreadNews> {
         // Plain flags and collections: a panic cannot leave them inconsistent.
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Notes {
-    fn note(&mut self, news: News) {
+impl UnreadNews {
+    fn add(&mut self, news: News) {
         match news {
             News::Renewed => self.renewed = true,
             News::ToolsChanged => self.tools = true,
             News::PromptsChanged => self.prompts = true,
             News::ResourcesChanged => self.resources = true,
-            News::ResourceUpdated(_) if self.updated.len() >= UPDATES => self.resources = true,
+            News::ResourceUpdated(_) if self.updated.len() >= MAX_UPDATED_URIS => self.resources = true,
             News::ResourceUpdated(uri) => {
                 self.updated.insert(uri);
             }
@@ -132,11 +132,11 @@ impl Notes {
 
     fn log(&mut self, line: News) {
         // Drop the oldest lines: the newest are the most useful.
-        self.logs.truncate(LOGS - 1);
+        self.logs.truncate(MAX_LOGS - 1);
         self.logs.push_front(line);
     }
 
-    fn take(&mut self) -> Option<News> {
+    fn pop(&mut self) -> Option<News> {
         if mem::take(&mut self.renewed) {
             Some(News::Renewed)
         } else if mem::take(&mut self.tools) {
@@ -158,22 +158,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_storm_is_one_piece_of_news() {
-        let (desk, mut feed) = feed();
+    fn repeated_changes_are_coalesced() {
+        let (sender, mut feed) = feed();
         for _ in 0..100_000 {
-            desk.tell(News::ToolsChanged);
-            desk.tell(News::Log(Raw::empty_object()));
+            sender.publish(News::ToolsChanged);
+            sender.publish(News::Log(Raw::empty_object()));
         }
         assert_eq!(feed.try_next(), Some(News::ToolsChanged));
         let logs = std::iter::from_fn(|| feed.try_next()).count();
-        assert_eq!(logs, LOGS);
+        assert_eq!(logs, MAX_LOGS);
     }
 
     #[tokio::test]
-    async fn the_feed_ends_with_the_desk() {
-        let (desk, mut feed) = feed();
-        desk.tell(News::PromptsChanged);
-        drop(desk);
+    async fn feed_ends_when_the_sender_is_dropped() {
+        let (sender, mut feed) = feed();
+        sender.publish(News::PromptsChanged);
+        drop(sender);
         assert_eq!(feed.next().await, Some(News::PromptsChanged));
         assert_eq!(feed.next().await, None);
     }

@@ -86,28 +86,28 @@ pub(super) async fn read(session: &Session, list: List) -> Result<Listing, Failu
     let mut cursor: Option<Raw> = None;
     for _ in 0..limits.pages {
         let params = cursor.as_ref().map(|cursor| meta::object([("cursor", cursor.as_bytes())]));
-        let by = deadline.min(Instant::now() + session.settings.request_timeout);
-        let request = Request { params, ..Request::new(list.method()) }.by(by);
+        let request_deadline = deadline.min(Instant::now() + session.settings.request_timeout);
+        let request = Request { params, ..Request::new(list.method()) }.deadline(request_deadline);
         let page = session.request(request).await?;
-        listing.take_in(&page, list)?;
+        listing.add_page(&page, list)?;
         if listing.items.len() > limits.items {
-            return Err(too_long(format!("more than {} items", limits.items)));
+            return Err(endless(format!("more than {} items", limits.items)));
         }
         let Some(next) = page.member("nextCursor") else { return Ok(listing) };
         if !seen.insert(next.as_bytes().to_vec()) {
-            return Err(too_long("a page that was read before comes again".into()));
+            return Err(endless("the server returned the same cursor twice".into()));
         }
         cursor = Some(next);
     }
-    Err(too_long(format!("more than {} pages", limits.pages)))
+    Err(endless(format!("more than {} pages", limits.pages)))
 }
 
 impl Listing {
     /// Adds one page.
-    fn take_in(&mut self, page: &Raw, list: List) -> Result<(), Failure> {
-        let items = page.member(list.key()).ok_or_else(|| no_list(list))?;
+    fn add_page(&mut self, page: &Raw, list: List) -> Result<(), Failure> {
+        let items = page.member(list.key()).ok_or_else(|| missing_list(list))?;
         let text = items.clone().into_bytes();
-        let items: Vec<&RawValue> = items.decode().map_err(|_| no_list(list))?;
+        let items: Vec<&RawValue> = items.decode().map_err(|_| missing_list(list))?;
         self.items.extend(items.into_iter().map(|item| Raw::within(&text, item)));
         if let Some(ttl) = page.member("ttlMs").and_then(|ttl| ttl.decode::<f64>().ok()) {
             let ttl = Duration::from_millis(ttl.clamp(0.0, 86_400_000.0) as u64);
@@ -118,10 +118,10 @@ impl Listing {
     }
 }
 
-fn no_list(list: List) -> Failure {
+fn missing_list(list: List) -> Failure {
     Failure::protocol(format!("the answer to `{}` has no list `{}`", list.method(), list.key()))
 }
 
-fn too_long(why: String) -> Failure {
+fn endless(why: String) -> Failure {
     Failure::protocol(format!("the list does not end: {why}"))
 }

@@ -1,7 +1,7 @@
 //! Builder for requests.
 
 use super::{
-    ears::{OnLog, OnProgress, Progress},
+    hooks::{OnLog, OnProgress, Progress},
     host::Host,
     meta::{self, MetaKey},
 };
@@ -14,24 +14,24 @@ pub struct Request {
     pub(super) method: Cow<'static, str>,
     pub(super) params: Option<Raw>,
     pub(super) deadline: Option<Instant>,
-    pub(super) quiet: Option<Duration>,
+    pub(super) idle_timeout: Option<Duration>,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) name: Option<String>,
     pub(super) header_params: Vec<(String, String)>,
     /// `_meta` of the client on whose behalf the request is made.
     pub(super) meta: Option<Raw>,
-    pub(super) logs: Option<Logs>,
+    pub(super) logs: Option<LogSettings>,
     pub(super) host: Option<Arc<dyn Host>>,
     pub(super) input: Option<Input>,
-    pub(super) once: bool,
+    pub(super) single_round: bool,
 }
 
 /// Log level and callback of a request.
 #[derive(Clone)]
-pub(super) struct Logs {
+pub(super) struct LogSettings {
     pub(super) level: LogLevel,
     pub(super) explicit: bool,
-    pub(super) told: OnLog,
+    pub(super) callback: OnLog,
 }
 
 /// Answers to an `input_required` result, sent back by a client (2026-07-28).
@@ -50,7 +50,7 @@ impl Request {
             method: method.into(),
             params: None,
             deadline: None,
-            quiet: None,
+            idle_timeout: None,
             on_progress: None,
             name: None,
             header_params: Vec::new(),
@@ -58,7 +58,7 @@ impl Request {
             logs: None,
             host: None,
             input: None,
-            once: false,
+            single_round: false,
         }
     }
 
@@ -78,7 +78,7 @@ impl Request {
     }
 
     fn named(method: &'static str, key: &str, name: &str, arguments: Option<&Raw>) -> Request {
-        let params = meta::named(key, name, arguments);
+        let params = meta::named_params(key, name, arguments);
         Request { name: Some(name.to_owned()), ..Request::new(method) }.params(params)
     }
 
@@ -91,7 +91,7 @@ impl Request {
 
     /// Sets the deadline.
     #[must_use]
-    pub fn by(mut self, deadline: Instant) -> Request {
+    pub fn deadline(mut self, deadline: Instant) -> Request {
         self.deadline = Some(deadline);
         self
     }
@@ -99,16 +99,16 @@ impl Request {
     /// Sets an idle timeout. Progress restarts it, and answering a question from the server pauses it. The deadline
     /// still applies.
     #[must_use]
-    pub fn quiet_for(mut self, quiet: Duration) -> Request {
-        self.quiet = Some(quiet);
+    pub fn idle_timeout(mut self, idle_timeout: Duration) -> Request {
+        self.idle_timeout = Some(idle_timeout);
         self
     }
 
     /// Sets a progress callback, called in order and before the response. It runs in the session task and must not
     /// block.
     #[must_use]
-    pub fn on_progress(mut self, told: impl FnMut(Progress) + Send + 'static) -> Request {
-        self.on_progress = Some(Box::new(told));
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) + Send + 'static) -> Request {
+        self.on_progress = Some(Box::new(callback));
         self
     }
 
@@ -143,8 +143,8 @@ impl Request {
     /// handshake-era server that has none or a less verbose one. A default level is sent only to replace a less
     /// verbose one that was set earlier.
     #[must_use]
-    pub fn logs(mut self, level: LogLevel, explicit: bool, told: OnLog) -> Request {
-        self.logs = Some(Logs { level, explicit, told });
+    pub fn logs(mut self, level: LogLevel, explicit: bool, callback: OnLog) -> Request {
+        self.logs = Some(LogSettings { level, explicit, callback });
         self
     }
 
@@ -164,8 +164,8 @@ impl Request {
 
     /// Returns an `input_required` result to the caller instead of answering it.
     #[must_use]
-    pub fn once(mut self, once: bool) -> Request {
-        self.once = once;
+    pub fn single_round(mut self, single_round: bool) -> Request {
+        self.single_round = single_round;
         self
     }
 }

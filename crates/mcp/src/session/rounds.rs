@@ -5,8 +5,9 @@
 
 use super::{Input, List, News, OnProgress, Request, Session, meta};
 use crate::{
-    Failure, Host, Raw, RpcError, caught,
+    Failure, Host, Raw, RpcError,
     model::{Read, Tool},
+    panic_guard,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::{self, Instant};
@@ -17,36 +18,36 @@ struct Rounds<'a> {
     deadline: Instant,
     request: Request,
     /// Progress callback that all rounds share.
-    told: Option<Arc<Mutex<OnProgress>>>,
+    on_progress: Option<Arc<Mutex<OnProgress>>>,
 }
 
 /// Sends `request` until the result is complete, up to the maximum number of rounds.
-pub(super) async fn drive(session: &Session, mut request: Request) -> Result<Raw, Failure> {
+pub(super) async fn run_rounds(session: &Session, mut request: Request) -> Result<Raw, Failure> {
     let deadline = session.deadline(&request);
     let first = request.params.take().unwrap_or_else(Raw::empty_object);
-    let first = request.input.take().map_or(first.clone(), |input| resumed(&first, &input));
-    let told = request.on_progress.take().map(|told| Arc::new(Mutex::new(told)));
-    let mut rounds = Rounds { session, deadline, request, told };
+    let first = request.input.take().map_or(first.clone(), |input| with_input(&first, &input));
+    let on_progress = request.on_progress.take().map(|on_progress| Arc::new(Mutex::new(on_progress)));
+    let mut rounds = Rounds { session, deadline, request, on_progress };
     let mut params = first.clone();
     for _ in 0..=session.settings.max_rounds {
         let result = rounds.exchange(params).await?;
         let Some(kind) = result_type(&result) else { return Ok(result) };
         match kind.as_str() {
             "complete" => return Ok(result),
-            "input_required" if rounds.request.once => return Ok(result),
+            "input_required" if rounds.request.single_round => return Ok(result),
             "input_required" => {
                 let host = rounds.request.host.as_ref().unwrap_or(&session.settings.host).clone();
-                let answering = answers(&*host, &result);
-                let answers = time::timeout_at(deadline, answering).await.map_err(|_| timed_out())??;
+                let answer = answers(&*host, &result);
+                let answers = time::timeout_at(deadline, answer).await.map_err(|_| timed_out())??;
                 params = next_round(&first, answers.as_ref(), &result);
             }
             unknown => {
-                return Err(Failure::protocol(format!("the result is of the unknown type `{unknown}`")));
+                return Err(Failure::protocol(format!("the result has the unknown type `{unknown}`")));
             }
         }
     }
     let rounds = session.settings.max_rounds;
-    Err(Failure::protocol(format!("the server asked for more input {rounds} times over")))
+    Err(Failure::protocol(format!("the server asked for more input {rounds} times, which is the limit")))
 }
 
 impl Rounds<'_> {
@@ -65,12 +66,12 @@ impl Rounds<'_> {
 
     /// Builds the request of one round.
     fn round(&self, params: Raw) -> Request {
-        let Request { method, quiet, name, header_params, meta, logs, .. } = &self.request;
+        let Request { method, idle_timeout, name, header_params, meta, logs, .. } = &self.request;
         Request {
             params: Some(params),
             deadline: Some(self.deadline),
-            quiet: *quiet,
-            on_progress: self.told.as_ref().map(shared),
+            idle_timeout: *idle_timeout,
+            on_progress: self.on_progress.as_ref().map(share_callback),
             name: name.clone(),
             header_params: header_params.clone(),
             meta: meta.clone(),
@@ -84,7 +85,7 @@ impl Rounds<'_> {
         let Some(name) = self.request.name.as_deref().filter(|_| self.request.method == "tools/call") else {
             return false;
         };
-        self.session.wire.tell(News::ToolsChanged).await;
+        self.session.sender.tell(News::ToolsChanged).await;
         // Boxed, because listing is itself a request and the future would be recursive.
         let listing = time::timeout_at(self.deadline, Box::pin(self.session.list(List::Tools))).await;
         let Ok(Ok(listing)) = listing else { return false };
@@ -98,9 +99,9 @@ impl Rounds<'_> {
 }
 
 /// Wraps the shared progress callback for one round; rounds never overlap.
-fn shared(told: &Arc<Mutex<OnProgress>>) -> OnProgress {
-    let told = told.clone();
-    Box::new(move |at| told.lock().unwrap_or_else(PoisonError::into_inner)(at))
+fn share_callback(on_progress: &Arc<Mutex<OnProgress>>) -> OnProgress {
+    let on_progress = on_progress.clone();
+    Box::new(move |at| on_progress.lock().unwrap_or_else(PoisonError::into_inner)(at))
 }
 
 /// Returns the `resultType`, if present. The byte search avoids parsing large results a second time.
@@ -114,10 +115,11 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
     let Some(questions) = result.member("inputRequests") else { return Ok(None) };
     let mut answers = Vec::new();
     for (key, question) in questions.members().0 {
-        let question = Raw::parse(question.get().to_owned()).map_err(|_| unclear())?;
-        let method: String = question.member("method").and_then(|it| it.decode().ok()).ok_or_else(unclear)?;
-        let answering = async { host.answer(&method, question.member("params")).await };
-        let answer = caught::answer(answering).await;
+        let question = Raw::parse(question.get().to_owned()).map_err(|_| malformed_input_request())?;
+        let method: String =
+            question.member("method").and_then(|it| it.decode().ok()).ok_or_else(malformed_input_request)?;
+        let answer = async { host.answer(&method, question.member("params")).await };
+        let answer = panic_guard::catch_panic(answer).await;
         // Reported as an RPC error: the host declined or failed, not the server.
         let answer = answer.map_err(|RpcError { code, message, data }| {
             Failure::rpc(RpcError { code, message: format!("the server needs `{method}`: {message}"), data })
@@ -128,7 +130,7 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
 }
 
 /// Adds the input responses and state of an earlier round to `params`.
-fn resumed(params: &Raw, Input { responses, state }: &Input) -> Raw {
+fn with_input(params: &Raw, Input { responses, state }: &Input) -> Raw {
     let given = [("inputResponses", responses), ("requestState", state)];
     given.into_iter().fold(params.clone(), |params, (name, value)| match value {
         Some(value) => meta::replace(&params, name, value.as_bytes()),
@@ -154,10 +156,10 @@ fn timed_out() -> Failure {
         crate::Class::Timeout,
         crate::Phase::Request,
         crate::Sent::Yes,
-        "the input was not given in time",
+        "timed out while waiting for input",
     )
 }
 
-fn unclear() -> Failure {
-    Failure::protocol("the server asks for input in an unknown form")
+fn malformed_input_request() -> Failure {
+    Failure::protocol("the server sent a malformed input request")
 }

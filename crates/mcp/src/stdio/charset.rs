@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_encoding_cannot_say_is_escaped() {
+    fn unmappable_characters_are_escaped() {
         let mut out = BytesMut::new();
         Charset::named("latin1").unwrap().encode("\"é🦀\"".as_bytes(), &mut out);
         assert_eq!(&out[..], b"\"\xe9\\ud83e\\udd80\"");

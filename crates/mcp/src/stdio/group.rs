@@ -41,7 +41,7 @@ impl Group {
         self.leader.id()
     }
 
-    pub(super) async fn ended(&mut self) -> Option<Exit> {
+    pub(super) async fn wait_for_exit(&mut self) -> Option<Exit> {
         self.leader.wait().await.ok().and_then(exit)
     }
 

@@ -36,20 +36,20 @@ impl Leash {
     }
 
     /// Waits until the server itself has exited; returns its exit if known. May be called again.
-    pub(super) async fn ended(&mut self) -> Option<Exit> {
+    pub(super) async fn wait_for_exit(&mut self) -> Option<Exit> {
         match self {
-            Leash::Group(group) => group.ended().await,
+            Leash::Group(group) => group.wait_for_exit().await,
             #[cfg(target_os = "linux")]
-            Leash::Supervised(supervised) => supervised.ended().await,
+            Leash::Supervised(supervised) => supervised.wait_for_exit().await,
         }
     }
 
     /// Waits until no process that the server started is left; a process group only waits for the server itself.
-    pub(super) async fn deserted(&mut self) {
+    pub(super) async fn wait_for_tree(&mut self) {
         match self {
-            Leash::Group(group) => _ = group.ended().await,
+            Leash::Group(group) => _ = group.wait_for_exit().await,
             #[cfg(target_os = "linux")]
-            Leash::Supervised(supervised) => supervised.deserted().await,
+            Leash::Supervised(supervised) => supervised.wait_for_tree().await,
         }
     }
 

@@ -31,13 +31,13 @@ pub(super) enum Order {
 
 /// Message from the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum SupervisorMessage {
     /// The server runs with this pid.
     Started(Pid),
     /// The server could not be started.
     NotStarted(Errno),
     /// The server itself has exited; its descendants may still run.
-    Ended(Exit),
+    Exited(Exit),
 }
 
 impl Order {
@@ -53,27 +53,27 @@ impl Order {
     }
 }
 
-impl Word {
+impl SupervisorMessage {
     pub(super) const LENGTH: usize = 5;
 
-    pub(super) fn encode(self) -> [u8; Word::LENGTH] {
+    pub(super) fn encode(self) -> [u8; SupervisorMessage::LENGTH] {
         let (tag, number) = match self {
-            Word::Started(pid) => (b's', pid.as_raw_nonzero().get()),
-            Word::NotStarted(error) => (b'n', error.raw_os_error()),
-            Word::Ended(Exit::Code(code)) => (b'c', code),
-            Word::Ended(Exit::Signal(signal)) => (b'k', signal),
+            SupervisorMessage::Started(pid) => (b's', pid.as_raw_nonzero().get()),
+            SupervisorMessage::NotStarted(error) => (b'n', error.raw_os_error()),
+            SupervisorMessage::Exited(Exit::Code(code)) => (b'c', code),
+            SupervisorMessage::Exited(Exit::Signal(signal)) => (b'k', signal),
         };
         let [a, b, c, d] = number.to_le_bytes();
         [tag, a, b, c, d]
     }
 
-    pub(super) fn decode([tag, number @ ..]: [u8; Word::LENGTH]) -> Option<Word> {
+    pub(super) fn decode([tag, number @ ..]: [u8; SupervisorMessage::LENGTH]) -> Option<SupervisorMessage> {
         let number = i32::from_le_bytes(number);
         match tag {
-            b's' => Pid::from_raw(number).map(Word::Started),
-            b'n' => Some(Word::NotStarted(Errno::from_raw_os_error(number))),
-            b'c' => Some(Word::Ended(Exit::Code(number))),
-            b'k' => Some(Word::Ended(Exit::Signal(number))),
+            b's' => Pid::from_raw(number).map(SupervisorMessage::Started),
+            b'n' => Some(SupervisorMessage::NotStarted(Errno::from_raw_os_error(number))),
+            b'c' => Some(SupervisorMessage::Exited(Exit::Code(number))),
+            b'k' => Some(SupervisorMessage::Exited(Exit::Signal(number))),
             _ => None,
         }
     }
@@ -82,18 +82,18 @@ impl Word {
 /// Sends the descriptor of the server's stdin.
 pub(super) fn send_stdin(socket: impl AsFd, stdin: BorrowedFd<'_>) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut enclosed = SendAncillaryBuffer::new(&mut space);
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let stdin = [stdin];
-    enclosed.push(SendAncillaryMessage::ScmRights(&stdin));
-    sendmsg(socket, &[IoSlice::new(b"0")], &mut enclosed, SendFlags::NOSIGNAL).map(|_| ())
+    ancillary.push(SendAncillaryMessage::ScmRights(&stdin));
+    sendmsg(socket, &[IoSlice::new(b"0")], &mut ancillary, SendFlags::NOSIGNAL).map(|_| ())
 }
 
 /// Receives the descriptor of the server's stdin.
 pub(super) fn receive_stdin(socket: impl AsFd) -> Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut enclosed = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(socket, &mut [IoSliceMut::new(&mut [0])], &mut enclosed, RecvFlags::CMSG_CLOEXEC)?;
-    let mut descriptors = enclosed.drain().filter_map(|message| match message {
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(socket, &mut [IoSliceMut::new(&mut [0])], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
@@ -109,23 +109,26 @@ mod tests {
     };
 
     #[test]
-    fn words_survive_the_way() {
-        for word in [
-            Word::Started(Pid::INIT),
-            Word::NotStarted(Errno::NOENT),
-            Word::Ended(Exit::Code(-1)),
-            Word::Ended(Exit::Signal(9)),
+    fn messages_survive_encoding() {
+        for message in [
+            SupervisorMessage::Started(Pid::INIT),
+            SupervisorMessage::NotStarted(Errno::NOENT),
+            SupervisorMessage::Exited(Exit::Code(-1)),
+            SupervisorMessage::Exited(Exit::Signal(9)),
         ] {
-            assert_eq!(Word::decode(word.encode()), Some(word));
+            assert_eq!(SupervisorMessage::decode(message.encode()), Some(message));
         }
         for order in [Order::Terminate, Order::Kill] {
             assert_eq!(Order::decode(order.encode()), Some(order));
         }
-        assert_eq!((Word::decode([0; Word::LENGTH]), Order::decode(0)), (None, None));
+        assert_eq!(
+            (SupervisorMessage::decode([0; SupervisorMessage::LENGTH]), Order::decode(0)),
+            (None, None)
+        );
     }
 
     #[test]
-    fn a_pipe_is_handed_over_or_missed() {
+    fn a_descriptor_is_received_or_an_error() {
         let (host, supervisor) = UnixStream::pair().unwrap();
         let (reader, mut writer) = pipe().unwrap();
         send_stdin(&host, reader.as_fd()).unwrap();

@@ -1,6 +1,6 @@
 //! Owns one server process and its pipes, and stops it step by step.
 
-use super::{Command, Patience, leash::Leash, tail::Tail};
+use super::{Command, StopTimeouts, leash::Leash, tail::Tail};
 use crate::Exit;
 use std::{io, time::Duration};
 use tokio::{
@@ -11,10 +11,10 @@ use tokio::{
 
 /// Requested pipe size, in bytes: a long message then needs fewer context switches.
 #[cfg(target_os = "linux")]
-const PIPE: usize = 1 << 20;
+const PIPE_SIZE: usize = 1 << 20;
 
 /// How long to read the rest of stderr after the end.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Time for the kernel to remove killed processes.
 pub(super) const AFTER_KILL: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub(super) struct Process {
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
     pub(super) tail: Tail,
-    patience: Patience,
+    stop_timeouts: StopTimeouts,
     after_kill: Duration,
 }
 
@@ -48,8 +48,8 @@ impl Pipes {
         #[cfg(target_os = "linux")]
         {
             // Ignored: the kernel refuses when the user's pipes exceed a quota, and the default size works too.
-            let _ = rustix::pipe::fcntl_setpipe_size(&stdin, PIPE);
-            let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
+            let _ = rustix::pipe::fcntl_setpipe_size(&stdin, PIPE_SIZE);
+            let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_SIZE);
         }
         Ok(Pipes { stdin, stdout, stderr })
     }
@@ -58,73 +58,77 @@ impl Pipes {
 impl Process {
     pub(super) async fn start(command: &Command) -> io::Result<Process> {
         let (leash, Pipes { stdin, stdout, stderr }) = Leash::start(command).await?;
-        if let Some(witness) = &command.witness {
-            witness.started(leash.pid());
+        if let Some(observer) = &command.observer {
+            observer.started(leash.pid());
         }
-        let tail = Tail::watched_by(command.witness.clone());
-        let (stdin, patience) = (Some(stdin), command.patience);
+        let tail = Tail::with_observer(command.observer.clone());
+        let (stdin, stop_timeouts) = (Some(stdin), command.stop_timeouts);
         let after_kill = AFTER_KILL + command.last_grace();
-        Ok(Process { leash, stdin, stdout, stderr, tail, patience, after_kill })
+        Ok(Process { leash, stdin, stdout, stderr, tail, stop_timeouts, after_kill })
     }
 
     /// Waits until the process has exited.
-    pub(super) async fn ended(&mut self) {
-        self.emptying(async |leash| leash.ended().await).await;
+    pub(super) async fn wait_for_exit(&mut self) {
+        self.wait_while_draining(async |leash| leash.wait_for_exit().await).await;
     }
 
     /// Stops the process step by step, then ends the processes that it left behind.
     pub(super) async fn stop(&mut self) -> Option<Exit> {
         self.stdin = None;
-        let by = Instant::now() + self.patience.after_eof;
-        let mut end = self.until(by, async |leash| leash.ended().await).await;
-        let by = Instant::now() + self.patience.after_term;
-        if end.is_none() {
+        let deadline = Instant::now() + self.stop_timeouts.after_eof;
+        let mut exit = self.wait_until(deadline, async |leash| leash.wait_for_exit().await).await;
+        let deadline = Instant::now() + self.stop_timeouts.after_term;
+        if exit.is_none() {
             self.leash.terminate();
-            end = self.until(by, async |leash| leash.ended().await).await;
+            exit = self.wait_until(deadline, async |leash| leash.wait_for_exit().await).await;
         }
-        if end.is_some() {
-            self.until(by, async |leash| leash.deserted().await).await;
+        if exit.is_some() {
+            self.wait_until(deadline, async |leash| leash.wait_for_tree().await).await;
         }
         self.leash.kill();
-        let by = Instant::now() + self.after_kill;
-        self.until(by, async |leash| leash.deserted().await).await;
-        if end.is_none() {
-            end = self.until(by, async |leash| leash.ended().await).await;
+        let deadline = Instant::now() + self.after_kill;
+        self.wait_until(deadline, async |leash| leash.wait_for_tree().await).await;
+        if exit.is_none() {
+            exit = self.wait_until(deadline, async |leash| leash.wait_for_exit().await).await;
         }
-        self.hear_last_words().await;
-        end.flatten()
+        self.drain_stderr().await;
+        exit.flatten()
     }
 
-    async fn until<T>(&mut self, by: Instant, wait: impl AsyncFnOnce(&mut Leash) -> T) -> Option<T> {
-        time::timeout_at(by, self.emptying(wait)).await.ok()
+    async fn wait_until<T>(
+        &mut self,
+        deadline: Instant,
+        wait: impl AsyncFnOnce(&mut Leash) -> T,
+    ) -> Option<T> {
+        time::timeout_at(deadline, self.wait_while_draining(wait)).await.ok()
     }
 
     /// Waits while draining the pipes, because a process that is blocked on a write cannot exit.
-    async fn emptying<T>(&mut self, wait: impl AsyncFnOnce(&mut Leash) -> T) -> T {
+    async fn wait_while_draining<T>(&mut self, wait: impl AsyncFnOnce(&mut Leash) -> T) -> T {
         let Process { leash, stdout, stderr, tail, .. } = self;
-        let emptied = async {
-            tokio::join!(discard(stdout), collect(stderr, tail));
+        let draining = async {
+            tokio::join!(drain_stdout(stdout), collect_stderr(stderr, tail));
             std::future::pending().await
         };
         tokio::select! {
             biased;
-            happened = wait(leash) => happened,
-            never = emptied => never,
+            output = wait(leash) => output,
+            never = draining => never,
         }
     }
 
     /// Reads the rest of stderr. The time is limited, because a surviving grandchild may keep it open forever.
-    pub(super) async fn hear_last_words(&mut self) {
-        let _ = time::timeout(LAST_WORDS, collect(&mut self.stderr, &mut self.tail)).await;
+    pub(super) async fn drain_stderr(&mut self) {
+        let _ = time::timeout(STDERR_DRAIN_TIMEOUT, collect_stderr(&mut self.stderr, &mut self.tail)).await;
     }
 }
 
-async fn discard(stdout: &mut ChildStdout) {
+async fn drain_stdout(stdout: &mut ChildStdout) {
     let mut chunk = vec![0; 16 << 10];
     while let Ok(1..) = stdout.read(&mut chunk).await {}
 }
 
-async fn collect(stderr: &mut ChildStderr, tail: &mut Tail) {
+async fn collect_stderr(stderr: &mut ChildStderr, tail: &mut Tail) {
     let mut chunk = vec![0; 16 << 10];
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         tail.push(&chunk[..count]);

@@ -5,8 +5,8 @@
 
 use super::{Charset, process::Process};
 use crate::{
-    Exit, Goodbye, Inbound,
-    link::FarEnd,
+    Disconnect, Exit, Inbound,
+    link::LinkIo,
     outbox::Outbox,
     reader::{Reader, Stop},
 };
@@ -17,10 +17,10 @@ use tokio::{
 };
 
 /// Maximum number of queued messages taken at once.
-const TAKEN: usize = 64;
+const MAX_TAKEN: usize = 64;
 
 /// Time limit for reading the remaining output of a dead server, and for flushing messages before a stop.
-const LEFTOVERS: Duration = Duration::from_millis(200);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How long to wait for the exit code of a process that closed a pipe.
 const EXIT_GRACE: Duration = Duration::from_millis(300);
@@ -28,149 +28,150 @@ const EXIT_GRACE: Duration = Duration::from_millis(300);
 /// State of the I/O task.
 struct Pump {
     process: Process,
-    far_end: FarEnd,
+    link_io: LinkIo,
     reader: Reader,
     outbox: Outbox,
 }
 
 /// Event in the loop of the I/O task.
-enum Event {
+enum PumpEvent {
     Queued(usize),
     Read(io::Result<usize>),
     /// The session's channel has capacity again for a held message.
-    Room,
+    Capacity,
     Wrote(io::Result<usize>),
-    Talked(io::Result<usize>),
-    Ended(Option<Exit>),
+    Stderr(io::Result<usize>),
+    Exited(Option<Exit>),
 }
 
 /// Reason for the end of the connection.
-enum End {
-    HungUp,
-    Ended(Option<Exit>),
-    OutputClosed,
-    InputClosed,
-    Breach(String),
+enum PumpEnd {
+    Closed,
+    Exited(Option<Exit>),
+    StdoutClosed,
+    StdinClosed,
+    Violation(String),
 }
 
-pub(super) async fn run(process: Process, charset: Charset, limit: usize, far_end: FarEnd) -> Goodbye {
+pub(super) async fn run(process: Process, charset: Charset, limit: usize, link_io: LinkIo) -> Disconnect {
     let reader = Reader::new(charset, limit);
-    let outbox = Outbox::new(charset, far_end.written.clone());
-    let mut pump = Pump { process, far_end, reader, outbox };
-    let end = pump.until_over().await;
-    pump.say_goodbye(end).await
+    let outbox = Outbox::new(charset, link_io.written.clone());
+    let mut pump = Pump { process, link_io, reader, outbox };
+    let end = pump.run_until_end().await;
+    pump.finish(end).await
 }
 
 impl Pump {
     /// Moves messages until the connection ends; returns the reason.
-    async fn until_over(&mut self) -> End {
-        let mut queued = Vec::with_capacity(TAKEN);
-        let mut talk = vec![0; 16 << 10];
-        let mut talking = true;
+    async fn run_until_end(&mut self) -> PumpEnd {
+        let mut queued = Vec::with_capacity(MAX_TAKEN);
+        let mut stderr_chunk = vec![0; 16 << 10];
+        let mut is_stderr_open = true;
         loop {
             let Process { leash, stdin, stdout, stderr, tail, .. } = &mut self.process;
-            let (waiting, held) = (self.outbox.is_waiting(), self.reader.is_held());
+            let (waiting, held) = (self.outbox.has_data(), self.reader.is_held());
             let event = tokio::select! {
-                count = self.far_end.outbound.recv_many(&mut queued, TAKEN), if self.outbox.has_room() => {
-                    Event::Queued(count)
+                count = self.link_io.outbound.recv_many(&mut queued, MAX_TAKEN), if self.outbox.has_room() => {
+                    PumpEvent::Queued(count)
                 }
-                wrote = write(stdin, self.outbox.bytes()), if waiting => Event::Wrote(wrote),
-                Ok(_) = self.far_end.inbound.reserve(), if held => Event::Room,
-                read = self.reader.fill(stdout), if !held => Event::Read(read),
-                talked = stderr.read(&mut talk), if talking => Event::Talked(talked),
-                exit = leash.ended() => Event::Ended(exit),
+                wrote = write(stdin, self.outbox.bytes()), if waiting => PumpEvent::Wrote(wrote),
+                Ok(_) = self.link_io.inbound.reserve(), if held => PumpEvent::Capacity,
+                read = self.reader.fill(stdout), if !held => PumpEvent::Read(read),
+                stderr_read = stderr.read(&mut stderr_chunk), if is_stderr_open => PumpEvent::Stderr(stderr_read),
+                exit = leash.wait_for_exit() => PumpEvent::Exited(exit),
                 // Needed while the outbox is full, because the outbound channel is not polled then.
-                () = self.far_end.inbound.closed() => return End::HungUp,
+                () = self.link_io.inbound.closed() => return PumpEnd::Closed,
             };
             match event {
-                Event::Queued(0) => return End::HungUp,
-                Event::Queued(_) => queued.drain(..).for_each(|message| self.outbox.push(&message)),
-                Event::Wrote(Ok(count @ 1..)) => self.outbox.advance(count),
-                Event::Wrote(_) => return End::InputClosed,
-                Event::Read(Ok(1..)) | Event::Room => match self.reader.deliver(&self.far_end) {
+                PumpEvent::Queued(0) => return PumpEnd::Closed,
+                PumpEvent::Queued(_) => queued.drain(..).for_each(|message| self.outbox.push(&message)),
+                PumpEvent::Wrote(Ok(count @ 1..)) => self.outbox.advance(count),
+                PumpEvent::Wrote(_) => return PumpEnd::StdinClosed,
+                PumpEvent::Read(Ok(1..)) | PumpEvent::Capacity => match self.reader.deliver(&self.link_io) {
                     Ok(()) => {}
-                    Err(Stop::HungUp) => return End::HungUp,
-                    Err(Stop::Breach(why)) => return End::Breach(why),
+                    Err(Stop::Closed) => return PumpEnd::Closed,
+                    Err(Stop::Violation(why)) => return PumpEnd::Violation(why),
                 },
-                Event::Read(_) => return End::OutputClosed,
-                Event::Talked(Ok(count @ 1..)) => tail.push(&talk[..count]),
-                Event::Talked(_) => talking = false,
-                Event::Ended(exit) => return End::Ended(exit),
+                PumpEvent::Read(_) => return PumpEnd::StdoutClosed,
+                PumpEvent::Stderr(Ok(count @ 1..)) => tail.push(&stderr_chunk[..count]),
+                PumpEvent::Stderr(_) => is_stderr_open = false,
+                PumpEvent::Exited(exit) => return PumpEnd::Exited(exit),
             }
         }
     }
 
     /// Reports the end to the session at once, then stops the process if it still runs.
-    async fn say_goodbye(mut self, end: End) -> Goodbye {
-        let mut goodbye = match end {
-            End::HungUp => {
-                self.far_end.part(self.goodbye("we hung up"));
+    async fn finish(mut self, end: PumpEnd) -> Disconnect {
+        let mut disconnect = match end {
+            PumpEnd::Closed => {
+                self.link_io
+                    .set_provisional_disconnect(self.describe_end("the client closed the connection"));
                 let exit = self.stop().await;
-                return Goodbye { exit, ..self.goodbye("we hung up") };
+                return Disconnect { exit, ..self.describe_end("the client closed the connection") };
             }
-            End::Ended(exit) => self.last_words(exit, "the server ended").await,
-            End::OutputClosed => self.close_to_the_end("the server closed its output").await,
-            End::InputClosed => self.close_to_the_end("the server closed its input").await,
-            End::Breach(why) => Goodbye { protocol: true, ..self.goodbye(why) },
+            PumpEnd::Exited(exit) => self.drain_and_describe(exit, "the server ended").await,
+            PumpEnd::StdoutClosed => self.describe_close("the server closed its stdout").await,
+            PumpEnd::StdinClosed => self.describe_close("the server closed its stdin").await,
+            PumpEnd::Violation(why) => Disconnect { protocol: true, ..self.describe_end(why) },
         };
-        let _ = self.far_end.inbound.send(Inbound::Gone(goodbye.clone())).await;
-        goodbye.exit = goodbye.exit.or(self.process.stop().await);
-        goodbye
+        let _ = self.link_io.inbound.send(Inbound::Disconnected(disconnect.clone())).await;
+        disconnect.exit = disconnect.exit.or(self.process.stop().await);
+        disconnect
     }
 
     /// Waits briefly for the exit: a server that closes a pipe is usually about to exit, and the exit explains more.
-    async fn close_to_the_end(&mut self, otherwise: &str) -> Goodbye {
-        let ended = time::timeout(EXIT_GRACE, self.process.leash.ended()).await;
-        let cause = if ended.is_ok() { "the server ended" } else { otherwise };
-        self.last_words(ended.ok().flatten(), cause).await
+    async fn describe_close(&mut self, otherwise: &str) -> Disconnect {
+        let exited = time::timeout(EXIT_GRACE, self.process.leash.wait_for_exit()).await;
+        let cause = if exited.is_ok() { "the server ended" } else { otherwise };
+        self.drain_and_describe(exited.ok().flatten(), cause).await
     }
 
     /// Reads the remaining output and stderr, then describes the end.
-    async fn last_words(&mut self, exit: Option<Exit>, cause: &str) -> Goodbye {
-        self.read_leftovers().await;
-        self.process.hear_last_words().await;
-        Goodbye { exit, ..self.goodbye(cause) }
+    async fn drain_and_describe(&mut self, exit: Option<Exit>, cause: &str) -> Disconnect {
+        self.drain_stdout().await;
+        self.process.drain_stderr().await;
+        Disconnect { exit, ..self.describe_end(cause) }
     }
 
-    fn goodbye(&self, cause: impl Into<String>) -> Goodbye {
+    fn describe_end(&self, cause: impl Into<String>) -> Disconnect {
         let stderr = self.process.tail.text();
-        Goodbye { stderr, noise: self.reader.noise, ..Goodbye::because(cause) }
+        Disconnect { stderr, noise: self.reader.noise, ..Disconnect::because(cause) }
     }
 
     /// Flushes messages that were queued before the link was closed, then stops the process.
     async fn stop(&mut self) -> Option<Exit> {
         while self.outbox.has_room()
-            && let Ok(message) = self.far_end.outbound.try_recv()
+            && let Ok(message) = self.link_io.outbound.try_recv()
         {
             self.outbox.push(&message);
         }
         let flush = async {
-            while self.outbox.is_waiting() {
+            while self.outbox.has_data() {
                 match write(&mut self.process.stdin, self.outbox.bytes()).await {
                     Ok(count @ 1..) => self.outbox.advance(count),
                     _ => break,
                 }
             }
         };
-        let _ = time::timeout(LEFTOVERS, flush).await;
+        let _ = time::timeout(DRAIN_TIMEOUT, flush).await;
         self.process.stop().await
     }
 
     /// Reads the remaining output: the pipe of a dead server may still contain a response.
-    async fn read_leftovers(&mut self) {
+    async fn drain_stdout(&mut self) {
         let rest = async {
             // Deliver the held message first.
-            if self.reader.is_held() && self.reader.deliver_all(&self.far_end).await.is_err() {
+            if self.reader.is_held() && self.reader.deliver_all(&self.link_io).await.is_err() {
                 return;
             }
             while let Ok(1..) = self.reader.fill(&mut self.process.stdout).await {
-                if self.reader.deliver_all(&self.far_end).await.is_err() {
+                if self.reader.deliver_all(&self.link_io).await.is_err() {
                     return;
                 }
             }
-            let _ = self.reader.finish(&self.far_end).await;
+            let _ = self.reader.finish(&self.link_io).await;
         };
-        let _ = time::timeout(LEFTOVERS, rest).await;
+        let _ = time::timeout(DRAIN_TIMEOUT, rest).await;
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{Exit, Failure};
 
 /// Result of running a program.
 #[derive(Debug)]
-pub struct Ended<T> {
+pub struct RunOutcome<T> {
     /// Exit status, if known.
     pub exit: Option<Exit>,
     /// Last part of its stderr.
@@ -17,15 +17,15 @@ pub struct Ended<T> {
 impl Command {
     /// Runs the program with an empty stdin until it and all its descendants have ended. If `stop` completes first,
     /// the program gets TERM, then KILL.
-    pub async fn run<T>(&self, stop: impl Future<Output = T>) -> Result<Ended<T>, Failure> {
-        let mut process = Process::start(self).await.map_err(|error| self.not_started(&error))?;
+    pub async fn run<T>(&self, stop: impl Future<Output = T>) -> Result<RunOutcome<T>, Failure> {
+        let mut process = Process::start(self).await.map_err(|error| self.start_failure(&error))?;
         process.stdin = None;
         let stopped = tokio::select! {
             biased;
-            () = process.ended() => None,
+            () = process.wait_for_exit() => None,
             why = stop => Some(why),
         };
         let exit = process.stop().await;
-        Ok(Ended { exit, stderr: process.tail.text(), stopped })
+        Ok(RunOutcome { exit, stderr: process.tail.text(), stopped })
     }
 }

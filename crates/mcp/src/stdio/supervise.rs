@@ -11,7 +11,7 @@
 
 use super::{
     LAST_GRACE, REMOVE_UNFINISHED,
-    lifeline::{self, Order, Word},
+    lifeline::{self, Order, SupervisorMessage},
     tree,
 };
 use crate::Exit;
@@ -42,16 +42,16 @@ use std::{
 };
 
 /// Default grace period between TERM and KILL.
-const GRACE: Duration = Duration::from_secs(1);
+const TERM_GRACE: Duration = Duration::from_secs(1);
 
 /// How long to repeat KILL. Processes left after that belong to another user or are blocked on a device.
-const PERSISTENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Polling interval while killing the tree.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Commands to run: the server, and one after its last process has ended.
-struct Task {
+struct SupervisedCommands {
     server: Vec<OsString>,
     last: Vec<OsString>,
 }
@@ -65,33 +65,33 @@ struct Supervisor {
     /// Lifeline to the host; `None` after the host is gone.
     host: Option<UnixStream>,
     /// Readable after SIGCHLD.
-    deaths: UnixStream,
+    child_exits: UnixStream,
     /// Readable after a termination signal.
-    requests: UnixStream,
-    phase: Phase,
+    term_signals: UnixStream,
+    stage: ShutdownStage,
     exit: Option<Exit>,
 }
 
 /// Stage of the shutdown.
 #[derive(Clone, Copy)]
-enum Phase {
-    Serving,
-    Ending { kill_at: Instant },
+enum ShutdownStage {
+    Running,
+    Terminating { kill_at: Instant },
     Killing { until: Instant },
 }
 
 /// Encodes the commands as arguments for a supervisor.
-pub(super) fn words(server: Vec<OsString>, last: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn arguments(server: Vec<OsString>, last: Vec<OsString>) -> Vec<OsString> {
     let count = OsString::from(last.len().to_string());
     [count].into_iter().chain(last).chain(server).collect()
 }
 
-/// Runs the supervisor until no process is left. `words` are the arguments after [`SUPERVISE`](super::SUPERVISE).
+/// Runs the supervisor until no process is left. `arguments` are the arguments after [`SUPERVISE`](super::SUPERVISE).
 ///
 /// The process must do nothing else, and call this first.
-pub fn supervise(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let words: Vec<OsString> = words.into_iter().collect();
-    let Some(exit) = read_words(&words).and_then(|task| contain(&task).ok()) else {
+pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let Some(exit) = parse_arguments(&arguments).and_then(|commands| run_contained(&commands).ok()) else {
         return ExitCode::from(2);
     };
     ExitCode::from(match exit {
@@ -101,51 +101,51 @@ pub fn supervise(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-fn read_words(words: &[OsString]) -> Option<Task> {
-    let (count, words) = words.split_first()?;
-    let (last, server) = words.split_at_checked(count.to_str()?.parse().ok()?)?;
-    (!server.is_empty()).then(|| Task { server: server.to_vec(), last: last.to_vec() })
+fn parse_arguments(arguments: &[OsString]) -> Option<SupervisedCommands> {
+    let (count, arguments) = arguments.split_first()?;
+    let (last, server) = arguments.split_at_checked(count.to_str()?.parse().ok()?)?;
+    (!server.is_empty()).then(|| SupervisedCommands { server: server.to_vec(), last: last.to_vec() })
 }
 
 /// Starts the server and returns when no process of its tree is left.
-fn contain(task: &Task) -> io::Result<Option<Exit>> {
+fn run_contained(commands: &SupervisedCommands) -> io::Result<Option<Exit>> {
     // The host handles Ctrl-C, and a server that prompts for a password on a terminal would hang.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     // Other servers run as the same user and must not read this server's secrets from our environment.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let deaths = woken_by(&[SIGCHLD])?;
-    let requests = woken_by(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
-    keep_descriptors()?;
+    let child_exits = signal_socket(&[SIGCHLD])?;
+    let term_signals = signal_socket(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    set_close_on_exec()?;
     let mut host = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let stdin = lifeline::receive_stdin(&host)?;
-    let server = match start(&task.server, stdin) {
+    let server = match start(&commands.server, stdin) {
         Ok(server) => server,
         Err(error) => {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
-            host.write_all(&Word::NotStarted(errno).encode())?;
+            host.write_all(&SupervisorMessage::NotStarted(errno).encode())?;
             return Ok(None);
         }
     };
     // A failed write is ignored: the loop below detects a host that is gone.
-    let _ = host.write_all(&Word::Started(server).encode());
-    let_go_of_output();
+    let _ = host.write_all(&SupervisorMessage::Started(server).encode());
+    close_output();
     let mut supervisor = Supervisor {
         own: getpid(),
         server,
         host: Some(host),
-        deaths,
-        requests,
-        phase: Phase::Serving,
+        child_exits,
+        term_signals,
+        stage: ShutdownStage::Running,
         exit: None,
     };
-    supervisor.watch();
-    supervisor.run_last(&task.last);
+    supervisor.run_until_empty();
+    supervisor.run_last(&commands.last);
     Ok(supervisor.exit)
 }
 
 /// Returns a socket that becomes readable when one of the signals arrives.
-fn woken_by(signals: &[i32]) -> io::Result<UnixStream> {
+fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
     let (woken, waker) = UnixStream::pair()?;
     woken.set_nonblocking(true)?;
     for signal in signals {
@@ -155,7 +155,7 @@ fn woken_by(signals: &[i32]) -> io::Result<UnixStream> {
 }
 
 /// Sets close-on-exec on every inherited descriptor, so that a child gets only its own pipes.
-fn keep_descriptors() -> io::Result<()> {
+fn set_close_on_exec() -> io::Result<()> {
     let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
         .filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok())
         .filter(|number| *number > 2)
@@ -163,8 +163,8 @@ fn keep_descriptors() -> io::Result<()> {
     for number in open {
         #[expect(
             unsafe_code,
-            reason = "nobody owns a descriptor that was inherited, and this process has one thread, so that none can be \
-                      closed or opened here; the flag harms no owner, and a number that is free is refused"
+            reason = "an inherited descriptor has no owner in this process, and with one thread none can be closed or \
+                      opened meanwhile; the kernel rejects the number of a closed descriptor"
         )]
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         if let Ok(flags) = fcntl_getfd(descriptor) {
@@ -182,34 +182,34 @@ fn start(server: &[OsString], stdin: OwnedFd) -> io::Result<Pid> {
 }
 
 /// Closes our copies of stdout and stderr, so that the host sees EOF when the server closes its output.
-fn let_go_of_output() {
-    if let Ok(nowhere) = fs::File::options().write(true).open("/dev/null") {
-        let _ = dup2_stdout(&nowhere);
-        let _ = dup2_stderr(&nowhere);
+fn close_output() {
+    if let Ok(null) = fs::File::options().write(true).open("/dev/null") {
+        let _ = dup2_stdout(&null);
+        let _ = dup2_stderr(&null);
     }
 }
 
 impl Supervisor {
     /// Handles events until no child is left.
-    fn watch(&mut self) {
-        while self.collect() {
-            match self.phase {
-                Phase::Killing { until } if Instant::now() > until => return,
-                Phase::Killing { .. } => self.kill_children(),
-                Phase::Ending { kill_at } if Instant::now() > kill_at => self.kill(),
+    fn run_until_empty(&mut self) {
+        while self.reap() {
+            match self.stage {
+                ShutdownStage::Killing { until } if Instant::now() > until => return,
+                ShutdownStage::Killing { .. } => self.kill_children(),
+                ShutdownStage::Terminating { kill_at } if Instant::now() > kill_at => self.kill(),
                 _ => self.wait(),
             }
         }
     }
 
     /// Reaps dead children; returns whether any child is left.
-    fn collect(&mut self) -> bool {
+    fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.server => {
                     let code = status.exit_status().map(Exit::Code);
                     self.exit = code.or_else(|| status.terminating_signal().map(Exit::Signal));
-                    self.tell_the_end();
+                    self.report_exit();
                     self.end();
                 }
                 Ok(Some(_)) => {}
@@ -220,9 +220,9 @@ impl Supervisor {
     }
 
     /// Reports the server's exit to the host.
-    fn tell_the_end(&mut self) {
+    fn report_exit(&mut self) {
         if let (Some(host), Some(exit)) = (&mut self.host, self.exit) {
-            let _ = host.write_all(&Word::Ended(exit).encode());
+            let _ = host.write_all(&SupervisorMessage::Exited(exit).encode());
         }
     }
 
@@ -230,42 +230,46 @@ impl Supervisor {
         for child in tree::children(self.own) {
             let _ = kill_process(child, Signal::KILL);
         }
-        self.wait_for_deaths(GLANCE);
+        self.wait_for_child_exit(POLL_INTERVAL);
     }
 
-    fn wait_for_deaths(&self, patience: Duration) {
-        let mut woken = [PollFd::new(&self.deaths, PollFlags::IN)];
-        let _ = poll(&mut woken, timespec(Some(patience)).as_ref());
-        drain(&self.deaths);
+    fn wait_for_child_exit(&self, timeout: Duration) {
+        let mut woken = [PollFd::new(&self.child_exits, PollFlags::IN)];
+        let _ = poll(&mut woken, timespec(Some(timeout)).as_ref());
+        drain(&self.child_exits);
     }
 
     fn wait(&mut self) {
-        let patience = match self.phase {
-            Phase::Ending { kill_at } => Some(kill_at.saturating_duration_since(Instant::now()) + GLANCE),
+        let timeout = match self.stage {
+            ShutdownStage::Terminating { kill_at } => {
+                Some(kill_at.saturating_duration_since(Instant::now()) + POLL_INTERVAL)
+            }
             _ => None,
         };
-        let mut woken =
-            vec![PollFd::new(&self.deaths, PollFlags::IN), PollFd::new(&self.requests, PollFlags::IN)];
+        let mut woken = vec![
+            PollFd::new(&self.child_exits, PollFlags::IN),
+            PollFd::new(&self.term_signals, PollFlags::IN),
+        ];
         woken.extend(self.host.as_ref().map(|host| PollFd::new(host, PollFlags::IN)));
-        let _ = poll(&mut woken, timespec(patience).as_ref());
-        let host_spoke = woken.get(2).is_some_and(|it| !it.revents().is_empty());
-        drain(&self.deaths);
-        if drain(&self.requests) {
+        let _ = poll(&mut woken, timespec(timeout).as_ref());
+        let is_host_readable = woken.get(2).is_some_and(|it| !it.revents().is_empty());
+        drain(&self.child_exits);
+        if drain(&self.term_signals) {
             self.end();
         }
-        if host_spoke {
-            self.obey();
+        if is_host_readable {
+            self.handle_orders();
         }
     }
 
     /// Executes commands from the host; a closed lifeline starts the shutdown.
-    fn obey(&mut self) {
+    fn handle_orders(&mut self) {
         let mut bytes = [0; 16];
         match self.host.as_mut().map(|host| host.read(&mut bytes)) {
             Some(Ok(count @ 1..)) => {
                 for order in bytes[..count].iter().filter_map(|byte| Order::decode(*byte)) {
                     match order {
-                        Order::Terminate => tree::signal_below(self.own, Signal::TERM),
+                        Order::Terminate => tree::signal_descendants(self.own, Signal::TERM),
                         Order::Kill => self.kill(),
                     }
                 }
@@ -279,15 +283,15 @@ impl Supervisor {
     }
 
     fn end(&mut self) {
-        if let Phase::Serving = self.phase {
-            self.phase = Phase::Ending { kill_at: Instant::now() + GRACE };
-            tree::signal_below(self.own, Signal::TERM);
+        if let ShutdownStage::Running = self.stage {
+            self.stage = ShutdownStage::Terminating { kill_at: Instant::now() + TERM_GRACE };
+            tree::signal_descendants(self.own, Signal::TERM);
         }
     }
 
     fn kill(&mut self) {
-        if !matches!(self.phase, Phase::Killing { .. }) {
-            self.phase = Phase::Killing { until: Instant::now() + PERSISTENCE };
+        if !matches!(self.stage, ShutdownStage::Killing { .. }) {
+            self.stage = ShutdownStage::Killing { until: Instant::now() + KILL_TIMEOUT };
         }
     }
 
@@ -306,8 +310,8 @@ impl Supervisor {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if command.spawn().is_ok() {
             self.host = None;
-            self.phase = Phase::Ending { kill_at: Instant::now() + LAST_GRACE };
-            self.watch();
+            self.stage = ShutdownStage::Terminating { kill_at: Instant::now() + LAST_GRACE };
+            self.run_until_empty();
         }
     }
 }
@@ -322,6 +326,6 @@ fn drain(mut woken: &UnixStream) -> bool {
     any
 }
 
-fn timespec(patience: Option<Duration>) -> Option<Timespec> {
-    patience.and_then(|it| it.try_into().ok())
+fn timespec(timeout: Option<Duration>) -> Option<Timespec> {
+    timeout.and_then(|it| it.try_into().ok())
 }

@@ -5,7 +5,7 @@
 
 use super::{
     Command,
-    lifeline::{self, Order, Word},
+    lifeline::{self, Order, SupervisorMessage},
     process::Pipes,
     supervise,
 };
@@ -36,7 +36,7 @@ pub(super) struct Supervised {
     /// Socket to the supervisor; `None` after the supervisor is gone.
     lifeline: Option<UnixStream>,
     /// Bytes of an incomplete message.
-    heard: Vec<u8>,
+    buffer: Vec<u8>,
     /// Server process, needed if the supervisor is killed.
     server: Option<(Pid, OwnedFd)>,
     exit: Option<Exit>,
@@ -45,9 +45,9 @@ pub(super) struct Supervised {
 impl Supervised {
     /// Starts a server and returns when it runs, or with the reason why it could not start.
     pub(super) async fn start(command: &Command, supervisor: &Path) -> io::Result<(Supervised, Pipes)> {
-        let (lifeline, far_end) = Socket::pair()?;
+        let (lifeline, supervisor_end) = Socket::pair()?;
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        let mut child = spawn(command, supervisor, far_end)?;
+        let mut child = spawn(command, supervisor, supervisor_end)?;
         lifeline::send_stdin(&lifeline, reader.as_fd())?;
         drop(reader);
         lifeline.set_nonblocking(true)?;
@@ -55,19 +55,21 @@ impl Supervised {
         let pipes = Pipes::of(&mut child, Some(stdin))?;
         let lifeline = Some(UnixStream::from_std(lifeline)?);
         let mut supervised =
-            Supervised { supervisor: child, lifeline, heard: Vec::new(), server: None, exit: None };
-        supervised.learn_the_start().await?;
+            Supervised { supervisor: child, lifeline, buffer: Vec::new(), server: None, exit: None };
+        supervised.wait_for_start().await?;
         Ok((supervised, pipes))
     }
 
-    async fn learn_the_start(&mut self) -> io::Result<()> {
-        match self.word().await {
-            Some(Word::Started(server)) => {
+    async fn wait_for_start(&mut self) -> io::Result<()> {
+        match self.next_message().await {
+            Some(SupervisorMessage::Started(server)) => {
                 self.server = pidfd_open(server, PidfdFlags::empty()).ok().map(|handle| (server, handle));
                 Ok(())
             }
-            Some(Word::NotStarted(error)) => Err(error.into()),
-            Some(Word::Ended(_)) | None => Err(io::Error::other("its supervisor does not run")),
+            Some(SupervisorMessage::NotStarted(error)) => Err(error.into()),
+            Some(SupervisorMessage::Exited(_)) | None => {
+                Err(io::Error::other("the supervisor exited at start"))
+            }
         }
     }
 
@@ -76,10 +78,10 @@ impl Supervised {
     }
 
     /// Waits until the server itself has exited; returns its exit if known.
-    pub(super) async fn ended(&mut self) -> Option<Exit> {
+    pub(super) async fn wait_for_exit(&mut self) -> Option<Exit> {
         while self.exit.is_none() {
-            match self.word().await {
-                Some(Word::Ended(exit)) => self.exit = Some(exit),
+            match self.next_message().await {
+                Some(SupervisorMessage::Exited(exit)) => self.exit = Some(exit),
                 Some(_) => {}
                 None => {
                     self.supervisor.wait().await.ok();
@@ -92,10 +94,10 @@ impl Supervised {
     }
 
     /// Waits until no process of the server's tree is left.
-    pub(super) async fn deserted(&mut self) {
+    pub(super) async fn wait_for_tree(&mut self) {
         let _ = self.supervisor.wait().await;
         if self.exit.is_none() {
-            self.ended().await;
+            self.wait_for_exit().await;
         }
     }
 
@@ -117,29 +119,29 @@ impl Supervised {
 
     /// Reads the supervisor's next message; `None` after the supervisor is gone. Cancel-safe: received bytes are
     /// kept.
-    async fn word(&mut self) -> Option<Word> {
-        while self.heard.len() < Word::LENGTH {
-            let heard = match &mut self.lifeline {
-                Some(lifeline) => lifeline.read_buf(&mut self.heard).await,
+    async fn next_message(&mut self) -> Option<SupervisorMessage> {
+        while self.buffer.len() < SupervisorMessage::LENGTH {
+            let read = match &mut self.lifeline {
+                Some(lifeline) => lifeline.read_buf(&mut self.buffer).await,
                 None => return None,
             };
-            if !matches!(heard, Ok(1..)) {
+            if !matches!(read, Ok(1..)) {
                 self.lifeline = None;
             }
         }
-        let word = self.heard.first_chunk().copied();
-        self.heard.drain(..Word::LENGTH);
-        word.and_then(Word::decode)
+        let message = self.buffer.first_chunk().copied();
+        self.buffer.drain(..SupervisorMessage::LENGTH);
+        message.and_then(SupervisorMessage::decode)
     }
 }
 
 /// Spawns the supervisor with the server's environment, directory and output pipes; its stdin is the lifeline.
 fn spawn(command: &Command, supervisor: &Path, lifeline: Socket) -> io::Result<Child> {
     let server = [command.program.clone().into_os_string()].into_iter().chain(command.args.iter().cloned());
-    let words = supervise::words(server.collect(), command.last.clone());
+    let arguments = supervise::arguments(server.collect(), command.last.clone());
     tokio::process::Command::new(supervisor)
         .arg(super::SUPERVISE)
-        .args(words)
+        .args(arguments)
         .env_clear()
         .envs(command.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&command.cwd)
@@ -148,9 +150,10 @@ fn spawn(command: &Command, supervisor: &Path, lifeline: Socket) -> io::Result<C
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| match command.cwd.is_dir() {
-            true => {
-                io::Error::other(format!("its supervisor `{}` does not start: {error}", supervisor.display()))
-            }
+            true => io::Error::other(format!(
+                "could not start the supervisor `{}`: {error}",
+                supervisor.display()
+            )),
             false => error,
         })
 }

@@ -1,47 +1,47 @@
 //! Keeps the last part of a server's stderr and reports its lines to an observer.
 
-use super::Witness;
+use super::ProcessObserver;
 use std::sync::Arc;
 
 /// Maximum length of a line reported to the observer, in bytes.
-const LINE: usize = 4 << 10;
+const MAX_LINE_BYTES: usize = 4 << 10;
 
 /// Maximum size of the kept tail, in bytes.
-const KEPT: usize = 64 << 10;
+const MAX_TAIL_BYTES: usize = 64 << 10;
 
 /// Bounded tail of a byte stream.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: Vec<u8>,
-    witness: Option<Arc<dyn Witness>>,
+    observer: Option<Arc<dyn ProcessObserver>>,
     /// Incomplete line that was not reported yet.
     line: Vec<u8>,
 }
 
 impl Tail {
-    pub(crate) fn watched_by(witness: Option<Arc<dyn Witness>>) -> Tail {
-        Tail { witness, ..Tail::default() }
+    pub(crate) fn with_observer(observer: Option<Arc<dyn ProcessObserver>>) -> Tail {
+        Tail { observer, ..Tail::default() }
     }
 
     pub(crate) fn push(&mut self, chunk: &[u8]) {
-        self.tell(chunk);
-        let chunk = &chunk[chunk.len().saturating_sub(KEPT)..];
+        self.report_lines(chunk);
+        let chunk = &chunk[chunk.len().saturating_sub(MAX_TAIL_BYTES)..];
         self.bytes.extend_from_slice(chunk);
         // Drop half at a time, so that bytes are rarely moved.
-        if self.bytes.len() > 2 * KEPT {
-            self.bytes.drain(..self.bytes.len() - KEPT);
+        if self.bytes.len() > 2 * MAX_TAIL_BYTES {
+            self.bytes.drain(..self.bytes.len() - MAX_TAIL_BYTES);
         }
     }
 
     /// Reports every complete line to the observer.
-    fn tell(&mut self, chunk: &[u8]) {
-        let Some(witness) = &self.witness else { return };
+    fn report_lines(&mut self, chunk: &[u8]) {
+        let Some(observer) = &self.observer else { return };
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-            let room = LINE.saturating_sub(self.line.len());
+            let room = MAX_LINE_BYTES.saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
             if part.ends_with(b"\n") {
-                let line = plain(&String::from_utf8_lossy(&self.line));
-                witness.wrote(line.trim_end());
+                let line = strip_escapes(&String::from_utf8_lossy(&self.line));
+                observer.stderr_line(line.trim_end());
                 self.line.clear();
             }
         }
@@ -49,13 +49,13 @@ impl Tail {
 
     /// Returns the tail as text, without invalid characters and terminal escapes.
     pub(crate) fn text(&self) -> String {
-        let from = self.bytes.len().saturating_sub(KEPT);
-        plain(&String::from_utf8_lossy(&self.bytes[from..]))
+        let from = self.bytes.len().saturating_sub(MAX_TAIL_BYTES);
+        strip_escapes(&String::from_utf8_lossy(&self.bytes[from..]))
     }
 }
 
 /// Removes terminal escapes and all control characters except tabs and line ends.
-fn plain(text: &str) -> String {
+fn strip_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -82,14 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_is_kept() {
+    fn only_the_last_bytes_are_kept() {
         let mut tail = Tail::default();
         for _ in 0..10 {
             tail.push(&[b'x'; 50_000]);
         }
         tail.push(b"the end");
         let text = tail.text();
-        assert_eq!(text.len(), KEPT);
+        assert_eq!(text.len(), MAX_TAIL_BYTES);
         assert!(text.ends_with("xthe end"));
     }
 

@@ -8,7 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use std::{fs, path::Path};
 
 /// Sends a signal to every descendant of `root`.
-pub(super) fn signal_below(root: Pid, signal: Signal) {
+pub(super) fn signal_descendants(root: Pid, signal: Signal) {
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         for child in children(parent) {
@@ -28,11 +28,11 @@ pub(super) fn signal_below(root: Pid, signal: Signal) {
 
 /// Returns the children of a process.
 pub(super) fn children(parent: Pid) -> Vec<Pid> {
-    told_children(parent).unwrap_or_else(|| searched_children(parent))
+    listed_children(parent).unwrap_or_else(|| searched_children(parent))
 }
 
 /// Reads the kernel's own list of children; `None` if the kernel was built without it.
-fn told_children(parent: Pid) -> Option<Vec<Pid>> {
+fn listed_children(parent: Pid) -> Option<Vec<Pid>> {
     let mut children = Vec::new();
     let threads = fs::read_dir(format!("/proc/{parent}/task")).ok();
     for thread in threads.into_iter().flatten().flatten() {
@@ -72,12 +72,12 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_child_is_found_either_way() {
+    fn both_searches_find_a_child() {
         let mut child = Command::new("/bin/sleep").arg("986.1").spawn().unwrap();
         let sleeping = Pid::from_child(&child);
         assert_eq!(parent_of(sleeping), Some(getpid()));
         assert!(searched_children(getpid()).contains(&sleeping));
-        assert!(told_children(getpid()).is_none_or(|it| it.contains(&sleeping)));
+        assert!(listed_children(getpid()).is_none_or(|it| it.contains(&sleeping)));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!children(getpid()).contains(&sleeping));

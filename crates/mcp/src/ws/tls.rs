@@ -1,6 +1,6 @@
 //! Socket below a WebSocket: TCP, with TLS for `wss://`.
 
-use crate::Reach;
+use crate::EgressPolicy;
 use rustls::{ClientConfig, crypto::aws_lc_rs, pki_types::ServerName};
 use rustls_platform_verifier::BuilderVerifierExt;
 use std::{
@@ -24,12 +24,12 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    pub(super) async fn connect(url: &Url, reach: Option<Reach>) -> io::Result<Socket> {
+    pub(super) async fn connect(url: &Url, egress: Option<EgressPolicy>) -> io::Result<Socket> {
         let host = url.host_str().ok_or_else(|| invalid("the address names no host"))?;
         let port = url.port_or_known_default().ok_or_else(|| invalid("the address names no port"))?;
         let name = host.trim_matches(['[', ']']);
-        let stream = match reach {
-            Some(reach) => TcpStream::connect(&*reach.resolve_within(name, port).await?).await?,
+        let stream = match egress {
+            Some(egress) => TcpStream::connect(&*egress.resolve_allowed(name, port).await?).await?,
             None => TcpStream::connect((name, port)).await?,
         };
         stream.set_nodelay(true)?;

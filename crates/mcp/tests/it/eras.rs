@@ -25,7 +25,7 @@ async fn check(hint: EraHint, script: &str, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_server_is_understood() {
+async fn every_kind_of_server_is_negotiated_with() {
     let all = |rules: &[&str]| rules.join("\n");
     for (script, expected) in [
         (all(&[DISCOVERED]), "2026-07-28; 0 s; 1x; server/discover"),
@@ -96,7 +96,7 @@ async fn every_kind_of_server_is_understood() {
         ),
         (
             all(&[NO_DISCOVERY, r#"initialize: result {"protocolVersion":"1999-01-01"}"#]),
-            "Protocol Handshake: the server wants protocol version `1999-01-01`; 0 s; 1x; server/discover initialize",
+            "Protocol Handshake: the server requires the unsupported protocol version `1999-01-01`; 0 s; 1x; server/discover initialize",
         ),
         (all(&["start: wait 90000"]), "Timeout Handshake: no answer in time; 60 s; 1x; "),
         (all(&["start: exit"]), "Closed Handshake: the server closed the connection; 0 s; 2x; "),
@@ -106,7 +106,7 @@ async fn every_kind_of_server_is_understood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hints_save_the_probe() {
+async fn an_era_hint_skips_the_probe() {
     let legacy = [NO_DISCOVERY, INITIALIZED].join("\n");
     let modern = [DISCOVERED, "initialize: error -32022"].join("\n");
     for (hint, script, expected) in [
@@ -142,13 +142,13 @@ async fn a_server_that_asks_for_roots_has_them_before_the_first_call() {
     let host = std::sync::Arc::new(Roots(vec![("file:///srv".into(), "srv".into())]));
     let connected = Session::connect(&fake, &Options { host, ..options() }).await.unwrap();
     assert_eq!(connected.session.terms().era, Era::Legacy);
-    let answer = fake.heard().pop().unwrap();
+    let answer = fake.received().pop().unwrap();
     let expected = r#"{"jsonrpc":"2.0","id":"r1","result":{"roots":[{"uri":"file:///srv","name":"srv"}]}}"#;
     assert_eq!(answer, expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handshake_says_what_the_configuration_adds() {
+async fn the_handshake_carries_configured_meta() {
     let extra = Some(wharf_mcp::Raw::parse(r#"{"com.example/team":"a"}"#).unwrap());
     for (script, expected) in [
         (
@@ -162,6 +162,6 @@ async fn the_handshake_says_what_the_configuration_adds() {
     ] {
         let fake = Fake::new(&script);
         Session::connect(&fake, &Options { extra_meta: extra.clone(), ..options() }).await.unwrap();
-        assert!(fake.heard().iter().any(|line| line.contains(expected)), "{:?}", fake.heard());
+        assert!(fake.received().iter().any(|line| line.contains(expected)), "{:?}", fake.received());
     }
 }

@@ -16,7 +16,7 @@ pub(crate) const NO_DISCOVERY: &str = "server/discover: error -32601";
 #[derive(Clone, Default)]
 pub(crate) struct Fake {
     rules: Arc<HashMap<String, Vec<String>>>,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     opens: Arc<Mutex<usize>>,
 }
 
@@ -30,8 +30,8 @@ impl Fake {
     }
 
     /// Returns all received messages, one line each.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     /// Returns the methods of all received messages.
@@ -40,7 +40,7 @@ impl Fake {
             let message: serde_json::Value = serde_json::from_str(line).unwrap();
             message["method"].as_str().unwrap_or("answer").to_owned()
         };
-        self.heard().iter().map(method).collect::<Vec<_>>().join(" ")
+        self.received().iter().map(method).collect::<Vec<_>>().join(" ")
     }
 
     pub(crate) fn opens(&self) -> usize {
@@ -54,7 +54,7 @@ impl Fake {
             return;
         }
         while let Ok(Some(line)) = lines.next_line().await {
-            self.heard.lock().unwrap().push(line.clone());
+            self.received.lock().unwrap().push(line.clone());
             let message: serde_json::Value = serde_json::from_str(&line).unwrap();
             let method = message["method"].as_str().unwrap_or("answer");
             if !self.follow(method, &message["id"].to_string(), first, &mut write).await {

@@ -19,14 +19,14 @@ use url::Url;
 #[derive(Clone, Default)]
 pub(crate) struct FakeHttp {
     rules: Arc<Mutex<HashMap<String, Vec<String>>>>,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     open_stream: Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>,
     port: u16,
 }
 
 /// Received request: its script key and its head.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedRequest {
     pub(crate) key: String,
     pub(crate) head: String,
 }
@@ -55,12 +55,12 @@ impl FakeHttp {
         format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap()
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
+        self.received.lock().unwrap().clone()
     }
 
     pub(crate) fn keys(&self) -> String {
-        self.heard().iter().map(|heard| heard.key.clone()).collect::<Vec<_>>().join(", ")
+        self.received().iter().map(|received| received.key.clone()).collect::<Vec<_>>().join(", ")
     }
 
     async fn serve(self, stream: TcpStream) {
@@ -89,7 +89,7 @@ impl FakeHttp {
         let verb = head.split(' ').next().unwrap();
         let key = format!("{verb} {}", message["method"].as_str().unwrap_or_default()).trim().to_owned();
         let answer = self.next_answer(&key);
-        self.heard.lock().unwrap().push(Heard { key, head });
+        self.received.lock().unwrap().push(ReceivedRequest { key, head });
         let (header, answer) = match answer.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
             Some((header, answer)) => (format!("{header}\r\n"), answer.to_owned()),
             None => (String::new(), answer),

@@ -32,7 +32,7 @@ pub(crate) struct State {
     /// Scope to demand once, with an `insufficient_scope` error.
     pub(crate) wants: Option<&'static str>,
     log: Vec<String>,
-    given: usize,
+    issued: usize,
 }
 
 impl FakeOAuth {
@@ -41,7 +41,7 @@ impl FakeOAuth {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (good, refreshable) = (HashSet::new(), HashSet::new());
-        let state = State { good, refreshable, lifetime: 3600, wants: None, log: Vec::new(), given: 0 };
+        let state = State { good, refreshable, lifetime: 3600, wants: None, log: Vec::new(), issued: 0 };
         let fake = FakeOAuth { base, state: Arc::new(Mutex::new(state)) };
         let server = fake.clone();
         tokio::spawn(async move {
@@ -77,10 +77,10 @@ impl FakeOAuth {
         let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         Ok(match parts.uri.path() {
             "/mcp" | "/sse" => self.serve(token, &body),
-            "/.well-known/oauth-protected-resource/mcp" => self.say(&json!({
+            "/.well-known/oauth-protected-resource/mcp" => self.respond_json(&json!({
                 "resource": format!("{}/mcp", self.base), "authorization_servers": [self.base],
             })),
-            "/.well-known/oauth-authorization-server" => self.say(&json!({
+            "/.well-known/oauth-authorization-server" => self.respond_json(&json!({
                 "issuer": self.base,
                 "authorization_endpoint": format!("{}/authorize", self.base),
                 "token_endpoint": format!("{}/token", self.base),
@@ -89,8 +89,8 @@ impl FakeOAuth {
                 "code_challenge_methods_supported": ["S256"],
             })),
             "/register" => {
-                self.note("register");
-                self.say(&json!({ "client_id": "c", "client_secret": "s", "redirect_uris": [] }))
+                self.log_request("register");
+                self.respond_json(&json!({ "client_id": "c", "client_secret": "s", "redirect_uris": [] }))
             }
             "/authorize" => self.authorize(&query.into_owned().collect()),
             "/token" => self.token(&url::form_urlencoded::parse(&body).into_owned().collect()),
@@ -101,7 +101,7 @@ impl FakeOAuth {
     fn serve(&self, token: &str, body: &[u8]) -> Response<Full<Bytes>> {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         let method = message["method"].as_str().unwrap_or("stream");
-        self.note(&format!("{method} with {token}"));
+        self.log_request(&format!("{method} with {token}"));
         let metadata = format!(
             r#"Bearer resource_metadata="{}""#,
             self.url("/.well-known/oauth-protected-resource/mcp")
@@ -121,41 +121,41 @@ impl FakeOAuth {
             }
             _ => json!({}),
         };
-        self.say(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+        self.respond_json(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
     }
 
     fn authorize(&self, query: &HashMap<String, String>) -> Response<Full<Bytes>> {
         let scope = query.get("scope").map(|scope| format!(" for {scope}")).unwrap_or_default();
-        self.note(&format!("authorize{scope}"));
+        self.log_request(&format!("authorize{scope}"));
         let back = format!("{}?code=1&state={}", query["redirect_uri"], query["state"]);
         Response::builder().status(302).header(header::LOCATION, back).body(Full::default()).unwrap()
     }
 
     fn token(&self, form: &HashMap<String, String>) -> Response<Full<Bytes>> {
         let with = form.get("refresh_token").map(|token| format!(" {token}")).unwrap_or_default();
-        self.note(&format!("{}{with}", form["grant_type"]));
+        self.log_request(&format!("{}{with}", form["grant_type"]));
         if form.get("refresh_token").is_some_and(|token| !self.state().refreshable.contains(token)) {
-            let mut response = self.say(&json!({ "error": "invalid_grant" }));
+            let mut response = self.respond_json(&json!({ "error": "invalid_grant" }));
             *response.status_mut() = StatusCode::BAD_REQUEST;
             return response;
         }
         let mut state = self.state();
-        state.given += 1;
-        let (token, refresh) = (format!("t{}", state.given), format!("r{}", state.given));
+        state.issued += 1;
+        let (token, refresh) = (format!("t{}", state.issued), format!("r{}", state.issued));
         let lifetime = state.lifetime;
         state.good.insert(token.clone());
         state.refreshable.insert(refresh.clone());
         drop(state);
-        self.say(&json!({
+        self.respond_json(&json!({
             "access_token": token, "token_type": "Bearer", "expires_in": lifetime, "refresh_token": refresh,
         }))
     }
 
-    fn note(&self, what: &str) {
+    fn log_request(&self, what: &str) {
         self.state().log.push(what.to_owned());
     }
 
-    fn say(&self, body: &Value) -> Response<Full<Bytes>> {
+    fn respond_json(&self, body: &Value) -> Response<Full<Bytes>> {
         let json = Response::builder().header(header::CONTENT_TYPE, "application/json");
         json.body(body.to_string().into()).unwrap()
     }

@@ -4,7 +4,7 @@ use crate::{eras::options, fake_http::FakeHttp};
 use std::time::{Duration, Instant};
 use wharf_mcp::{
     Class, Failure, News, Options, Raw, Request, Session,
-    http::{Client, Endpoint},
+    http::{HttpClient, HttpEndpoint},
     session::{ClientInfo, Connected, Era, EraHint},
 };
 
@@ -18,8 +18,8 @@ const MODERN: &str = r#"
     POST server/discover: json {"id":$id,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}
 "#;
 
-fn endpoint(fake: &FakeHttp) -> Endpoint {
-    Endpoint::new(fake.url(), Client::new(Duration::from_secs(2)).unwrap())
+fn endpoint(fake: &FakeHttp) -> HttpEndpoint {
+    HttpEndpoint::new(fake.url(), HttpClient::new(Duration::from_secs(2)).unwrap())
 }
 
 async fn connect(script: &str) -> (FakeHttp, Connected) {
@@ -28,7 +28,7 @@ async fn connect(script: &str) -> (FakeHttp, Connected) {
     (fake, connected)
 }
 
-fn say(outcome: Result<Raw, Failure>) -> String {
+fn describe(outcome: Result<Raw, Failure>) -> String {
     match outcome {
         Ok(result) => result.as_str().to_owned(),
         Err(failure) => {
@@ -38,11 +38,11 @@ fn say(outcome: Result<Raw, Failure>) -> String {
 }
 
 async fn call(connected: &Connected) -> String {
-    say(connected.session.request(Request::call_tool("t", None)).await)
+    describe(connected.session.request(Request::call_tool("t", None)).await)
 }
 
 #[tokio::test]
-async fn every_answer_reaches_its_caller_at_once() {
+async fn every_response_has_one_outcome_at_once() {
     for (rules, expected) in [
         (r#"POST tools/call: json {"id":$id,"result":1}"#, "1"),
         (r#"POST tools/call: sse data: {"id":$id,"result":1}\n\n"#, "1"),
@@ -64,7 +64,7 @@ async fn every_answer_reaches_its_caller_at_once() {
         ),
         (
             r#"POST tools/call: json {"id":77,"result":1}"#,
-            "Protocol Unknown None: the response holds no answer to the request",
+            "Protocol Unknown None: the response contains no answer to the request",
         ),
         (
             "POST tools/call: 202 ",
@@ -72,13 +72,13 @@ async fn every_answer_reaches_its_caller_at_once() {
         ),
         (
             "POST tools/call: json <html>",
-            "Protocol Unknown None: the server sent something that is no message",
+            "Protocol Unknown None: the server sent something that is not a JSON-RPC message",
         ),
         (
             "POST tools/call: 500 oops",
             "Closed Unknown Some(500): the server answered 500 Internal Server Error",
         ),
-        ("POST tools/call: 401 {}", "Connect No Some(401): the server wants credentials (401)"),
+        ("POST tools/call: 401 {}", "Connect No Some(401): the server requires authentication (401)"),
         (
             r#"POST tools/call: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"bad"}}"#,
             "Rpc Yes Some(400): the server answered with an error: bad (-32602)",
@@ -97,26 +97,26 @@ async fn every_answer_reaches_its_caller_at_once() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_bounded() {
+async fn an_oversized_body_fails() {
     let fake = FakeHttp::start(&format!(
         "{MODERN}\nPOST tools/call: json {{\"id\":$id,\"result\":\"{}\"}}",
         "x".repeat(5_000)
     ))
     .await;
-    let endpoint = Endpoint { frame_limit: 4_000, ..endpoint(&fake) };
+    let endpoint = HttpEndpoint { frame_limit: 4_000, ..endpoint(&fake) };
     let connected = Session::connect(&endpoint, &options()).await.unwrap();
     assert_eq!(call(&connected).await, "Protocol Unknown None: a message is longer than the limit");
 }
 
 #[tokio::test]
-async fn a_legacy_session_is_kept_and_ended() {
+async fn a_legacy_session_sends_its_id_and_ends_with_delete() {
     let (fake, connected) =
         connect(&format!("{LEGACY}\nPOST tools/call: json {{\"id\":$id,\"result\":1}}")).await;
     assert_eq!(call(&connected).await, "1");
     drop(connected.session);
     connected.task.join().await;
-    let heard = fake.heard();
-    let mut keys: Vec<_> = heard.iter().map(|heard| heard.key.as_str()).collect();
+    let received = fake.received();
+    let mut keys: Vec<_> = received.iter().map(|received| received.key.as_str()).collect();
     keys.sort_unstable();
     assert_eq!(
         keys,
@@ -129,18 +129,20 @@ async fn a_legacy_session_is_kept_and_ended() {
             "POST tools/call"
         ]
     );
-    for heard in heard.iter().filter(|heard| !heard.key.contains("initialize") || heard.key.contains("notif"))
+    for received in received
+        .iter()
+        .filter(|received| !received.key.contains("initialize") || received.key.contains("notif"))
     {
-        let head = heard.head.to_lowercase();
-        let legacy = !heard.key.contains("discover");
-        assert_eq!(head.contains("mcp-session-id: s1\r\n"), legacy, "{heard:?}");
-        assert_eq!(head.contains("mcp-protocol-version: 2025-11-25\r\n"), legacy, "{heard:?}");
-        assert!(!legacy || !head.contains("mcp-method"), "{heard:?}");
+        let head = received.head.to_lowercase();
+        let legacy = !received.key.contains("discover");
+        assert_eq!(head.contains("mcp-session-id: s1\r\n"), legacy, "{received:?}");
+        assert_eq!(head.contains("mcp-protocol-version: 2025-11-25\r\n"), legacy, "{received:?}");
+        assert!(!legacy || !head.contains("mcp-method"), "{received:?}");
     }
 }
 
 #[tokio::test]
-async fn a_lost_session_is_begun_anew_once() {
+async fn a_lost_session_is_renewed_once() {
     let script = r#"
         POST server/discover: 404
         POST initialize: [Mcp-Session-Id: s1] json {"id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -153,7 +155,8 @@ async fn a_lost_session_is_begun_anew_once() {
     let (fake, mut connected) = connect(script).await;
     assert_eq!(call(&connected).await, "1");
     assert_eq!(connected.news.next().await, Some(News::Renewed));
-    let calls: Vec<_> = fake.heard().into_iter().filter(|heard| heard.key.contains("tools/call")).collect();
+    let calls: Vec<_> =
+        fake.received().into_iter().filter(|received| received.key.contains("tools/call")).collect();
     assert!(calls[1].head.contains("mcp-session-id: s2"), "{calls:?}");
     assert_eq!(
         call(&connected).await,
@@ -162,13 +165,13 @@ async fn a_lost_session_is_begun_anew_once() {
 }
 
 #[tokio::test]
-async fn modern_requests_repeat_themselves_in_headers() {
+async fn modern_requests_carry_routing_headers() {
     let (fake, connected) =
         connect(&format!("{MODERN}\nPOST tools/call: json {{\"id\":$id,\"result\":{{}}}}")).await;
     assert_eq!(connected.session.terms().era, Era::Modern);
     let params = vec![("Region".to_owned(), "日本".to_owned())];
     connected.session.request(Request::call_tool("größe", None).header_params(params)).await.unwrap();
-    let head = fake.heard().pop().unwrap().head;
+    let head = fake.received().pop().unwrap().head;
     for line in [
         "mcp-protocol-version: 2026-07-28",
         "mcp-method: tools/call",
@@ -181,7 +184,7 @@ async fn modern_requests_repeat_themselves_in_headers() {
 }
 
 #[tokio::test]
-async fn the_standing_stream_brings_news() {
+async fn the_get_stream_delivers_notifications() {
     let script =
         format!("{LEGACY}\nGET: sse+ data: {{\"method\":\"notifications/tools/list_changed\"}}\\n\\n");
     let (_fake, mut connected) = connect(&script).await;
@@ -189,9 +192,9 @@ async fn the_standing_stream_brings_news() {
 }
 
 #[tokio::test]
-async fn what_is_no_matter_of_eras_fails_at_once() {
+async fn errors_unrelated_to_the_era_fail_at_once() {
     for (script, expected) in [
-        ("POST server/discover: 401 ", "Connect No Some(401): the server wants credentials (401)"),
+        ("POST server/discover: 401 ", "Connect No Some(401): the server requires authentication (401)"),
         (
             "POST server/discover: 503 ",
             "Closed Unknown Some(503): the server answered 503 Service Unavailable",
@@ -199,21 +202,23 @@ async fn what_is_no_matter_of_eras_fails_at_once() {
     ] {
         let fake = FakeHttp::start(script).await;
         let failed = Session::connect(&endpoint(&fake), &options()).await.map(|_| Raw::empty_object());
-        assert_eq!(say(failed), expected);
-        assert_eq!(fake.heard().len(), 1);
+        assert_eq!(describe(failed), expected);
+        assert_eq!(fake.received().len(), 1);
     }
-    let nowhere =
-        Endpoint::new("http://127.0.0.1:1/".parse().unwrap(), Client::new(Duration::from_secs(1)).unwrap());
+    let unreachable = HttpEndpoint::new(
+        "http://127.0.0.1:1/".parse().unwrap(),
+        HttpClient::new(Duration::from_secs(1)).unwrap(),
+    );
     let options = Options { era: EraHint::Only(Era::Legacy), ..options() };
-    let failed = Session::connect(&nowhere, &options).await.map(|_| Raw::empty_object());
+    let failed = Session::connect(&unreachable, &options).await.map(|_| Raw::empty_object());
     assert_eq!(
-        say(failed),
+        describe(failed),
         "Connect No None: could not connect to `http://127.0.0.1:1`: Connection refused (os error 111)"
     );
 }
 
 #[tokio::test]
-async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
+async fn a_header_mismatch_rereads_the_schema_and_retries() {
     let missed = r#"POST tools/call: 400 {"id":$id,"error":{"code":-32020,"message":"a header is missing"}}"#;
     let answered = r#"POST tools/call: json {"id":$id,"result":1}"#;
     let region = r#"{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}"#;
@@ -230,9 +235,9 @@ async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
         let (fake, mut connected) = connect(&format!("{MODERN}\n{list}\n{}", calls.join("\n"))).await;
         let arguments = Raw::from(serde_json::json!({ "region": "eu" }));
         let outcome = connected.session.request(Request::call_tool("t", Some(&arguments))).await;
-        assert_eq!(say(outcome), expected);
+        assert_eq!(describe(outcome), expected);
         assert_eq!(fake.keys(), format!("POST server/discover, {keys}"));
-        let repeated = fake.heard().pop().unwrap().head.contains("mcp-param-region: eu");
+        let repeated = fake.received().pop().unwrap().head.contains("mcp-param-region: eu");
         assert_eq!(repeated, keys == twice);
         assert_eq!(connected.news.next().await, Some(News::ToolsChanged));
     }
@@ -240,7 +245,7 @@ async fn headers_that_a_tool_has_come_to_want_are_sent_once_they_are_missed() {
 
 /// A silent stream is abandoned after its idle timeout, long before the deadline.
 #[tokio::test]
-async fn a_silent_stream_is_not_waited_for() {
+async fn a_silent_stream_times_out() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
@@ -251,7 +256,7 @@ async fn a_silent_stream_is_not_waited_for() {
         stream.write_all(head.as_bytes()).await.unwrap();
         std::future::pending::<()>().await;
     };
-    let mut endpoint = Endpoint::new(url, Client::new(Duration::from_secs(5)).unwrap());
+    let mut endpoint = HttpEndpoint::new(url, HttpClient::new(Duration::from_secs(5)).unwrap());
     endpoint.read_timeout = Some(Duration::from_millis(100));
     let client = ClientInfo { name: "test".into(), version: "0".into() };
     let era = EraHint::Only(Era::Modern);

@@ -3,16 +3,16 @@
 //!
 //! Both servers serve the same [`facts`], and both clients check them.
 
-#![expect(deprecated, reason = "sampling is on its way out of the protocol, but servers still do it")]
+#![expect(deprecated, reason = "the protocol deprecates sampling, but servers still use it")]
 
 mod facts;
-mod far_end;
 mod our_client;
 mod our_server;
+mod server_process;
 mod their_client;
 mod their_server;
 
-use far_end::Whose;
+use server_process::Implementation;
 use std::time::Duration;
 use wharf_mcp::session::Era;
 
@@ -27,7 +27,11 @@ async fn in_time(what: &str, check: impl Future<Output = ()>) {
 #[tokio::test]
 async fn our_client_and_their_server_over_a_pipe() {
     for era in ERAS {
-        in_time(&format!("{era:?}"), our_client::check(&far_end::command(Whose::Theirs), era)).await;
+        in_time(
+            &format!("{era:?}"),
+            our_client::check(&server_process::command(Implementation::Theirs), era),
+        )
+        .await;
     }
 }
 
@@ -42,7 +46,11 @@ async fn our_client_and_their_server_over_http() {
 #[tokio::test]
 async fn their_client_and_our_server_over_a_pipe() {
     for era in ERAS {
-        in_time(&format!("{era:?}"), their_client::check_process(&far_end::command(Whose::Ours), era)).await;
+        in_time(
+            &format!("{era:?}"),
+            their_client::check_process(&server_process::command(Implementation::Ours), era),
+        )
+        .await;
     }
 }
 

@@ -1,8 +1,7 @@
 //! Integration tests of the public API: sessions against scripted servers and real processes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should say so loudly")]
+#![expect(clippy::unwrap_used, reason = "a test whose setup fails should panic with the cause")]
 
-mod belonging;
 mod eras;
 mod fake;
 mod fake_http;
@@ -11,11 +10,12 @@ mod http;
 mod interop;
 mod oauth;
 mod processes;
+mod request_owner;
+mod requests;
 mod serving;
-mod serving_elsewhere;
 mod serving_http;
 mod serving_limits;
+mod serving_replicas;
 mod serving_resumed;
 mod sse;
-mod wire;
 mod ws;

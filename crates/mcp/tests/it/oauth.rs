@@ -6,14 +6,14 @@ use tokio::{sync::Notify, time::Instant};
 use url::Url;
 use wharf_mcp::{
     Opener, Request, Session,
-    http::{Client, Endpoint},
+    http::{HttpClient, HttpEndpoint},
     oauth::{Access, Browser, Config, FileStore, Identity, MemoryStore, OAuth, TokenStore, Visit},
     session::{Connected, Era, EraHint},
     sse,
 };
 
 /// User who consents to everything, after a pause.
-struct Agreeing(Pause);
+struct ConsentingUser(Pause);
 
 enum Pause {
     None,
@@ -21,22 +21,22 @@ enum Pause {
     For(Duration),
 }
 
-impl Browser for Agreeing {
+impl Browser for ConsentingUser {
     fn redirect_uri(&self) -> String {
         "http://localhost:1/back".into()
     }
 
     fn visit(&self, page: Url) -> Visit {
-        let (gate, time) = match &self.0 {
+        let (resume, time) = match &self.0 {
             Pause::None => (None, Duration::ZERO),
-            Pause::Until(gate) => (Some(gate.clone()), Duration::ZERO),
+            Pause::Until(resume) => (Some(resume.clone()), Duration::ZERO),
             Pause::For(time) => (None, *time),
         };
         Box::pin(async move {
             let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
             let response = client.build().unwrap().get(page).send().await.unwrap();
-            if let Some(gate) = gate {
-                gate.notified().await;
+            if let Some(resume) = resume {
+                resume.notified().await;
             }
             tokio::time::sleep(time).await;
             Ok(response.headers()["location"].to_str().unwrap().parse().unwrap())
@@ -44,16 +44,16 @@ impl Browser for Agreeing {
     }
 }
 
-fn oauth(fake: &FakeOAuth, browser: Option<Agreeing>, store: Arc<dyn TokenStore>) -> OAuth {
+fn oauth(fake: &FakeOAuth, browser: Option<ConsentingUser>, store: Arc<dyn TokenStore>) -> OAuth {
     let identity = Identity::Automatic { name: "test".into(), document: None };
     let browser = browser.map(|browser| Arc::new(browser) as Arc<dyn Browser>);
-    let access = Access::Person { identity, browser };
+    let access = Access::AuthorizationCode { identity, browser };
     let config = Config { server: fake.url("/mcp"), access, scopes: Vec::new(), private_addresses: false };
     OAuth::new(config, store)
 }
 
-fn endpoint(fake: &FakeOAuth, oauth: &OAuth) -> Endpoint {
-    let mut endpoint = Endpoint::new(fake.url("/mcp"), Client::new(Duration::from_secs(2)).unwrap());
+fn endpoint(fake: &FakeOAuth, oauth: &OAuth) -> HttpEndpoint {
+    let mut endpoint = HttpEndpoint::new(fake.url("/mcp"), HttpClient::new(Duration::from_secs(2)).unwrap());
     endpoint.authorizer = Some(Arc::new(oauth.clone()));
     endpoint
 }
@@ -66,17 +66,17 @@ async fn connect(fake: &FakeOAuth, oauth: &OAuth) -> Connected {
 async fn signed_in() -> (FakeOAuth, Connected, Arc<dyn TokenStore>) {
     let fake = FakeOAuth::start().await;
     let store: Arc<dyn TokenStore> = Arc::new(MemoryStore::default());
-    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(Pause::None)), store.clone())).await;
+    let connected = connect(&fake, &oauth(&fake, Some(ConsentingUser(Pause::None)), store.clone())).await;
     fake.log();
     (fake, connected, store)
 }
 
 #[tokio::test]
-async fn a_refused_request_signs_in_and_is_sent_again() {
+async fn a_rejected_request_signs_in_and_is_retried() {
     let fake = FakeOAuth::start().await;
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(FileStore::new(folder.path().join("tokens.json")));
-    let connected = connect(&fake, &oauth(&fake, Some(Agreeing(Pause::None)), store.clone())).await;
+    let connected = connect(&fake, &oauth(&fake, Some(ConsentingUser(Pause::None)), store.clone())).await;
     let signed_in =
         "server/discover with nothing, register, authorize, authorization_code, server/discover with t1";
     assert_eq!(fake.log(), signed_in);
@@ -88,7 +88,7 @@ async fn a_refused_request_signs_in_and_is_sent_again() {
 }
 
 #[tokio::test]
-async fn tokens_are_renewed_once_for_all() {
+async fn concurrent_requests_share_one_refresh() {
     let (fake, connected, _) = signed_in().await;
     fake.state().good.clear();
     let asks = (0..5).map(|_| connected.session.request(Request::new("x")));
@@ -101,11 +101,12 @@ async fn tokens_are_renewed_once_for_all() {
 }
 
 #[tokio::test]
-async fn a_token_that_ends_is_renewed_first() {
+async fn an_expiring_token_is_refreshed_before_use() {
     let fake = FakeOAuth::start().await;
     fake.state().lifetime = 10;
     let connected =
-        connect(&fake, &oauth(&fake, Some(Agreeing(Pause::None)), Arc::new(MemoryStore::default()))).await;
+        connect(&fake, &oauth(&fake, Some(ConsentingUser(Pause::None)), Arc::new(MemoryStore::default())))
+            .await;
     fake.state().lifetime = 3600;
     fake.log();
     connected.session.request(Request::new("x")).await.unwrap();
@@ -116,7 +117,7 @@ async fn a_token_that_ends_is_renewed_first() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_that_is_refused_means_signing_in_again_as_the_same_client() {
+async fn a_rejected_refresh_token_signs_in_again_as_the_same_client() {
     let (fake, connected, _) = signed_in().await;
     fake.state().good.clear();
     fake.state().refreshable.clear();
@@ -125,7 +126,7 @@ async fn a_refresh_token_that_is_refused_means_signing_in_again_as_the_same_clie
 }
 
 #[tokio::test]
-async fn more_rights_are_asked_for_beside_those_we_had() {
+async fn new_scopes_are_requested_with_the_granted_ones() {
     let (fake, connected, _) = signed_in().await;
     for (wants, asked) in [("write", "authorize for write"), ("admin", "authorize for write admin")] {
         fake.state().wants = Some(wants);
@@ -136,7 +137,7 @@ async fn more_rights_are_asked_for_beside_those_we_had() {
 }
 
 #[tokio::test]
-async fn what_another_process_was_given_is_used() {
+async fn a_token_saved_by_another_process_is_used() {
     let (fake, connected, store) = signed_in().await;
     let mut grant = store.load().unwrap().unwrap();
     grant.response.insert("access_token".into(), "theirs".into());
@@ -147,28 +148,31 @@ async fn what_another_process_was_given_is_used() {
 }
 
 #[tokio::test]
-async fn without_a_person_the_refusal_stands() {
+async fn without_a_browser_the_rejection_is_returned() {
     let fake = FakeOAuth::start().await;
     let oauth = oauth(&fake, None, Arc::new(MemoryStore::default()));
     let failure = Session::connect(&endpoint(&fake, &oauth), &options()).await.unwrap_err();
     assert_eq!(failure.status, Some(401));
     assert!(failure.challenge.as_deref().unwrap_or_default().starts_with("Bearer resource_metadata="));
     assert_eq!(fake.log(), "server/discover with nothing");
-    assert_eq!(oauth.login(None).await.unwrap_err().to_string(), "could not sign in: a person has to");
+    assert_eq!(
+        oauth.login(None).await.unwrap_err().to_string(),
+        "could not sign in: this needs a user and a browser"
+    );
 }
 
 #[tokio::test]
-async fn a_visit_outlives_the_request_that_began_it() {
+async fn a_sign_in_outlives_the_request_that_started_it() {
     let (fake, connected, store) = signed_in().await;
     drop(connected);
     store.clear().unwrap();
-    let gate = Arc::new(Notify::new());
-    let oauth = oauth(&fake, Some(Agreeing(Pause::Until(gate.clone()))), store);
+    let resume = Arc::new(Notify::new());
+    let oauth = oauth(&fake, Some(ConsentingUser(Pause::Until(resume.clone()))), store);
     let options = wharf_mcp::Options { connect_timeout: Duration::from_millis(300), ..options() };
     let began = Instant::now();
     Session::connect(&endpoint(&fake, &oauth), &options).await.unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(2));
-    gate.notify_one();
+    resume.notify_one();
     connect(&fake, &oauth).await;
     let log = fake.log();
     assert_eq!(log.matches("authorize,").count(), 1, "{log}");
@@ -176,9 +180,9 @@ async fn a_visit_outlives_the_request_that_began_it() {
 }
 
 #[tokio::test]
-async fn a_person_who_takes_time_is_no_silent_server() {
+async fn a_slow_sign_in_does_not_count_as_silence() {
     let fake = FakeOAuth::start().await;
-    let slow = Agreeing(Pause::For(Duration::from_millis(2_500)));
+    let slow = ConsentingUser(Pause::For(Duration::from_millis(2_500)));
     let oauth = oauth(&fake, Some(slow), Arc::new(MemoryStore::default()));
     let connected = Session::connect(&endpoint(&fake, &oauth), &options()).await.unwrap();
     assert_eq!(connected.session.terms().era, Era::Modern);
@@ -186,12 +190,13 @@ async fn a_person_who_takes_time_is_no_silent_server() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_is_signed_in_to_as_well() {
+async fn sse_streams_sign_in_too() {
     let (fake, connected, store) = signed_in().await;
     drop(connected);
     fake.state().good.clear();
-    let mut endpoint = sse::Endpoint::new(fake.url("/sse"), Client::new(Duration::from_secs(2)).unwrap());
-    endpoint.authorizer = Some(Arc::new(oauth(&fake, Some(Agreeing(Pause::None)), store)));
+    let mut endpoint =
+        sse::SseEndpoint::new(fake.url("/sse"), HttpClient::new(Duration::from_secs(2)).unwrap());
+    endpoint.authorizer = Some(Arc::new(oauth(&fake, Some(ConsentingUser(Pause::None)), store)));
     endpoint.open().await.unwrap();
     assert_eq!(fake.log(), "stream with t1, refresh_token r1, stream with t2");
 }

@@ -7,7 +7,7 @@ use std::{
 };
 use wharf_mcp::{
     Class, Exit, Failure, Options, Raw, Request, Sent, Session, stdio::Charset, stdio::Command,
-    stdio::Patience,
+    stdio::StopTimeouts,
 };
 
 /// Returns a handshake-era server as a shell script; `call` is its reaction to `tools/call`.
@@ -28,8 +28,8 @@ fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".into(), script.into()];
     command.env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hello".into())];
-    command.patience =
-        Patience { after_eof: Duration::from_millis(300), after_term: Duration::from_millis(300) };
+    command.stop_timeouts =
+        StopTimeouts { after_eof: Duration::from_millis(300), after_term: Duration::from_millis(300) };
     command
 }
 
@@ -53,7 +53,7 @@ fn left_running(marker: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_runs_is_seen() {
+async fn left_running_finds_a_running_process() {
     let mut command = tokio::process::Command::new("/bin/sleep");
     let mut child =
         command.arg("987.0").stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
@@ -82,27 +82,27 @@ async fn a_process_that_cannot_start_is_named() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_leaves_its_last_words() {
+async fn the_failure_has_exit_code_and_stderr_of_the_process() {
     let begun = Instant::now();
     let failure = call(&shell("echo boom >&2; exit 3")).await.unwrap_err();
-    let goodbye = failure.goodbye.clone().unwrap();
+    let disconnect = failure.disconnect.clone().unwrap();
     assert_eq!(
-        (failure.class, goodbye.exit, goodbye.stderr.as_str()),
+        (failure.class, disconnect.exit, disconnect.stderr.as_str()),
         (Class::Closed, Some(Exit::Code(3)), "boom\n")
     );
     assert_eq!(failure.to_string(), "the server ended (exit code 3)");
     assert!(begun.elapsed() < Duration::from_secs(2));
 
     let failure = call(&shell(&server("echo dying >&2; kill -9 $$"))).await.unwrap_err();
-    let goodbye = failure.goodbye.clone().unwrap();
-    assert_eq!((goodbye.exit, goodbye.stderr.as_str()), (Some(Exit::Signal(9)), "dying\n"));
+    let disconnect = failure.disconnect.clone().unwrap();
+    assert_eq!((disconnect.exit, disconnect.stderr.as_str()), (Some(Exit::Signal(9)), "dying\n"));
 }
 
 #[tokio::test]
 async fn a_grandchild_that_holds_stdout_does_not_hide_the_end() {
     let begun = Instant::now();
     let failure = call(&shell(&server("sleep 987.1 & exit 4"))).await.unwrap_err();
-    assert_eq!(failure.goodbye.clone().unwrap().exit, Some(Exit::Code(4)));
+    assert_eq!(failure.disconnect.clone().unwrap().exit, Some(Exit::Code(4)));
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(!left_running("sleep 987.1"));
 }
@@ -122,21 +122,21 @@ async fn a_silent_process_fails_at_the_deadline() {
     let begun = Instant::now();
     let failure = call(&shell("echo 'Ok to proceed? (y)' >&2; sleep 987.4")).await.unwrap_err();
     assert_eq!(failure.class, Class::Timeout);
-    assert_eq!(failure.goodbye.clone().unwrap().stderr, "Ok to proceed? (y)\n");
+    assert_eq!(failure.disconnect.clone().unwrap().stderr, "Ok to proceed? (y)\n");
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(!left_running("sleep 987.4"));
 }
 
 #[tokio::test]
-async fn a_stubborn_process_keeps_nobody_beyond_the_deadline() {
+async fn a_stubborn_process_does_not_delay_the_timeout() {
     let mut command = shell("trap '' TERM; echo 'Ok to proceed? (y)' >&2; sleep 987.8; sleep 987.8");
-    command.patience = Patience::default();
+    command.stop_timeouts = StopTimeouts::default();
     let options = Options { connect_timeout: Duration::from_secs(1), ..options() };
     let begun = Instant::now();
     let failure = Session::connect(&command, &options).await.unwrap_err();
     assert!(begun.elapsed() < Duration::from_millis(1_900), "{:?}", begun.elapsed());
     assert_eq!((failure.class, failure.sent), (Class::Timeout, Sent::Unknown));
-    assert_eq!(failure.goodbye.clone().unwrap().stderr, "Ok to proceed? (y)\n");
+    assert_eq!(failure.disconnect.clone().unwrap().stderr, "Ok to proceed? (y)\n");
     while left_running("sleep 987.8") {
         assert!(begun.elapsed() < Duration::from_secs(5));
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -184,7 +184,7 @@ async fn a_process_that_closes_its_stdin_fails_at_once_and_was_not_called() {
     let (first, second) = tokio::join!(first, second);
     let (first, second) = (first.unwrap_err(), second.unwrap_err());
     assert_eq!((first.sent, second.sent), (Sent::Unknown, Sent::No));
-    assert_eq!(second.to_string(), "the server closed its input");
+    assert_eq!(second.to_string(), "the server closed its stdin");
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
@@ -195,13 +195,13 @@ async fn a_last_answer_without_a_newline_counts() {
 }
 
 #[tokio::test]
-async fn a_process_that_stops_reading_holds_nobody_up() {
+async fn a_process_that_stops_reading_times_out() {
     let command = shell(&server("sleep 987.7"));
     let connected = Session::connect(&command, &quick()).await.unwrap();
     let arguments = Raw::from(serde_json::json!({ "text": "x".repeat(1 << 20) }));
     let calls = (0..100).map(|_| {
-        let by = tokio::time::Instant::now() + Duration::from_millis(500);
-        connected.session.request(Request::call_tool("t", Some(&arguments)).by(by))
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(500);
+        connected.session.request(Request::call_tool("t", Some(&arguments)).deadline(deadline))
     });
     let begun = Instant::now();
     for outcome in futures_util::future::join_all(calls).await {

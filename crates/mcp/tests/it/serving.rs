@@ -15,23 +15,23 @@ use tokio_tungstenite::{
 use wharf_mcp::{
     Host, News, Opener, Opening, Options, Raw, Request, RpcError, Session, http, link_over,
     serve::{
-        self, About, Client, Handler, Incoming, LogLevel, Service, Serving,
+        self, About, Client, Handler, HandlerFuture, Incoming, LogLevel, Service,
         http::{HttpOptions, HttpService, SseService},
     },
-    session::{Answering, Era, EraHint, List},
+    session::{Era, EraHint, HostFuture, List},
     sse, ws,
 };
 
 /// Server with one tool per feature under test.
-pub(crate) struct Show;
+pub(crate) struct DemoHandler;
 
-impl Handler for Show {
+impl Handler for DemoHandler {
     fn about(&self) -> About {
         let capabilities = json!({ "tools": { "listChanged": true }, "logging": {} });
         About::new("show", "1", capabilities.into())
     }
 
-    fn handle(&self, request: Incoming, client: Client) -> Serving {
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         Box::pin(async move {
             let params = request.params.unwrap_or_else(Raw::empty_object);
             match request.method.as_str() {
@@ -76,20 +76,20 @@ async fn call(params: &Raw, client: Client) -> Result<Raw, RpcError> {
 }
 
 /// Host that answers every request with the method's name.
-struct Parrot;
+struct EchoHost;
 
-impl Host for Parrot {
+impl Host for EchoHost {
     fn capabilities(&self) -> Raw {
         json!({ "sampling": {} }).into()
     }
 
-    fn answer(&self, method: &str, _params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, _params: Option<Raw>) -> HostFuture {
         let said = json!({ "said": method });
         Box::pin(async { Ok(said.into()) })
     }
 }
 
-struct Pipes(Service<Show>);
+struct Pipes(Service<DemoHandler>);
 
 impl Opener for Pipes {
     fn open(&self) -> Opening<'_> {
@@ -137,7 +137,7 @@ pub(crate) async fn serve_http<H: Handler>(service: Service<H>) -> u16 {
     port
 }
 
-async fn serve_ws(service: Service<Show>) -> u16 {
+async fn serve_ws(service: Service<DemoHandler>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     spawn(async move {
@@ -151,8 +151,8 @@ async fn serve_ws(service: Service<Show>) -> u16 {
 }
 
 /// Checks every feature of the server over one transport in one era.
-async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
-    let options = Options { host: Arc::new(Parrot), era: EraHint::Only(era), ..options() };
+async fn check(service: &Service<DemoHandler>, opener: &dyn Opener, era: Era) {
+    let options = Options { host: Arc::new(EchoHost), era: EraHint::Only(era), ..options() };
     let mut connected = Session::connect(opener, &options).await.unwrap();
     let session = connected.session.clone();
     assert_eq!(session.terms().era, era);
@@ -161,12 +161,12 @@ async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
     let echo = session.request(Request::call_tool("echo", None)).await.unwrap();
     assert_eq!(echo.member("x-unknown").unwrap().as_str(), "1");
 
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let teller = told.clone();
-    let request =
-        Request::call_tool("progress", None).on_progress(move |at| teller.lock().unwrap().push(at.progress));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let recorder = seen.clone();
+    let request = Request::call_tool("progress", None)
+        .on_progress(move |at| recorder.lock().unwrap().push(at.progress));
     session.request(request).await.unwrap();
-    assert_eq!(*told.lock().unwrap(), (1..=20).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(*seen.lock().unwrap(), (1..=20).map(f64::from).collect::<Vec<_>>());
 
     let asked = session.request(Request::call_tool("ask", None)).await.unwrap();
     assert_eq!(asked.member("answer").unwrap().as_str(), r#"{"said":"sampling/createMessage"}"#);
@@ -182,7 +182,7 @@ async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
     assert!(tokio::time::timeout(Duration::from_millis(50), slow).await.is_err());
 
     // Announce until received, because a subscription starts asynchronously.
-    let heard = async {
+    let received = async {
         loop {
             service.announce(News::ToolsChanged);
             let next = tokio::time::timeout(Duration::from_millis(20), connected.news.next()).await;
@@ -191,21 +191,21 @@ async fn check(service: &Service<Show>, opener: &dyn Opener, era: Era) {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), heard).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), received).await.unwrap();
     drop((session, connected.session));
     connected.task.join().await;
 }
 
 #[tokio::test]
 async fn every_transport_serves_both_eras() {
-    let service = Service::new(Show);
+    let service = Service::new(DemoHandler);
     let port = serve_http(service.clone()).await;
-    let client = http::Client::new(Duration::from_secs(2)).unwrap();
+    let client = http::HttpClient::new(Duration::from_secs(2)).unwrap();
     let url = |path: &str| format!("http://127.0.0.1:{port}/{path}").parse().unwrap();
-    let streamable = http::Endpoint::new(url("mcp"), client.clone());
-    let legacy = sse::Endpoint::new(url("sse"), client);
+    let streamable = http::HttpEndpoint::new(url("mcp"), client.clone());
+    let legacy = sse::SseEndpoint::new(url("sse"), client);
     let socket =
-        ws::Endpoint::new(format!("ws://127.0.0.1:{}/", serve_ws(service.clone()).await).parse().unwrap());
+        ws::WsEndpoint::new(format!("ws://127.0.0.1:{}/", serve_ws(service.clone()).await).parse().unwrap());
     let pipes = Pipes(service.clone());
     let openers: [(&str, &dyn Opener); 4] =
         [("pipes", &pipes), ("streamable", &streamable), ("sse", &legacy), ("ws", &socket)];
@@ -218,10 +218,10 @@ async fn every_transport_serves_both_eras() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_done_writing_still_gets_its_answers() {
+async fn a_half_closed_client_still_gets_its_answers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(theirs);
-    let serving = serve::over_streams(Service::new(Show), read, write);
+    let serving = serve::over_streams(Service::new(DemoHandler), read, write);
     let talking = async {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let (mut read, mut write) = tokio::io::split(ours);
@@ -230,24 +230,24 @@ async fn a_client_that_is_done_writing_still_gets_its_answers() {
             .await
             .unwrap();
         write.shutdown().await.unwrap();
-        let mut heard = String::new();
-        read.read_to_string(&mut heard).await.unwrap();
-        heard
+        let mut received = String::new();
+        read.read_to_string(&mut received).await.unwrap();
+        received
     };
-    let (served, heard) = tokio::join!(serving, talking);
+    let (served, received) = tokio::join!(serving, talking);
     served.unwrap();
-    assert!(heard.contains(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), "{heard}");
-    assert!(heard.contains(r#""id":2,"error":{"code":-32602"#), "{heard}");
+    assert!(received.contains(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), "{received}");
+    assert!(received.contains(r#""id":2,"error":{"code":-32602"#), "{received}");
 }
 
 #[tokio::test]
-async fn a_socket_that_takes_nothing_is_left() {
+async fn a_websocket_whose_writes_fail_is_closed() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (gone, nowhere) = tokio::io::duplex(64);
     drop(gone);
     let theirs = tokio::io::join(theirs, nowhere);
     let theirs = WebSocketStream::from_raw_socket(theirs, Role::Server, None).await;
-    let serving = serve::over_websocket(Service::new(Show), None, theirs);
+    let serving = serve::over_websocket(Service::new(DemoHandler), None, theirs);
     let mut ours = WebSocketStream::from_raw_socket(ours, Role::Client, None).await;
     ours.send(Message::text(r#"{"id":1,"method":"ping"}"#)).await.unwrap();
     // `ours` stays open: the server must stop because its own writes fail.

@@ -1,6 +1,6 @@
 //! Tests the statuses and headers of our HTTP server, request by request.
 
-use crate::serving::Show;
+use crate::serving::DemoHandler;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use wharf_mcp::serve::{
@@ -11,7 +11,7 @@ use wharf_mcp::serve::{
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// Sends one request, given as header lines and a body; returns the status, the body and the session id.
-async fn ask(service: &HttpService<Show>, request: &str) -> (u16, String, Option<String>) {
+async fn send(service: &HttpService<DemoHandler>, request: &str) -> (u16, String, Option<String>) {
     let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
     let mut lines = head.lines().map(str::trim);
     let mut builder = http::Request::builder().method(lines.next().unwrap()).uri("/mcp");
@@ -37,10 +37,10 @@ async fn ask(service: &HttpService<Show>, request: &str) -> (u16, String, Option
 
 #[tokio::test]
 async fn modern_requests_are_checked() {
-    let service = HttpService::new(Service::new(Show), HttpOptions::default());
+    let service = HttpService::new(Service::new(DemoHandler), HttpOptions::default());
     let list = "mcp-protocol-version: 2026-07-28\nmcp-method: tools/list";
     let call = "mcp-protocol-version: 2026-07-28\nmcp-method: tools/call";
-    for (request, status, holds) in [
+    for (request, status, contains) in [
         (format!("POST\n{list}\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 200, r#""resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"show""#),
         (format!("POST\n{call}\nmcp-name: =?base64?ZWNobw==?=\n\n{{\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",META}}}}"), 200, "echo"),
         (format!("POST\n{call}\nmcp-name: other\n\n{{\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",META}}}}"), 400, "-32020"),
@@ -55,25 +55,27 @@ async fn modern_requests_are_checked() {
         ("POST\nmcp-protocol-version: 2026-07-28\nmcp-method: ping\n\n{\"id\":1,\"method\":\"ping\",\"params\":{META}}".into(), 404, "-32601"),
         ("POST\nmcp-protocol-version: 2026-07-28\nmcp-method: server/discover\n\n{\"id\":1,\"method\":\"server/discover\",\"params\":{META}}".into(), 200, r#""supportedVersions":["2026-07-28","#),
         ("POST\n\n{".into(), 400, "-32700"),
-        ("POST\nhost: evil.example\n\n{}".into(), 403, "not known"),
-        ("POST\nhost: evil.example\ncontent-type: text/plain\n\n{}".into(), 403, "not known"),
+        ("POST\nhost: evil.example\n\n{}".into(), 403, "host `evil.example` is not allowed"),
+        ("POST\nhost: evil.example\ncontent-type: text/plain\n\n{}".into(), 403, "host `evil.example` is not allowed"),
         (format!("POST\n{list}\ncontent-type: text/plain\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 415, "application/json"),
         (format!("POST\n{list}\ncontent-encoding: gzip\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 415, "Content-Encoding"),
         (format!("POST\n{list}\ncontent-type: application/json; charset=utf-8\ncontent-encoding: identity\n\n{{\"id\":1,\"method\":\"tools/list\",\"params\":{{META}}}}"), 200, "resultType"),
-        ("POST\norigin: http://evil.example\n\n{}".into(), 403, "may not use"),
+        ("POST\norigin: http://evil.example\n\n{}".into(), 403, "origin `http://evil.example` is not allowed"),
         ("PUT".into(), 405, ""),
     ] {
-        let (code, body, _) = ask(&service, &request).await;
-        assert!(code == status && body.contains(holds), "{code} {body}\nfor {request}");
+        let (code, body, _) = send(&service, &request).await;
+        assert!(code == status && body.contains(contains), "{code} {body}\nfor {request}");
     }
 }
 
 #[tokio::test]
-async fn legacy_sessions_are_kept() {
-    let service =
-        HttpService::new(Service::new(Show), HttpOptions { session_limit: 1, ..HttpOptions::default() });
+async fn legacy_sessions_are_tracked() {
+    let service = HttpService::new(
+        Service::new(DemoHandler),
+        HttpOptions { session_limit: 1, ..HttpOptions::default() },
+    );
     let initialize = "POST\n\n{\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{}}}";
-    let (status, body, session) = ask(&service, initialize).await;
+    let (status, body, session) = send(&service, initialize).await;
     assert_eq!(status, 200);
     assert!(body.contains(r#""protocolVersion":"2025-06-18""#), "{body}");
     let session = format!("mcp-session-id: {}", session.unwrap());
@@ -97,16 +99,16 @@ async fn legacy_sessions_are_kept() {
         (format!("DELETE\n{session}"), 204),
         (format!("POST\n{session}\n\n{{\"id\":2,\"method\":\"tools/list\"}}"), 404),
     ] {
-        let (code, body, _) = ask(&service, &request).await;
+        let (code, body, _) = send(&service, &request).await;
         assert_eq!(code, status, "{body}\nfor {request}");
     }
 }
 
 #[tokio::test]
 async fn batches_are_answered_in_the_one_version_that_has_them() {
-    let service = HttpService::new(Service::new(Show), HttpOptions::default());
+    let service = HttpService::new(Service::new(DemoHandler), HttpOptions::default());
     let initialize = "POST\n\n{\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-03-26\",\"capabilities\":{}}}";
-    let (_, _, session) = ask(&service, initialize).await;
+    let (_, _, session) = send(&service, initialize).await;
     let session = format!("mcp-session-id: {}", session.unwrap());
     let call = |id: &str, tool: &str| {
         format!(
@@ -114,7 +116,7 @@ async fn batches_are_answered_in_the_one_version_that_has_them() {
         )
     };
     let initialized = r#"{"method":"notifications/initialized"}"#;
-    for (messages, status, holds) in [
+    for (messages, status, contains) in [
         (vec![initialized.to_owned()], 202, vec![]),
         (
             vec![
@@ -134,13 +136,13 @@ async fn batches_are_answered_in_the_one_version_that_has_them() {
             ],
         ),
     ] {
-        let (code, body, _) = ask(&service, &format!("POST\n{session}\n\n[{}]", messages.join(","))).await;
+        let (code, body, _) = send(&service, &format!("POST\n{session}\n\n[{}]", messages.join(","))).await;
         assert_eq!(code, status, "{body}");
-        for held in holds {
+        for held in contains {
             assert_eq!(body.matches(held).count(), 1, "{held} in {body}");
         }
     }
     let long = vec![initialized; 257].join(",");
-    let (code, body, _) = ask(&service, &format!("POST\n{session}\n\n[{long}]")).await;
+    let (code, body, _) = send(&service, &format!("POST\n{session}\n\n[{long}]")).await;
     assert!(code == 400 && body.contains("-32600") && body.contains("at most 256 messages"), "{code} {body}");
 }

@@ -17,7 +17,7 @@ use tokio_tungstenite::{
 };
 use wharf_mcp::{
     RpcError,
-    serve::{self, About, Client, Handler, Incoming, Service, Serving},
+    serve::{self, About, Client, Handler, HandlerFuture, Incoming, Service},
 };
 
 const SUBSCRIPTIONS: u64 = 64;
@@ -41,7 +41,7 @@ impl Handler for Gated {
         About::new("gated", "1", json!({ "tools": { "listChanged": true } }).into())
     }
 
-    fn handle(&self, _request: Incoming, _client: Client) -> Serving {
+    fn handle(&self, _request: Incoming, _client: Client) -> HandlerFuture {
         let Gated { begun, gate } = self.clone();
         Box::pin(async move {
             begun.fetch_add(1, Ordering::AcqRel);
@@ -53,46 +53,46 @@ impl Handler for Gated {
 }
 
 /// Client that enforces no limits of its own.
-enum Plain {
+enum RawClient {
     Stdio(BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>),
     WebSocket(Box<WebSocketStream<DuplexStream>>),
 }
 
-impl Plain {
-    fn over_stdio(service: Service<Gated>) -> Plain {
+impl RawClient {
+    fn over_stdio(service: Service<Gated>) -> RawClient {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         spawn(async move {
             let (read, write) = tokio::io::split(theirs);
             let _ = serve::over_streams(service, read, write).await;
         });
         let (read, write) = tokio::io::split(ours);
-        Plain::Stdio(BufReader::new(read), write)
+        RawClient::Stdio(BufReader::new(read), write)
     }
 
-    async fn over_websocket(service: Service<Gated>) -> Plain {
+    async fn over_websocket(service: Service<Gated>) -> RawClient {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         spawn(async move {
             let socket = WebSocketStream::from_raw_socket(theirs, Role::Server, None).await;
             serve::over_websocket(service, None, socket).await;
         });
-        Plain::WebSocket(Box::new(WebSocketStream::from_raw_socket(ours, Role::Client, None).await))
+        RawClient::WebSocket(Box::new(WebSocketStream::from_raw_socket(ours, Role::Client, None).await))
     }
 
     async fn send(&mut self, message: &Value) {
         match self {
-            Plain::Stdio(_, write) => write.write_all(format!("{message}\n").as_bytes()).await.unwrap(),
-            Plain::WebSocket(socket) => socket.send(Message::text(message.to_string())).await.unwrap(),
+            RawClient::Stdio(_, write) => write.write_all(format!("{message}\n").as_bytes()).await.unwrap(),
+            RawClient::WebSocket(socket) => socket.send(Message::text(message.to_string())).await.unwrap(),
         }
     }
 
     async fn next(&mut self) -> Value {
         let text = match self {
-            Plain::Stdio(read, _) => {
+            RawClient::Stdio(read, _) => {
                 let mut line = String::new();
                 read.read_line(&mut line).await.unwrap();
                 line
             }
-            Plain::WebSocket(socket) => {
+            RawClient::WebSocket(socket) => {
                 socket.next().await.unwrap().unwrap().into_text().unwrap().to_string()
             }
         };
@@ -118,7 +118,7 @@ fn listen(id: u64) -> Value {
 #[tokio::test]
 async fn subscriptions_of_one_connection_are_bounded() {
     let service = || Service::new(Gated::new(0));
-    for mut client in [Plain::over_stdio(service()), Plain::over_websocket(service()).await] {
+    for mut client in [RawClient::over_stdio(service()), RawClient::over_websocket(service()).await] {
         for id in 1..=SUBSCRIPTIONS {
             client.send(&listen(id)).await;
             assert_eq!(client.next().await["method"], "notifications/subscriptions/acknowledged", "{id}");
@@ -155,13 +155,13 @@ fn initialize() -> Value {
 }
 
 #[tokio::test]
-async fn a_batch_does_not_pass_the_limit_of_requests() {
+async fn a_batch_respects_the_request_limit() {
     for over_websocket in [false, true] {
         let handler = Gated::new(0);
         let service = Service::new(handler.clone());
         let mut client = match over_websocket {
-            true => Plain::over_websocket(service).await,
-            false => Plain::over_stdio(service),
+            true => RawClient::over_websocket(service).await,
+            false => RawClient::over_stdio(service),
         };
         client.send(&initialize()).await;
         assert!(client.next().await["result"].is_object());

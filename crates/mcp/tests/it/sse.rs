@@ -2,12 +2,12 @@
 
 use crate::{eras::options, fake_http::FakeHttp};
 use std::time::Duration;
-use wharf_mcp::{Request, Session, http::Client, sse::Endpoint};
+use wharf_mcp::{Request, Session, http::HttpClient, sse::SseEndpoint};
 
 /// Connects, calls a tool and compares the outcome.
 async fn check(script: &str, expected: &str) {
     let fake = FakeHttp::start(script).await;
-    let endpoint = Endpoint::new(fake.url(), Client::new(Duration::from_secs(2)).unwrap());
+    let endpoint = SseEndpoint::new(fake.url(), HttpClient::new(Duration::from_secs(2)).unwrap());
     let outcome = match Session::connect(&endpoint, &options()).await {
         Ok(connected) => {
             let version = connected.session.terms().version.to_string();
@@ -23,7 +23,7 @@ async fn check(script: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn the_stream_names_a_place_and_brings_the_answers() {
+async fn the_endpoint_event_sets_the_post_url() {
     let handshake = r#"
         GET: sse+ event: endpoint\ndata: /messages?id=1\n\nevent: endpoint\ndata: http://evil.example/\n\n
         POST server/discover: push {"id":$id,"error":{"code":-32601,"message":"no"}}
@@ -34,13 +34,13 @@ async fn the_stream_names_a_place_and_brings_the_answers() {
         (format!("{handshake}\nPOST tools/call: 400 "), "2024-11-05: the server answered 400 Bad Request"),
         (
             format!("{handshake}\nPOST tools/call: push {{\"jsonrpc\":\"2.0\""),
-            "2024-11-05: a message is cut short, or contains newlines",
+            "2024-11-05: a message is truncated, or contains newlines",
         ),
         (
             "GET: sse+ event: endpoint\\ndata: http://localhost:9/x\\n\\n".into(),
-            "Protocol Open: the server wants messages sent to another origin: `http://localhost:9/x`",
+            "Protocol Open: the server names another origin for messages: `http://localhost:9/x`",
         ),
-        ("GET: json {}".into(), "Connect Open: the server offers no stream of events at this address"),
+        ("GET: json {}".into(), "Connect Open: the server offers no event stream at this address"),
         ("GET: 404 ".into(), "Connect Open: the server answered 404 Not Found"),
         ("GET: sse event: endpoint\\n".into(), "Connect Open: the server closed the stream"),
     ] {

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::{
     Message,
     handshake::server::{Request as Opening, Response},
 };
-use wharf_mcp::{Request, Session, ws::Endpoint};
+use wharf_mcp::{Request, Session, ws::WsEndpoint};
 
 /// Serves until the client has disconnected; answers a call with `answer`.
 async fn serve(listener: TcpListener, echo: bool, answer: fn(u64) -> Message) {
@@ -19,10 +19,10 @@ async fn serve(listener: TcpListener, echo: bool, answer: fn(u64) -> Message) {
             }
             Ok(response)
         };
-        let Ok(mut wire) = tokio_tungstenite::accept_hdr_async(stream, callback).await else {
+        let Ok(mut socket) = tokio_tungstenite::accept_hdr_async(stream, callback).await else {
             continue;
         };
-        while let Some(Ok(message)) = wire.next().await {
+        while let Some(Ok(message)) = socket.next().await {
             let Ok(text) = message.into_text() else { continue };
             let Ok(message) = serde_json::from_str::<serde_json::Value>(&text) else { continue };
             let id = message["id"].as_u64().unwrap_or_default();
@@ -37,7 +37,7 @@ async fn serve(listener: TcpListener, echo: bool, answer: fn(u64) -> Message) {
                 }
                 _ => continue,
             };
-            let _ = wire.send(answer).await;
+            let _ = socket.send(answer).await;
         }
     }
 }
@@ -47,7 +47,7 @@ async fn call(echo: bool, answer: fn(u64) -> Message) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(serve(listener, echo, answer));
-    let endpoint = Endpoint { frame_limit: 10_000, ..Endpoint::new(url) };
+    let endpoint = WsEndpoint { frame_limit: 10_000, ..WsEndpoint::new(url) };
     let connected = Session::connect(&endpoint, &options()).await.unwrap();
     match connected.session.request(Request::call_tool("t", None)).await {
         Ok(result) => result.as_str().to_owned(),
@@ -56,7 +56,7 @@ async fn call(echo: bool, answer: fn(u64) -> Message) -> String {
 }
 
 #[tokio::test]
-async fn frames_are_messages() {
+async fn each_frame_is_one_message() {
     for echo in [true, false] {
         assert_eq!(call(echo, |id| Message::text(format!(r#"{{"id":{id},"result":1}}"#))).await, "1");
     }
@@ -72,9 +72,9 @@ async fn frames_are_messages() {
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_is_said() {
+async fn a_failed_connection_names_the_address() {
     let failure =
-        Session::connect(&Endpoint::new("ws://127.0.0.1:1/".parse().unwrap()), &options()).await.err();
-    let said = failure.unwrap().to_string();
-    assert!(said.starts_with("could not connect to `ws://127.0.0.1:1"), "{said}");
+        Session::connect(&WsEndpoint::new("ws://127.0.0.1:1/".parse().unwrap()), &options()).await.err();
+    let error = failure.unwrap().to_string();
+    assert!(error.starts_with("could not connect to `ws://127.0.0.1:1"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Describes the client on whose behalf a request is made, for example a client of the gateway.
 
-use crate::upstream::{Consent, Declines};
+use crate::upstream::{Consent, DeclineAll};
 use serde_json::json;
 use std::{fmt, sync::Arc};
 use wharf_mcp::{
@@ -16,37 +16,37 @@ pub struct Caller {
     pub meta: Option<Raw>,
     /// Whether the client handles input requests itself by sending the request again with the input. If so, an input
     /// request from the server is returned as a result.
-    pub comes_back: bool,
+    pub retries_with_input: bool,
     /// The input that the client sends with the repeated request.
     pub input: Option<Input>,
     /// Answers the server's own requests during this call, in place of the runtime's consent.
     pub consent: Option<Arc<dyn Consent>>,
     /// Selects the server's log messages that the client receives.
-    pub logs: Option<WantedLogs>,
+    pub logs: Option<LogSubscription>,
 }
 
 /// Selects the log messages that a client receives.
 #[derive(Clone)]
-pub struct WantedLogs {
+pub struct LogSubscription {
     /// Minimum level. Messages below it may be delivered too.
     pub level: LogLevel,
     /// Whether the client asked for this level, as opposed to a default.
     pub explicit: bool,
     /// Callback that receives the parameters of each `notifications/message`. It must not block.
-    pub told: OnLog,
+    pub on_log: OnLog,
 }
 
 impl Caller {
     /// Creates a client that declines every question. It declares no capabilities, so a server that needs input can
     /// report that instead of asking.
-    pub fn nobody() -> Caller {
+    pub fn without_client() -> Caller {
         let meta = json!({ MetaKey::CAPABILITIES: {} });
-        Caller { meta: Some(meta.into()), consent: Some(Arc::new(Declines)), ..Caller::default() }
+        Caller { meta: Some(meta.into()), consent: Some(Arc::new(DeclineAll)), ..Caller::default() }
     }
 }
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("comes_back", &self.comes_back).finish_non_exhaustive()
+        f.debug_struct("Caller").field("retries_with_input", &self.retries_with_input).finish_non_exhaustive()
     }
 }

@@ -19,10 +19,10 @@ impl Deadline {
     }
 
     /// Awaits a future until the deadline. Returns `None` on timeout.
-    pub(crate) async fn wait<T>(self, coming: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn wait<T>(self, future: impl Future<Output = T>) -> Option<T> {
         match self.0 {
-            Some(by) => time::timeout_at(by, coming).await.ok(),
-            None => Some(coming.await),
+            Some(by) => time::timeout_at(by, future).await.ok(),
+            None => Some(future.await),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Computes how long clients may cache a list and whether the cache may be shared, from the values that the servers
 //! declare.
 
-use crate::stale::LISTS;
+use crate::lists_to_refresh::ALL_LISTS;
 use std::time::Duration;
 use tokio::time::Instant;
 use wharf_mcp::session::{List, Listing};
@@ -17,7 +17,7 @@ pub struct Freshness {
 
 /// Cache lifetime and scope of every kind of list.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Freshnesses([Option<Freshness>; LISTS.len()]);
+pub(crate) struct FreshnessByList([Option<Freshness>; ALL_LISTS.len()]);
 
 impl Freshness {
     /// Reads the server's declaration for a list just received. Returns `None` if the server has no such list.
@@ -45,26 +45,26 @@ impl Freshness {
     }
 }
 
-impl Freshnesses {
+impl FreshnessByList {
     /// Records the declaration of a list just read.
     pub(crate) fn note(&mut self, list: List, listing: &Listing) {
-        if let Some(at) = place(list) {
+        if let Some(at) = list_index(list) {
             self.0[at] = Freshness::of(listing);
         }
     }
 
     pub(crate) fn get(&self, list: List) -> Option<Freshness> {
-        place(list).and_then(|at| self.0[at])
+        list_index(list).and_then(|at| self.0[at])
     }
 
     /// Combines one list of all sources: the shortest lifetime and the narrowest scope.
-    pub(crate) fn together(all: impl Iterator<Item = Freshnesses>, list: List) -> Freshness {
+    pub(crate) fn combined(all: impl Iterator<Item = FreshnessByList>, list: List) -> Freshness {
         all.filter_map(|it| it.get(list)).reduce(Freshness::and).unwrap_or_default()
     }
 }
 
-fn place(list: List) -> Option<usize> {
-    LISTS.iter().position(|it| *it == list)
+fn list_index(list: List) -> Option<usize> {
+    ALL_LISTS.iter().position(|it| *it == list)
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
 
     /// Each case: the lists of the sources as `milliseconds scope`, and the combined result.
     #[tokio::test(start_paused = true)]
-    async fn a_list_is_as_fresh_as_the_least_fresh_of_its_sources() {
+    async fn combined_list_has_the_shortest_lifetime_and_narrowest_scope() {
         let cases: &[(&[&str], &str)] = &[
             (&[], "0 private"),
             (&["none"], "0 private"),
@@ -86,15 +86,15 @@ mod tests {
             (&["5000 public", "silent"], "0 private"),
         ];
         for (sources, expected) in cases {
-            let sources: Vec<Freshnesses> = sources.iter().map(|it| source(it)).collect();
-            let all = Freshnesses::together(sources.into_iter(), List::Prompts);
+            let sources: Vec<FreshnessByList> = sources.iter().map(|it| source(it)).collect();
+            let all = FreshnessByList::combined(sources.into_iter(), List::Prompts);
             let scope = if all.shared { "public" } else { "private" };
             assert_eq!(format!("{} {scope}", all.left().as_millis()), *expected);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn freshness_passes() {
+    async fn freshness_expires() {
         let fresh = source("5000 public").get(List::Prompts).unwrap();
         tokio::time::advance(Duration::from_millis(4_000)).await;
         assert_eq!((fresh.left(), fresh.is_over()), (Duration::from_millis(1_000), false));
@@ -103,17 +103,17 @@ mod tests {
         assert!(!source("0 public").get(List::Prompts).unwrap().is_over());
     }
 
-    fn source(said: &str) -> Freshnesses {
+    fn source(declared: &str) -> FreshnessByList {
         let some = Listing { items: vec![Raw::empty_object()], private: true, ttl: None };
-        let listing = match said.split_once(' ') {
-            None if said == "none" => Listing::default(),
+        let listing = match declared.split_once(' ') {
+            None if declared == "none" => Listing::default(),
             None => some,
             Some((ttl, scope)) => {
                 let ttl = Some(Duration::from_millis(ttl.parse().unwrap()));
                 Listing { ttl, private: scope == "private", ..some }
             }
         };
-        let mut source = Freshnesses::default();
+        let mut source = FreshnessByList::default();
         source.note(List::Prompts, &listing);
         source
     }

@@ -1,7 +1,7 @@
 //! Reads the lists of one server: tools, prompts, resources and templates.
 
-use super::freshness::Freshnesses;
-use crate::{Fault, schema::Schema, stale::LISTS};
+use super::freshness::FreshnessByList;
+use crate::{Fault, argument_schema::Schema, lists_to_refresh::ALL_LISTS};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
@@ -15,7 +15,7 @@ use wharf_mcp::{
 };
 
 /// Maximum length of a shown description, in bytes.
-const LONGEST_DESCRIPTION: usize = 16 * 1024;
+const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
 
 /// The `_meta` key under which a tool declares aliases of its arguments: `{"alias": "name"}`.
 const ALIASES: &str = "wharf/aliases";
@@ -32,7 +32,7 @@ pub struct Offer {
     /// Its resource templates.
     pub templates: Vec<Item<Template>>,
     /// Cache lifetimes of the lists.
-    pub(crate) fresh: Freshnesses,
+    pub(crate) fresh: FreshnessByList,
     /// Lists that the server offers but that could not be read, with the faults. Their previous entries remain.
     pub(crate) unread: Vec<(List, Arc<Fault>)>,
 }
@@ -61,14 +61,14 @@ impl Offer {
     /// Reads the given lists of a server, in parallel.
     pub async fn read(session: &Session, lists: &[List]) -> Result<Offer, Failure> {
         let mut offer = Offer::default();
-        offer.renew(session, lists).await?;
+        offer.refresh(session, lists).await?;
         Ok(offer)
     }
 
     /// Reads the given lists again. Returns the lists that could not be read although the server is reachable. Fails,
     /// and changes nothing, if the tools could not be read or the session is lost, because a server is useless
     /// without its tools.
-    pub(crate) async fn renew(
+    pub(crate) async fn refresh(
         &mut self,
         session: &Session,
         lists: &[List],
@@ -80,7 +80,9 @@ impl Offer {
         let reads_tools = lists.contains(&List::Tools);
         let optional = async |list: List| match wanted(list).await {
             Ok(listing) => Ok(Ok(listing)),
-            Err(failure) if !session.is_over() && is_of_one_list(&failure, reads_tools) => Ok(Err(failure)),
+            Err(failure) if !session.is_over() && affects_one_list_only(&failure, reads_tools) => {
+                Ok(Err(failure))
+            }
             Err(failure) => Err(failure),
         };
         let (tools, prompts, resources, templates) = tokio::try_join!(
@@ -104,7 +106,7 @@ impl Offer {
         let prompts = readable(List::Prompts, prompts);
         let resources = readable(List::Resources, resources);
         let templates = readable(List::Templates, templates);
-        let read = [&tools, &prompts, &resources, &templates].into_iter().zip(LISTS);
+        let read = [&tools, &prompts, &resources, &templates].into_iter().zip(ALL_LISTS);
         for (listing, list) in read.filter_map(|(listing, list)| Some((listing.as_ref()?, list))) {
             self.fresh.note(list, listing);
         }
@@ -126,17 +128,17 @@ impl Offer {
     /// Parses the tools of a listing. Reuses the parsed tools whose definition has not changed.
     fn read_tools(&self, listing: &Listing) -> Vec<Arc<OfferedTool>> {
         let known: HashMap<&[u8], &Arc<OfferedTool>> =
-            self.tools.iter().filter(|it| !it.is_double()).map(|it| (it.raw.as_bytes(), it)).collect();
+            self.tools.iter().filter(|it| !it.is_duplicate()).map(|it| (it.raw.as_bytes(), it)).collect();
         let tools = listing.items.iter().map(|raw| match known.get(raw.as_bytes()) {
             Some(tool) => Arc::clone(tool),
             None => Arc::new(OfferedTool::read(raw)),
         });
-        told_apart(tools.collect())
+        deduplicate(tools.collect())
     }
 }
 
 /// Returns whether a failure concerns one list only and not the whole server.
-fn is_of_one_list(failure: &Failure, reads_tools: bool) -> bool {
+fn affects_one_list_only(failure: &Failure, reads_tools: bool) -> bool {
     match failure.class {
         Class::Rpc | Class::Protocol => true,
         // If the tools were read in parallel, the server is reachable.
@@ -149,14 +151,14 @@ fn is_unknown_method(failure: &Failure) -> bool {
     failure.rpc_code() == Some(RpcError::METHOD_NOT_FOUND)
 }
 
-const DOUBLE: &str = "the server lists several tools of this name, and they differ";
+const DUPLICATE_NAME: &str = "the server lists several different tools with this name";
 
 impl OfferedTool {
     fn read(raw: &Raw) -> OfferedTool {
         let raw = raw.detached();
         let read = match Item::<Tool>::read(&raw) {
-            Item::Odd(_, why) => Err(why),
-            Item::Good(tool) => match tool.header_flaw() {
+            Item::Invalid(_, why) => Err(why),
+            Item::Valid(tool) => match tool.header_flaw() {
                 Some(flaw) => Err(flaw.to_owned()),
                 None => Schema::compile(&tool.input_schema).map(|schema| (tool, schema)),
             },
@@ -168,7 +170,7 @@ impl OfferedTool {
         let text = |key: &str| raw.member(key).and_then(|it| it.decode::<String>().ok());
         OfferedTool {
             wire_name: text("name").filter(|it| !it.is_empty()).unwrap_or_else(|| "unnamed".to_owned()),
-            description: text("description").map(cut),
+            description: text("description").map(truncate_description),
             definition_hash: definition_hash(&raw),
             tool,
             schema,
@@ -178,19 +180,19 @@ impl OfferedTool {
         }
     }
 
-    fn is_double(&self) -> bool {
-        self.quarantined.as_deref() == Some(DOUBLE)
+    fn is_duplicate(&self) -> bool {
+        self.quarantined.as_deref() == Some(DUPLICATE_NAME)
     }
 
     /// Returns a quarantined copy of a tool whose name is ambiguous.
-    fn doubled(&self) -> OfferedTool {
+    fn as_duplicate(&self) -> OfferedTool {
         OfferedTool {
             wire_name: self.wire_name.clone(),
             description: self.description.clone(),
             tool: None,
             raw: self.raw.clone(),
             definition_hash: self.definition_hash.clone(),
-            quarantined: Some(DOUBLE.to_owned()),
+            quarantined: Some(DUPLICATE_NAME.to_owned()),
             schema: None,
             aliases: BTreeMap::new(),
         }
@@ -202,7 +204,7 @@ impl OfferedTool {
     }
 
     /// Returns the arguments with every alias replaced by the name in the schema.
-    pub(crate) fn truly_named(&self, arguments: &Raw) -> Option<Raw> {
+    pub(crate) fn resolve_aliases(&self, arguments: &Raw) -> Option<Raw> {
         if self.aliases.is_empty() || !arguments.is_object() {
             return None;
         }
@@ -224,7 +226,7 @@ fn aliases(raw: &Raw) -> BTreeMap<String, String> {
 
 /// Removes identical duplicates. Quarantines different tools with the same name, because a call could not select one
 /// of them.
-fn told_apart(tools: Vec<Arc<OfferedTool>>) -> Vec<Arc<OfferedTool>> {
+fn deduplicate(tools: Vec<Arc<OfferedTool>>) -> Vec<Arc<OfferedTool>> {
     let mut hashes: HashMap<String, Vec<String>> = HashMap::new();
     let mut kept = Vec::with_capacity(tools.len());
     for tool in tools {
@@ -234,15 +236,15 @@ fn told_apart(tools: Vec<Arc<OfferedTool>>) -> Vec<Arc<OfferedTool>> {
             kept.push(tool);
         }
     }
-    let doubled = |it: Arc<OfferedTool>| match hashes[&it.wire_name].len() {
+    let as_duplicate = |it: Arc<OfferedTool>| match hashes[&it.wire_name].len() {
         1 => it,
-        _ => Arc::new(it.doubled()),
+        _ => Arc::new(it.as_duplicate()),
     };
-    kept.into_iter().map(doubled).collect()
+    kept.into_iter().map(as_duplicate).collect()
 }
 
-fn cut(mut description: String) -> String {
-    description.truncate(description.floor_char_boundary(LONGEST_DESCRIPTION));
+fn truncate_description(mut description: String) -> String {
+    description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
     description
 }
 
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_of_the_meaning() {
+    fn definition_hash_ignores_formatting() {
         let hash = |text: &str| definition_hash(&raw(text));
         assert_eq!(
             hash(r#"{"name":"a","inputSchema":{}}"#),
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_are_one_or_none() {
+    fn identical_duplicates_merge_and_different_ones_are_quarantined() {
         let listing = Listing {
             items: vec![
                 raw(r#"{"name":"same","inputSchema":{}}"#),
@@ -286,8 +288,8 @@ mod tests {
             ..Listing::default()
         };
         let tools = Offer::default().read_tools(&listing);
-        let told: Vec<(&str, bool)> =
+        let found: Vec<(&str, bool)> =
             tools.iter().map(|it| (it.wire_name.as_str(), it.quarantined.is_some())).collect();
-        assert_eq!(told, [("same", false), ("other", true), ("other", true), ("unnamed", true)]);
+        assert_eq!(found, [("same", false), ("other", true), ("other", true), ("unnamed", true)]);
     }
 }

@@ -8,7 +8,7 @@ const MAX_LINES: usize = 12;
 
 /// Returns the last lines if they contain the reason, or else the lines from the last reason on.
 pub(super) fn excerpt(stderr: &str) -> String {
-    let lines = without_help(telling_lines(stderr));
+    let lines = without_help(informative_lines(stderr));
     let end = lines.len().saturating_sub(MAX_LINES);
     let start = match lines.iter().rposition(|it| is_reason(it)) {
         Some(reason) if reason < end => reason,
@@ -23,18 +23,18 @@ pub(super) fn excerpt(stderr: &str) -> String {
 }
 
 /// Returns the lines that carry information.
-fn telling_lines(stderr: &str) -> Vec<&str> {
+fn informative_lines(stderr: &str) -> Vec<&str> {
     // If npm failed, its warnings are not the reason.
     let npm_failed = stderr.lines().any(|it| it.starts_with("npm error"));
     let mut after_frame = false;
-    let tells = |it: &&str| {
+    let is_informative = |it: &&str| {
         // Keep only the first frame of a Node stack trace. The others are callers.
         let is_frame = it.starts_with("    at ");
         let is_another_frame = is_frame && after_frame;
         after_frame = is_frame;
         !(it.is_empty() || is_another_frame || npm_failed && it.starts_with("npm warn"))
     };
-    stderr.lines().map(str::trim_end).filter(tells).collect()
+    stderr.lines().map(str::trim_end).filter(is_informative).collect()
 }
 
 /// Removes the help text that follows a reason. Help text before the reason stays.
@@ -69,13 +69,13 @@ fn is_reason(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn numbered(what: &str, count: usize) -> String {
+    fn numbered_lines(what: &str, count: usize) -> String {
         (1..=count).map(|number| format!("{what} {number}\n")).collect()
     }
 
     #[test]
     fn the_end_of_a_python_traceback_is_shown() {
-        let frames = numbered("  File \"server.py\", line", 30);
+        let frames = numbered_lines("  File \"server.py\", line", 30);
         let text = format!("Traceback (most recent call last):\n{frames}ValueError: KEY is required\n");
         let shown = excerpt(&text);
         assert_eq!(shown.lines().count(), MAX_LINES);
@@ -84,20 +84,23 @@ mod tests {
 
     #[test]
     fn a_reason_before_the_programs_help_is_shown_without_the_help() {
-        let text = format!("Error: no token\nPass `TOKEN`.\nUsage: it [flags]\n\n{}", numbered("--flag", 40));
+        let text =
+            format!("Error: no token\nPass `TOKEN`.\nUsage: it [flags]\n\n{}", numbered_lines("--flag", 40));
         assert_eq!(excerpt(&text), "Error: no token\nPass `TOKEN`.");
     }
 
     #[test]
     fn a_reason_after_the_programs_help_is_shown() {
-        let text =
-            format!("usage: it [-h]\n{}it: error: arguments are required: --db\n", numbered("  [--x]", 20));
+        let text = format!(
+            "usage: it [-h]\n{}it: error: arguments are required: --db\n",
+            numbered_lines("  [--x]", 20)
+        );
         assert!(excerpt(&text).ends_with("it: error: arguments are required: --db"), "{}", excerpt(&text));
     }
 
     #[test]
-    fn a_reason_that_conclusions_follow_is_shown_with_the_first_of_them() {
-        let text = format!("Downloading\nerror: No solution found\n{}", numbered("  And because", 20));
+    fn reason_is_shown_with_the_first_lines_after_it() {
+        let text = format!("Downloading\nerror: No solution found\n{}", numbered_lines("  And because", 20));
         let shown = excerpt(&text);
         assert!(shown.starts_with("error: No solution found\n  And because 1\n"), "{shown}");
         assert!(shown.ends_with("\n… (9 more lines)"), "{shown}");
@@ -105,9 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_node_do_not_push_the_reason_out() {
+    fn node_stack_frames_do_not_displace_the_reason() {
         let text =
-            format!("server.js:1\nError: KEY is required\n{}\nNode.js v22\n", numbered("    at f", 30));
+            format!("server.js:1\nError: KEY is required\n{}\nNode.js v22\n", numbered_lines("    at f", 30));
         assert_eq!(excerpt(&text), "server.js:1\nError: KEY is required\n    at f 1\nNode.js v22");
     }
 

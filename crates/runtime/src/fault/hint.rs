@@ -8,16 +8,16 @@ mod table;
 mod variables;
 
 use crate::{redact::Redactor, upstream};
-use variables::AskedFor;
+use variables::MissingVariables;
 use wharf_config::{Endpoint, Launcher, Program, Source};
 use wharf_mcp::{Class, Exit, Failure, Phase};
 
 /// Number of stderr lines to search. This is more than are shown, because some programs print the reason first and
 /// then much else.
-const LINES: usize = 200;
+const MAX_SEARCHED_LINES: usize = 200;
 
 /// Maximum number of characters of a server's line that a hint quotes.
-const MAX_QUOTE: usize = 160;
+const MAX_QUOTED_CHARS: usize = 160;
 
 /// A known cause with advice for fixing it.
 #[derive(Debug)]
@@ -51,36 +51,36 @@ enum On {
 #[derive(Clone, Copy, Debug)]
 enum Clue {
     /// The server's stderr contains this text.
-    Said(&'static str),
+    Stderr(&'static str),
     /// The server's stderr contains this text and startup timed out, because the server listens elsewhere instead of
     /// using its pipes.
-    SaidWhileLate(&'static str),
+    StderrAndTimeout(&'static str),
     /// The server exited during startup and named a variable that it needs. wharf's own environment has it but does
     /// not pass it on.
-    LacksOurVariable,
+    UninheritedVariable,
     /// The server exited during startup and named a variable that it needs. wharf's own environment may not have it
     /// either.
-    LacksVariable,
+    MissingVariable,
     /// The cause contains this text.
     Cause(&'static str),
     /// The HTTP response had this status.
     Status(u16),
     /// The HTTP response had this status, and the path of the URL has this suffix.
-    StatusAt(u16, &'static str),
+    StatusAtPath(u16, &'static str),
     /// The server's process was ended by one of these signals, or by any signal if the list is empty.
     Signal(&'static [i32]),
     /// The server wrote something other than messages to stdout during startup.
     Noise,
     /// The server violated the protocol.
-    Breach,
+    ProtocolViolation,
     /// The server returned a JSON-RPC error.
-    Refused,
+    ErrorResponse,
     /// A timeout occurred in one of these phases.
-    Late(&'static [Phase]),
+    TimedOut(&'static [Phase]),
     /// The server disconnected in one of these phases.
-    Gone(&'static [Phase]),
+    Disconnected(&'static [Phase]),
     /// The server disconnected in one of these phases, after writing to stderr.
-    GoneTalking(&'static [Phase]),
+    DisconnectedAfterStderr(&'static [Phase]),
 }
 
 /// Returns all known causes, the most specific first.
@@ -90,9 +90,9 @@ pub fn known_causes() -> &'static [KnownCause] {
 
 /// Returns advice for a failure of this source.
 pub(super) fn hint(source: &Source, failure: &Failure, redactor: &Redactor) -> Option<String> {
-    let happened = Happened::of(source, failure);
-    let (known, clue) = table::TABLE.iter().find_map(|it| Some((it, happened.clue(it)?)))?;
-    Some(happened.fill(known.hint, clue, redactor))
+    let symptoms = Symptoms::of(source, failure);
+    let (known, clue) = table::TABLE.iter().find_map(|it| Some((it, symptoms.clue(it)?)))?;
+    Some(symptoms.fill(known.hint, clue, redactor))
 }
 
 /// Returns the folder in npm's cache that the server runs from.
@@ -105,34 +105,41 @@ fn npx_folder(source: &Source) -> String {
 }
 
 /// A failure, prepared for matching.
-struct Happened<'a> {
+struct Symptoms<'a> {
     source: &'a Source,
     failure: &'a Failure,
     lines: Vec<&'a str>,
     /// The lines in lowercase.
-    said: String,
+    stderr_lower: String,
     cause: String,
-    asked_for: Option<AskedFor<'a>>,
+    missing_variables: Option<MissingVariables<'a>>,
 }
 
-impl<'a> Happened<'a> {
-    fn of(source: &'a Source, failure: &'a Failure) -> Happened<'a> {
-        let stderr = failure.goodbye.as_ref().map(|it| it.stderr.as_str()).unwrap_or_default();
+impl<'a> Symptoms<'a> {
+    fn of(source: &'a Source, failure: &'a Failure) -> Symptoms<'a> {
+        let stderr = failure.disconnect.as_ref().map(|it| it.stderr.as_str()).unwrap_or_default();
         let lines: Vec<&str> = stderr.lines().collect();
-        let lines = lines[lines.len().saturating_sub(LINES)..].to_vec();
-        let said = lines.join("\n").to_lowercase();
+        let lines = lines[lines.len().saturating_sub(MAX_SEARCHED_LINES)..].to_vec();
+        let stderr_lower = lines.join("\n").to_lowercase();
         let ended = failure.class == Class::Closed && is_starting(failure.phase);
-        let asked_for = match &source.endpoint {
-            Endpoint::Stdio(launch) if ended => AskedFor::find(&lines, launch),
+        let missing_variables = match &source.endpoint {
+            Endpoint::Stdio(launch) if ended => MissingVariables::find(&lines, launch),
             _ => None,
         };
-        Happened { source, failure, lines, said, cause: failure.what.to_lowercase(), asked_for }
+        Symptoms {
+            source,
+            failure,
+            lines,
+            stderr_lower,
+            cause: failure.what.to_lowercase(),
+            missing_variables,
+        }
     }
 
     /// Returns the first clue of the row that matches.
     fn clue(&self, known: &KnownCause) -> Option<Clue> {
         let covers = known.on.covers(&self.source.endpoint);
-        known.clues.iter().copied().find(|it| covers && self.shows(*it))
+        known.clues.iter().copied().find(|it| covers && self.matches_clue(*it))
     }
 
     /// Fills in the placeholders of a hint.
@@ -141,18 +148,18 @@ impl<'a> Happened<'a> {
         if hint.contains("{folder}") {
             hint = hint.replace("{folder}", &npx_folder(self.source));
         }
-        if let Clue::Said(words) | Clue::SaidWhileLate(words) = clue {
+        if let Clue::Stderr(words) | Clue::StderrAndTimeout(words) = clue {
             let (line, rest) = self.line_with(words).unwrap_or_default();
             let word = rest.split_whitespace().next().unwrap_or_default();
-            let line: String = redactor.redact(line.trim()).chars().take(MAX_QUOTE).collect();
+            let line: String = redactor.redact(line.trim()).chars().take(MAX_QUOTED_CHARS).collect();
             hint = hint.replace("{line}", &line.replace('`', "'"));
             hint =
                 hint.replace("{word}", &redactor.redact(word.trim_matches(['.', ',', ';', '\'', '"', '`'])));
         }
         let Endpoint::Stdio(launch) = &self.source.endpoint else { return hint };
-        if let Some(asked) = &self.asked_for {
-            hint = hint.replace("{variables}", &asked.variables());
-            hint = hint.replace("{remedy}", &asked.remedy(self.source, launch));
+        if let Some(missing) = &self.missing_variables {
+            hint = hint.replace("{variables}", &missing.variables());
+            hint = hint.replace("{remedy}", &missing.remedy(self.source, launch));
         }
         hint.replace("{args}", &arguments::as_yaml(launch))
     }
@@ -166,35 +173,39 @@ impl<'a> Happened<'a> {
         })
     }
 
-    fn shows(&self, clue: Clue) -> bool {
+    fn matches_clue(&self, clue: Clue) -> bool {
         let (class, phase) = (self.failure.class, self.failure.phase);
         match clue {
-            Clue::Said(words) => self.said.contains(words),
-            Clue::SaidWhileLate(words) => {
-                class == Class::Timeout && is_starting(phase) && self.said.contains(words)
+            Clue::Stderr(words) => self.stderr_lower.contains(words),
+            Clue::StderrAndTimeout(words) => {
+                class == Class::Timeout && is_starting(phase) && self.stderr_lower.contains(words)
             }
-            Clue::LacksOurVariable => self.asked_for.as_ref().is_some_and(AskedFor::is_ours),
-            Clue::LacksVariable => self.asked_for.is_some(),
+            Clue::UninheritedVariable => {
+                self.missing_variables.as_ref().is_some_and(MissingVariables::can_inherit)
+            }
+            Clue::MissingVariable => self.missing_variables.is_some(),
             Clue::Cause(words) => self.cause.contains(words),
             Clue::Status(status) => self.failure.status == Some(status),
-            Clue::StatusAt(status, end) => {
+            Clue::StatusAtPath(status, end) => {
                 self.failure.status == Some(status) && self.path().is_some_and(|it| it.ends_with(end))
             }
             // After a timeout wharf ends the process itself, so its signal explains nothing.
             Clue::Signal(signals) => class == Class::Closed && self.ended_by(signals),
-            Clue::Noise => is_starting(phase) && self.failure.goodbye.as_ref().is_some_and(|it| it.noise > 0),
-            Clue::Breach => class == Class::Protocol,
-            Clue::Refused => class == Class::Rpc,
-            Clue::Late(phases) => class == Class::Timeout && phases.contains(&phase),
-            Clue::Gone(phases) => class == Class::Closed && phases.contains(&phase),
-            Clue::GoneTalking(phases) => {
-                class == Class::Closed && phases.contains(&phase) && !self.said.trim().is_empty()
+            Clue::Noise => {
+                is_starting(phase) && self.failure.disconnect.as_ref().is_some_and(|it| it.noise > 0)
+            }
+            Clue::ProtocolViolation => class == Class::Protocol,
+            Clue::ErrorResponse => class == Class::Rpc,
+            Clue::TimedOut(phases) => class == Class::Timeout && phases.contains(&phase),
+            Clue::Disconnected(phases) => class == Class::Closed && phases.contains(&phase),
+            Clue::DisconnectedAfterStderr(phases) => {
+                class == Class::Closed && phases.contains(&phase) && !self.stderr_lower.trim().is_empty()
             }
         }
     }
 
     fn ended_by(&self, signals: &[i32]) -> bool {
-        match self.failure.goodbye.as_ref().and_then(|it| it.exit) {
+        match self.failure.disconnect.as_ref().and_then(|it| it.exit) {
             Some(Exit::Signal(signal)) => signals.is_empty() || signals.contains(&signal),
             Some(Exit::Code(_)) | None => false,
         }
@@ -235,14 +246,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_names_of_their_own_and_words_in_small_letters() {
+    fn rows_have_unique_names_and_lowercase_clues() {
         let mut names: Vec<&str> = known_causes().iter().map(|it| it.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         for KnownCause { name, clues, hint, .. } in known_causes() {
             assert!(!clues.is_empty() && !hint.is_empty(), "{name}");
             for clue in *clues {
-                if let Clue::Said(words) | Clue::SaidWhileLate(words) | Clue::Cause(words) = clue {
+                if let Clue::Stderr(words) | Clue::StderrAndTimeout(words) | Clue::Cause(words) = clue {
                     assert_eq!(words.to_lowercase(), *words, "{name}");
                 }
             }

@@ -6,7 +6,7 @@ use url::Url;
 use wharf_config::{ServerConfig, Source};
 use wharf_mcp::{
     Raw, RpcError,
-    session::{Answering, Host, MetaKey},
+    session::{Host, HostFuture, MetaKey},
 };
 
 /// The `_meta` key that carries an entry's `config` to its server.
@@ -14,7 +14,7 @@ const CONFIG_META: &str = "wharf/config";
 
 /// A request from a server that needs a person or a policy to answer.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ServerRequest {
     /// The source that asks.
     pub source: String,
     /// The method: `elicitation/create`, `sampling/createMessage` or `roots/list`.
@@ -44,20 +44,20 @@ pub trait Consent: Send + Sync {
     }
 
     /// Answers one request.
-    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+    fn answer(&self, request: ServerRequest) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 }
 
 /// Declines every request and offers no capabilities.
 #[derive(Clone, Copy, Debug)]
-pub struct Declines;
+pub struct DeclineAll;
 
-impl Consent for Declines {
+impl Consent for DeclineAll {
     fn answers_forms(&self) -> bool {
         false
     }
 
-    fn answer(&self, asked: Asked) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
-        Box::pin(async move { Err(RpcError::method_not_found(&asked.method)) })
+    fn answer(&self, request: ServerRequest) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {
+        Box::pin(async move { Err(RpcError::method_not_found(&request.method)) })
     }
 }
 
@@ -96,14 +96,14 @@ impl Host for SourceHost {
         capabilities.into()
     }
 
-    fn answer(&self, method: &str, params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
         if method == "roots/list" && !self.source.roots.is_empty() {
             let roots = json!({ "roots": self.roots() });
             return Box::pin(async move { Ok(roots.into()) });
         }
         let params = params.unwrap_or_else(Raw::empty_object);
         let source = self.source.name.expose().to_owned();
-        self.consent.answer(Asked { source, method: method.to_owned(), params })
+        self.consent.answer(ServerRequest { source, method: method.to_owned(), params })
     }
 }
 

@@ -9,8 +9,8 @@ mod docker;
 mod npx;
 mod uvx;
 
-use super::{Ground, Visit, opener, workplace::Workplace};
-use crate::Text;
+use super::{ConnectAttempt, UpstreamContext, opener, working_directory::WorkingDirectory};
+use crate::MaskedString;
 pub(crate) use npx::folder as npx_folder;
 use std::{
     collections::HashMap,
@@ -24,19 +24,20 @@ use tokio::{
 };
 use wharf_config::{Download, Endpoint, Launch, Program, Source};
 use wharf_mcp::{
-    Class, Exit, Failure, Goodbye, Phase, Sent,
-    stdio::{Ended, Patience},
+    Class, Disconnect, Exit, Failure, Phase, Sent,
+    stdio::{RunOutcome, StopTimeouts},
 };
 
-/// Time for a launcher to roll back after it was told to stop.
-const PATIENCE: Patience = Patience { after_eof: Duration::ZERO, after_term: Duration::from_secs(3) };
+/// Time for a launcher to roll back after the signal to stop.
+const LAUNCHER_STOP_TIMES: StopTimeouts =
+    StopTimeouts { after_eof: Duration::ZERO, after_term: Duration::from_secs(3) };
 
 /// Maximum number of concurrent downloads. More would not finish sooner, and would delay servers that are ready to
 /// start.
 const MAX_DOWNLOADS: usize = 4;
 
 /// Time for a server to exit after a failed connect. Its exit is not awaited.
-const STOP_TIME: Duration = Duration::from_secs(3);
+const SERVER_STOP_TIME: Duration = Duration::from_secs(3);
 
 /// Downloads of this process, running and completed. Clones share them.
 #[derive(Clone, Debug)]
@@ -50,41 +51,53 @@ struct Install<'a> {
     source: &'a Source,
     launch: &'a Launch,
     download: &'a Download,
-    ground: &'a Ground,
-    visit: &'a Visit,
+    context: &'a UpstreamContext,
+    connect_attempt: &'a ConnectAttempt,
 }
 
 /// Reason why a download was stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stopped {
-    Late,
-    Unwanted,
+enum StopReason {
+    TimedOut,
+    Cancelled,
 }
 
 /// Downloads the package or image of the source unless it is already present.
-pub(super) async fn ensure(source: &Source, ground: &Ground, visit: &Visit) -> Result<(), Failure> {
-    let Some(install) = Install::of(source, ground, visit) else { return Ok(()) };
-    let cell = ground.installs.cell(&install.key());
+pub(super) async fn ensure_installed(
+    source: &Source,
+    context: &UpstreamContext,
+    connect_attempt: &ConnectAttempt,
+) -> Result<(), Failure> {
+    let Some(install) = Install::of(source, context, connect_attempt) else { return Ok(()) };
+    let cell = context.installs.cell(&install.key());
     cell.get_or_try_init(|| install.run()).await.map(|_| ())
 }
 
 /// Cleans up after a failed connect: the next start checks for the package again, and an interrupted update is
 /// removed.
-pub(super) async fn after_failure(source: &Source, ground: &Ground, visit: &Visit, failure: &Failure) {
-    let Some(install) = Install::of(source, ground, visit) else { return };
-    ground.installs.forget(&install.key());
-    if failure.class != Class::Timeout && !visit.is_over() {
+pub(super) async fn clean_up_after_failure(
+    source: &Source,
+    context: &UpstreamContext,
+    connect_attempt: &ConnectAttempt,
+    failure: &Failure,
+) {
+    let Some(install) = Install::of(source, context, connect_attempt) else { return };
+    context.installs.forget(&install.key());
+    if failure.class != Class::Timeout && !connect_attempt.is_cancelled() {
         return;
     }
     match install.download {
         Download::Npm { .. } => {
-            let torn = npx_folder(install.launch).filter(|it| npx::is_torn(it));
-            let Some(folder) = torn else { return };
+            let interrupted = npx_folder(install.launch).filter(|it| npx::is_interrupted(it));
+            let Some(folder) = interrupted else { return };
             // npm may still be shutting down, and it writes until then.
-            time::sleep(STOP_TIME).await;
-            if npx::remove_if_torn(&folder) {
+            time::sleep(SERVER_STOP_TIME).await;
+            if npx::remove_if_interrupted(&folder) {
                 let folder = folder.display();
-                tracing::warn!(source = source.name.shown(), "npm was stopped half-way; removed `{folder}`");
+                tracing::warn!(
+                    source = source.name.shown(),
+                    "npm was interrupted; removed the incomplete install in `{folder}`"
+                );
             }
         }
         Download::PyPi { .. } | Download::Image { .. } => install.unmark(),
@@ -117,10 +130,14 @@ impl Installs {
 }
 
 impl<'a> Install<'a> {
-    fn of(source: &'a Source, ground: &'a Ground, visit: &'a Visit) -> Option<Install<'a>> {
+    fn of(
+        source: &'a Source,
+        context: &'a UpstreamContext,
+        connect_attempt: &'a ConnectAttempt,
+    ) -> Option<Install<'a>> {
         let Endpoint::Stdio(launch) = &source.endpoint else { return None };
         let download = launch.download.as_ref()?;
-        Some(Install { source, launch, download, ground, visit })
+        Some(Install { source, launch, download, context, connect_attempt })
     }
 
     /// Returns the identity of the download: the launcher, its settings and the packages.
@@ -137,11 +154,11 @@ impl<'a> Install<'a> {
 
     async fn run(&self) -> Result<(), Failure> {
         let deadline = Instant::now() + self.launch.install_timeout;
-        if self.is_there(deadline).await? {
+        if self.is_present(deadline).await? {
             return Ok(());
         }
         let (source, shown) = (self.source.name.shown(), self.download.shown());
-        let _told = self.visit.board.as_ref().map(|it| it.downloading(&shown));
+        let _download_guard = self.connect_attempt.publisher.as_ref().map(|it| it.downloading(&shown));
         let _permit = self.permit().await?;
         let started = Instant::now();
         // Waiting for a permit does not count towards the download timeout.
@@ -149,7 +166,7 @@ impl<'a> Install<'a> {
         tracing::info!(source, "downloading `{shown}` with {}", self.launcher());
         let installed = match self.download {
             Download::Npm { args, .. } => self.run_npx(args, deadline).await,
-            Download::PyPi { args, .. } => self.run_launcher(&plain(args), deadline).await,
+            Download::PyPi { args, .. } => self.run_launcher(&os_args(args), deadline).await,
             Download::Image { image, platform } => {
                 self.run_launcher(&docker::pull(image, platform.as_ref()), deadline).await
             }
@@ -169,18 +186,18 @@ impl<'a> Install<'a> {
     async fn permit(&self) -> Result<Option<SemaphorePermit<'_>>, Failure> {
         tokio::select! {
             // They are never closed.
-            permit = self.ground.installs.permits.acquire() => Ok(permit.ok()),
-            () = self.visit.over() => Err(self.stopped_failure(Stopped::Unwanted, String::new())),
+            permit = self.context.installs.permits.acquire() => Ok(permit.ok()),
+            () = self.connect_attempt.cancelled() => Err(self.stopped_failure(StopReason::Cancelled, String::new())),
         }
     }
 
     /// Returns whether the download is present, if possible without running the launcher. For a container image
     /// `docker` has to be asked once; a marker file remembers the answer.
-    async fn is_there(&self, deadline: Instant) -> Result<bool, Failure> {
+    async fn is_present(&self, deadline: Instant) -> Result<bool, Failure> {
         let env = &self.launch.env;
         Ok(match self.download {
             Download::Npm { packages, or_global, .. } => {
-                npx_folder(self.launch).is_some_and(|it| npx::is_whole(&it))
+                npx_folder(self.launch).is_some_and(|it| npx::is_complete(&it))
                     || *or_global && packages.first().is_some_and(|it| npx::is_global(it.expose(), env))
             }
             Download::PyPi { package, .. } => match uvx::is_cached(package.expose(), env) {
@@ -189,17 +206,18 @@ impl<'a> Install<'a> {
             },
             Download::Image { .. } if self.is_marked() => true,
             Download::Image { image, .. } => {
-                let there = self.end_of(&docker::inspect(image), deadline).await?.exit == Some(Exit::Code(0));
-                if there {
+                let present =
+                    self.run_to_exit(&docker::inspect(image), deadline).await?.exit == Some(Exit::Code(0));
+                if present {
                     self.mark();
                 }
-                there
+                present
             }
         })
     }
 
-    async fn run_npx(&self, args: &[Text], deadline: Instant) -> Result<(), Failure> {
-        let args = plain(args);
+    async fn run_npx(&self, args: &[MaskedString], deadline: Instant) -> Result<(), Failure> {
+        let args = os_args(args);
         let Some(folder) = npx_folder(self.launch) else {
             return self.run_launcher(&args, deadline).await;
         };
@@ -208,16 +226,16 @@ impl<'a> Install<'a> {
                 npx::Claim::Held(claim) => break Some(claim),
                 // npm reports best why it cannot write there.
                 npx::Claim::Impossible => break None,
-                npx::Claim::Whole => return Ok(()),
+                npx::Claim::Complete => return Ok(()),
                 npx::Claim::Taken => tokio::select! {
-                    () = time::sleep(npx::POLL) => {}
+                    () = time::sleep(npx::CLAIM_POLL_INTERVAL) => {}
                     stopped = self.stopped(deadline) => return Err(self.stopped_failure(stopped, String::new())),
                 },
             }
         };
         let installed = self.run_launcher(&args, deadline).await;
         if installed.is_err() {
-            npx::remove_unless_whole(&folder);
+            npx::remove_if_incomplete(&folder);
         }
         if let Some(claim) = claim {
             claim.release();
@@ -227,55 +245,59 @@ impl<'a> Install<'a> {
 
     /// Runs the launcher and fails unless it succeeds.
     async fn run_launcher(&self, args: &[OsString], deadline: Instant) -> Result<(), Failure> {
-        let Ended { exit, stderr, stopped } = self.end_of(args, deadline).await?;
+        let RunOutcome { exit, stderr, stopped } = self.run_to_exit(args, deadline).await?;
         match (stopped, exit) {
             (Some(stopped), _) => Err(self.stopped_failure(stopped, stderr)),
             (None, Some(Exit::Code(0))) => Ok(()),
             (None, exit) => {
-                let goodbye =
-                    Goodbye { exit, stderr, ..Goodbye::because(format!("{} ended", self.launcher())) };
-                let what = format!("could not download `{}`: {goodbye}", self.download.shown());
+                let disconnect =
+                    Disconnect { exit, stderr, ..Disconnect::because(format!("{} ended", self.launcher())) };
+                let what = format!("could not download `{}`: {disconnect}", self.download.shown());
                 let failure = Failure::new(Class::Closed, Phase::Open, Sent::No, what);
-                Err(failure.with_goodbye(Arc::new(goodbye)))
+                Err(failure.with_disconnect(Arc::new(disconnect)))
             }
         }
     }
 
     /// Runs the launcher until it exits, with the supervision and environment of the server, in an empty directory of
     /// its own.
-    async fn end_of(&self, args: &[OsString], deadline: Instant) -> Result<Ended<Stopped>, Failure> {
-        let workplace = Workplace::new(self.ground)?;
-        let mut command = opener::command(self.launch, &workplace)?;
+    async fn run_to_exit(
+        &self,
+        args: &[OsString],
+        deadline: Instant,
+    ) -> Result<RunOutcome<StopReason>, Failure> {
+        let working_directory = WorkingDirectory::new(self.context)?;
+        let mut command = opener::command(self.launch, &working_directory)?;
         command.args = args.to_vec();
-        command.supervisor.clone_from(&self.ground.supervisor);
-        command.witness = self.visit.witness();
-        command.patience = PATIENCE;
+        command.supervisor.clone_from(&self.context.supervisor);
+        command.observer = self.connect_attempt.observer();
+        command.stop_timeouts = LAUNCHER_STOP_TIMES;
         if let Some(folder) = npx_folder(self.launch) {
             // The supervisor removes the folder even if this process is killed or cannot wait.
-            command.remove_unfinished(folder, npx::FINISHED);
+            command.remove_unfinished(folder, npx::COMPLETION_FILE);
         }
         command.run(self.stopped(deadline)).await
     }
 
     /// Completes when the download has to stop.
-    async fn stopped(&self, deadline: Instant) -> Stopped {
+    async fn stopped(&self, deadline: Instant) -> StopReason {
         tokio::select! {
-            () = time::sleep_until(deadline) => Stopped::Late,
-            () = self.visit.over() => Stopped::Unwanted,
+            () = time::sleep_until(deadline) => StopReason::TimedOut,
+            () = self.connect_attempt.cancelled() => StopReason::Cancelled,
         }
     }
 
-    fn stopped_failure(&self, stopped: Stopped, stderr: String) -> Failure {
+    fn stopped_failure(&self, stopped: StopReason, stderr: String) -> Failure {
         let shown = self.download.shown();
         let (class, what) = match stopped {
-            Stopped::Late => {
+            StopReason::TimedOut => {
                 let limit = self.launch.install_timeout.as_secs_f64();
                 (Class::Timeout, format!("`{shown}` was not downloaded within {limit} s"))
             }
-            Stopped::Unwanted => (Class::Closed, format!("the download of `{shown}` was stopped")),
+            StopReason::Cancelled => (Class::Closed, format!("the download of `{shown}` was stopped")),
         };
-        let goodbye = Goodbye { stderr, ..Goodbye::because(what.clone()) };
-        Failure::new(class, Phase::Open, Sent::No, what).with_goodbye(Arc::new(goodbye))
+        let disconnect = Disconnect { stderr, ..Disconnect::because(what.clone()) };
+        Failure::new(class, Phase::Open, Sent::No, what).with_disconnect(Arc::new(disconnect))
     }
 
     fn launcher(&self) -> &'static str {
@@ -293,6 +315,6 @@ fn is_setting(name: &str) -> bool {
         || ["NPM_CONFIG_", "UV_", "DOCKER_"].iter().any(|it| name.starts_with(it))
 }
 
-fn plain(args: &[Text]) -> Vec<OsString> {
+fn os_args(args: &[MaskedString]) -> Vec<OsString> {
     args.iter().map(|it| OsString::from(it.expose())).collect()
 }

@@ -1,52 +1,56 @@
 //! Creates the opener for each kind of endpoint. No other module matches on an endpoint to open it.
 
-use super::{Ground, container, credentials, program, workplace::Workplace};
-use crate::Text;
+use super::{UpstreamContext, container, credentials, program, working_directory::WorkingDirectory};
+use crate::MaskedString;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
-use wharf_config::{Endpoint, Launch, Remote, Source};
-use wharf_mcp::{Failure, Opener, Reach, http as streamable, sse, stdio, ws};
+use wharf_config::{Endpoint, Launch, RemoteEndpoint, Source};
+use wharf_mcp::{EgressPolicy, Failure, Opener, http as streamable, sse, stdio, ws};
 
 /// Returns the opener of the source's server, and its working directory if it runs as a process.
 pub(super) fn open(
     source: &Source,
-    ground: &Ground,
-    witness: Option<Arc<dyn stdio::Witness>>,
-) -> Result<(Box<dyn Opener>, Option<Workplace>), Failure> {
+    context: &UpstreamContext,
+    observer: Option<Arc<dyn stdio::ProcessObserver>>,
+) -> Result<(Box<dyn Opener>, Option<WorkingDirectory>), Failure> {
     match &source.endpoint {
         Endpoint::Builtin(builtin) => {
-            let missing = || Failure::connect(format!("`{}` is not part of this program", builtin.as_str()));
-            let builtins = ground.builtins.as_ref().ok_or_else(missing)?;
+            let missing =
+                || Failure::connect(format!("`{}` is not built into this program", builtin.as_str()));
+            let builtins = context.builtins.as_ref().ok_or_else(missing)?;
             Ok((builtins.opener(*builtin), None))
         }
         Endpoint::Stdio(launch) => {
-            let workplace = Workplace::new(ground)?;
-            let mut command = command(launch, &workplace)?;
-            command.supervisor.clone_from(&ground.supervisor);
-            command.witness = witness;
-            let opener: Box<dyn Opener> = match &launch.serves {
-                Some(path) => {
-                    Box::new(sse::Served { command, path: path.clone(), client: ground.http.clone() })
-                }
+            let working_directory = WorkingDirectory::new(context)?;
+            let mut command = command(launch, &working_directory)?;
+            command.supervisor.clone_from(&context.supervisor);
+            command.observer = observer;
+            let opener: Box<dyn Opener> = match &launch.sse_path {
+                Some(path) => Box::new(sse::LocalSseServer {
+                    command,
+                    path: path.clone(),
+                    client: context.http.clone(),
+                }),
                 None => container::opener(launch, command),
             };
-            Ok((opener, Some(workplace)))
+            Ok((opener, Some(working_directory)))
         }
         Endpoint::Sse(remote) => {
-            let mut endpoint = sse::Endpoint::new(remote.url.clone(), client(source, remote, ground)?);
+            let mut endpoint = sse::SseEndpoint::new(remote.url.clone(), client(source, remote, context)?);
             endpoint.headers = headers(remote)?;
-            endpoint.authorizer = credentials::authorizer(source, remote, ground);
+            endpoint.authorizer = credentials::authorizer(source, remote, context);
             endpoint.read_timeout = remote.sse_read_timeout.unwrap_or(endpoint.read_timeout);
             Ok((Box::new(endpoint), None))
         }
         Endpoint::WebSocket(url, _) => Ok((
-            Box::new(ws::Endpoint { reach: egress_policy(source), ..ws::Endpoint::new(url.clone()) }),
+            Box::new(ws::WsEndpoint { egress: egress_policy(source), ..ws::WsEndpoint::new(url.clone()) }),
             None,
         )),
         Endpoint::Http { remote, terminate_on_close } => {
-            let mut endpoint = streamable::Endpoint::new(remote.url.clone(), client(source, remote, ground)?);
+            let mut endpoint =
+                streamable::HttpEndpoint::new(remote.url.clone(), client(source, remote, context)?);
             endpoint.headers = headers(remote)?;
-            endpoint.authorizer = credentials::authorizer(source, remote, ground);
+            endpoint.authorizer = credentials::authorizer(source, remote, context);
             endpoint.terminate_on_close = *terminate_on_close;
             endpoint.read_timeout = remote.sse_read_timeout;
             Ok((Box::new(endpoint), None))
@@ -55,9 +59,12 @@ pub(super) fn open(
 }
 
 /// Builds the command of a launch: program, arguments and environment.
-pub(super) fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::Command, Failure> {
-    let os = |text: &Text| OsString::from(text.expose());
-    let mut command = stdio::Command::new(program::find(launch)?, workplace.path());
+pub(super) fn command(
+    launch: &Launch,
+    working_directory: &WorkingDirectory,
+) -> Result<stdio::Command, Failure> {
+    let os = |text: &MaskedString| OsString::from(text.expose());
+    let mut command = stdio::Command::new(program::find(launch)?, working_directory.path());
     command.args = launch.args.iter().map(|it| os(&it.value)).collect();
     command.env = launch.env.0.iter().map(|(name, it)| (name.into(), os(&it.value))).collect();
     let charset = stdio::Charset::named(launch.encoding.name());
@@ -66,22 +73,26 @@ pub(super) fn command(launch: &Launch, workplace: &Workplace) -> Result<stdio::C
 }
 
 /// Returns the shared HTTP client, or a separate one if the entry has its own connect timeout or address policy.
-fn client(source: &Source, remote: &Remote, ground: &Ground) -> Result<streamable::Client, Failure> {
-    let shared = &ground.http;
+fn client(
+    source: &Source,
+    remote: &RemoteEndpoint,
+    context: &UpstreamContext,
+) -> Result<streamable::HttpClient, Failure> {
+    let shared = &context.http;
     let timeout = remote.timeout.unwrap_or(shared.connect_timeout());
     match egress_policy(source) {
-        reach if reach == shared.reach() && timeout == shared.connect_timeout() => Ok(shared.clone()),
-        Some(reach) => streamable::Client::within(reach, timeout),
-        None => streamable::Client::new(timeout),
+        egress if egress == shared.egress() && timeout == shared.connect_timeout() => Ok(shared.clone()),
+        Some(egress) => streamable::HttpClient::with_egress(egress, timeout),
+        None => streamable::HttpClient::new(timeout),
     }
 }
 
 /// Returns the addresses that connections to this source may use, or `None` if any address is allowed.
-pub(super) fn egress_policy(source: &Source) -> Option<Reach> {
-    source.egress.map(|it| Reach::new(it.loopback, it.private))
+pub(super) fn egress_policy(source: &Source) -> Option<EgressPolicy> {
+    source.egress.map(|it| EgressPolicy::new(it.loopback, it.private))
 }
 
-fn headers(remote: &Remote) -> Result<HeaderMap, Failure> {
+fn headers(remote: &RemoteEndpoint) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     for (name, value) in &remote.headers {
         let unusable = || Failure::connect(format!("the header `{name}` cannot be sent"));

@@ -4,39 +4,39 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Default limit.
-const USUAL: usize = 64;
+const DEFAULT_MAX_PROCESSES: usize = 64;
 
 /// The free process slots. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Processes {
+pub struct ProcessLimit {
     free: Arc<Semaphore>,
-    most: usize,
+    limit: usize,
 }
 
 /// One process slot, freed when dropped.
 #[derive(Debug)]
-pub(crate) struct Slot(#[expect(dead_code, reason = "it is only held")] OwnedSemaphorePermit);
+pub(crate) struct ProcessSlot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
-impl Processes {
-    /// Creates a limit of `most` processes.
-    pub fn at_most(most: usize) -> Processes {
-        let most = most.min(Semaphore::MAX_PERMITS);
-        Processes { free: Arc::new(Semaphore::new(most)), most }
+impl ProcessLimit {
+    /// Creates a limit of `limit` processes.
+    pub fn at_most(limit: usize) -> ProcessLimit {
+        let limit = limit.min(Semaphore::MAX_PERMITS);
+        ProcessLimit { free: Arc::new(Semaphore::new(limit)), limit }
     }
 
     /// Returns the limit.
-    pub(crate) fn most(&self) -> usize {
-        self.most
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Takes a slot, if one is free.
-    pub(super) fn take(&self) -> Option<Slot> {
-        self.free.clone().try_acquire_owned().ok().map(Slot)
+    pub(super) fn take(&self) -> Option<ProcessSlot> {
+        self.free.clone().try_acquire_owned().ok().map(ProcessSlot)
     }
 }
 
-impl Default for Processes {
-    fn default() -> Processes {
-        Processes::at_most(USUAL)
+impl Default for ProcessLimit {
+    fn default() -> ProcessLimit {
+        ProcessLimit::at_most(DEFAULT_MAX_PROCESSES)
     }
 }

@@ -7,7 +7,7 @@ use std::{
     thread,
     time::Duration,
 };
-use wharf_runtime::{Breaker, BreakerPolicy, Gate, Permit, Verdict, project};
+use wharf_runtime::{BreakerPolicy, BreakerState, CircuitBreaker, Permit, Verdict, views};
 
 const POLICY: BreakerPolicy =
     BreakerPolicy { failure_threshold: 3, recovery_timeout: Duration::from_secs(30) };
@@ -36,54 +36,54 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A simple model of the breaker: the seconds that have passed, and the number of state changes as `day`. The verdict
+/// A simple model of the breaker: the seconds that have passed, and the number of state changes as `epoch`. The verdict
 /// of a call counts only if the call was admitted on the current day.
 #[derive(Debug, Default)]
 struct Model {
     now: u64,
-    day: usize,
+    epoch: usize,
     failures: u32,
     /// End of the open state, if open. `probing` is set while a probe is in flight.
-    rests_until: Option<u64>,
+    open_until: Option<u64>,
     probing: bool,
     changes: Vec<&'static str>,
 }
 
 impl Model {
     fn name(&self) -> &'static str {
-        match (self.probing, self.rests_until) {
+        match (self.probing, self.open_until) {
             (true, _) => "HALF-OPEN",
             (false, Some(_)) => "OPEN",
             (false, None) => "CLOSED",
         }
     }
 
-    fn change(&mut self, probing: bool, rests_until: Option<u64>) {
+    fn change(&mut self, probing: bool, open_until: Option<u64>) {
         let before = self.name();
-        (self.probing, self.rests_until) = (probing, rests_until);
+        (self.probing, self.open_until) = (probing, open_until);
         if self.name() != before {
-            self.day += 1;
+            self.epoch += 1;
             self.changes.push(self.name());
         }
     }
 
     /// Returns the day on which the call is admitted, or the seconds to wait.
     fn admit(&mut self) -> Result<usize, u64> {
-        match self.rests_until {
+        match self.open_until {
             _ if self.probing => Err(0),
             Some(until) if until > self.now => Err(until - self.now),
             Some(_) => {
                 self.change(true, None);
-                Ok(self.day)
+                Ok(self.epoch)
             }
-            None => Ok(self.day),
+            None => Ok(self.epoch),
         }
     }
 
-    fn settle(&mut self, day: usize, verdict: Verdict) {
+    fn settle(&mut self, epoch: usize, verdict: Verdict) {
         let rest = Some(self.now + POLICY.recovery_timeout.as_secs());
         match verdict {
-            _ if day != self.day => {}
+            _ if epoch != self.epoch => {}
             Verdict::Healthy => {
                 self.failures = 0;
                 self.change(false, None);
@@ -102,43 +102,45 @@ impl Model {
     fn reset(&mut self) {
         self.failures = 0;
         self.change(false, None);
-        self.day += 1;
+        self.epoch += 1;
     }
 }
 
 /// A breaker and its model, driven side by side.
 struct Pair {
-    gate: Arc<Gate>,
-    told: Arc<Mutex<Vec<&'static str>>>,
+    breaker: Arc<CircuitBreaker>,
+    reported: Arc<Mutex<Vec<&'static str>>>,
     model: Model,
     out: Vec<(Permit, usize)>,
 }
 
 impl Pair {
     fn new() -> Pair {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let ear = told.clone();
-        let gate = Gate::new(POLICY, move |breaker| ear.lock().expect("an ear").push(breaker.as_str()));
-        Pair { gate, told, model: Model::default(), out: Vec::new() }
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let observed = reported.clone();
+        let breaker = CircuitBreaker::new(POLICY, move |breaker| {
+            observed.lock().expect("no panic while locked").push(breaker.as_str())
+        });
+        Pair { breaker, reported, model: Model::default(), out: Vec::new() }
     }
 
     async fn step(&mut self, step: &Step) {
         match step {
-            Step::Admit => match (self.gate.admit(), self.model.admit()) {
-                (Ok(permit), Ok(day)) => self.out.push((permit, day)),
+            Step::Admit => match (self.breaker.admit(), self.model.admit()) {
+                (Ok(permit), Ok(epoch)) => self.out.push((permit, epoch)),
                 (Err(wait), Err(expected)) => assert_eq!(wait, Duration::from_secs(expected)),
                 (found, expected) => panic!("{found:?} instead of {expected:?}"),
             },
             Step::Settle(which, verdict) => {
-                if let Some((permit, day)) = self.take(which) {
+                if let Some((permit, epoch)) = self.take(which) {
                     permit.settle(*verdict);
-                    self.model.settle(day, *verdict);
+                    self.model.settle(epoch, *verdict);
                 }
             }
             Step::Leave(which) => {
-                if let Some((permit, day)) = self.take(which) {
+                if let Some((permit, epoch)) = self.take(which) {
                     drop(permit);
-                    self.model.settle(day, Verdict::Unknown);
+                    self.model.settle(epoch, Verdict::Unknown);
                 }
             }
             Step::Wait(seconds) => {
@@ -146,7 +148,7 @@ impl Pair {
                 self.model.now += seconds;
             }
             Step::Reset => {
-                self.gate.reset();
+                self.breaker.reset();
                 self.model.reset();
             }
         }
@@ -157,16 +159,13 @@ impl Pair {
     }
 
     fn compare(&self) {
-        let state = self.gate.state();
-        assert_eq!(state.breaker.as_str(), self.model.name());
-        assert_eq!(state.failures, self.model.failures);
-        assert_eq!(*self.told.lock().expect("an ear"), self.model.changes);
-        let probes = self.out.iter().filter(|(_, day)| self.model.probing && *day == self.model.day).count();
-        assert_eq!(
-            probes,
-            usize::from(self.model.probing),
-            "half-open means that one call is out, and only one"
-        );
+        let snapshot = self.breaker.snapshot();
+        assert_eq!(snapshot.state.as_str(), self.model.name());
+        assert_eq!(snapshot.failures, self.model.failures);
+        assert_eq!(*self.reported.lock().expect("no panic while locked"), self.model.changes);
+        let probes =
+            self.out.iter().filter(|(_, epoch)| self.model.probing && *epoch == self.model.epoch).count();
+        assert_eq!(probes, usize::from(self.model.probing), "exactly one call is in flight while half-open");
     }
 }
 
@@ -174,7 +173,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_gate_does_what_its_model_does(steps in vec(step(), 1..80)) {
+    fn breaker_behaves_like_its_model(steps in vec(step(), 1..80)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime").block_on(async {
             let mut pair = Pair::new();
@@ -187,23 +186,23 @@ proptest! {
 }
 
 /// Returns an open breaker that allows a probe.
-fn rested() -> Arc<Gate> {
-    let gate = Gate::new(BreakerPolicy { recovery_timeout: Duration::ZERO, ..POLICY }, |_| {});
+fn ready_to_probe() -> Arc<CircuitBreaker> {
+    let breaker = CircuitBreaker::new(BreakerPolicy { recovery_timeout: Duration::ZERO, ..POLICY }, |_| {});
     for _ in 0..POLICY.failure_threshold {
-        gate.admit().expect("a closed gate").settle(Verdict::Failed);
+        breaker.admit().expect("a closed breaker").settle(Verdict::Failed);
     }
-    assert!(matches!(gate.state().breaker, Breaker::Open { .. }));
-    gate
+    assert!(matches!(breaker.snapshot().state, BreakerState::Open { .. }));
+    breaker
 }
 
 /// Requests permits from all callers at the same time. No permit is returned before all callers have asked.
-fn crowd(gate: &Arc<Gate>) -> Vec<Permit> {
+fn admit_concurrently(breaker: &Arc<CircuitBreaker>) -> Vec<Permit> {
     let threads = 8;
     let (start, end) = (Barrier::new(threads), Barrier::new(threads));
     thread::scope(|scope| {
         let ask = || {
             start.wait();
-            let permits: Vec<Permit> = (0..CALLERS / threads).filter_map(|_| gate.admit().ok()).collect();
+            let permits: Vec<Permit> = (0..CALLERS / threads).filter_map(|_| breaker.admit().ok()).collect();
             end.wait();
             permits
         };
@@ -213,29 +212,29 @@ fn crowd(gate: &Arc<Gate>) -> Vec<Permit> {
 }
 
 #[test]
-fn of_ten_thousand_callers_one_is_the_probe() {
-    let gate = rested();
+fn one_of_ten_thousand_concurrent_callers_gets_the_probe() {
+    let breaker = ready_to_probe();
     for round in 0..20 {
-        let permits = crowd(&gate);
+        let permits = admit_concurrently(&breaker);
         assert_eq!(permits.len(), 1, "round {round}");
-        assert_eq!(gate.state().breaker, Breaker::HalfOpen);
+        assert_eq!(breaker.snapshot().state, BreakerState::HalfOpen);
         // Dropped without a verdict, so the next round gets the probe again.
     }
-    let probe = crowd(&gate).pop().expect("one probe");
+    let probe = admit_concurrently(&breaker).pop().expect("one probe");
     probe.settle(Verdict::Healthy);
-    assert_eq!(gate.state().breaker, Breaker::Closed { failures: 0 });
-    assert_eq!(crowd(&gate).len(), CALLERS);
+    assert_eq!(breaker.snapshot().state, BreakerState::Closed { failures: 0 });
+    assert_eq!(admit_concurrently(&breaker).len(), CALLERS);
 }
 
 #[test]
-fn a_crowd_that_gives_its_permits_back_never_has_two_probes() {
-    let gate = rested();
+fn concurrent_callers_never_hold_two_probes() {
+    let breaker = ready_to_probe();
     let probes = Mutex::new(0);
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..CALLERS / 8 {
-                    let Ok(permit) = gate.admit() else { continue };
+                    let Ok(permit) = breaker.admit() else { continue };
                     let mut others = probes.try_lock().expect("another probe is out");
                     *others += 1;
                     drop(others);
@@ -244,51 +243,57 @@ fn a_crowd_that_gives_its_permits_back_never_has_two_probes() {
             });
         }
     });
-    assert!(*probes.lock().expect("a count") > 0, "nobody got through");
-    assert!(gate.admit().is_ok(), "the last probe was given back");
+    assert!(*probes.lock().expect("a count") > 0, "no probe was granted");
+    assert!(breaker.admit().is_ok(), "the last probe was given back");
 }
 
 /// A state decided elsewhere applies, and the verdicts of calls admitted earlier are ignored.
 #[tokio::test(start_paused = true)]
-async fn a_gate_follows_others() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let ear = told.clone();
-    let gate = Gate::new(POLICY, move |breaker| ear.lock().expect("an ear").push(breaker.as_str()));
-    let out = gate.admit().expect("a closed gate");
+async fn state_decided_elsewhere_is_adopted() {
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let observed = reported.clone();
+    let breaker = CircuitBreaker::new(POLICY, move |breaker| {
+        observed.lock().expect("no panic while locked").push(breaker.as_str())
+    });
+    let out = breaker.admit().expect("a closed breaker");
     assert!(!out.is_probe());
-    let open = Breaker::Open { until: tokio::time::Instant::now() + Duration::from_secs(7) };
-    assert_eq!(gate.follow(open), Some(open));
-    assert_eq!(gate.admit().expect_err("it rests elsewhere"), Duration::from_secs(7));
+    let open = BreakerState::Open { until: tokio::time::Instant::now() + Duration::from_secs(7) };
+    assert_eq!(breaker.adopt_state(open), Some(open));
+    assert_eq!(breaker.admit().expect_err("it is open elsewhere"), Duration::from_secs(7));
     out.settle(Verdict::Healthy);
-    assert_eq!(gate.state().breaker, open);
+    assert_eq!(breaker.snapshot().state, open);
 
     tokio::time::advance(Duration::from_secs(7)).await;
-    let probe = gate.admit().expect("a probe");
+    let probe = breaker.admit().expect("a probe");
     assert!(probe.is_probe());
-    assert_eq!(gate.follow(open), Some(open), "somebody else is the probe");
+    assert_eq!(breaker.adopt_state(open), Some(open), "somebody else is the probe");
     drop(probe);
-    assert_eq!(gate.state().breaker, open, "it has nothing to give back");
-    let closed = Breaker::Closed { failures: 0 };
-    assert_eq!(gate.follow(closed), Some(closed));
-    assert_eq!(gate.follow(closed), None);
-    gate.admit().expect("a closed gate").settle(Verdict::Failed);
-    assert_eq!(gate.follow(closed), None, "what was counted here still counts");
-    assert_eq!(gate.state().failures, 1);
-    assert_eq!(*told.lock().expect("an ear"), ["HALF-OPEN"], "only what was decided here is told");
+    assert_eq!(breaker.snapshot().state, open, "it has nothing to give back");
+    let closed = BreakerState::Closed { failures: 0 };
+    assert_eq!(breaker.adopt_state(closed), Some(closed));
+    assert_eq!(breaker.adopt_state(closed), None);
+    breaker.admit().expect("a closed breaker").settle(Verdict::Failed);
+    assert_eq!(breaker.adopt_state(closed), None, "what was counted here still counts");
+    assert_eq!(breaker.snapshot().failures, 1);
+    assert_eq!(
+        *reported.lock().expect("no panic while locked"),
+        ["HALF-OPEN"],
+        "only changes decided here are reported"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn json() {
-    let gate = Gate::new(BreakerPolicy::default(), |_| {});
+async fn breaker_view_in_every_state() {
+    let breaker = CircuitBreaker::new(BreakerPolicy::default(), |_| {});
     let mut seen = Vec::new();
-    seen.push(project::breaker("weather", &gate.state()));
+    seen.push(views::breaker("weather", &breaker.snapshot()));
     for _ in 0..5 {
-        gate.admit().expect("a closed gate").settle(Verdict::Failed);
+        breaker.admit().expect("a closed breaker").settle(Verdict::Failed);
     }
-    seen.push(project::breaker("weather", &gate.state()));
+    seen.push(views::breaker("weather", &breaker.snapshot()));
     tokio::time::advance(Duration::from_secs(30)).await;
-    let _probe = gate.admit().expect("a probe");
-    seen.push(project::breaker("weather", &gate.state()));
+    let _probe = breaker.admit().expect("a probe");
+    seen.push(views::breaker("weather", &breaker.snapshot()));
     for (value, (state, failures)) in seen.iter().zip([("CLOSED", 0), ("OPEN", 5), ("HALF-OPEN", 5)]) {
         let mut rest = value.clone();
         for (name, is_set) in [("last_failure_time", failures > 0), ("last_state_change", true)] {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::net::IpAddr;
 use wharf_config::Egress;
-use wharf_mcp::Reach;
+use wharf_mcp::EgressPolicy;
 
 /// Addresses around which the rules change, in addition to random ones.
 fn address() -> impl Strategy<Value = IpAddr> {
@@ -37,7 +37,7 @@ proptest! {
         address in address(), loopback in any::<bool>(), private in any::<bool>(),
     ) {
         let egress = Egress { loopback, private };
-        prop_assert_eq!(egress.allows(address), Reach::new(loopback, private).includes(address), "{}", address);
+        prop_assert_eq!(egress.allows(address), EgressPolicy::new(loopback, private).allows_address(address), "{}", address);
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod breaker;
 mod egress;
-mod living;
+mod lifecycle;
 #[cfg(unix)]
 #[path = "../../../config/tests/it/plugin_folder.rs"]
 mod plugin_folder;

@@ -1,14 +1,14 @@
 //! Tests registered sources at run time: a plugin's process ends after each call, and no host name may resolve to an
 //! internal address.
 
-use crate::{living::rig::told, plugin_folder::Plugins};
+use crate::{lifecycle::rig::summary, plugin_folder::Plugins};
 use serde_json::json;
 use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, sync::Arc, time::Duration};
 use url::Url;
 use wharf_config::{Egress, Endpoint, Env, Grants, Plan, Source, load, register, restore};
 use wharf_runtime::{
-    Call, FaultKind, Ground, Runtime, Tuning, Upstream,
-    upstream::{Declines, Processes},
+    Call, FaultKind, Runtime, RuntimeOptions, Upstream, UpstreamContext,
+    upstream::{DeclineAll, ProcessLimit},
 };
 
 /// A server with one tool that reports its process id and its inputs.
@@ -51,7 +51,7 @@ fn plan(source: Source) -> Plan {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_plugin_is_started_for_each_call_and_gone_after_it() {
+async fn plugin_process_runs_for_one_call() {
     let plugins = Plugins::new();
     let folder = plugins.write("who", "plugin.json", MANIFEST);
     plugins.write("who", "server.py", SERVER);
@@ -60,18 +60,18 @@ async fn a_plugin_is_started_for_each_call_and_gone_after_it() {
     let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
     let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
     let scratch = tempfile::tempdir().expect("a folder");
-    let ground = Ground::plain(scratch.path()).expect("an HTTP client");
-    let runtime = Runtime::start(&plan(source(&body, &env)), &ground, Tuning::default());
+    let upstream_context = UpstreamContext::plain(scratch.path()).expect("an HTTP client");
+    let runtime = Runtime::start(&plan(source(&body, &env)), &upstream_context, RuntimeOptions::default());
     let handle = runtime.handle();
     let listed: Vec<String> = handle.settled().await.tools.iter().map(|it| it.name.to_string()).collect();
     assert_eq!(listed, ["it__who"]);
     let mut seen = Vec::new();
     for _ in 0..2 {
-        let said = told(&handle.call(Call::new("it__who")).await);
-        let words: Vec<&str> = said.split(' ').collect();
-        let ["ok", process, "hello", "--own", "--more"] = words[..] else { panic!("{said}") };
-        assert!(!seen.contains(&process.to_owned()), "{said}");
-        gone(process).await;
+        let output = summary(&handle.call(Call::new("it__who")).await);
+        let words: Vec<&str> = output.split(' ').collect();
+        let ["ok", process, "hello", "--own", "--more"] = words[..] else { panic!("{output}") };
+        assert!(!seen.contains(&process.to_owned()), "{output}");
+        wait_for_exit(process).await;
         seen.push(process.to_owned());
     }
     runtime.shutdown(Duration::from_secs(5)).await;
@@ -85,7 +85,7 @@ async fn a_plugin_is_started_for_each_call_and_gone_after_it() {
 /// its source.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn no_more_processes_run_than_may() {
+async fn max_processes_limits_running_servers() {
     let plugins = Plugins::new();
     let folder = plugins.write("who", "plugin.json", MANIFEST);
     plugins.write("who", "server.py", SERVER);
@@ -94,41 +94,41 @@ async fn no_more_processes_run_than_may() {
     let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
     let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
     let scratch = tempfile::tempdir().expect("a folder");
-    let ground = Ground::plain(scratch.path()).expect("an HTTP client");
-    let ground = Ground { processes: Processes::at_most(2), ..ground };
-    let upstream = Upstream::new(Arc::new(source(&body, &env)), ground.clone());
-    let connect = || upstream.connect(Arc::new(Declines));
+    let upstream_context = UpstreamContext::plain(scratch.path()).expect("an HTTP client");
+    let upstream_context = UpstreamContext { processes: ProcessLimit::at_most(2), ..upstream_context };
+    let upstream = Upstream::new(Arc::new(source(&body, &env)), upstream_context.clone());
+    let connect = || upstream.connect(Arc::new(DeclineAll));
     let running = [connect().await.expect("one may"), connect().await.expect("two may")];
     let fault = connect().await.expect_err("three may not");
-    assert_eq!(fault.kind, FaultKind::Crowded);
+    assert_eq!(fault.kind, FaultKind::ProcessLimitReached);
     let why = fault.message();
     assert!(
         why.starts_with("could not reach `it` (python ")
-            && why.ends_with(": as many servers run as processes as may: 2"),
+            && why.ends_with(": too many server processes (limit 2)"),
         "{why}"
     );
     let hint = fault.hint.as_deref().unwrap_or_default();
     assert!(hint.contains("`max_processes` in [calls] of wharf.toml"), "{hint}");
 
-    let runtime = Runtime::start(&plan(source(&body, &env)), &ground, Tuning::default());
+    let runtime = Runtime::start(&plan(source(&body, &env)), &upstream_context, RuntimeOptions::default());
     let handle = runtime.handle();
     handle.settled().await;
     for _ in 0..6 {
         handle.refresh("it").await.expect("there is such a source");
         let record = handle.call(Call::new("it__who")).await;
-        assert_eq!(record.fault().map(|it| it.kind), Some(FaultKind::Crowded), "{record:?}");
+        assert_eq!(record.fault().map(|it| it.kind), Some(FaultKind::ProcessLimitReached), "{record:?}");
     }
     for live in running {
         live.close().await;
     }
     handle.refresh("it").await.expect("there is such a source");
-    let said = told(&handle.call(Call::new("it__who")).await);
-    assert!(said.starts_with("ok "), "{said}");
+    let output = summary(&handle.call(Call::new("it__who")).await);
+    assert!(output.starts_with("ok "), "{output}");
     runtime.shutdown(Duration::from_secs(5)).await;
 }
 
 /// Waits until the process has ended, which may be shortly after its call has returned.
-async fn gone(process: &str) {
+async fn wait_for_exit(process: &str) {
     for _ in 0..600 {
         if !Path::new("/proc").join(process).exists() {
             return;
@@ -178,7 +178,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Served).serve_f
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_plugin_may_serve_on_a_port_that_it_is_given() {
+async fn plugin_may_serve_sse_on_an_assigned_port() {
     let plugins = Plugins::new();
     let manifest = r#"{"name": "who", "packages": [{"runtime": "python", "command": ["server.py"],
         "transport": {"type": "sse", "url": "http://localhost:{port}/events"},
@@ -191,17 +191,17 @@ async fn a_plugin_may_serve_on_a_port_that_it_is_given() {
     let source = source(&body, &env);
     assert_eq!(source.endpoint.transport(), "sse");
     let scratch = tempfile::tempdir().expect("a folder");
-    let ground = Ground::plain(scratch.path()).expect("an HTTP client");
-    let runtime = Runtime::start(&plan(source), &ground, Tuning::default());
-    let said = told(&runtime.handle().call(Call::new("it__who")).await);
-    let words: Vec<&str> = said.split(' ').collect();
-    let ["ok", process, "same"] = words[..] else { panic!("{said}") };
-    gone(process).await;
+    let upstream_context = UpstreamContext::plain(scratch.path()).expect("an HTTP client");
+    let runtime = Runtime::start(&plan(source), &upstream_context, RuntimeOptions::default());
+    let output = summary(&runtime.handle().call(Call::new("it__who")).await);
+    let words: Vec<&str> = output.split(' ').collect();
+    let ["ok", process, "same"] = words[..] else { panic!("{output}") };
+    wait_for_exit(process).await;
     runtime.shutdown(Duration::from_secs(5)).await;
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_is_not_dialled() {
+async fn host_that_resolves_to_a_private_address_is_not_dialled() {
     let canary = TcpListener::bind("127.0.0.1:0").expect("a port");
     canary.set_nonblocking(true).expect("it can be asked");
     let port = canary.local_addr().expect("an address").port();
@@ -212,15 +212,18 @@ async fn a_name_that_leads_inside_is_not_dialled() {
         assert!(source.egress.is_some(), "{transport}");
         // Simulates a host name that resolved to a public address at registration and resolves to this machine now.
         source.egress = Some(Egress { loopback: false, private: false });
-        let said = refused(source).await;
-        assert!(said.contains("is an address inside our network, and may not be dialled"), "{said}");
+        let output = connection_error(source).await;
+        assert!(
+            output.contains("is an address in a private network, and the egress policy forbids it"),
+            "{output}"
+        );
         assert!(canary.accept().is_err(), "{transport}: it was dialled");
     }
 }
 
 /// Even the operator's own file cannot reach a cloud metadata service, unless the operator grants the host.
 #[tokio::test]
-async fn nobody_is_led_to_a_metadata_service() {
+async fn metadata_service_is_not_dialled_without_a_grant() {
     let entry = |transport: &str, url: &str| {
         format!(
             "name: a\ntools:\n  - {{name: it, description: d, type: mcp, server: s, transport: {transport}, url: '{url}'}}\n"
@@ -239,8 +242,11 @@ async fn nobody_is_led_to_a_metadata_service() {
             Endpoint::WebSocket(url, _) => *url = there,
             other => panic!("{other:?}"),
         }
-        let said = refused(source).await;
-        assert!(said.contains("`169.254.169.254` is a link-local or metadata address"), "{transport} {said}");
+        let output = connection_error(source).await;
+        assert!(
+            output.contains("`169.254.169.254` is a link-local or metadata address"),
+            "{transport} {output}"
+        );
     }
     for grant in ["private_hosts", "insecure_hosts"] {
         let hosts = vec!["mcp.example".to_owned()];
@@ -255,13 +261,16 @@ async fn nobody_is_led_to_a_metadata_service() {
 }
 
 /// Returns the error of a call to a source whose address is denied. Checks the hint as well.
-async fn refused(source: Source) -> String {
-    let ground = Ground::plain("unused").expect("an HTTP client");
-    let runtime = Runtime::start(&plan(source), &ground, Tuning::default());
-    let said = told(&runtime.handle().call(Call::new("it__any")).await);
-    assert!(said.starts_with("MCPConnectionError") || said.starts_with("MCPToolNotFoundError"), "{said}");
+async fn connection_error(source: Source) -> String {
+    let upstream_context = UpstreamContext::plain("unused").expect("an HTTP client");
+    let runtime = Runtime::start(&plan(source), &upstream_context, RuntimeOptions::default());
+    let output = summary(&runtime.handle().call(Call::new("it__any")).await);
+    assert!(
+        output.starts_with("MCPConnectionError") || output.starts_with("MCPToolNotFoundError"),
+        "{output}"
+    );
     let state = format!("{:?}", runtime.handle().sources().remove(0));
-    assert!(state.contains("if `it` is meant to be there, the operator can name its host"), "{state}");
+    assert!(state.contains("if this is intended, an operator can add the host of `it`"), "{state}");
     runtime.shutdown(Duration::ZERO).await;
     state
 }

@@ -4,7 +4,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use wharf_mcp::Raw;
-use wharf_runtime::schema::{Check, Schema};
+use wharf_runtime::argument_schema::{Check, Schema};
 
 /// Few names, few strings and small numbers, because unrelated schemas and values would test little.
 fn name() -> impl Strategy<Value = &'static str> {
@@ -142,8 +142,8 @@ proptest! {
         for value in values {
             let fits = oracle.is_valid(&value);
             match ours.check(&Raw::from(value.clone())) {
-                Check::Fine => prop_assert!(fits, "{value} passes {schema}, but {:?}", oracle.validate(&value)),
-                Check::Wrong(wrong) => prop_assert!(!fits, "{value} fits {schema}, but {wrong:?}"),
+                Check::Valid => prop_assert!(fits, "{value} passes {schema}, but {:?}", oracle.validate(&value)),
+                Check::Invalid(wrong) => prop_assert!(!fits, "{value} fits {schema}, but {wrong:?}"),
                 Check::Skipped(_) => {}
             }
         }

@@ -1,6 +1,6 @@
 //! The `todos` table.
 
-use super::{Bounds, Found, NewTodo, Status, Todo, TodoChange, TodoFilter, TodosMark};
+use super::{Bounds, FoundTodos, NewTodo, Status, Todo, TodoChange, TodoFilter, TodosVersion};
 use crate::{
     Store, StoreError, clock, fold,
     rows::plain_row,
@@ -15,9 +15,9 @@ const COLUMNS: &str = "id, title, description, status, priority, tags, due_date,
 const COLUMNS_WRITTEN: &str = "title, description, status, priority, tags, due_date, created_at, updated_at, \
     title_key, description_key, tags_key";
 
-plain_row!(TodosMark { count, latest });
+plain_row!(TodosVersion { count, latest });
 
-struct Row {
+struct TodoRow {
     id: i64,
     title: String,
     description: Option<String>,
@@ -29,7 +29,7 @@ struct Row {
     updated_at: i64,
 }
 
-plain_row!(Row { id, title, description, status, priority, tags, due_date, created_at, updated_at });
+plain_row!(TodoRow { id, title, description, status, priority, tags, due_date, created_at, updated_at });
 
 impl Store {
     /// Creates a todo. It is durable when this returns.
@@ -42,22 +42,22 @@ impl Store {
             }
             Pools::Postgres(_) => self.write_one(insert(new, "", "")).await?,
         };
-        rows.into_iter().next().map(Row::into_todo).ok_or_else(nothing_came_back)
+        rows.into_iter().next().map(TodoRow::into_todo).ok_or_else(no_row_returned)
     }
 
     /// Returns one todo.
     pub async fn todo(&self, id: i64) -> Result<Option<Todo>, StoreError> {
-        let rows: Vec<Row> = self.read(select().and("id = ", Some(id))).await?;
-        Ok(rows.into_iter().next().map(Row::into_todo))
+        let rows: Vec<TodoRow> = self.read(select().and("id = ", Some(id))).await?;
+        Ok(rows.into_iter().next().map(TodoRow::into_todo))
     }
 
     /// Lists the todos that match a filter, oldest first.
-    pub async fn list_todos(&self, filter: &TodoFilter, bounds: Bounds) -> Result<Found, StoreError> {
-        self.find(self.narrowed(select(), filter).sql(" ORDER BY id"), bounds).await
+    pub async fn list_todos(&self, filter: &TodoFilter, bounds: Bounds) -> Result<FoundTodos, StoreError> {
+        self.find(self.filtered(select(), filter).sql(" ORDER BY id"), bounds).await
     }
 
     /// Lists the todos of a status, newest first.
-    pub async fn newest_todos(&self, status: Status, bounds: Bounds) -> Result<Found, StoreError> {
+    pub async fn newest_todos(&self, status: Status, bounds: Bounds) -> Result<FoundTodos, StoreError> {
         self.find(select().and("status = ", Some(status.as_str())).sql(" ORDER BY id DESC"), bounds).await
     }
 
@@ -68,14 +68,14 @@ impl Store {
         text: &str,
         filter: &TodoFilter,
         bounds: Bounds,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<FoundTodos, StoreError> {
         let (key, position) = (fold::key(text), self.position());
         let find = |statement: Statement, column: &'static str| {
             statement.sql(position).sql(column).sql(", ").value(key.as_str()).sql(")")
         };
         let statement = find(select().sql(" AND ("), "title_key").sql(" > 0 OR ");
         let statement = find(statement, "description_key").sql(" > 0)");
-        let statement = self.narrowed(statement, filter).sql(" ORDER BY CASE WHEN title_key = ");
+        let statement = self.filtered(statement, filter).sql(" ORDER BY CASE WHEN title_key = ");
         let statement = find(statement.value(key.as_str()).sql(" THEN 0 WHEN "), "title_key");
         let statement = find(statement.sql(" = 1 THEN 1 WHEN "), "title_key");
         self.find(statement.sql(" > 0 THEN 2 ELSE 3 END, id"), bounds).await
@@ -86,25 +86,25 @@ impl Store {
     pub async fn update_todo(&self, id: i64, change: &TodoChange) -> Result<Option<Todo>, StoreError> {
         let statement = Statement::new("UPDATE todos SET updated_at = ").value(clock::now());
         let statement = change.assign(statement).sql(" WHERE id = ").value(id);
-        let rows: Vec<Row> = self.write_one(statement.sql(" RETURNING ").sql(COLUMNS)).await?;
-        Ok(rows.into_iter().next().map(Row::into_todo))
+        let rows: Vec<TodoRow> = self.write_one(statement.sql(" RETURNING ").sql(COLUMNS)).await?;
+        Ok(rows.into_iter().next().map(TodoRow::into_todo))
     }
 
     /// Deletes a todo and returns it, or `None` if it does not exist.
     pub async fn delete_todo(&self, id: i64) -> Result<Option<Todo>, StoreError> {
         let statement = Statement::new("DELETE FROM todos WHERE id = ").value(id);
-        let rows: Vec<Row> = self.write_one(statement.sql(" RETURNING ").sql(COLUMNS)).await?;
-        Ok(rows.into_iter().next().map(Row::into_todo))
+        let rows: Vec<TodoRow> = self.write_one(statement.sql(" RETURNING ").sql(COLUMNS)).await?;
+        Ok(rows.into_iter().next().map(TodoRow::into_todo))
     }
 
     /// Returns the fingerprint of all todos, including changes by other processes.
-    pub async fn todos_mark(&self) -> Result<TodosMark, StoreError> {
+    pub async fn todos_version(&self) -> Result<TodosVersion, StoreError> {
         let mark = "SELECT count(*) AS count, coalesce(max(updated_at), 0) AS latest FROM todos";
-        let rows: Vec<TodosMark> = self.read(Statement::new(mark)).await?;
+        let rows: Vec<TodosVersion> = self.read(Statement::new(mark)).await?;
         Ok(rows.into_iter().next().unwrap_or_default())
     }
 
-    fn narrowed(&self, statement: Statement, filter: &TodoFilter) -> Statement {
+    fn filtered(&self, statement: Statement, filter: &TodoFilter) -> Statement {
         let TodoFilter { status, priority, tags, due_before, due_after } = filter;
         let statement = statement
             .and("status = ", status.map(Status::as_str))
@@ -117,10 +117,10 @@ impl Store {
         })
     }
 
-    async fn find(&self, statement: Statement, bounds: Bounds) -> Result<Found, StoreError> {
-        let (mut found, mut bytes) = (Found::default(), 0);
-        self.read_while(statement, |row: Row| {
-            bytes += row.weight();
+    async fn find(&self, statement: Statement, bounds: Bounds) -> Result<FoundTodos, StoreError> {
+        let (mut found, mut bytes) = (FoundTodos::default(), 0);
+        self.read_while(statement, |row: TodoRow| {
+            bytes += row.text_bytes();
             found.truncated = found.todos.len() == bounds.rows || bytes > bounds.bytes;
             if !found.truncated {
                 found.todos.push(row.into_todo());
@@ -178,14 +178,15 @@ impl TodoChange {
     }
 }
 
-impl Row {
-    fn weight(&self) -> usize {
+impl TodoRow {
+    fn text_bytes(&self) -> usize {
         self.title.len() + self.description.as_deref().map_or(0, str::len) + self.tags.len()
     }
 
     /// Converts the row. Only this file writes these columns; an unreadable value becomes the default.
     fn into_todo(self) -> Todo {
-        let Row { id, title, description, status, priority, tags, due_date, created_at, updated_at } = self;
+        let TodoRow { id, title, description, status, priority, tags, due_date, created_at, updated_at } =
+            self;
         let status = Status::named(&status).unwrap_or(Status::Active);
         let tags = serde_json::from_str(&tags).unwrap_or_default();
         Todo { id, title, description, status, priority, tags, due_date, created_at, updated_at }
@@ -196,6 +197,6 @@ fn tags_json(tags: &[String]) -> String {
     serde_json::json!(tags).to_string()
 }
 
-fn nothing_came_back() -> StoreError {
-    StoreError::Engine("a row that was written did not come back".to_owned())
+fn no_row_returned() -> StoreError {
+    StoreError::Engine("the database returned no row after a write".to_owned())
 }

@@ -23,7 +23,7 @@ fn call(number: i64) -> CallRow {
 }
 
 #[tokio::test]
-async fn a_batch_is_kept_once() {
+async fn batch_is_recorded_once() {
     on_both(async |store| {
         let calls: Vec<CallRow> = (0..1_000).map(call).collect();
         store.record_calls(calls.clone()).await.expect("they are kept");
@@ -42,7 +42,7 @@ async fn a_batch_is_kept_once() {
 }
 
 #[tokio::test]
-async fn a_character_that_one_engine_refuses_loses_no_batch() {
+async fn nul_character_is_replaced_on_both_engines() {
     on_both(async |store| {
         let odd = CallRow { error: Some("a\0b".into()), ..call(1) };
         store.record_calls([odd, call(2)]).await.expect("they are kept");

@@ -4,9 +4,9 @@
 
 mod calls;
 mod engines;
+mod idempotency;
 mod opening;
 mod postgres;
-mod promises;
-mod shared;
+mod replication;
 mod sources;
 mod todos;

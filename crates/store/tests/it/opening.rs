@@ -6,19 +6,19 @@ use tokio::task::JoinSet;
 use wharf_store::{Location, NewTodo, Store, StoreError};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_is_opened_by_many_at_once() {
+async fn sqlite_file_is_opened_concurrently() {
     let folder = TempDir::new().expect("a folder");
-    opened_by_many_at_once(Location::Sqlite(folder.path().join("wharf.db"))).await;
+    check_concurrent_opening(Location::Sqlite(folder.path().join("wharf.db"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_opened_by_many_at_once() {
+async fn postgres_is_opened_concurrently() {
     let database = Database::make().await;
-    opened_by_many_at_once(database.location.clone()).await;
+    check_concurrent_opening(database.location.clone()).await;
 }
 
 /// Concurrent openers create the tables once, and every one of them can use the database.
-async fn opened_by_many_at_once(location: Location) {
+async fn check_concurrent_opening(location: Location) {
     let mut openers = JoinSet::new();
     for number in 0..12 {
         let location = location.clone();
@@ -37,7 +37,7 @@ async fn opened_by_many_at_once(location: Location) {
 
 /// No temporary file remains, and the write-ahead log is already on.
 #[tokio::test]
-async fn a_new_file_is_alone_and_has_its_log() {
+async fn new_file_uses_wal_and_leaves_no_temporary_file() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("wharf.db");
     Store::open(&Location::Sqlite(path.clone())).await.expect("the database opens").close().await;
@@ -53,7 +53,7 @@ async fn a_new_file_is_alone_and_has_its_log() {
 
 /// An existing empty file is migrated in place.
 #[tokio::test]
-async fn an_empty_file_is_filled() {
+async fn empty_file_is_migrated() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("wharf.db");
     std::fs::write(&path, "").expect("a file");
@@ -63,7 +63,7 @@ async fn an_empty_file_is_filled() {
 }
 
 #[tokio::test]
-async fn a_newer_database_is_refused() {
+async fn newer_database_is_rejected() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("wharf.db");
     let location = Location::Sqlite(path.clone());
@@ -80,7 +80,7 @@ async fn a_newer_database_is_refused() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_says_why_and_no_password() {
+async fn open_error_names_the_cause_without_the_password() {
     let folder = TempDir::new().expect("a folder");
     let text = folder.path().join("text");
     std::fs::write(&text, "this is a text, and quite a long one at that; no database begins like it")
@@ -88,7 +88,7 @@ async fn what_cannot_be_opened_says_why_and_no_password() {
     for (address, expected) in [
         (format!("sqlite:{}", folder.path().display()), "the database cannot be opened: "),
         (format!("sqlite:{}", text.display()), "file is not a database"),
-        (format!("sqlite:{}/below", text.display()), "its folder cannot be made"),
+        (format!("sqlite:{}/below", text.display()), "its folder cannot be created"),
         ("postgres://me:hunter2@127.0.0.1:1/x".to_owned(), "Connection refused"),
     ] {
         let location = Location::parse(&address).expect("an address");

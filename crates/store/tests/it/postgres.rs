@@ -27,7 +27,7 @@ const READY: &str = "database system is ready to accept connections";
 /// Number of attempts, because another process may take the port before the server listens.
 const TRIES: usize = 5;
 
-const BESIDE: &str = r#""$@" <&- & server=$!; read -r _; kill -s INT "$server"; wait "$server""#;
+const SERVE_UNTIL_EOF: &str = r#""$@" <&- & server=$!; read -r _; kill -s INT "$server"; wait "$server""#;
 
 pub(crate) struct Postgres {
     running: Option<Running>,
@@ -60,15 +60,15 @@ impl Postgres {
             .expect("initdb starts");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         let mut server = Postgres { running: None, port: 0, folder };
-        let mut trouble = String::new();
+        let mut error = String::new();
         for _ in 0..TRIES {
             server.port = free_port();
             match server.start_again() {
                 Ok(()) => return server,
-                Err(said) => trouble = said,
+                Err(said) => error = said,
             }
         }
-        panic!("PostgreSQL does not start on any of {TRIES} ports: {trouble}");
+        panic!("PostgreSQL does not start on any of {TRIES} ports: {error}");
     }
 
     /// Stops the server and keeps its data.
@@ -121,7 +121,7 @@ fn run(folder: &TempDir, program: &Path) -> Command {
 /// Builds the command that serves the data in this folder.
 fn shell(folder: &TempDir, port: u16) -> Command {
     let mut shell = run(folder, Path::new("/bin/sh"));
-    shell.args(["-c", BESIDE, "sh"]).arg(programs().join("postgres"));
+    shell.args(["-c", SERVE_UNTIL_EOF, "sh"]).arg(programs().join("postgres"));
     shell.arg("-D").arg(folder.path().join("data"));
     shell.args(["-p", &port.to_string(), "-c", "unix_socket_directories="]);
     shell.args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=100"]);
@@ -138,8 +138,8 @@ fn serve(shell: &mut Command) -> Result<Running, String> {
     while !said.contains(READY) {
         // The server logs FATAL before it exits, while the shell would wait forever. A client that connects too
         // early also causes a FATAL line, which is ignored.
-        let gave_up = said.lines().any(|it| it.contains("FATAL") && !it.contains("is starting up"));
-        if gave_up || log.read_line(&mut said).unwrap_or(0) == 0 {
+        let has_failed = said.lines().any(|it| it.contains("FATAL") && !it.contains("is starting up"));
+        if has_failed || log.read_line(&mut said).unwrap_or(0) == 0 {
             drop(lifeline);
             _ = shell.wait();
             return Err(said);

@@ -18,7 +18,7 @@ fn source(id: &str, name: &str) -> SourceRow {
 }
 
 #[tokio::test]
-async fn of_two_writers_one_wins() {
+async fn concurrent_source_update_is_rejected() {
     on_both(async |store| {
         let first = store.insert_source(&source("1", "b")).await.expect("it is kept");
         store.insert_source(&SourceRow { secrets: None, ..source("2", "a") }).await.expect("it is kept");
@@ -36,7 +36,7 @@ async fn of_two_writers_one_wins() {
         assert_eq!((changed.epoch, changed.enabled, &changed.secrets), (2, false, &first.secrets));
         assert_eq!(store.update_source(&change).await.expect("it is written"), None, "somebody was faster");
 
-        store.note_health("1", "degraded", 2).await.expect("it is noted");
+        store.store_health("1", "degraded", 2).await.expect("it is noted");
         let noted = store.source("1").await.expect("it is read").expect("there is one");
         assert_eq!((noted.health.as_str(), noted.consecutive_failures, noted.epoch), ("degraded", 2, 2));
 
@@ -47,7 +47,7 @@ async fn of_two_writers_one_wins() {
 }
 
 #[tokio::test]
-async fn a_vanished_tool_is_deprecated_and_may_return() {
+async fn missing_tool_is_deprecated_until_listed_again() {
     on_both(async |store| {
         let listed = |names: &[(&str, &str)]| -> Vec<ListedTool> {
             let tool = |(name, hash): &(&str, &str)| ListedTool {

@@ -1,11 +1,11 @@
 //! Tests creating, finding, changing and deleting todos.
 
 use crate::engines::on_both;
-use wharf_store::{Bounds, Found, NewTodo, Status, Store, Todo, TodoChange, TodoFilter};
+use wharf_store::{Bounds, FoundTodos, NewTodo, Status, Store, Todo, TodoChange, TodoFilter};
 
 const ALL: Bounds = Bounds { rows: 1_000, bytes: 1_000_000 };
 
-fn titles(found: &Found) -> Vec<&str> {
+fn titles(found: &FoundTodos) -> Vec<&str> {
     found.todos.iter().map(|it| it.title.as_str()).collect()
 }
 
@@ -15,7 +15,7 @@ async fn create(store: &Store, title: &str) -> Todo {
 }
 
 #[tokio::test]
-async fn a_todo_is_what_was_written() {
+async fn created_todo_is_read_back_unchanged() {
     on_both(async |store| {
         let new = NewTodo {
             title: "Buy 'milk' -- \"now\"; DROP TABLE todos".into(),
@@ -39,7 +39,7 @@ async fn a_todo_is_what_was_written() {
 }
 
 #[tokio::test]
-async fn changes_touch_what_they_name() {
+async fn update_changes_only_given_fields() {
     on_both(async |store| {
         let new = NewTodo {
             title: "one".into(),
@@ -73,23 +73,23 @@ async fn changes_touch_what_they_name() {
 }
 
 #[tokio::test]
-async fn an_id_is_never_given_again() {
+async fn ids_are_not_reused() {
     on_both(async |store| {
         assert_eq!(create(store, "a").await.id, 1);
         assert_eq!(create(store, "b").await.id, 2);
         let gone = store.delete_todo(2).await.expect("it is deleted").expect("there was one");
         assert_eq!(gone.title, "b");
         assert_eq!(store.delete_todo(2).await.expect("it is asked"), None);
-        let before = store.todos_mark().await.expect("it is read");
+        let before = store.todos_version().await.expect("it is read");
         assert_eq!(create(store, "c").await.id, 3);
-        let after = store.todos_mark().await.expect("it is read");
+        let after = store.todos_version().await.expect("it is read");
         assert!(before.count + 1 == after.count && before.latest < after.latest, "{before:?} {after:?}");
     })
     .await;
 }
 
 #[tokio::test]
-async fn filters_combine() {
+async fn filters_can_be_combined() {
     on_both(async |store| {
         for (title, priority, tags, due) in [
             ("a", Some(1), &["Home", "urgent"][..], Some("2026-01-31")),
@@ -173,7 +173,7 @@ async fn a_search_is_literal_and_ranked() {
 }
 
 #[tokio::test]
-async fn reading_is_bounded() {
+async fn results_are_limited_by_rows_and_bytes() {
     on_both(async |store| {
         for number in 0..10 {
             create(store, &format!("{number}{}", "x".repeat(99))).await;

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 const MAX_PARAMETERS: usize = 1_000;
 
 /// Schema keywords that contain subschemas for the same object.
-const COMPOSED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const COMPOSITION_KEYWORDS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Schema keywords that can allow properties that are not in `properties`.
-const OPENING: [&str; 6] =
+const OPEN_KEYWORDS: [&str; 6] =
     ["patternProperties", "if", "dependentSchemas", "dependencies", "unevaluatedProperties", "$dynamicRef"];
 
 /// The parameters of a tool.
@@ -40,7 +40,7 @@ impl Parameters {
     pub(crate) fn of(schema: &Value, aliases: BTreeMap<String, String>) -> Parameters {
         let mut reader = SchemaReader::new(schema);
         let root = reader.resolve(schema);
-        let parts: Vec<&Value> = [root].into_iter().chain(composed(root, &reader)).collect();
+        let parts: Vec<&Value> = [root].into_iter().chain(composed_schemas(root, &reader)).collect();
         let mut properties: Vec<(&String, &Value)> = Vec::new();
         for (name, property) in parts.iter().filter_map(|it| it["properties"].as_object()).flatten() {
             if properties.len() < MAX_PARAMETERS && properties.iter().all(|(known, _)| *known != name) {
@@ -79,27 +79,27 @@ impl Parameter {
         let json = self.value_type.example();
         let name = printable(&self.name);
         match serde_json::from_str(&json) {
-            Ok(Value::String(text)) => in_shell(&format!("{name}={}", printable(&text))),
+            Ok(Value::String(text)) => quote_for_shell(&format!("{name}={}", printable(&text))),
             Ok(Value::Array(_) | Value::Object(_)) => self.json_example(),
-            _ => in_shell(&format!("{name}={json}")),
+            _ => quote_for_shell(&format!("{name}={json}")),
         }
     }
 
     /// Formats a valid example argument as JSON, for a shell: `priority:=2`.
     pub(super) fn json_example(&self) -> String {
-        in_shell(&format!("{}:={}", printable(&self.name), printable(&self.value_type.example())))
+        quote_for_shell(&format!("{}:={}", printable(&self.name), printable(&self.value_type.example())))
     }
 }
 
 /// Quotes a word for a shell.
-fn in_shell(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Returns the subschemas of `allOf`, `anyOf` and `oneOf` in the root.
-fn composed<'a>(root: &'a Value, reader: &SchemaReader<'a>) -> Vec<&'a Value> {
-    let members = COMPOSED.iter().filter_map(|it| root[*it].as_array()).flatten();
+fn composed_schemas<'a>(root: &'a Value, reader: &SchemaReader<'a>) -> Vec<&'a Value> {
+    let members = COMPOSITION_KEYWORDS.iter().filter_map(|it| root[*it].as_array()).flatten();
     members.map(|it| reader.resolve(it)).collect()
 }
 
@@ -113,5 +113,5 @@ fn is_open(root: &Value) -> bool {
     };
     let has = |key: &&str| Map::contains_key(root, *key);
     let additional = root.get("additionalProperties").is_some_and(|it| it != &Value::Bool(false));
-    additional || OPENING.iter().any(has) || COMPOSED.iter().any(has)
+    additional || OPEN_KEYWORDS.iter().any(has) || COMPOSITION_KEYWORDS.iter().any(has)
 }

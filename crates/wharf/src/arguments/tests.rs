@@ -23,11 +23,11 @@ fn typed(whole: Option<&str>, pairs: &[&str], schema: &Value) -> Result<String, 
     let pairs: Vec<String> = pairs.iter().map(|it| (*it).to_owned()).collect();
     let aliases = BTreeMap::from([("prio".to_owned(), "priority".to_owned())]);
     let typed = TypedArguments::read(whole, &pairs).map_err(|it| vec![it])?;
-    typed.object("create", &Parameters::of(schema, aliases)).map(|it| it.as_str().to_owned())
+    typed.to_object("create", &Parameters::of(schema, aliases)).map(|it| it.as_str().to_owned())
 }
 
 #[test]
-fn values_become_what_the_tool_takes() {
+fn values_are_converted_by_the_schema() {
     for (whole, pairs, expected) in [
         (None, &["title=2", "priority=2", "done=true"][..], r#"{"title":"2","priority":2,"done":true}"#),
         (None, &["tags=a,b"], r#"{"tags":["a","b"]}"#),
@@ -55,7 +55,7 @@ fn without_a_schema_text_stays_text() {
 }
 
 #[test]
-fn a_mistake_says_what_was_expected() {
+fn errors_name_the_expected_type() {
     for (pairs, message, hint) in [
         (
             &["priority=high"][..],

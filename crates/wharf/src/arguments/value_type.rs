@@ -1,6 +1,6 @@
 //! The type of a value, read from its JSON Schema: shows it, describes it in words, and converts typed text to JSON.
 //!
-//! A schema comes from a server and may contain anything. An unknown construct becomes [`Alternative::Unclear`], and
+//! A schema comes from a server and may contain anything. An unknown construct becomes [`Alternative::Unknown`], and
 //! text stays text. The validation before the call and the server itself decide whether the value is valid.
 
 mod reader;
@@ -24,7 +24,7 @@ pub(crate) struct ValueType {
 #[derive(Clone, Debug, PartialEq)]
 enum Alternative {
     /// The schema does not state a type, or uses constructs that this module does not support.
-    Unclear,
+    Unknown,
     Text,
     Integer(Limits),
     Number(Limits),
@@ -33,7 +33,7 @@ enum Alternative {
     Array(ValueType),
     Object,
     /// One value of an `enum`, or a `const`.
-    Exactly(Value),
+    Literal(Value),
 }
 
 /// The inclusive minimum and maximum of a number.
@@ -53,10 +53,10 @@ impl ValueType {
         if let Some(exact) = exact {
             return Some(exact.to_string());
         }
-        if self.takes_any_text() {
+        if self.accepts_any_text() {
             return Some(quote(text));
         }
-        let scalar = self.alternatives.iter().find_map(|it| it.scalar(text));
+        let scalar = self.alternatives.iter().find_map(|it| it.convert_scalar(text));
         scalar.or_else(|| self.items().and_then(|items| items.convert_list(text)))
     }
 
@@ -76,19 +76,19 @@ impl ValueType {
 
     /// Describes the type in words: `a whole number from 1 to 5`.
     pub(super) fn expected(&self) -> String {
-        let choices: Vec<String> = self.choices().map(plain).collect();
+        let choices: Vec<String> = self.choices().map(format_choice).collect();
         let others = self.alternatives.iter().filter_map(|it| match it {
-            Alternative::Exactly(_) => None,
-            Alternative::Unclear => Some("any value".to_owned()),
+            Alternative::Literal(_) => None,
+            Alternative::Unknown => Some("any value".to_owned()),
             Alternative::Text => Some("text".to_owned()),
-            Alternative::Integer(limits) => Some(format!("a whole number{}", limits.in_words())),
-            Alternative::Number(limits) => Some(format!("a number{}", limits.in_words())),
+            Alternative::Integer(limits) => Some(format!("a whole number{}", limits.describe_range())),
+            Alternative::Number(limits) => Some(format!("a number{}", limits.describe_range())),
             Alternative::Boolean => Some("true or false".to_owned()),
             Alternative::Null => Some("null".to_owned()),
             Alternative::Array(items) => Some(format!("a list (of {})", items.expected())),
             Alternative::Object => Some("a JSON object".to_owned()),
         });
-        let choices = (!choices.is_empty()).then(|| format!("one of {}", shortened(&choices, ", ")));
+        let choices = (!choices.is_empty()).then(|| format!("one of {}", join_shortened(&choices, ", ")));
         choices.into_iter().chain(others).collect::<Vec<_>>().join(", or ")
     }
 
@@ -96,8 +96,8 @@ impl ValueType {
     pub(crate) fn label(&self) -> String {
         let choices: Vec<String> = self.choices().map(|it| printable(&it.to_string())).collect();
         let others = self.alternatives.iter().filter_map(|it| match it {
-            Alternative::Exactly(_) => None,
-            Alternative::Unclear => Some("any".to_owned()),
+            Alternative::Literal(_) => None,
+            Alternative::Unknown => Some("any".to_owned()),
             Alternative::Text => Some("string".to_owned()),
             Alternative::Integer(limits) => Some(limits.range().unwrap_or_else(|| "integer".to_owned())),
             Alternative::Number(limits) => {
@@ -111,7 +111,7 @@ impl ValueType {
             Alternative::Array(items) => Some(format!("{}[]", items.label())),
             Alternative::Object => Some("object".to_owned()),
         });
-        let choices = (!choices.is_empty()).then(|| shortened(&choices, "|"));
+        let choices = (!choices.is_empty()).then(|| join_shortened(&choices, "|"));
         choices.into_iter().chain(others).collect::<Vec<_>>().join("|")
     }
 
@@ -120,14 +120,14 @@ impl ValueType {
         self.alternatives.first().map_or_else(|| quote("text"), Alternative::example)
     }
 
-    fn takes_any_text(&self) -> bool {
-        self.alternatives.iter().any(|it| matches!(it, Alternative::Unclear | Alternative::Text))
+    fn accepts_any_text(&self) -> bool {
+        self.alternatives.iter().any(|it| matches!(it, Alternative::Unknown | Alternative::Text))
     }
 
     /// Returns the values of an `enum` or `const`.
     fn choices(&self) -> impl Iterator<Item = &Value> {
         self.alternatives.iter().filter_map(|it| match it {
-            Alternative::Exactly(value) => Some(value),
+            Alternative::Literal(value) => Some(value),
             _ => None,
         })
     }
@@ -164,14 +164,14 @@ impl ValueType {
 
 impl Alternative {
     /// Converts a value that is neither free text nor a list.
-    fn scalar(&self, text: &str) -> Option<String> {
+    fn convert_scalar(&self, text: &str) -> Option<String> {
         let fits = match self {
             Alternative::Integer(_) => is_integer(text),
             Alternative::Number(_) => is_number(text),
             Alternative::Boolean => matches!(text, "true" | "false"),
             Alternative::Null => text == "null",
             Alternative::Object => serde_json::from_str::<Map<String, Value>>(text).is_ok(),
-            Alternative::Unclear | Alternative::Text | Alternative::Array(_) | Alternative::Exactly(_) => {
+            Alternative::Unknown | Alternative::Text | Alternative::Array(_) | Alternative::Literal(_) => {
                 false
             }
         };
@@ -180,13 +180,13 @@ impl Alternative {
 
     fn example(&self) -> String {
         match self {
-            Alternative::Unclear | Alternative::Text => quote("text"),
+            Alternative::Unknown | Alternative::Text => quote("text"),
             Alternative::Integer(limits) | Alternative::Number(limits) => limits.example(),
             Alternative::Boolean => "true".to_owned(),
             Alternative::Null => "null".to_owned(),
             Alternative::Array(items) => format!("[{}]", items.example()),
             Alternative::Object => r#"{"key":"value"}"#.to_owned(),
-            Alternative::Exactly(value) => value.to_string(),
+            Alternative::Literal(value) => value.to_string(),
         }
     }
 }
@@ -200,7 +200,7 @@ impl Limits {
         Limits { min: limit("minimum"), max: limit("maximum") }
     }
 
-    fn in_words(&self) -> String {
+    fn describe_range(&self) -> String {
         match (&self.min, &self.max) {
             (Some(min), Some(max)) => format!(" from {min} to {max}"),
             (Some(min), None) => format!(", at least {min}"),
@@ -243,11 +243,11 @@ fn quote(text: &str) -> String {
 }
 
 /// Formats a value as the user would type it.
-fn plain(value: &Value) -> String {
+fn format_choice(value: &Value) -> String {
     printable(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-fn shortened(words: &[String], separator: &str) -> String {
+fn join_shortened(words: &[String], separator: &str) -> String {
     match words.len() > MAX_CHOICES_SHOWN {
         true => format!("{}{separator}…", words[..MAX_CHOICES_SHOWN - 1].join(separator)),
         false => words.join(separator),

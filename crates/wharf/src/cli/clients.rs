@@ -8,7 +8,7 @@ pub(crate) struct InitArgs {
     /// Import from a client: claude, claude-code, vscode, cursor, windsurf, codex, zed, gemini, or the path of a file
     #[arg(long, value_name = "CLIENT")]
     pub(crate) from: Option<String>,
-    /// Add the servers to an agent file that is there already
+    /// Add the servers to an existing agent file
     #[arg(long, requires = "from")]
     pub(crate) merge: bool,
 }
@@ -30,18 +30,18 @@ pub(crate) struct AddArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ConnectArgs {
     /// claude, claude-code, vscode, cursor, windsurf, codex, zed or gemini
-    #[arg(value_parser = client)]
+    #[arg(value_parser = parse_client)]
     pub(crate) client: Client,
-    /// Only show what would be written, and where
+    /// Print the entry and the path of the file; write nothing
     #[arg(long)]
     pub(crate) print: bool,
-    /// Take wharf out of the client's configuration again
+    /// Remove wharf from the client's configuration
     #[arg(long, conflicts_with_all = ["print", "http"])]
     pub(crate) remove: bool,
-    /// Write into the configuration of the project in this folder, not into the user's own
+    /// Write to the configuration of the project in this folder, not to the user's
     #[arg(long)]
     pub(crate) project: bool,
-    /// Reach a running `wharf serve` instead of starting `wharf stdio` [default: where this wharf would listen]
+    /// Connect to a running `wharf serve` instead of starting `wharf stdio` [default: the configured listen address]
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     pub(crate) http: Option<String>,
     /// Name of the entry in the client's configuration
@@ -49,9 +49,9 @@ pub(crate) struct ConnectArgs {
     pub(crate) name: String,
 }
 
-fn client(word: &str) -> Result<Client, String> {
-    Client::named(word).ok_or_else(|| {
-        let all: Vec<&str> = Client::ALL.iter().map(|it| it.word()).collect();
+fn parse_client(cli_name: &str) -> Result<Client, String> {
+    Client::from_cli_name(cli_name).ok_or_else(|| {
+        let all: Vec<&str> = Client::ALL.iter().map(|it| it.cli_name()).collect();
         format!("the clients are {}", all.join(", "))
     })
 }

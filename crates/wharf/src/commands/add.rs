@@ -5,18 +5,19 @@ mod request;
 
 use super::{
     agent_file::AgentFile,
+    agent_file_flag,
     env_files::{self, folder_of},
-    flag_for, grant, import_report,
+    grant, import_report,
 };
 use crate::{
-    cli::{AddArgs, Common},
+    cli::{AddArgs, GlobalOptions},
     command_error::CommandError,
+    environment::Environment,
     exit::Exit,
     import::{self, ClientFile, Imported, Target, printable},
     output::Output,
-    surroundings::Surroundings,
 };
-use request::Request;
+use request::AddRequest;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wharf_config::{Env, suggest_entry};
@@ -34,28 +35,27 @@ struct Added {
     import: Option<Imported>,
 }
 
-pub(super) fn run(common: &Common, args: &AddArgs, around: &Surroundings, output: Output) -> Exit {
-    let grants = match around.settings(common.settings.as_deref()) {
+pub(super) fn run(common: &GlobalOptions, args: &AddArgs, environment: &Environment, output: Output) -> Exit {
+    let grants = match environment.settings(common.settings.as_deref()) {
         Ok(settings) => settings.grants,
         Err(diagnostics) => return output.fail_loading(&diagnostics),
     };
-    let env = around.env_for(&common.file, grants);
-    let added =
-        Request::read(&args.server, &args.arguments, args.name.as_deref(), around).and_then(|request| {
-            match request {
-                Request::Manifest { bytes, shown } => {
-                    add_manifest(&bytes, &shown, args.name.as_deref(), &common.file, &env)
-                }
-                Request::Servers { file, shown, note } => {
-                    let added = add_servers(file, &shown, &common.file, env, output)?;
-                    Ok(Added { note, ..added })
-                }
+    let env = environment.env_for(&common.file, grants);
+    let added = AddRequest::read(&args.server, &args.arguments, args.name.as_deref(), environment).and_then(
+        |request| match request {
+            AddRequest::Manifest { bytes, shown } => {
+                add_manifest(&bytes, &shown, args.name.as_deref(), &common.file, &env)
             }
-        });
+            AddRequest::Servers { file, shown, note } => {
+                let added = add_servers(file, &shown, &common.file, env, output)?;
+                Ok(Added { note, ..added })
+            }
+        },
+    );
     match added {
         Ok(added) => {
             report(&added, &common.file, output);
-            Exit::Fine
+            Exit::Success
         }
         Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
@@ -73,7 +73,7 @@ fn add_manifest(
     })?;
     suggestion.name = name.map_or(suggestion.name, str::to_owned);
     let agent_file = AgentFile::read(file, env)?;
-    let text = agent_file.with(&import::entry(&suggestion), env)?;
+    let text = agent_file.with_entries(&import::render_suggestion(&suggestion), env)?;
     agent_file.write(&text)?;
     Ok(Added {
         names: vec![suggestion.name],
@@ -94,39 +94,40 @@ fn add_servers(
     let agent_file = AgentFile::read(file, &env)?;
     let (settings_file, folder) = (env.grants.file.clone(), folder_of(file));
     let target = Target { env, names: agent_file.names(), env_files: env_files::names(folder) };
-    let (mut made, granted) = grant::import_asking(target, output, |target| {
+    let (mut imported, granted) = grant::import_with_grants(target, output, |target| {
         import::import(std::slice::from_ref(&servers), target).map_err(|error| {
             let hint = error.hint().map_or_else(String::new, |hint| format!("help: {hint}\n"));
             format!("error: {shown} {error}\n{hint}")
         })
     })?;
-    made.keep_accepted();
-    let accepted = made.servers.iter().filter(|it| it.refused.is_empty());
+    imported.keep_accepted();
+    let accepted = imported.servers.iter().filter(|it| it.refused.is_empty());
     let names: Vec<String> = accepted.map(|it| it.name.clone()).collect();
     if names.is_empty() {
-        return Err(refusal(&made));
+        return Err(refusal_message(&imported));
     }
-    let text = agent_file.with(&made.accepted_entries, &made.env)?;
+    let text = agent_file.with_entries(&imported.accepted_entries, &imported.env)?;
     let mut files: Vec<PathBuf> = Vec::new();
     files.extend(grant::write(settings_file.as_deref(), &granted)?);
-    files.extend(env_files::write(folder, &made.env_files, || agent_file.write(&text))?);
-    if !made.env_files.is_empty() {
-        files.extend(env_files::ignore(folder)?);
+    files.extend(env_files::write(folder, &imported.env_files, || agent_file.write(&text))?);
+    if !imported.env_files.is_empty() {
+        files.extend(env_files::add_to_gitignore(folder)?);
     }
-    let variables = made.servers.iter().filter(|it| it.refused.is_empty()).flat_map(|it| it.needs.clone());
-    Ok(Added { names, variables: variables.collect(), files, import: Some(made), ..Added::default() })
+    let variables =
+        imported.servers.iter().filter(|it| it.refused.is_empty()).flat_map(|it| it.needs.clone());
+    Ok(Added { names, variables: variables.collect(), files, import: Some(imported), ..Added::default() })
 }
 
 /// Formats the reasons why no server was added.
-fn refusal(made: &Imported) -> String {
-    let reasons = made.servers.iter().flat_map(|server| {
+fn refusal_message(imported: &Imported) -> String {
+    let reasons = imported.servers.iter().flat_map(|server| {
         let name = printable(&server.name);
         server.refused.iter().map(move |it| format!("error: `{name}`: {}", printable(&it.message)))
     });
-    let refused = made.servers.iter().flat_map(|it| &it.refused);
+    let refused = imported.servers.iter().flat_map(|it| &it.refused);
     let hints = refused.filter_map(|it| it.hint.as_deref()).map(printable);
-    let is_there = made.servers.iter().any(|it| it.is_there);
-    let rename = is_there.then(|| "`--name NAME` gives it another name".to_owned());
+    let is_present = imported.servers.iter().any(|it| it.is_present);
+    let rename = is_present.then(|| "`--name NAME` gives it another name".to_owned());
     let hints: Vec<String> = hints.chain(rename).collect();
     let help = if hints.is_empty() { String::new() } else { format!("help: {}\n", hints.join("; ")) };
     format!("{}\n{help}", reasons.collect::<Vec<_>>().join("\n"))
@@ -141,27 +142,31 @@ fn report(added: &Added, file: &Path, output: Output) {
             "variables": variables, "optional": optional, "files": files,
         });
         let mut document: Map<String, Value> = head.as_object().cloned().unwrap_or_default();
-        let made = import_report::json(import.as_ref()).into_iter();
-        document.extend(made.map(|(key, value)| (key.to_owned(), value)));
+        let imported = import_report::json(import.as_ref()).into_iter();
+        document.extend(imported.map(|(key, value)| (key.to_owned(), value)));
         return output.json(&Value::Object(document));
     }
-    if let Some(made) = import {
-        import_report::say(made, output);
+    if let Some(imported) = import {
+        import_report::print(imported, output);
     }
     for name in names {
-        output.say(&format!("{} is added to {}", printable(name), file.display()));
+        output.print_info(&format!("{} is added to {}", printable(name), file.display()));
     }
     for file in &files {
-        output.say(&format!("{file} is written"));
+        output.print_info(&format!("{file} is written"));
     }
     if let Some(note) = note {
-        output.say(&format!("note: {note}"));
+        output.print_info(&format!("note: {note}"));
     }
     if !variables.is_empty() {
-        output.say(&format!("set these variables: {}", variables.join(", ")));
+        output.print_info(&format!("set these variables: {}", variables.join(", ")));
     }
     if !optional.is_empty() {
-        output.say(&format!("left out, because nobody has to give them: {}", optional.join(", ")));
+        output.print_info(&format!("left out, because they are optional: {}", optional.join(", ")));
     }
-    output.say(&format!("next: wharf{} check, then wharf{} tools", flag_for(file), flag_for(file)));
+    output.print_info(&format!(
+        "next: wharf{} check, then wharf{} tools",
+        agent_file_flag(file),
+        agent_file_flag(file)
+    ));
 }

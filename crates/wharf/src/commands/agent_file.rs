@@ -1,9 +1,9 @@
 //! Adds servers to an agent file. Preserves its existing text byte for byte.
 
-mod page;
+mod block_list;
 
 use super::files;
-use crate::surroundings::read_agent_file;
+use crate::environment::read_agent_file;
 use std::{collections::BTreeSet, fs, path::Path};
 use wharf_config::{Diagnostics, Env, Plan, Severity, load};
 
@@ -30,9 +30,11 @@ impl<'a> AgentFile<'a> {
         }
         let (plan, diagnostics) = load(&text, env);
         if let Some(first) = first_error(&diagnostics) {
-            return Err(format!("error: {shown} is wrong already: {first}\nhelp: `wharf check` says more\n"));
+            return Err(format!(
+                "error: {shown} is already invalid: {first}\nhelp: `wharf check` shows all errors\n"
+            ));
         }
-        let plan = plan.or_else(|| load(&text, &with_variables(env, &text)).0);
+        let plan = plan.or_else(|| load(&text, &with_placeholder_variables(env, &text)).0);
         Ok(AgentFile { path, text: Some(text), plan })
     }
 
@@ -44,15 +46,14 @@ impl<'a> AgentFile<'a> {
 
     /// Returns its text with these entries at the end of `tools:`, or an error if the result would not load or would
     /// change existing servers. `env` includes the env files that the new entries name.
-    pub(super) fn with(&self, entries: &str, env: &Env) -> Result<String, String> {
+    pub(super) fn with_entries(&self, entries: &str, env: &Env) -> Result<String, String> {
         let shown = self.path.display();
-        let by_hand =
-            |why: &str| format!("error: {why}\nhelp: this is the entry, to be added by hand:\n{entries}");
+        let add_by_hand = |why: &str| format!("error: {why}\nhelp: add this entry by hand:\n{entries}");
         let before = self.text.as_deref().unwrap_or_default();
-        let after = page::with_entry(before, entries)
-            .ok_or_else(|| by_hand(&format!("the list of tools in {shown} is not one of lines")))?;
+        let after = block_list::insert_entry(before, entries)
+            .ok_or_else(|| add_by_hand(&format!("`tools` in {shown} is not a block list")))?;
         // The variables of the new entries may not be set yet.
-        let env = with_variables(env, entries);
+        let env = with_placeholder_variables(env, entries);
         let (mut plan, diagnostics) = load(&after, &env);
         if let Some(first) = first_error(&diagnostics) {
             return Err(match first.strip_prefix("Duplicate tool names found: ") {
@@ -60,14 +61,16 @@ impl<'a> AgentFile<'a> {
                     "error: {shown} has a tool called '{}' already\nhelp: `--name NAME` gives it another name\n",
                     names.split(". Each").next().unwrap_or_default()
                 ),
-                None => by_hand(&first),
+                None => add_by_hand(&first),
             });
         }
-        plan = plan.or_else(|| load(&after, &with_variables(&env, &after)).0);
+        plan = plan.or_else(|| load(&after, &with_placeholder_variables(&env, &after)).0);
         if let (Some(old), Some(new)) = (&self.plan, &plan)
             && new.sources.get(..old.sources.len()) != Some(&old.sources[..])
         {
-            return Err(by_hand(&format!("the entry cannot be added to {shown} without changing others")));
+            return Err(add_by_hand(&format!(
+                "the entry cannot be added to {shown} without changing other entries"
+            )));
         }
         Ok(after)
     }
@@ -90,7 +93,7 @@ fn first_error(diagnostics: &Diagnostics) -> Option<String> {
 }
 
 /// Returns a copy of `env` in which every variable that the text names has a value.
-fn with_variables(env: &Env, text: &str) -> Env {
+fn with_placeholder_variables(env: &Env, text: &str) -> Env {
     let mut env = env.clone();
     for (start, _) in text.match_indices("${") {
         let inside = &text[start + 2..];

@@ -3,13 +3,13 @@
 
 mod through_gateway;
 
-use super::{list::fault_text, remote::Remote};
+use super::{gateway_client::GatewayClient, list::fault_text};
 use crate::{
+    app::{App, Connections},
     arguments::{Parameters, TypedArguments},
     cli::CallArgs,
     command_error::CommandError,
     content::{self, printable},
-    dock::{Dock, Docked},
     exit::Exit,
     output::Output,
     progress::Progress,
@@ -18,10 +18,10 @@ use serde_json::Value;
 use std::time::Duration;
 use wharf_config::Source;
 use wharf_mcp::{Raw, model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, catalog::ToolEntry, project};
+use wharf_runtime::{Call, CallRecord, catalog::ToolEntry, views};
 
-pub(super) async fn run(dock: Dock, args: CallArgs, gateway: Option<Remote>) -> Exit {
-    let output = dock.output;
+pub(super) async fn run(app: App, args: CallArgs, gateway: Option<GatewayClient>) -> Exit {
+    let output = app.output;
     let (typed, timeout) = match read(&args) {
         Ok(read) => read,
         Err(error) => return output.fail(&error),
@@ -31,9 +31,9 @@ pub(super) async fn run(dock: Dock, args: CallArgs, gateway: Option<Remote>) -> 
     {
         return exit;
     }
-    let docked = dock.connect(|it| may_have(it, &args.tool, dock.sources()), &[List::Tools]).await;
-    let exit = call(&docked, &typed, timeout, &args, output).await;
-    docked.leave().await;
+    let connections = app.connect(|it| can_have_tool(it, &args.tool, app.sources()), &[List::Tools]).await;
+    let exit = call(&connections, &typed, timeout, &args, output).await;
+    connections.close().await;
     exit
 }
 
@@ -43,28 +43,28 @@ fn read(args: &CallArgs) -> Result<(TypedArguments, Option<Duration>), CommandEr
 }
 
 async fn call(
-    docked: &Docked,
+    connections: &Connections,
     typed: &TypedArguments,
     timeout: Option<Duration>,
     args: &CallArgs,
     output: Output,
 ) -> Exit {
-    let tool = docked.catalog.tool(&args.tool);
+    let tool = connections.catalog.tool(&args.tool);
     // A source that failed to start may have the tool. It has just been tried, so report its failure.
-    let may_be_elsewhere = tool.is_none() && !docked.catalog.is_misspelt(&args.tool);
-    if let Some(fault) = docked.faults().next().filter(|_| may_be_elsewhere) {
+    let may_be_elsewhere = tool.is_none() && !connections.catalog.is_misspelt(&args.tool);
+    if let Some(fault) = connections.faults().next().filter(|_| may_be_elsewhere) {
         return output.fail(&fault.into());
     }
-    let arguments = match typed.object(&args.tool, &parameters(tool.map(|it| &**it))) {
+    let arguments = match typed.to_object(&args.tool, &parameters(tool.map(|it| &**it))) {
         Ok(arguments) => arguments,
         Err(errors) => return output.fail(&errors.into()),
     };
     let call = Call { timeout, ..Call::new(&args.tool).arguments(arguments) };
     let progress = Progress::new(output);
     let waiting = tool.map(|it| progress.line(&it.source, &format!("runs {}", printable(&it.wire_name))));
-    let record = docked.handle.call(call).await;
+    let record = connections.handle.call(call).await;
     drop(waiting);
-    say(&record, args, output)
+    print_record(&record, args, output)
 }
 
 /// Returns the parameters of a tool. They are unknown if the tool is missing or quarantined.
@@ -74,26 +74,26 @@ fn parameters(tool: Option<&ToolEntry>) -> Parameters {
     Parameters::of(&schema.unwrap_or_default(), aliases.unwrap_or_default())
 }
 
-fn say(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
+fn print_record(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
     if output.json {
-        output.raw_json(&project::tool_result(record));
+        output.raw_json(&views::tool_result(record));
     } else if let Some(result) = record.result() {
-        say_result(&result, args, output);
+        print_result(&result, args, output);
     } else {
-        record.fault().into_iter().for_each(|it| output.complain(&fault_text(it)));
+        record.fault().into_iter().for_each(|it| output.print_error(&fault_text(it)));
     }
     (&record.outcome).into()
 }
 
 /// Prints a tool's result as text.
-fn say_result(result: &Raw, args: &CallArgs, output: Output) {
+fn print_result(result: &Raw, args: &CallArgs, output: Output) {
     let result = CallResult::read(result);
-    let text = content::to_text(&result.content, args.save.as_deref(), output.is_for_a_person());
+    let text = content::to_text(&result.content, args.save.as_deref(), output.is_for_terminal());
     match (text.is_empty(), &result.structured) {
         (true, Some(structured)) => {
-            output.data(&format!("{}\n", content::laid_out(structured.as_str(), true)))
+            output.data(&format!("{}\n", content::format_text(structured.as_str(), true)))
         }
-        _ if result.is_error => output.complain(&format!("error: the tool answered with an error:\n{text}")),
+        _ if result.is_error => output.print_error(&format!("error: the tool returned an error:\n{text}")),
         _ => output.data(&text),
     }
 }
@@ -106,7 +106,7 @@ fn timeout(args: &CallArgs) -> Result<Option<Duration>, String> {
 
 /// Checks whether a source can have the tool. The name selects a source by `source:tool` or by a source's prefix. If
 /// it does neither, every source can have the tool.
-pub(super) fn may_have(source: &Source, tool: &str, all: &[Source]) -> bool {
+pub(super) fn can_have_tool(source: &Source, tool: &str, all: &[Source]) -> bool {
     let named =
         |source: &Source| tool.strip_prefix(source.name.expose()).is_some_and(|rest| rest.starts_with(':'));
     if all.iter().any(named) {

@@ -1,11 +1,11 @@
 //! `wharf check`: validates the agent file.
 
 use super::load_agent;
-use crate::{cli::Common, exit::Exit, output::Output, surroundings::Surroundings};
+use crate::{cli::GlobalOptions, environment::Environment, exit::Exit, output::Output};
 use serde_json::json;
 
-pub(super) fn run(common: &Common, strict: bool, around: &Surroundings, output: Output) -> Exit {
-    let (loaded, mut diagnostics) = load_agent(common, around);
+pub(super) fn run(common: &GlobalOptions, strict: bool, environment: &Environment, output: Output) -> Exit {
+    let (loaded, mut diagnostics) = load_agent(common, environment);
     if strict {
         diagnostics.raise_missing_descriptions();
     }
@@ -18,12 +18,12 @@ pub(super) fn run(common: &Common, strict: bool, around: &Surroundings, output: 
         }
         if let Some((plan, _)) = loaded.filter(|_| ok) {
             let count = plan.sources.len();
-            output.say(&format!(
-                "{}: fine, {count} server{}",
+            output.print_info(&format!(
+                "{}: valid, {count} server{}",
                 diagnostics.file(),
                 if count == 1 { "" } else { "s" }
             ));
         }
     }
-    if ok { Exit::Fine } else { Exit::Usage }
+    if ok { Exit::Success } else { Exit::Usage }
 }

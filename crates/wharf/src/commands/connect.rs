@@ -7,20 +7,20 @@ mod toml;
 
 use super::files;
 use crate::{
-    cli::{Common, ConnectArgs, USUAL_FILE},
+    cli::{ConnectArgs, DEFAULT_AGENT_FILE, GlobalOptions},
     command_error::CommandError,
+    environment::Environment,
     exit::Exit,
-    import::{Client, Whereabouts},
+    import::{Client, ClientLocations},
     output::Output,
-    surroundings::Surroundings,
 };
-use entry::Entry;
+use entry::ClientEntry;
 use serde_json::{Value, json};
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_config::{Env, LONGEST_FILE, ServerSettings, load, read_regular};
+use wharf_config::{Env, MAX_FILE_BYTES, ServerSettings, load, read_regular};
 
 /// A client's configuration file and its text, if the file exists.
 struct ClientConfig {
@@ -30,75 +30,80 @@ struct ClientConfig {
 }
 
 /// Result of the command, for the report.
-struct Done {
+struct ConnectReport {
     config: ClientConfig,
-    entry: Option<Entry>,
+    entry: Option<ClientEntry>,
     changed: bool,
     backup: Option<PathBuf>,
     notes: Vec<String>,
 }
 
-pub(super) fn run(common: &Common, args: &ConnectArgs, around: &Surroundings, output: Output) -> Exit {
-    let settings = match around.settings(common.settings.as_deref()) {
+pub(super) fn run(
+    common: &GlobalOptions,
+    args: &ConnectArgs,
+    environment: &Environment,
+    output: Output,
+) -> Exit {
+    let settings = match environment.settings(common.settings.as_deref()) {
         Ok(settings) => settings,
         Err(diagnostics) => return output.fail_loading(&diagnostics),
     };
-    let env = around.env_for(&common.file, settings.grants.clone());
-    match connect(common, args, around, &settings.server, &env) {
-        Ok(done) => {
-            report(&done, args, output);
-            Exit::Fine
+    let env = environment.env_for(&common.file, settings.grants.clone());
+    match connect(common, args, environment, &settings.server, &env) {
+        Ok(report) => {
+            print_report(&report, args, output);
+            Exit::Success
         }
         Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
 }
 
 fn connect(
-    common: &Common,
+    common: &GlobalOptions,
     args: &ConnectArgs,
-    around: &Surroundings,
+    environment: &Environment,
     server: &ServerSettings,
     env: &Env,
-) -> Result<Done, String> {
-    let config = ClientConfig::read(args, around)?;
+) -> Result<ConnectReport, String> {
+    let config = ClientConfig::read(args, environment)?;
     if args.remove {
-        let after = config.without(&args.name)?;
+        let after = config.without_entry(&args.name)?;
         let (changed, backup) = config.replace(after)?;
-        return Ok(Done { config, entry: None, changed, backup, notes: Vec::new() });
+        return Ok(ConnectReport { config, entry: None, changed, backup, notes: Vec::new() });
     }
     let (entry, notes) = match &args.http {
         Some(url) => {
-            let url = if url.is_empty() { gateway_url(around, server) } else { url.clone() };
-            let note = "set WHARF_TOKEN to the token of the gateway where the client is started".to_owned();
-            (Entry::http(args.client, &url)?, vec![note])
+            let url = if url.is_empty() { gateway_url(environment, server) } else { url.clone() };
+            let note = "set WHARF_TOKEN in the client's environment to the token of the gateway".to_owned();
+            (ClientEntry::http(args.client, &url)?, vec![note])
         }
-        None => stdio(common, args.client, around, env)?,
+        None => stdio(common, args.client, environment, env)?,
     };
-    let after = config.with(&args.name, &entry)?;
+    let after = config.with_entry(&args.name, &entry)?;
     let (changed, backup) = if args.print { (false, None) } else { config.replace(after)? };
-    Ok(Done { config, entry: Some(entry), changed, backup, notes })
+    Ok(ConnectReport { config, entry: Some(entry), changed, backup, notes })
 }
 
 /// Builds the entry that starts `wharf stdio`, and notes for the user.
 fn stdio(
-    common: &Common,
+    common: &GlobalOptions,
     client: Client,
-    around: &Surroundings,
+    environment: &Environment,
     env: &Env,
-) -> Result<(Entry, Vec<String>), String> {
-    let program = around.program().ok_or("error: the path of this program cannot be found out\n")?;
+) -> Result<(ClientEntry, Vec<String>), String> {
+    let program = environment.program().ok_or("error: cannot determine the path of this program\n")?;
     let absolute = |path: &Path| {
-        let path = around.folder.join(path);
+        let path = environment.folder.join(path);
         path.canonicalize().unwrap_or(path).to_string_lossy().into_owned()
     };
-    let mut words: Vec<String> = Vec::new();
+    let mut arguments: Vec<String> = Vec::new();
     let mut notes = Vec::new();
     match common.file.exists() {
         true => {
-            words.extend(["-f".to_owned(), absolute(&common.file)]);
-            notes.extend(unset_variables(&common.file, client, env));
+            arguments.extend(["-f".to_owned(), absolute(&common.file)]);
+            notes.extend(note_shell_variables(&common.file, client, env));
         }
-        false if common.file == Path::new(USUAL_FILE) => {
+        false if common.file == Path::new(DEFAULT_AGENT_FILE) => {
             notes.push("there is no agent.yaml here: the client gets the built-in Todo server".to_owned());
         }
         false => {
@@ -107,18 +112,18 @@ fn stdio(
         }
     }
     if let Some(settings) = &common.settings {
-        words.extend(["--settings".to_owned(), absolute(settings)]);
+        arguments.extend(["--settings".to_owned(), absolute(settings)]);
     }
-    words.push("stdio".to_owned());
+    arguments.push("stdio".to_owned());
     // A client that is started from a desktop menu does not have the shell's variables.
-    let home = around.variables.get("WHARF_HOME").filter(|it| !it.is_empty());
+    let home = environment.variables.get("WHARF_HOME").filter(|it| !it.is_empty());
     let home = home.map(|it| ("WHARF_HOME".to_owned(), absolute(Path::new(it))));
-    Ok((Entry::stdio(client, &program.to_string_lossy(), &words, home), notes))
+    Ok((ClientEntry::stdio(client, &program.to_string_lossy(), &arguments, home), notes))
 }
 
 /// Returns a note that names the shell variables the agent file uses, because the client may not have them.
-fn unset_variables(file: &Path, client: Client, env: &Env) -> Option<String> {
-    let text = read_regular(file, LONGEST_FILE).ok()?;
+fn note_shell_variables(file: &Path, client: Client, env: &Env) -> Option<String> {
+    let text = read_regular(file, MAX_FILE_BYTES).ok()?;
     let bare = ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR"];
     let mut env = env.clone();
     env.variables.retain(|name, _| bare.contains(&name.as_str()));
@@ -137,8 +142,8 @@ fn unset_variables(file: &Path, client: Client, env: &Env) -> Option<String> {
 }
 
 /// Returns the MCP URL of the gateway on this machine.
-fn gateway_url(around: &Surroundings, server: &ServerSettings) -> String {
-    let (listen, _) = around.listen(None, server);
+fn gateway_url(environment: &Environment, server: &ServerSettings) -> String {
+    let (listen, _) = environment.listen(None, server);
     let port = listen.rsplit_once(':').map_or("7373", |(_, port)| port);
     let host = listen.rsplit_once(':').map_or("127.0.0.1", |(host, _)| host);
     let host = if matches!(host, "0.0.0.0" | "[::]" | "") { "127.0.0.1" } else { host };
@@ -147,27 +152,27 @@ fn gateway_url(around: &Surroundings, server: &ServerSettings) -> String {
 
 impl ClientConfig {
     /// Finds and reads the file. A missing file has no text.
-    fn read(args: &ConnectArgs, around: &Surroundings) -> Result<ClientConfig, String> {
+    fn read(args: &ConnectArgs, environment: &Environment) -> Result<ClientConfig, String> {
         let client = args.client;
         let title = client.title();
-        let whereabouts = Whereabouts {
-            home: around.home.as_deref(),
-            project: &around.folder,
-            variables: &around.variables,
+        let locations = ClientLocations {
+            home: environment.home.as_deref(),
+            project: &environment.folder,
+            variables: &environment.variables,
         };
         let path = match args.project {
-            true => client.project_file(&around.folder).ok_or_else(|| {
-                format!("error: {title} keeps no servers in a project\nhelp: leave `--project` out\n")
+            true => client.project_file(&environment.folder).ok_or_else(|| {
+                format!("error: {title} has no project configuration\nhelp: leave `--project` out\n")
             })?,
             false => client
-                .user_file(whereabouts)
+                .user_file(locations)
                 .ok_or_else(|| format!("error: the folder of {title} is not known: HOME is not set\n"))?,
         };
         let text = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             _ => {
                 let shown = path.display();
-                let bytes = read_regular(&path, LONGEST_FILE)
+                let bytes = read_regular(&path, MAX_FILE_BYTES)
                     .map_err(|trouble| format!("error: '{shown}' {trouble}\n"))?;
                 Some(String::from_utf8(bytes).map_err(|_| format!("error: '{shown}' is not UTF-8 text\n"))?)
             }
@@ -176,37 +181,37 @@ impl ClientConfig {
     }
 
     /// Returns the file's text with the entry added.
-    fn with(&self, name: &str, entry: &Entry) -> Result<String, String> {
+    fn with_entry(&self, name: &str, entry: &ClientEntry) -> Result<String, String> {
         let before = self.text.as_deref().unwrap_or_default();
         if self.entry(name).as_ref() == Some(&entry.value) {
             return Ok(before.to_owned());
         }
         let after = match self.client {
-            Client::Codex => toml::with_table(before, self.client.section(), name, &entry.value),
-            _ => json::with_member(before, self.client.section(), name, &entry.value),
+            Client::Codex => toml::set_table(before, self.client.section(), name, &entry.value),
+            _ => json::set_member(before, self.client.section(), name, &entry.value),
         };
         after.ok_or_else(|| {
             let snippet = entry.snippet(self.client, name);
             format!(
-                "error: {} is not written in a way that allows adding to it\nhelp: add this by hand:\n{snippet}",
+                "error: {} cannot be edited automatically\nhelp: add this by hand:\n{snippet}",
                 self.path.display()
             )
         })
     }
 
     /// Returns the file's text with the entry removed.
-    fn without(&self, name: &str) -> Result<String, String> {
+    fn without_entry(&self, name: &str) -> Result<String, String> {
         let before = self.text.as_deref().unwrap_or_default();
         if self.entry(name).is_none() {
             return Ok(before.to_owned());
         }
         let after = match self.client {
-            Client::Codex => toml::without_table(before, self.client.section(), name),
-            _ => json::without_member(before, self.client.section(), name),
+            Client::Codex => toml::remove_table(before, self.client.section(), name),
+            _ => json::remove_member(before, self.client.section(), name),
         };
         after.ok_or_else(|| {
             format!(
-                "error: {} is not written in a way that allows removing `{name}`\nhelp: remove it by hand\n",
+                "error: {} cannot be edited automatically to remove `{name}`\nhelp: remove it by hand\n",
                 self.path.display()
             )
         })
@@ -258,36 +263,38 @@ fn back_up(file: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-fn report(done: &Done, args: &ConnectArgs, output: Output) {
-    let Done { config, entry, changed, backup, notes } = done;
+fn print_report(report: &ConnectReport, args: &ConnectArgs, output: Output) {
+    let ConnectReport { config, entry, changed, backup, notes } = report;
     let (title, file) = (config.client.title(), config.path.display());
     if output.json {
         return output.json(&json!({
-            "client": config.client.word(), "file": file.to_string(), "name": args.name,
+            "client": config.client.cli_name(), "file": file.to_string(), "name": args.name,
             "entry": entry.as_ref().map(|it| &it.value), "changed": changed,
             "backup": backup.as_ref().map(|it| it.display().to_string()), "notes": notes,
         }));
     }
     if let Some(entry) = entry.as_ref().filter(|_| args.print) {
-        output
-            .say(&format!("{title} reads {file}. What `wharf connect {}` adds to it:", config.client.word()));
+        output.print_info(&format!(
+            "{title} reads {file}. `wharf connect {}` adds this:",
+            config.client.cli_name()
+        ));
         output.data(&entry.snippet(config.client, &args.name));
     } else {
         let what = match (changed, args.remove) {
             (true, false) => format!("{title} is connected: `{}` is in {file}", args.name),
             (false, false) => format!("{title} is connected already: `{}` is in {file}", args.name),
             (true, true) => format!("`{}` is removed from {file}", args.name),
-            (false, true) => format!("`{}` is not in {file}; nothing is changed", args.name),
+            (false, true) => format!("`{}` is not in {file}; nothing changed", args.name),
         };
-        output.say(&what);
+        output.print_info(&what);
     }
     if let Some(backup) = backup {
-        output.say(&format!("what was there before is in {}", backup.display()));
+        output.print_info(&format!("the previous version is in {}", backup.display()));
     }
     for note in notes {
-        output.say(&format!("note: {note}"));
+        output.print_info(&format!("note: {note}"));
     }
     if *changed {
-        output.say(&format!("next: start {title} again"));
+        output.print_info(&format!("next: restart {title}"));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The `.gitignore` line for env files.
-const IGNORED: &str = ".env.*";
+const GITIGNORE_LINE: &str = ".env.*";
 
 /// Returns the folder of an agent file.
 pub(super) fn folder_of(agent_file: &Path) -> &Path {
@@ -32,7 +32,7 @@ pub(super) fn write(
     let mut written: Vec<PathBuf> = Vec::new();
     let all = env_files.iter().try_for_each(|it| {
         let path = folder.join(&it.name);
-        files::create(&path, &it.text, 0o600).map_err(|error| not_written(&path, &error))?;
+        files::create(&path, &it.text, 0o600).map_err(|error| write_error(&path, &error))?;
         written.push(path);
         Ok(())
     });
@@ -47,30 +47,32 @@ pub(super) fn write(
 
 /// Adds the line for env files to the folder's `.gitignore` unless it is already there. Returns the path if it
 /// changed.
-pub(super) fn ignore(folder: &Path) -> Result<Option<PathBuf>, String> {
+pub(super) fn add_to_gitignore(folder: &Path) -> Result<Option<PathBuf>, String> {
     let path = folder.join(".gitignore");
     let before = match fs::read_to_string(&path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(not_written(&path, &error)),
+        Err(error) => return Err(write_error(&path, &error)),
     };
     let text = before.as_deref().unwrap_or_default();
-    if text.lines().any(|it| matches!(it.trim(), IGNORED | "/.env.*" | ".env*" | "/.env*" | ".*")) {
+    if text.lines().any(|it| matches!(it.trim(), GITIGNORE_LINE | "/.env.*" | ".env*" | "/.env*" | ".*")) {
         return Ok(None);
     }
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
-    let after = format!("{text}{gap}{IGNORED}{line_end}");
-    files::replace(&path, &after, before.is_none(), 0o644).map_err(|error| not_written(&path, &error))?;
+    let after = format!("{text}{gap}{GITIGNORE_LINE}{line_end}");
+    files::replace(&path, &after, before.is_none(), 0o644).map_err(|error| write_error(&path, &error))?;
     Ok(Some(path))
 }
 
 /// Formats the error for a file that cannot be written.
-pub(super) fn not_written(path: &Path, error: &io::Error) -> String {
+pub(super) fn write_error(path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            format!("error: {path} is there already and is not overwritten\nhelp: `-f FILE` names another\n")
+            format!(
+                "error: {path} already exists and is not overwritten\nhelp: `-f FILE` selects another file\n"
+            )
         }
         _ => format!("error: {path} cannot be written: {error}\n"),
     }

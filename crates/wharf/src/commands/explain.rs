@@ -4,37 +4,45 @@ mod describe;
 
 use super::load_agent_or_todo;
 use crate::{
-    cli::Common, command_error::CommandError, exit::Exit, output::Output, surroundings::Surroundings,
+    cli::GlobalOptions, command_error::CommandError, environment::Environment, exit::Exit, output::Output,
 };
 use describe::{Fact, describe, describe_model};
 use serde_json::{Map, Value, json};
 use wharf_config::{Plan, Source};
 
-pub(super) fn run(common: &Common, name: Option<&str>, around: &Surroundings, output: Output) -> Exit {
-    let (loaded, diagnostics) = load_agent_or_todo(common, around);
+pub(super) fn run(
+    common: &GlobalOptions,
+    name: Option<&str>,
+    environment: &Environment,
+    output: Output,
+) -> Exit {
+    let (loaded, diagnostics) = load_agent_or_todo(common, environment);
     let Some((plan, _)) = loaded else {
         return output.fail_loading(&diagnostics);
     };
-    output.warn_of_deprecated(&diagnostics);
+    output.warn_deprecated(&diagnostics);
     let chosen: Vec<&Source> =
         plan.sources.iter().filter(|it| name.is_none_or(|name| it.name.expose() == name)).collect();
     if let (Some(name), true) = (name, chosen.is_empty()) {
-        return output.fail(&CommandError::usage(&unknown(name, &plan, diagnostics.file())));
+        return output.fail(&CommandError::usage(&unknown_server(name, &plan, diagnostics.file())));
     }
     if output.json {
-        let sources: Vec<Value> = chosen.iter().map(|it| to_json(it, around)).collect();
+        let sources: Vec<Value> = chosen.iter().map(|it| to_json(it, environment)).collect();
         let model = plan.model.as_ref().map(|it| object(describe_model(it)));
         output.json(&json!({ "model": model, "sources": sources }));
     } else {
-        let model =
-            plan.model.as_ref().filter(|_| name.is_none()).map(|it| list("model", describe_model(it)));
-        let sources = chosen.iter().map(|it| list(it.name.shown(), describe(it, around)));
+        let model = plan
+            .model
+            .as_ref()
+            .filter(|_| name.is_none())
+            .map(|it| format_facts("model", describe_model(it)));
+        let sources = chosen.iter().map(|it| format_facts(it.name.shown(), describe(it, environment)));
         output.data(&model.into_iter().chain(sources).collect::<Vec<_>>().join("\n"));
     }
-    Exit::Fine
+    Exit::Success
 }
 
-fn unknown(name: &str, plan: &Plan, file: &str) -> String {
+fn unknown_server(name: &str, plan: &Plan, file: &str) -> String {
     let names: Vec<&str> = plan.sources.iter().map(|it| it.name.shown()).collect();
     match names[..] {
         [] => format!("error: {file} has no servers\n"),
@@ -42,9 +50,9 @@ fn unknown(name: &str, plan: &Plan, file: &str) -> String {
     }
 }
 
-fn to_json(source: &Source, around: &Surroundings) -> Value {
+fn to_json(source: &Source, environment: &Environment) -> Value {
     let name = Fact::new("name", source.name.shown(), json!(source.name.shown()));
-    object([name].into_iter().chain(describe(source, around)))
+    object([name].into_iter().chain(describe(source, environment)))
 }
 
 fn object(facts: impl IntoIterator<Item = Fact>) -> Value {
@@ -52,7 +60,7 @@ fn object(facts: impl IntoIterator<Item = Fact>) -> Value {
 }
 
 /// Formats the name and one line per fact. Further lines of a fact follow without the label.
-fn list(name: &str, facts: Vec<Fact>) -> String {
+fn format_facts(name: &str, facts: Vec<Fact>) -> String {
     let mut out = format!("{name}\n");
     for Fact { key, lines, .. } in facts {
         let mut label = key.replace('_', " ");

@@ -16,7 +16,7 @@ use wharf_config::{MissingGrant, settings_with_grant};
 
 /// Runs an import, and repeats it after every grant that the user confirms. Returns the last import and the new
 /// grants, which are not written yet.
-pub(super) fn import_asking(
+pub(super) fn import_with_grants(
     mut target: Target,
     output: Output,
     import: impl Fn(Target) -> Result<Imported, String>,
@@ -48,7 +48,7 @@ pub(super) fn write(file: Option<&Path>, grants: &[MissingGrant]) -> Result<Opti
     for grant in grants {
         text = settings_with_grant(&text, grant).ok_or_else(|| {
             format!(
-                "error: {shown} is not written in a way that allows adding to it\nhelp: add this line to it under [grants]: {} = [{}]\n",
+                "error: {shown} cannot be edited automatically\nhelp: add this line to it under [grants]: {} = [{}]\n",
                 grant.key(),
                 grant.toml_string()
             )
@@ -66,19 +66,19 @@ fn next_question(
     imported: &Imported,
     asked: &mut BTreeSet<(String, MissingGrant)>,
 ) -> Option<(String, MissingGrant)> {
-    let is_there = |grant: &MissingGrant| match grant {
+    let is_available = |grant: &MissingGrant| match grant {
         MissingGrant::Command(path) => path.is_file(),
         MissingGrant::Package(_) => true,
     };
     let wanted = imported.servers.iter().flat_map(|server| {
-        let missing = server.missing_grants.iter().filter(|it| is_there(it));
+        let missing = server.missing_grants.iter().filter(|it| is_available(it));
         missing.map(|it| (server.name.clone(), it.clone()))
     });
     wanted.into_iter().find(|it| asked.insert(it.clone()))
 }
 
 fn can_ask(output: Output) -> bool {
-    !output.json && !output.quiet && terminal::is_there()
+    !output.json && !output.quiet && terminal::is_available()
 }
 
 fn ask(server: &str, grant: &MissingGrant, file: Option<&Path>) -> Result<bool, String> {
@@ -89,8 +89,8 @@ fn ask(server: &str, grant: &MissingGrant, file: Option<&Path>) -> Result<bool, 
     let (server, grant) = (printable(server), printable(&grant.to_string()));
     let file = file.map_or_else(|| "wharf.toml".to_owned(), |it| it.display().to_string());
     let question = format!(
-        "`{server}` needs a grant. It is written to {file} and holds for every agent file{free}.\n\
+        "`{server}` needs a grant. It will be written to {file} and applies to every agent file{free}.\n\
          allow {grant} for this server? [y/N] "
     );
-    terminal::agrees(&question).map_err(|error| format!("error: the terminal cannot be read: {error}\n"))
+    terminal::confirm(&question).map_err(|error| format!("error: the terminal cannot be read: {error}\n"))
 }

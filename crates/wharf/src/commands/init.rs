@@ -2,16 +2,17 @@
 
 use super::{
     agent_file::AgentFile,
-    env_files::{self, folder_of, not_written},
-    files, flag_for, grant, import_report,
+    agent_file_flag,
+    env_files::{self, folder_of, write_error},
+    files, grant, import_report,
 };
 use crate::{
-    cli::{Common, InitArgs},
+    cli::{GlobalOptions, InitArgs},
     command_error::CommandError,
+    environment::Environment,
     exit::Exit,
-    import::{self, Client, ClientFile, ImportError, Imported, Target, Whereabouts},
+    import::{self, Client, ClientFile, ClientLocations, ImportError, Imported, Target},
     output::Output,
-    surroundings::Surroundings,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -19,52 +20,57 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use wharf_config::{Grants, LONGEST_FILE, read_regular};
+use wharf_config::{Grants, MAX_FILE_BYTES, read_regular};
 
 /// The example agent file. It works without changes and shows more options in comments.
-const EXAMPLE: &str = include_str!("init/agent.yaml");
+const EXAMPLE_AGENT_FILE: &str = include_str!("init/agent.yaml");
 
 /// Result of the command, for the report.
 #[derive(Default)]
-struct Done {
-    made: Option<Imported>,
+struct InitReport {
+    imported: Option<Imported>,
     files: Vec<PathBuf>,
 }
 
-pub(super) fn run(common: &Common, args: &InitArgs, around: &Surroundings, output: Output) -> Exit {
-    let grants = match around.settings(common.settings.as_deref()) {
+pub(super) fn run(
+    common: &GlobalOptions,
+    args: &InitArgs,
+    environment: &Environment,
+    output: Output,
+) -> Exit {
+    let grants = match environment.settings(common.settings.as_deref()) {
         Ok(settings) => settings.grants,
         Err(diagnostics) => return output.fail_loading(&diagnostics),
     };
-    match init(common, args, grants, around, output) {
-        Ok(done) => {
-            report(&done, &common.file, output);
-            Exit::Fine
+    match init(common, args, grants, environment, output) {
+        Ok(report) => {
+            print_report(&report, &common.file, output);
+            Exit::Success
         }
         Err(complaint) => output.fail(&CommandError::usage(&complaint)),
     }
 }
 
 fn init(
-    common: &Common,
+    common: &GlobalOptions,
     args: &InitArgs,
     grants: Grants,
-    around: &Surroundings,
+    environment: &Environment,
     output: Output,
-) -> Result<Done, String> {
+) -> Result<InitReport, String> {
     let file = &common.file;
     // Check before asking for grants: the user should not confirm grants for an import that fails.
     if !args.merge && fs::symlink_metadata(file).is_ok() {
         let hint = if args.from.is_some() { "; `--merge` adds the servers to it" } else { "" };
-        let complaint = not_written(file, &io::ErrorKind::AlreadyExists.into());
+        let complaint = write_error(file, &io::ErrorKind::AlreadyExists.into());
         return Err(format!("{}{hint}\n", complaint.trim_end()));
     }
     match &args.from {
         None => {
-            files::create(file, EXAMPLE, 0o644).map_err(|error| not_written(file, &error))?;
-            Ok(Done { made: None, files: vec![file.clone()] })
+            files::create(file, EXAMPLE_AGENT_FILE, 0o644).map_err(|error| write_error(file, &error))?;
+            Ok(InitReport { imported: None, files: vec![file.clone()] })
         }
-        Some(from) => import(&client_files(from, around)?, common, grants, around, output),
+        Some(from) => import(&client_files(from, environment)?, common, grants, environment, output),
     }
 }
 
@@ -72,36 +78,36 @@ fn init(
 /// would refuse the entries.
 fn import(
     files: &[ClientFile],
-    common: &Common,
+    common: &GlobalOptions,
     grants: Grants,
-    around: &Surroundings,
+    environment: &Environment,
     output: Output,
-) -> Result<Done, String> {
+) -> Result<InitReport, String> {
     let settings_file = grants.file.clone();
-    let env = around.env_for(&common.file, grants);
+    let env = environment.env_for(&common.file, grants);
     let agent_file = AgentFile::read(&common.file, &env)?;
     let folder = folder_of(&common.file);
     let taken = if agent_file.is_new() { BTreeSet::new() } else { env_files::names(folder) };
     let target = Target { env, names: agent_file.names(), env_files: taken };
-    let (mut made, granted) = grant::import_asking(target, output, |target| {
+    let (mut imported, granted) = grant::import_with_grants(target, output, |target| {
         import::import(files, target).map_err(|error| complaint(&error, files))
     })?;
     let text = match agent_file.is_new() {
-        true => made.agent_yaml.clone(),
+        true => imported.agent_yaml.clone(),
         false => {
-            made.keep_new();
-            agent_file.with(&made.entries, &made.env)?
+            imported.keep_new();
+            agent_file.with_entries(&imported.entries, &imported.env)?
         }
     };
-    let mut done = Done::default();
-    done.files.extend(grant::write(settings_file.as_deref(), &granted)?);
-    done.files.extend(env_files::write(folder, &made.env_files, || agent_file.write(&text))?);
-    done.files.push(common.file.clone());
-    if !made.env_files.is_empty() {
-        done.files.extend(env_files::ignore(folder)?);
+    let mut report = InitReport::default();
+    report.files.extend(grant::write(settings_file.as_deref(), &granted)?);
+    report.files.extend(env_files::write(folder, &imported.env_files, || agent_file.write(&text))?);
+    report.files.push(common.file.clone());
+    if !imported.env_files.is_empty() {
+        report.files.extend(env_files::add_to_gitignore(folder)?);
     }
-    done.made = Some(made);
-    Ok(done)
+    report.imported = Some(imported);
+    Ok(report)
 }
 
 fn complaint(error: &ImportError, files: &[ClientFile]) -> String {
@@ -112,13 +118,16 @@ fn complaint(error: &ImportError, files: &[ClientFile]) -> String {
 
 /// Returns the files to import: the named file, or the files of the named client. Claude Code keeps servers in
 /// several files; for other clients, the first file that exists has them all.
-fn client_files(from: &str, around: &Surroundings) -> Result<Vec<ClientFile>, String> {
-    let Some(client) = Client::named(from) else {
-        return Ok(vec![read(around.folder.join(from), None)?]);
+fn client_files(from: &str, environment: &Environment) -> Result<Vec<ClientFile>, String> {
+    let Some(client) = Client::from_cli_name(from) else {
+        return Ok(vec![read(environment.folder.join(from), None)?]);
     };
-    let whereabouts =
-        Whereabouts { home: around.home.as_deref(), project: &around.folder, variables: &around.variables };
-    let candidates = client.candidates(whereabouts);
+    let locations = ClientLocations {
+        home: environment.home.as_deref(),
+        project: &environment.folder,
+        variables: &environment.variables,
+    };
+    let candidates = client.candidates(locations);
     let most = if client == Client::ClaudeCode { candidates.len() } else { 1 };
     let found = candidates.iter().filter(|it| it.is_file()).take(most);
     let found: Vec<ClientFile> =
@@ -126,7 +135,7 @@ fn client_files(from: &str, around: &Surroundings) -> Result<Vec<ClientFile>, St
     if found.is_empty() {
         let looked: String = candidates.iter().map(|it| format!("\n  {}", it.display())).collect();
         return Err(format!(
-            "error: no file of {} was found\nhelp: name it with `--from PATH`; these were looked for:{looked}\n",
+            "error: no configuration file of {} was found\nhelp: use `--from PATH`; wharf looked for:{looked}\n",
             client.title()
         ));
     }
@@ -135,8 +144,8 @@ fn client_files(from: &str, around: &Surroundings) -> Result<Vec<ClientFile>, St
 
 fn read(path: PathBuf, client: Option<Client>) -> Result<ClientFile, String> {
     let shown = path.display();
-    let bytes = read_regular(&path, LONGEST_FILE).map_err(|trouble| {
-        let clients: Vec<&str> = Client::ALL.iter().map(|it| it.word()).collect();
+    let bytes = read_regular(&path, MAX_FILE_BYTES).map_err(|trouble| {
+        let clients: Vec<&str> = Client::ALL.iter().map(|it| it.cli_name()).collect();
         format!(
             "error: '{shown}' {trouble}\nhelp: `--from` takes {}, or the path of a file\n",
             clients.join(", ")
@@ -146,22 +155,22 @@ fn read(path: PathBuf, client: Option<Client>) -> Result<ClientFile, String> {
     Ok(ClientFile { text, path, client })
 }
 
-fn report(done: &Done, agent_file: &Path, output: Output) {
-    let files: Vec<String> = done.files.iter().map(|it| it.display().to_string()).collect();
+fn print_report(report: &InitReport, agent_file: &Path, output: Output) {
+    let files: Vec<String> = report.files.iter().map(|it| it.display().to_string()).collect();
     if output.json {
         let mut document = Map::from_iter([("files".to_owned(), Value::from(files))]);
-        let made = import_report::json(done.made.as_ref()).into_iter();
-        document.extend(made.map(|(key, value)| (key.to_owned(), value)));
+        let imported = import_report::json(report.imported.as_ref()).into_iter();
+        document.extend(imported.map(|(key, value)| (key.to_owned(), value)));
         return output.json(&Value::Object(document));
     }
-    if let Some(made) = &done.made {
-        import_report::say(made, output);
+    if let Some(imported) = &report.imported {
+        import_report::print(imported, output);
     }
     for file in &files {
-        output.say(&format!("{file} is written"));
+        output.print_info(&format!("{file} is written"));
     }
-    if let Some(made) = &done.made {
-        output.say(&import_report::count(made));
+    if let Some(imported) = &report.imported {
+        output.print_info(&import_report::count(imported));
     }
-    output.say(&format!("next: wharf check{}", flag_for(agent_file)));
+    output.print_info(&format!("next: wharf check{}", agent_file_flag(agent_file)));
 }

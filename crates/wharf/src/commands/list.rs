@@ -2,9 +2,9 @@
 
 use super::tools::first_line;
 use crate::{
+    app::{App, ConnectedSource, Connections},
     command_error::CommandError,
     content::printable,
-    dock::{Dock, Docked, DockedSource},
     exit::Exit,
     output::Output,
 };
@@ -16,30 +16,30 @@ use wharf_mcp::{
 use wharf_runtime::{
     Catalog, Fault,
     catalog::{PromptEntry, Sourced},
-    project,
+    views,
 };
 
-pub(super) async fn prompts(dock: Dock, name: Option<String>) -> Exit {
-    list(dock, name, &[List::Prompts], "prompts", |docked| {
-        let prompts = docked.catalog.prompts.iter();
+pub(super) async fn prompts(app: App, name: Option<String>) -> Exit {
+    list(app, name, &[List::Prompts], "prompts", |connections| {
+        let prompts = connections.catalog.prompts.iter();
         let rows = prompts.map(|PromptEntry { source, prompt, .. }| {
             row(source, &prompt.name, prompt.description.as_deref(), &prompt.raw)
         });
-        rows.chain(odd(docked)).collect()
+        rows.chain(odd(connections)).collect()
     })
     .await
 }
 
-pub(super) async fn resources(dock: Dock, name: Option<String>) -> Exit {
-    list(dock, name, &[List::Resources, List::Templates], "resources", |docked| {
+pub(super) async fn resources(app: App, name: Option<String>) -> Exit {
+    list(app, name, &[List::Resources, List::Templates], "resources", |connections| {
         let resources =
-            docked.catalog.resources.iter().map(|Sourced { source, item }| {
+            connections.catalog.resources.iter().map(|Sourced { source, item }| {
                 row(source, &item.uri, item.description.as_deref(), &item.raw)
             });
-        let templates = docked.catalog.templates.iter().map(|Sourced { source, item }| {
+        let templates = connections.catalog.templates.iter().map(|Sourced { source, item }| {
             row(source, &item.uri_template, item.description.as_deref(), &item.raw)
         });
-        resources.chain(templates).chain(odd(docked)).collect()
+        resources.chain(templates).chain(odd(connections)).collect()
     })
     .await
 }
@@ -62,54 +62,56 @@ fn row(source: &str, name: &str, about: Option<&str>, raw: &Raw) -> Row {
 }
 
 /// Returns a row for each listed item that could not be decoded.
-fn odd(docked: &Docked) -> impl Iterator<Item = Row> {
-    docked.catalog.odd.iter().map(|it| row(&it.source, "(unreadable)", Some(&it.why), &it.raw))
+fn odd(connections: &Connections) -> impl Iterator<Item = Row> {
+    connections.catalog.odd.iter().map(|it| row(&it.source, "(unreadable)", Some(&it.why), &it.raw))
 }
 
 async fn list(
-    dock: Dock,
+    app: App,
     name: Option<String>,
     lists: &'static [List],
     what: &'static str,
-    rows: impl Fn(&Docked) -> Vec<Row>,
+    rows: impl Fn(&Connections) -> Vec<Row>,
 ) -> Exit {
-    if let Some(error) = name.as_deref().and_then(|name| unknown(&dock, name)) {
-        return dock.output.fail(&error);
+    if let Some(error) = name.as_deref().and_then(|name| unknown_server(&app, name)) {
+        return app.output.fail(&error);
     }
-    let docked = dock.connect(|it| name.as_deref().is_none_or(|name| it.name.expose() == name), lists).await;
-    let rows = rows(&docked);
-    let output = dock.output;
+    let connections =
+        app.connect(|it| name.as_deref().is_none_or(|name| it.name.expose() == name), lists).await;
+    let rows = rows(&connections);
+    let output = app.output;
     if output.json {
-        let sources: Vec<Value> = docked.sources.iter().map(|it| source_json(it, &docked)).collect();
+        let sources: Vec<Value> =
+            connections.sources.iter().map(|it| source_json(it, &connections)).collect();
         let items: Vec<Value> = rows.into_iter().map(|it| it.json).collect();
         output.json(&json!({ what: items, "sources": sources }));
     } else {
-        output.data(&to_text(&rows, &docked));
+        output.data(&to_text(&rows, &connections));
     }
-    let exit = verdict(&docked, output);
-    docked.leave().await;
+    let exit = report_failures(&connections, output);
+    connections.close().await;
     exit
 }
 
 /// Prints the failures and returns the exit code. Fails only if every server failed, or a required server did.
-pub(super) fn verdict(docked: &Docked, output: Output) -> Exit {
-    docked.faults().for_each(|it| output.complain(&fault_text(it)));
-    for (list, fault) in docked.sources.iter().flat_map(|it| &it.unread) {
-        output.say(&format!(
+pub(super) fn report_failures(connections: &Connections, output: Output) -> Exit {
+    connections.faults().for_each(|it| output.print_error(&fault_text(it)));
+    for (list, fault) in connections.sources.iter().flat_map(|it| &it.unread) {
+        output.print_info(&format!(
             "warning: `{}` could not answer {}: {}",
             fault.source,
             list.method(),
             fault.cause
         ));
     }
-    let failed = docked.faults().count();
-    let hopeless = failed > 0 && failed == docked.sources.len();
-    let fatal = hopeless || docked.sources.iter().any(|it| it.source.required && !it.is_well());
-    if fatal { Exit::Unavailable } else { Exit::Fine }
+    let failed = connections.faults().count();
+    let all_failed = failed > 0 && failed == connections.sources.len();
+    let fatal = all_failed || connections.sources.iter().any(|it| it.source.required && !it.is_connected());
+    if fatal { Exit::Unavailable } else { Exit::Success }
 }
 
-fn to_text(rows: &[Row], docked: &Docked) -> String {
-    let well = docked.sources.iter().filter(|it| it.is_well());
+fn to_text(rows: &[Row], connections: &Connections) -> String {
+    let well = connections.sources.iter().filter(|it| it.is_connected());
     well.map(|it| section(it.source.name.expose(), it.source.name.shown(), rows)).collect()
 }
 
@@ -130,10 +132,10 @@ pub(super) fn fault_text(fault: &Fault) -> String {
     CommandError::from(fault).to_text().to_owned()
 }
 
-pub(super) fn unknown(dock: &Dock, name: &str) -> Option<CommandError> {
-    let names: Vec<&str> = dock.sources().iter().map(|it| it.name.expose()).collect();
+pub(super) fn unknown_server(app: &App, name: &str) -> Option<CommandError> {
+    let names: Vec<&str> = app.sources().iter().map(|it| it.name.expose()).collect();
     (!names.contains(&name)).then(|| {
-        let shown: Vec<&str> = dock.sources().iter().map(|it| it.name.shown()).collect();
+        let shown: Vec<&str> = app.sources().iter().map(|it| it.name.shown()).collect();
         CommandError::usage(&format!(
             "there is no server '{name}'\nhelp: the agent file has {}",
             shown.join(", ")
@@ -141,28 +143,28 @@ pub(super) fn unknown(dock: &Dock, name: &str) -> Option<CommandError> {
     })
 }
 
-pub(super) fn source_json(it: &DockedSource, docked: &Docked) -> Value {
-    source_json_in(it, &docked.catalog)
+pub(super) fn source_json(it: &ConnectedSource, connections: &Connections) -> Value {
+    source_json_in(it, &connections.catalog)
 }
 
 /// Describes one server as JSON, with its tool count from this catalog.
-pub(super) fn source_json_in(it: &DockedSource, catalog: &Catalog) -> Value {
-    let well = it.is_well();
-    let tools = catalog.tools.iter().filter(|tool| it.has(&tool.source)).count();
+pub(super) fn source_json_in(it: &ConnectedSource, catalog: &Catalog) -> Value {
+    let well = it.is_connected();
+    let tools = catalog.tools.iter().filter(|tool| it.is_named(&tool.source)).count();
     let mut shown = json!({
         "name": it.source.name.shown(),
         "transport": it.source.endpoint.transport(),
         "state": if well { "connected" } else { "error" },
-        "era": it.standing.era.filter(|_| well).map(era),
-        "protocol_version": it.standing.version.as_ref().filter(|_| well),
-        "error": it.fault.as_deref().map(project::error),
+        "era": it.status.era.filter(|_| well).map(era),
+        "protocol_version": it.status.version.as_ref().filter(|_| well),
+        "error": it.fault.as_deref().map(views::error),
         "tools": if well { tools } else { 0 },
-        "initialization_time": it.standing.took.filter(|_| well).map(|it| it.as_secs_f64()),
+        "initialization_time": it.status.took.filter(|_| well).map(|it| it.as_secs_f64()),
     });
     if !it.unread.is_empty() {
         let unread = it.unread.iter();
         let unread =
-            unread.map(|(list, fault)| json!({ "list": list.method(), "error": project::error(fault) }));
+            unread.map(|(list, fault)| json!({ "list": list.method(), "error": views::error(fault) }));
         shown["warnings"] = json!(unread.collect::<Vec<_>>());
     }
     shown

@@ -2,9 +2,9 @@
 
 use super::list::fault_text;
 use crate::{
+    app::{App, ConnectedSource, Connections},
     command_error::CommandError,
     content,
-    dock::{Dock, Docked, DockedSource},
     exit::Exit,
     output::Output,
 };
@@ -14,65 +14,70 @@ use wharf_mcp::{
     model::{Contents, Item, ReadResult},
     session::List,
 };
-use wharf_runtime::project::{contents_block, unknown_block};
+use wharf_runtime::views::{contents_block, unknown_block};
 
-pub(super) async fn run(dock: Dock, uri: String, save: Option<PathBuf>) -> Exit {
-    let output = dock.output;
-    let docked = dock.connect(|_| true, &[List::Resources]).await;
-    let exit = read(&docked, &uri, save.as_deref(), output).await;
-    docked.leave().await;
+pub(super) async fn run(app: App, uri: String, save: Option<PathBuf>) -> Exit {
+    let output = app.output;
+    let connections = app.connect(|_| true, &[List::Resources]).await;
+    let exit = read(&connections, &uri, save.as_deref(), output).await;
+    connections.close().await;
     exit
 }
 
 /// Reads the resource from the server that lists it. If none does, tries every connected server in turn.
-async fn read(docked: &Docked, uri: &str, save: Option<&Path>, output: Output) -> Exit {
-    let lists = |it: &&DockedSource| {
-        docked.catalog.resources.iter().any(|resource| it.has(&resource.source) && resource.item.uri == uri)
+async fn read(connections: &Connections, uri: &str, save: Option<&Path>, output: Output) -> Exit {
+    let lists = |it: &&ConnectedSource| {
+        connections
+            .catalog
+            .resources
+            .iter()
+            .any(|resource| it.is_named(&resource.source) && resource.item.uri == uri)
     };
-    let owner: Vec<&DockedSource> = docked.sources.iter().filter(lists).collect();
-    let everyone = || docked.sources.iter().filter(|it| it.is_well()).collect();
+    let owner: Vec<&ConnectedSource> = connections.sources.iter().filter(lists).collect();
+    let all_healthy = || connections.sources.iter().filter(|it| it.is_connected()).collect();
     let mut refused = None;
-    for it in if owner.is_empty() { everyone() } else { owner } {
-        match docked.handle.read(it.source.name.expose(), uri).await {
-            Ok(raw) => return say(&ReadResult::read(&raw), save, output),
+    for it in if owner.is_empty() { all_healthy() } else { owner } {
+        match connections.handle.read(it.source.name.expose(), uri).await {
+            Ok(raw) => return print_contents(&ReadResult::read(&raw), save, output),
             // This server does not support resources, so its error does not matter.
             Err(fault) if fault.rpc.as_ref().is_some_and(|it| it.code == RpcError::METHOD_NOT_FOUND) => {}
             Err(fault) => refused = Some(fault),
         }
     }
-    let Some(fault) = refused else { return nobody(docked, uri, output) };
+    let Some(fault) = refused else { return report_not_found(connections, uri, output) };
     let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
     let mut error = CommandError::from(&*fault);
     error.exit = exit;
     output.fail(&error)
 }
 
-fn say(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
+fn print_contents(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {
     if output.json {
         let contents = result.contents.iter().map(|it| match it {
-            Item::Good(it) => contents_block(it).into(),
-            Item::Odd(raw, why) => unknown_block(raw, why),
+            Item::Valid(it) => contents_block(it).into(),
+            Item::Invalid(raw, why) => unknown_block(raw, why),
         });
         output.raw_json(&Raw::object([("contents", Raw::list(contents))]));
-        return Exit::Fine;
+        return Exit::Success;
     }
     for (number, contents) in result.contents.iter().enumerate() {
         let text = match contents {
-            Item::Good(Contents { text: Some(text), .. }) => {
-                content::laid_out(text, output.is_for_a_person())
+            Item::Valid(Contents { text: Some(text), .. }) => {
+                content::format_text(text, output.is_for_terminal())
             }
-            Item::Good(contents) => content::contents_text(contents, number, save),
-            Item::Odd(raw, why) => format!("[{why}] {}", content::printable(raw.as_str())),
+            Item::Valid(contents) => content::contents_text(contents, number, save),
+            Item::Invalid(raw, why) => format!("[{why}] {}", content::printable(raw.as_str())),
         };
         output.data(&if text.ends_with('\n') { text } else { text + "\n" });
     }
-    Exit::Fine
+    Exit::Success
 }
 
-fn nobody(docked: &Docked, uri: &str, output: Output) -> Exit {
-    docked.faults().for_each(|it| output.complain(&fault_text(it)));
-    let hopeless = !docked.sources.is_empty() && !docked.sources.iter().any(DockedSource::is_well);
-    let exit = if hopeless { Exit::Unavailable } else { Exit::NotFound };
-    let complaint = format!("no server has a resource '{uri}'\nhelp: `wharf resources` lists what there is");
+fn report_not_found(connections: &Connections, uri: &str, output: Output) -> Exit {
+    connections.faults().for_each(|it| output.print_error(&fault_text(it)));
+    let all_failed =
+        !connections.sources.is_empty() && !connections.sources.iter().any(ConnectedSource::is_connected);
+    let exit = if all_failed { Exit::Unavailable } else { Exit::NotFound };
+    let complaint = format!("no server has a resource '{uri}'\nhelp: `wharf resources` lists all resources");
     output.fail(&CommandError::new("MCPError", &complaint, exit))
 }

@@ -4,5 +4,5 @@ use crate::{exit::Exit, output::Output};
 
 pub(super) fn run(output: Output) -> Exit {
     output.json(&wharf_config::schema());
-    Exit::Fine
+    Exit::Success
 }

@@ -1,14 +1,14 @@
 //! `wharf sources`: manages the sources of a running gateway over its REST API.
 
-use super::remote::{Remote, Trouble};
+use super::gateway_client::{GatewayClient, GatewayClientError};
 use crate::{
     cli::{SourcesArgs, SourcesCommand},
     command_error::CommandError,
     content::printable,
+    environment::Environment,
     exit::Exit,
     output::Output,
     signals::interrupted,
-    surroundings::Surroundings,
 };
 use serde_json::Value;
 use std::{
@@ -16,50 +16,56 @@ use std::{
     path::Path,
 };
 use tokio::runtime;
-use wharf_config::{FileTrouble, read_regular};
+use wharf_config::{FileError, read_regular};
 
 /// Default address of the gateway if the state folder does not name a running one.
-const USUAL_SERVER: &str = "http://127.0.0.1:7373";
+const DEFAULT_GATEWAY_URL: &str = "http://127.0.0.1:7373";
 
 /// Maximum size of a source description, in bytes.
-const LONGEST: u64 = 4 << 20;
+const MAX_SOURCE_BYTES: u64 = 4 << 20;
 
-pub(super) fn run(args: &SourcesArgs, around: &Surroundings, output: Output) -> Exit {
+pub(super) fn run(args: &SourcesArgs, environment: &Environment, output: Output) -> Exit {
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return output.fail(&CommandError::new("MCPError", &error.to_string(), Exit::OurBug)),
+        Err(error) => {
+            return output.fail(&CommandError::new("MCPError", &error.to_string(), Exit::InternalError));
+        }
     };
-    let asked = runtime.block_on(async {
+    let result = runtime.block_on(async {
         tokio::select! {
-            asked = ask(args, around, output) => asked.map_err(|it| CommandError::new("MCPError", &it.what, it.exit)),
+            result = run_command(args, environment, output) => result.map_err(|it| CommandError::new("MCPError", &it.message, it.exit)),
             signal = interrupted() => Err(CommandError::interrupted(signal)),
         }
     });
-    asked.map_or_else(|error| output.fail(&error), |()| Exit::Fine)
+    result.map_or_else(|error| output.fail(&error), |()| Exit::Success)
 }
 
-async fn ask(args: &SourcesArgs, around: &Surroundings, output: Output) -> Result<(), Trouble> {
-    let found = || around.running_gateway().map(|it| it.url);
-    let server = args.server.clone().or_else(found).unwrap_or_else(|| USUAL_SERVER.to_owned());
-    let remote = Remote::new(&server, around.token())?;
+async fn run_command(
+    args: &SourcesArgs,
+    environment: &Environment,
+    output: Output,
+) -> Result<(), GatewayClientError> {
+    let found = || environment.running_gateway().map(|it| it.url);
+    let server = args.server.clone().or_else(found).unwrap_or_else(|| DEFAULT_GATEWAY_URL.to_owned());
+    let gateway = GatewayClient::new(&server, environment.token())?;
     match &args.command {
         SourcesCommand::List => {
-            let all = remote.all("/api/v1/sources").await?;
-            show(output, &serde_json::json!({ "sources": all }), || table(&all));
+            let all = gateway.fetch_all("/api/v1/sources").await?;
+            show(output, &serde_json::json!({ "sources": all }), || format_table(&all));
         }
         SourcesCommand::Add { source } => {
-            let body = read(source).map_err(|why| Trouble::usage(&why))?;
-            let source = remote.ask("POST", "/api/v1/sources", Some(body)).await?;
-            show(output, &source, || added(&source));
+            let body = read(source).map_err(|why| GatewayClientError::usage(&why))?;
+            let source = gateway.request("POST", "/api/v1/sources", Some(body)).await?;
+            show(output, &source, || format_added(&source));
             warn(output, &source);
         }
         SourcesCommand::Remove { name } => {
-            remote.ask("DELETE", &path(name, ""), None).await?;
+            gateway.request("DELETE", &path(name, ""), None).await?;
             show(output, &serde_json::json!({ "ok": true }), || format!("{} is removed\n", printable(name)));
         }
         SourcesCommand::Refresh { name } => {
-            let report = remote.ask("POST", &path(name, "/refresh"), None).await?;
-            show(output, &report, || refreshed(name, &report));
+            let report = gateway.request("POST", &path(name, "/refresh"), None).await?;
+            show(output, &report, || format_refreshed(name, &report));
         }
     }
     Ok(())
@@ -85,13 +91,12 @@ fn read(source: &str) -> Result<String, String> {
         it if it.trim_start().starts_with('{') => return Ok(it.to_owned()),
         "-" => {
             let mut text = String::new();
-            let read = io::stdin().take(LONGEST).read_to_string(&mut text);
+            let read = io::stdin().take(MAX_SOURCE_BYTES).read_to_string(&mut text);
             read.map_err(|error| format!("standard input cannot be read: {error}"))?;
             return Ok(text);
         }
-        path => {
-            read_regular(Path::new(path), LONGEST).map_err(|trouble: FileTrouble| unreadable(&trouble))?
-        }
+        path => read_regular(Path::new(path), MAX_SOURCE_BYTES)
+            .map_err(|trouble: FileError| unreadable(&trouble))?,
     };
     String::from_utf8(text).map_err(|_| unreadable(&"is not UTF-8"))
 }
@@ -109,7 +114,7 @@ fn state(source: &Value) -> &str {
 }
 
 /// Formats a line for each source. Below a failed one, adds the cause and a hint.
-fn table(all: &[Value]) -> String {
+fn format_table(all: &[Value]) -> String {
     let head = ["NAME", "ORIGIN", "STATE", "HEALTH", "TRANSPORT", "TOOLS"].map(str::to_owned);
     let row = |it: &Value| {
         let cell = |key| printable(word(it, key));
@@ -130,21 +135,21 @@ fn table(all: &[Value]) -> String {
             row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
-    let causes = [String::new()].into_iter().chain(all.iter().map(cause));
-    rows.iter().map(line).zip(causes).map(|(line, cause)| line + &cause).collect()
+    let causes = [String::new()].into_iter().chain(all.iter().map(format_error));
+    rows.iter().map(line).zip(causes).map(|(line, error)| line + &error).collect()
 }
 
 /// Formats the error of a source and a hint. Empty if there is no error.
-fn cause(source: &Value) -> String {
-    let said = |label: &str, text: &Value| {
+fn format_error(source: &Value) -> String {
+    let labelled = |label: &str, text: &Value| {
         let text = text.as_str().map(|it| printable(it).replace('\n', "\n      "));
         text.map(|it| format!("      {label}{it}\n")).unwrap_or_default()
     };
     let error = &source["error"];
-    said(&format!("{}: ", word(error, "type")), &error["message"]) + &said("help: ", &error["hint"])
+    labelled(&format!("{}: ", word(error, "type")), &error["message"]) + &labelled("help: ", &error["hint"])
 }
 
-fn added(source: &Value) -> String {
+fn format_added(source: &Value) -> String {
     let (name, id) = (printable(word(source, "name")), printable(word(source, "id")));
     format!("{name} is registered as {id}, with {} tools\n", source["tools"])
 }
@@ -155,16 +160,16 @@ fn warn(output: Output, source: &Value) {
     let missing: Vec<&str> =
         source["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !missing.is_empty() {
-        output.complain(&format!("warning: {name} is not ready: {} must be set\n", missing.join(", ")));
+        output.print_error(&format!("warning: {name} is not ready: {} must be set\n", missing.join(", ")));
     } else if let Some(message) = source["error"]["message"].as_str() {
-        output.complain(&format!("warning: {name} cannot be used yet: {}\n", printable(message)));
+        output.print_error(&format!("warning: {name} cannot be used yet: {}\n", printable(message)));
         if let Some(hint) = source["error"]["hint"].as_str() {
-            output.complain(&format!("help: {}\n", printable(hint)));
+            output.print_error(&format!("help: {}\n", printable(hint)));
         }
     }
 }
 
-fn refreshed(name: &str, report: &Value) -> String {
+fn format_refreshed(name: &str, report: &Value) -> String {
     let count = |key: &str| report[key].as_u64().unwrap_or_default();
     format!(
         "{}: {} tools, {} new, {} changed, {} gone\n",

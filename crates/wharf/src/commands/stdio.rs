@@ -1,13 +1,13 @@
 //! `wharf stdio`: serves every tool as one MCP server on stdin and stdout.
 
 use crate::{
-    cli::Common,
-    dock::Dock,
+    app::App,
+    cli::GlobalOptions,
+    environment::Environment,
     exit::Exit,
     gateway::{Gateway, announce},
-    registry::{Registry, switched_off},
+    registry::{SourceRegistry, disabled_tools},
     signals::interrupted,
-    surroundings::Surroundings,
 };
 use std::time::Duration;
 use tokio::time;
@@ -16,30 +16,30 @@ use wharf_runtime::Runtime;
 use wharf_store::{Location, Store, StoreError};
 
 /// Grace period for calls in flight after the client disconnects. Short, because their results cannot be delivered.
-const GRACE: Duration = Duration::from_millis(200);
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(200);
 
 /// Timeout for the database, which the client may not need.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) -> Exit {
-    let runtime = dock.start();
-    let added = time::timeout(PATIENCE, add_registered(&dock, &runtime, &common, &around)).await;
+pub(super) async fn run(app: App, (common, environment): (GlobalOptions, Environment)) -> Exit {
+    let runtime = app.start();
+    let added = time::timeout(DATABASE_TIMEOUT, add_registered(&app, &runtime, &common, &environment)).await;
     if let Some(why) = added.map_or(Some("the database does not answer".to_owned()), |it| it.err()) {
-        tracing::warn!(target: "wharf::stdio", "registered servers are left out: {why}");
+        tracing::warn!(target: "wharf::stdio", "registered servers are not served: {why}");
     }
     let handle = runtime.handle();
-    let (telemetry, exporter) = dock.telemetry();
+    let (telemetry, exporter) = app.telemetry();
     let gateway = Gateway::new(handle.clone(), None).traced(telemetry.clone());
     let serving = async {
         let service = Service::new(gateway);
         let exit = tokio::select! {
             // A client that disconnects is not an error.
-            _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Fine,
-            () = announce(service.clone(), handle.clone()) => Exit::OurBug,
+            _ = over_streams(service.clone(), tokio::io::stdin(), tokio::io::stdout()) => Exit::Success,
+            () = announce(service.clone(), handle.clone()) => Exit::InternalError,
             exit = interrupted() => exit,
         };
-        service.handler().leave();
-        runtime.shutdown(GRACE).await;
+        service.handler().shutdown();
+        runtime.shutdown(SHUTDOWN_GRACE).await;
         exit
     };
     let exporting = async {
@@ -55,20 +55,21 @@ pub(super) async fn run(dock: Dock, (common, around): (Common, Surroundings)) ->
 /// an operator has switched off. This process starts its own servers. It only reads the database, which a gateway may
 /// use at the same time.
 async fn add_registered(
-    dock: &Dock,
+    app: &App,
     runtime: &Runtime,
-    common: &Common,
-    around: &Surroundings,
+    common: &GlobalOptions,
+    environment: &Environment,
 ) -> Result<(), String> {
     // A SQLite file that does not exist has no registered sources.
     let is_there = |it: &&Location| !matches!(it, Location::Sqlite(path) if !path.exists());
-    let Some(location) = dock.database().filter(is_there) else { return Ok(()) };
-    let said = |error: StoreError| error.to_string();
-    let store = Store::open(location).await.map_err(said)?;
-    runtime.handle().switch_off(switched_off(&store).await.map_err(said)?);
-    let (_, registrar) = Registry::open(store.clone(), around, &common.file, dock).await.map_err(said)?;
-    registrar.begin(dock, runtime);
-    drop(registrar);
+    let Some(location) = app.database().filter(is_there) else { return Ok(()) };
+    let to_message = |error: StoreError| error.to_string();
+    let store = Store::open(location).await.map_err(to_message)?;
+    runtime.handle().set_disabled_tools(disabled_tools(&store).await.map_err(to_message)?);
+    let (_, plan_owner) =
+        SourceRegistry::open(store.clone(), environment, &common.file, app).await.map_err(to_message)?;
+    plan_owner.start_sources(app, runtime);
+    drop(plan_owner);
     store.close().await;
     Ok(())
 }

@@ -4,16 +4,16 @@ mod cached;
 mod view;
 
 use super::{
-    call::may_have,
-    list::{Row, section, source_json, verdict},
+    call::can_have_tool,
+    list::{Row, report_failures, section, source_json},
 };
 use crate::{
+    app::{App, ConnectedSource, Connections},
     cli::ToolsArgs,
     command_error::CommandError,
-    dock::{Dock, Docked, DockedSource},
     exit::Exit,
     output::Output,
-    remembered::Remembered,
+    tool_cache::ToolCache,
 };
 pub(super) use cached::cached;
 use serde_json::{Value, json};
@@ -21,54 +21,54 @@ use view::ToolView;
 pub(super) use view::first_line;
 use wharf_config::{Source, closest};
 use wharf_mcp::session::List;
-use wharf_runtime::project;
+use wharf_runtime::views;
 
-pub(super) async fn run(dock: Dock, args: ToolsArgs, remembered: Option<Remembered>) -> Exit {
+pub(super) async fn run(app: App, args: ToolsArgs, tool_cache: Option<ToolCache>) -> Exit {
     let ToolsArgs { name, long, .. } = args;
-    let (output, sources) = (dock.output, dock.sources());
+    let (output, sources) = (app.output, app.sources());
     let is_server = name.as_deref().is_some_and(|name| sources.iter().any(|it| it.name.expose() == name));
     let is_wanted = |it: &Source| match name.as_deref() {
         None => true,
         Some(name) if is_server => it.name.expose() == name,
-        Some(tool) => may_have(it, tool, sources),
+        Some(tool) => can_have_tool(it, tool, sources),
     };
-    let docked = dock.connect(is_wanted, &[List::Tools]).await;
-    if let (Some(remembered), None) = (&remembered, &name) {
-        remember(remembered, &docked);
+    let connections = app.connect(is_wanted, &[List::Tools]).await;
+    if let (Some(tool_cache), None) = (&tool_cache, &name) {
+        save_list(tool_cache, &connections);
     }
     let exit = match name.as_deref().filter(|_| !is_server) {
-        Some(tool) => show_one(&docked, tool, sources, output),
-        None => show_all(&docked, name.is_some() || long, long, output),
+        Some(tool) => show_one(&connections, tool, sources, output),
+        None => show_all(&connections, name.is_some() || long, long, output),
     };
-    docked.leave().await;
+    connections.close().await;
     exit
 }
 
 /// Saves the list for `--cached`.
-fn remember(remembered: &Remembered, docked: &Docked) {
-    if let Err(error) = remembered.keep(&tools_json(docked), &sources_json(docked)) {
-        tracing::warn!(target: "wharf", "the list of tools could not be kept for `--cached`: {error}");
+fn save_list(tool_cache: &ToolCache, connections: &Connections) {
+    if let Err(error) = tool_cache.store(&tools_json(connections), &sources_json(connections)) {
+        tracing::warn!(target: "wharf", "cannot save the tool list for `--cached`: {error}");
     }
 }
 
-fn tools_json(docked: &Docked) -> Vec<Value> {
-    docked.catalog.tools.iter().map(|it| project::tool(it)).collect()
+fn tools_json(connections: &Connections) -> Vec<Value> {
+    connections.catalog.tools.iter().map(|it| views::tool(it)).collect()
 }
 
-fn sources_json(docked: &Docked) -> Vec<Value> {
-    docked.sources.iter().map(|it| source_json(it, docked)).collect()
+fn sources_json(connections: &Connections) -> Vec<Value> {
+    connections.sources.iter().map(|it| source_json(it, connections)).collect()
 }
 
-fn show_all(docked: &Docked, signatures: bool, long: bool, output: Output) -> Exit {
-    let tools = tools_json(docked);
+fn show_all(connections: &Connections, signatures: bool, long: bool, output: Output) -> Exit {
+    let tools = tools_json(connections);
     if output.json {
-        output.json(&json!({ "tools": tools, "sources": sources_json(docked) }));
+        output.json(&json!({ "tools": tools, "sources": sources_json(connections) }));
     } else {
-        let well = docked.sources.iter().filter(|it| it.is_well());
+        let well = connections.sources.iter().filter(|it| it.is_connected());
         let names = well.map(|it| (it.source.name.expose(), it.source.name.shown()));
         output.data(&sections(names, &tools, signatures, long));
     }
-    verdict(docked, output)
+    report_failures(connections, output)
 }
 
 /// Formats the tools of each server under its name: names with descriptions, or signatures.
@@ -101,36 +101,37 @@ fn sections<'a>(
     servers.map(|(name, shown)| section(name, shown, &rows)).collect()
 }
 
-fn show_one(docked: &Docked, name: &str, sources: &[Source], output: Output) -> Exit {
-    let Some(tool) = docked.catalog.tool(name) else {
-        return show_none(docked, name, sources, output);
+fn show_one(connections: &Connections, name: &str, sources: &[Source], output: Output) -> Exit {
+    let Some(tool) = connections.catalog.tool(name) else {
+        return report_unknown(connections, name, sources, output);
     };
-    let tool_json = project::tool(tool);
+    let tool_json = views::tool(tool);
     if output.json {
-        let own = docked.sources.iter().filter(|it| it.has(&tool.source));
-        let sources: Vec<Value> = own.map(|it| source_json(it, docked)).collect();
+        let own = connections.sources.iter().filter(|it| it.is_named(&tool.source));
+        let sources: Vec<Value> = own.map(|it| source_json(it, connections)).collect();
         output.json(&json!({ "tools": [tool_json], "sources": sources }));
     } else {
         output.data(&ToolView::of(&tool_json).page());
     }
-    Exit::Fine
+    Exit::Success
 }
 
 /// Reports that no server or tool has this name. If no server could be reached, the exit code says so instead.
-fn show_none(docked: &Docked, name: &str, sources: &[Source], output: Output) -> Exit {
-    let is_hopeless = docked.faults().count() > 0 && !docked.sources.iter().any(DockedSource::is_well);
+fn report_unknown(connections: &Connections, name: &str, sources: &[Source], output: Output) -> Exit {
+    let all_failed =
+        connections.faults().count() > 0 && !connections.sources.iter().any(ConnectedSource::is_connected);
     let tools: Vec<(&str, &str)> =
-        docked.catalog.tools.iter().map(|it| (it.name.as_str(), it.wire_name.as_str())).collect();
+        connections.catalog.tools.iter().map(|it| (it.name.as_str(), it.wire_name.as_str())).collect();
     let servers: Vec<&str> = sources.iter().map(|it| it.name.shown()).collect();
-    let mut error = unknown(name, &servers, &tools);
-    if is_hopeless {
+    let mut error = unknown_name(name, &servers, &tools);
+    if all_failed {
         error.exit = Exit::Unavailable;
     }
     if output.json {
-        let sources = sources_json(docked);
+        let sources = sources_json(connections);
         return output.fail_with(&error, &[("sources", json!(sources))]);
     }
-    docked.faults().for_each(|it| output.complain(&super::list::fault_text(it)));
+    connections.faults().for_each(|it| output.print_error(&super::list::fault_text(it)));
     output.fail(&error)
 }
 
@@ -140,7 +141,7 @@ fn not_found(name: &str) -> Exit {
     if name.contains(':') || name.contains("__") { Exit::NotFound } else { Exit::Usage }
 }
 
-fn unknown(name: &str, servers: &[&str], tools: &[(&str, &str)]) -> CommandError {
+fn unknown_name(name: &str, servers: &[&str], tools: &[(&str, &str)]) -> CommandError {
     let same: Vec<&str> = tools.iter().filter(|it| it.1 == name).map(|it| it.0).collect();
     let complaint = if same.is_empty() {
         let known = servers.iter().copied().chain(tools.iter().flat_map(|(shown, wire)| [*shown, *wire]));
@@ -150,7 +151,7 @@ fn unknown(name: &str, servers: &[&str], tools: &[(&str, &str)]) -> CommandError
         };
         format!("there is no server or tool '{name}'\nhelp: {hint}")
     } else {
-        format!("several servers have a tool '{name}'\nhelp: say which: {}", same.join(", "))
+        format!("several servers have a tool '{name}'\nhelp: choose one: {}", same.join(", "))
     };
     CommandError::new("MCPToolNotFoundError", &complaint, not_found(name))
 }

@@ -23,8 +23,8 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
             RpcError::INVALID_PARAMS
         }
         FaultKind::Connection
-        | FaultKind::Resting
-        | FaultKind::Crowded
+        | FaultKind::BreakerOpen
+        | FaultKind::ProcessLimitReached
         | FaultKind::NotReady
         | FaultKind::Closing => CONNECTION,
         FaultKind::Timeout => TIMEOUT,

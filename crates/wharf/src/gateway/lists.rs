@@ -11,12 +11,12 @@ use wharf_runtime::{
 
 /// Caches the lists of the catalog revision that was requested last.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
-    written: Mutex<Option<Arc<Written>>>,
+pub(super) struct ListCache {
+    cached: Mutex<Option<Arc<CachedLists>>>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct CachedLists {
     revision: u64,
     tools: Raw,
     prompts: Raw,
@@ -24,48 +24,48 @@ struct Written {
     templates: Raw,
 }
 
-impl Lists {
+impl ListCache {
     pub(super) fn of(&self, catalog: &Catalog, list: List) -> Raw {
-        let written = self.written(catalog);
+        let cached = self.cached(catalog);
         match list {
-            List::Tools => written.tools.clone(),
-            List::Prompts => written.prompts.clone(),
-            List::Resources => written.resources.clone(),
-            List::Templates => written.templates.clone(),
+            List::Tools => cached.tools.clone(),
+            List::Prompts => cached.prompts.clone(),
+            List::Resources => cached.resources.clone(),
+            List::Templates => cached.templates.clone(),
         }
     }
 
-    fn written(&self, catalog: &Catalog) -> Arc<Written> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*written {
+    fn cached(&self, catalog: &Catalog) -> Arc<CachedLists> {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
             Some(known) if known.revision == catalog.revision => known.clone(),
-            _ => written.insert(Arc::new(Written::of(catalog))).clone(),
+            _ => cached.insert(Arc::new(CachedLists::of(catalog))).clone(),
         }
     }
 }
 
-impl Written {
-    fn of(catalog: &Catalog) -> Written {
+impl CachedLists {
+    fn of(catalog: &Catalog) -> CachedLists {
         let tools = catalog.tools.iter().filter(|it| it.quarantined.is_none() && it.disabled.is_none());
-        let tools = Raw::list(tools.map(|it| renamed(&it.raw, &it.name)));
-        let prompts = Raw::list(catalog.prompts.iter().map(|it| renamed(&it.prompt.raw, &it.name)));
-        Written {
+        let tools = Raw::list(tools.map(|it| with_name(&it.raw, &it.name)));
+        let prompts = Raw::list(catalog.prompts.iter().map(|it| with_name(&it.prompt.raw, &it.name)));
+        CachedLists {
             revision: catalog.revision,
             tools: list("tools", tools),
             prompts: list("prompts", prompts),
-            resources: list("resources", raws(&catalog.resources, |it| &it.raw)),
-            templates: list("resourceTemplates", raws(&catalog.templates, |it| &it.raw)),
+            resources: list("resources", raw_items(&catalog.resources, |it| &it.raw)),
+            templates: list("resourceTemplates", raw_items(&catalog.templates, |it| &it.raw)),
         }
     }
 }
 
 /// Rejects every cursor: a list has only one page, so the gateway never issues one.
-pub(super) fn only_page(params: Option<&Raw>) -> Result<(), RpcError> {
+pub(super) fn reject_cursor(params: Option<&Raw>) -> Result<(), RpcError> {
     let cursor =
         params.and_then(|it| it.member("cursor")).filter(|it| !matches!(it.as_str(), "null" | "\"\""));
     match cursor {
         None => Ok(()),
-        Some(_) => Err(invalid("`cursor` is unknown: this list has one page")),
+        Some(_) => Err(invalid("invalid `cursor`: this list has one page")),
     }
 }
 
@@ -81,11 +81,11 @@ pub(super) fn with_hints(list: Raw, fresh: Freshness) -> Raw {
 }
 
 /// Replaces the definition's name with its shown name and keeps everything else as the server sent it.
-fn renamed(raw: &Raw, name: &str) -> Raw {
+fn with_name(raw: &Raw, name: &str) -> Raw {
     raw.with("name", &json!(name).into())
 }
 
-fn raws<T>(items: &[Sourced<T>], raw: impl Fn(&T) -> &Raw) -> Raw {
+fn raw_items<T>(items: &[Sourced<T>], raw: impl Fn(&T) -> &Raw) -> Raw {
     Raw::list(items.iter().map(|it| raw(&it.item).clone()))
 }
 

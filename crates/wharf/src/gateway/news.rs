@@ -1,20 +1,20 @@
 //! Forwards catalog changes and unsolicited server notifications to clients, and subscribes at sources to the
 //! resources that clients watch.
 
-use super::{Gateway, bridge};
+use super::{Gateway, routing};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 use wharf_mcp::{News, Raw, serve::Service};
-use wharf_runtime::{Catalog, Event, Handle, Happening};
+use wharf_runtime::{Catalog, Event, EventKind, Handle};
 
 /// Announces changes to all clients until the runtime has shut down.
 pub(crate) async fn announce(service: Service<Gateway>, handle: Handle) {
     let lists = announce_lists(&service, &handle);
     let events = announce_events(&service, &handle);
-    let watches = keep_watch(&service, &handle);
+    let watches = sync_subscriptions(&service, &handle);
     tokio::join!(lists, events, watches);
 }
 
@@ -32,15 +32,15 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
     let (mut events, watched) = (handle.changes(), service.watched());
     while let Some(Event { source, what, .. }) = events.next().await {
         match what {
-            Happening::ResourceUpdated(uri) => service.announce(News::ResourceUpdated(uri)),
-            Happening::Log { level, logger, data, of_call: false } => {
+            EventKind::ResourceUpdated(uri) => service.announce(News::ResourceUpdated(uri)),
+            EventKind::Log { level, logger, data, of_call: false } => {
                 let logger = logger.map_or(source.to_string(), |it| format!("{source}/{it}"));
                 let line = json!({ "level": level, "logger": logger, "data": data });
                 service.announce(News::Log(line.into()));
             }
             // The missed events may include an update of any watched resource, so all of them are announced as
             // updated.
-            Happening::Missed(_) => {
+            EventKind::Missed(_) => {
                 let all = watched.borrow().clone();
                 all.iter().for_each(|it| service.announce(News::ResourceUpdated(it.clone())));
             }
@@ -50,7 +50,7 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
 }
 
 /// Keeps each source's subscriptions equal to the set of resources that clients watch.
-async fn keep_watch(service: &Service<Gateway>, handle: &Handle) {
+async fn sync_subscriptions(service: &Service<Gateway>, handle: &Handle) {
     let (mut watched, mut catalogs) = (service.watched(), handle.catalogs());
     let mut owners = HashMap::new();
     loop {
@@ -83,7 +83,7 @@ fn by_source(
     let mut wanted: BTreeMap<String, BTreeSet<String>> =
         sources.map(|it| (it.source.name.expose().to_owned(), BTreeSet::new())).collect();
     for uri in uris.iter() {
-        if let Some(owner) = bridge::owner(catalog, uri) {
+        if let Some(owner) = routing::owner(catalog, uri) {
             owners.insert(uri.clone(), owner);
         }
         if let Some(watched) = owners.get(uri).and_then(|it| wanted.get_mut(it)) {

@@ -8,10 +8,10 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 use tokio::sync::{mpsc, oneshot, watch};
 use wharf_mcp::{Raw, RpcError, serve::Client, session::Era};
-use wharf_runtime::upstream::{Asked, Consent};
+use wharf_runtime::upstream::{Consent, ServerRequest};
 
 /// Maximum number of queued questions of one call.
-const QUEUE: usize = 8;
+const MAX_QUEUED_QUESTIONS: usize = 8;
 
 /// A future that resolves to the answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -19,7 +19,7 @@ type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 /// Rejects every question that belongs to no call. It still declares all capabilities to servers, because some
 /// clients have them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Switchboard;
+pub(crate) struct ClientQuestions;
 
 /// A server's question that is not answered yet.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub(super) struct Question {
 
 /// Channel from a server to the one client that the call is made for.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct QuestionChannel {
     client: Client,
-    way: Way,
+    route: QuestionRoute,
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum QuestionRoute {
     /// Sends the request to the client while the call lasts.
     Ask(watch::Receiver<()>),
     /// Queues the question until the client resumes the call.
@@ -46,9 +46,9 @@ enum Way {
 
 /// The call's end of a channel. Dropping it rejects open and further questions.
 #[derive(Debug)]
-pub(super) enum Asking {
-    Asked(#[expect(dead_code, reason = "its drop tells the line that the call is over")] watch::Sender<()>),
-    Waiting(mpsc::Receiver<Question>),
+pub(super) enum QuestionReceiver {
+    Forwarded(#[expect(dead_code, reason = "dropping it closes the channel")] watch::Sender<()>),
+    Queued(mpsc::Receiver<Question>),
 }
 
 impl Question {
@@ -68,34 +68,34 @@ impl Question {
 }
 
 /// Opens a channel to a client that declares at least one capability for questions.
-pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, Asking)> {
+pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, QuestionReceiver)> {
     if !["elicitation", "sampling", "roots"].iter().any(|it| client.offers(it)) {
         return None;
     }
-    let (way, asking) = match client.terms().era {
+    let (route, question_receiver) = match client.terms().era {
         Era::Legacy => {
             let (lasts, over) = watch::channel(());
-            (Way::Ask(over), Asking::Asked(lasts))
+            (QuestionRoute::Ask(over), QuestionReceiver::Forwarded(lasts))
         }
         Era::Modern => {
-            let (wait, waiting) = mpsc::channel(QUEUE);
-            (Way::Wait(wait), Asking::Waiting(waiting))
+            let (wait, waiting) = mpsc::channel(MAX_QUEUED_QUESTIONS);
+            (QuestionRoute::Wait(wait), QuestionReceiver::Queued(waiting))
         }
     };
-    Some((Arc::new(Line { client: client.clone(), way }), asking))
+    Some((Arc::new(QuestionChannel { client: client.clone(), route }), question_receiver))
 }
 
-impl Asking {
+impl QuestionReceiver {
     /// Returns the next question that has to suspend the call. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Question> {
         match self {
-            Asking::Asked(_) => None,
-            Asking::Waiting(waiting) => waiting.recv().await,
+            QuestionReceiver::Forwarded(_) => None,
+            QuestionReceiver::Queued(waiting) => waiting.recv().await,
         }
     }
 }
 
-impl Consent for Line {
+impl Consent for QuestionChannel {
     fn answers_forms(&self) -> bool {
         offers(&self.client, FORM)
     }
@@ -112,31 +112,31 @@ impl Consent for Line {
         offers(&self.client, ROOTS)
     }
 
-    fn answer(&self, asked: Asked) -> Answering {
-        let method = match answerable(&self.client, &asked) {
+    fn answer(&self, asked: ServerRequest) -> Answering {
+        let method = match check_answerable(&self.client, &asked) {
             Ok(method) => method,
             Err(refused) => return Box::pin(async { Err(refused) }),
         };
-        match self.way.clone() {
-            Way::Ask(mut over) => {
+        match self.route.clone() {
+            QuestionRoute::Ask(mut over) => {
                 let client = self.client.clone();
                 Box::pin(async move {
                     tokio::select! {
                         answer = client.ask(method, Some(asked.params)) => answer,
-                        _ = over.changed() => Err(nobody(method)),
+                        _ = over.changed() => Err(no_client(method)),
                     }
                 })
             }
-            Way::Wait(wait) => Box::pin(async move {
+            QuestionRoute::Wait(wait) => Box::pin(async move {
                 let (question, answer) = Question::new(asked.method, asked.params);
-                wait.send(question).await.map_err(|_| nobody(method))?;
-                answer.await.map_err(|_| nobody(method))?
+                wait.send(question).await.map_err(|_| no_client(method))?;
+                answer.await.map_err(|_| no_client(method))?
             }),
         }
     }
 }
 
-impl Consent for Switchboard {
+impl Consent for ClientQuestions {
     fn answers_forms(&self) -> bool {
         true
     }
@@ -153,8 +153,8 @@ impl Consent for Switchboard {
         true
     }
 
-    fn answer(&self, asked: Asked) -> Answering {
-        Box::pin(async move { Err(nobody(&asked.method)) })
+    fn answer(&self, asked: ServerRequest) -> Answering {
+        Box::pin(async move { Err(no_client(&asked.method)) })
     }
 }
 
@@ -168,7 +168,7 @@ const SAMPLE_WITH_TOOLS: Offer = ("sampling", Some("tools"));
 const ROOTS: Offer = ("roots", None);
 
 /// Returns the method to send to this client, or an error if the client does not declare the capability.
-fn answerable(client: &Client, asked: &Asked) -> Result<&'static str, RpcError> {
+fn check_answerable(client: &Client, asked: &ServerRequest) -> Result<&'static str, RpcError> {
     let has = |name: &str| asked.params.member(name).is_some();
     let is_link = || asked.params.member("mode").is_some_and(|it| it.as_bytes() == b"\"url\"");
     let (method, offer) = match asked.method.as_str() {
@@ -182,9 +182,9 @@ fn answerable(client: &Client, asked: &Asked) -> Result<&'static str, RpcError> 
     };
     let (capability, part) = offer;
     match part {
-        _ if !client.offers(capability) => Err(incapable(method)),
+        _ if !client.offers(capability) => Err(unsupported(method)),
         Some(part) if !offers(client, offer) => {
-            let what = format!("the client that called does not offer `{part}` of `{capability}`");
+            let what = format!("the calling client does not support `{part}` of `{capability}`");
             Err(RpcError::new(RpcError::INVALID_PARAMS, what))
         }
         _ => Ok(method),
@@ -203,11 +203,11 @@ fn offers(client: &Client, (capability, part): Offer) -> bool {
 }
 
 /// The error that the protocol prescribes for a client without the capability.
-fn incapable(method: &str) -> RpcError {
-    RpcError::new(RpcError::METHOD_NOT_FOUND, format!("the client that called cannot answer `{method}`"))
+fn unsupported(method: &str) -> RpcError {
+    RpcError::new(RpcError::METHOD_NOT_FOUND, format!("the calling client does not support `{method}`"))
 }
 
-fn nobody(method: &str) -> RpcError {
-    let what = format!("nobody is there to answer `{method}`: no call of a client's that could is under way");
+fn no_client(method: &str) -> RpcError {
+    let what = format!("no client can answer `{method}`: no call of a client that supports it is in flight");
     RpcError::new(RpcError::METHOD_NOT_FOUND, what)
 }

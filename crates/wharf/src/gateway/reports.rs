@@ -7,10 +7,10 @@ use wharf_mcp::{
     serve::{Client, mailbox},
     session::Progress,
 };
-use wharf_runtime::{OnProgress, WantedLogs};
+use wharf_runtime::{LogSubscription, OnProgress};
 
 /// Maximum number of reports queued for a slow client.
-const WAITING: usize = 64;
+const MAX_QUEUED_REPORTS: usize = 64;
 
 /// Receives the reports for the client.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Report {
 }
 
 pub(super) fn channel() -> (Reporter, Reports) {
-    let (reporter, reports) = mailbox::channel(WAITING);
+    let (reporter, reports) = mailbox::channel(MAX_QUEUED_REPORTS);
     (Reporter(reporter), Reports(reports))
 }
 
@@ -35,17 +35,17 @@ impl Reporter {
     /// Returns the progress callback, if the client asked for progress.
     pub(super) fn progress(&self, client: &Client) -> Option<OnProgress> {
         let reports = self.0.clone();
-        client.wants_progress().then(|| -> OnProgress {
+        client.has_progress_token().then(|| -> OnProgress {
             Box::new(move |at: &Progress| _ = reports.try_send(Report::Progress(at.clone())))
         })
     }
 
     /// Returns the log callback and level, if the client asked for logs.
-    pub(super) fn logs(&self, client: &Client) -> Option<WantedLogs> {
+    pub(super) fn logs(&self, client: &Client) -> Option<LogSubscription> {
         let (level, explicit) = client.logs()?;
         let reports = self.0.clone();
-        let told = std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Report::Log(line.clone())));
-        Some(WantedLogs { level, explicit, told })
+        let on_log = std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Report::Log(line.clone())));
+        Some(LogSubscription { level, explicit, on_log })
     }
 }
 
@@ -56,18 +56,18 @@ impl Reports {
     }
 
     /// Sends all queued reports to the client.
-    pub(super) async fn tell_rest(&mut self, client: &Client) {
+    pub(super) async fn send_queued(&mut self, client: &Client) {
         while let Some(report) = self.0.try_recv() {
-            report.tell(client).await;
+            report.send(client).await;
         }
     }
 }
 
 impl Report {
-    pub(super) async fn tell(self, client: &Client) {
+    pub(super) async fn send(self, client: &Client) {
         match self {
             Report::Progress(at) => client.progress(at.progress, at.total, at.message.as_deref()).await,
-            Report::Log(line) => client.pass_log(line).await,
+            Report::Log(line) => client.forward_log(line).await,
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum Client {
 
 /// The folders and variables that determine the location of a client's file.
 #[derive(Clone, Copy)]
-pub(crate) struct Whereabouts<'a> {
+pub(crate) struct ClientLocations<'a> {
     pub(crate) home: Option<&'a Path>,
     /// The current directory, which may be a project of the client.
     pub(crate) project: &'a Path,
@@ -40,7 +40,7 @@ impl Client {
     ];
 
     /// Returns the name for the command line.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn cli_name(self) -> &'static str {
         match self {
             Client::Claude => "claude",
             Client::ClaudeCode => "claude-code",
@@ -54,8 +54,8 @@ impl Client {
     }
 
     /// Finds a client by its name on the command line.
-    pub(crate) fn named(word: &str) -> Option<Client> {
-        Client::ALL.into_iter().find(|it| it.word() == word)
+    pub(crate) fn from_cli_name(cli_name: &str) -> Option<Client> {
+        Client::ALL.into_iter().find(|it| it.cli_name() == cli_name)
     }
 
     /// Returns the display name.
@@ -117,29 +117,29 @@ impl Client {
     }
 
     /// Returns the possible paths of the user's file on every operating system.
-    fn user_files(self, whereabouts: Whereabouts<'_>) -> Vec<PathBuf> {
-        let settings = whereabouts.settings_folders();
+    fn user_files(self, locations: ClientLocations<'_>) -> Vec<PathBuf> {
+        let settings = locations.settings_folders();
         let below = |path: &str| settings.iter().map(|it| it.join(path)).collect::<Vec<_>>();
-        let at_home = |folder: Option<PathBuf>, usual: &str, file: &str| {
-            let folder = folder.or_else(|| whereabouts.home.map(|it| it.join(usual)));
+        let at_home = |folder: Option<PathBuf>, default: &str, file: &str| {
+            let folder = folder.or_else(|| locations.home.map(|it| it.join(default)));
             folder.map(|it| it.join(file)).into_iter().collect()
         };
         match self {
             Client::Claude => below("Claude/claude_desktop_config.json"),
-            Client::ClaudeCode => at_home(whereabouts.folder("CLAUDE_CONFIG_DIR"), "", ".claude.json"),
+            Client::ClaudeCode => at_home(locations.folder("CLAUDE_CONFIG_DIR"), "", ".claude.json"),
             Client::VsCode => {
                 let editions = ["Code", "Code - Insiders", "VSCodium"];
                 editions.iter().flat_map(|it| below(&format!("{it}/User/mcp.json"))).collect()
             }
             Client::Cursor => at_home(None, ".cursor", "mcp.json"),
             Client::Windsurf => at_home(None, ".codeium/windsurf", "mcp_config.json"),
-            Client::Codex => at_home(whereabouts.folder("CODEX_HOME"), ".codex", "config.toml"),
+            Client::Codex => at_home(locations.folder("CODEX_HOME"), ".codex", "config.toml"),
             // Zed uses `.config` on macOS too. Only Windows has another folder.
             Client::Zed => {
                 let folders = [
-                    whereabouts.folder("APPDATA").map(|it| it.join("Zed")),
-                    whereabouts.folder("XDG_CONFIG_HOME").map(|it| it.join("zed")),
-                    whereabouts.home.map(|it| it.join(".config/zed")),
+                    locations.folder("APPDATA").map(|it| it.join("Zed")),
+                    locations.folder("XDG_CONFIG_HOME").map(|it| it.join("zed")),
+                    locations.home.map(|it| it.join(".config/zed")),
                 ];
                 folders.into_iter().flatten().map(|it| it.join("settings.json")).collect()
             }
@@ -148,23 +148,23 @@ impl Client {
     }
 
     /// Returns all possible paths: the project's file first, then the user's.
-    pub(crate) fn candidates(self, whereabouts: Whereabouts<'_>) -> Vec<PathBuf> {
-        self.project_file(whereabouts.project).into_iter().chain(self.user_files(whereabouts)).collect()
+    pub(crate) fn candidates(self, locations: ClientLocations<'_>) -> Vec<PathBuf> {
+        self.project_file(locations.project).into_iter().chain(self.user_files(locations)).collect()
     }
 
     /// Returns the user's file to add servers to: an existing file, else one in an existing folder, else the default
     /// of this operating system.
-    pub(crate) fn user_file(self, whereabouts: Whereabouts<'_>) -> Option<PathBuf> {
-        let files = self.user_files(whereabouts);
+    pub(crate) fn user_file(self, locations: ClientLocations<'_>) -> Option<PathBuf> {
+        let files = self.user_files(locations);
         let in_folder = |it: &&PathBuf| it.parent().is_some_and(Path::is_dir);
         let found = files.iter().find(|it| it.is_file()).or_else(|| files.iter().find(in_folder));
-        let usual = whereabouts.usual_settings_folder();
-        let usual = files.iter().find(|it| usual.as_ref().is_some_and(|usual| it.starts_with(usual)));
-        found.or(usual).or(files.first()).cloned()
+        let default = locations.default_settings_folder();
+        let default = files.iter().find(|it| default.as_ref().is_some_and(|default| it.starts_with(default)));
+        found.or(default).or(files.first()).cloned()
     }
 }
 
-impl Whereabouts<'_> {
+impl ClientLocations<'_> {
     /// Returns the absolute path in a variable.
     fn folder(self, variable: &str) -> Option<PathBuf> {
         let path = self.variables.get(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
@@ -187,7 +187,7 @@ impl Whereabouts<'_> {
     }
 
     /// Returns the settings folder of this operating system.
-    fn usual_settings_folder(self) -> Option<PathBuf> {
+    fn default_settings_folder(self) -> Option<PathBuf> {
         let at_home = |path: &str| self.home.map(|it| it.join(path));
         match () {
             () if cfg!(windows) => self.folder("APPDATA"),
@@ -203,16 +203,16 @@ mod tests {
 
     fn check(client: Client, home: Option<&str>, variables: &[(&str, &str)], expected: &[&str]) {
         let variables = variables.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        let whereabouts =
-            Whereabouts { home: home.map(Path::new), project: Path::new("/w"), variables: &variables };
-        let found = client.candidates(whereabouts);
+        let locations =
+            ClientLocations { home: home.map(Path::new), project: Path::new("/w"), variables: &variables };
+        let found = client.candidates(locations);
         let found: Vec<&str> =
             found.iter().filter_map(|it| it.to_str()).take(expected.len().max(1)).collect();
         assert_eq!(found, expected, "{client:?}");
     }
 
     #[test]
-    fn every_client_has_its_places() {
+    fn configuration_paths_of_every_client() {
         check(
             Client::Claude,
             Some("/h"),
@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(Client::of(Path::new(path)), client, "{path}");
         }
         for client in Client::ALL {
-            assert_eq!(Client::named(client.word()), Some(client));
+            assert_eq!(Client::from_cli_name(client.cli_name()), Some(client));
         }
     }
 }

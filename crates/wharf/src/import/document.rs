@@ -5,12 +5,14 @@ mod toml;
 
 pub(crate) use toml::parse as parse_toml;
 
-use super::{client::Client, failure::ImportError, inputs::Inputs, note::Note, template::Dialect};
+use super::{
+    client::Client, import_error::ImportError, inputs::Inputs, note::Note, template::VariableSyntax,
+};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// Maximum number of servers in an import. A longer list is not a plausible client file.
-const MOST_SERVERS: usize = 500;
+const MAX_SERVERS: usize = 500;
 
 /// The text and path of one file.
 pub(crate) struct ClientFile {
@@ -21,25 +23,25 @@ pub(crate) struct ClientFile {
 }
 
 /// The servers of a file, in order, and the inputs that they refer to.
-pub(super) struct Document {
+pub(super) struct ClientDocument {
     /// The client's display name.
     pub(super) title: &'static str,
     /// The name of the file.
     pub(super) file: String,
-    pub(super) dialect: Dialect,
+    pub(super) syntax: VariableSyntax,
     pub(super) servers: Map<String, Value>,
     pub(super) inputs: Inputs,
     pub(super) notes: Vec<Note>,
 }
 
-impl Document {
+impl ClientDocument {
     /// Reads all files of one client. A server that is in several of them is imported once.
-    pub(super) fn read_all(files: &[ClientFile]) -> Result<Document, ImportError> {
-        let is_empty = |it: &Result<Document, ImportError>| matches!(it, Err(ImportError::NoServers));
-        let mut documents = files.iter().map(Document::read).filter(|it| !is_empty(it));
+    pub(super) fn read_all(files: &[ClientFile]) -> Result<ClientDocument, ImportError> {
+        let is_empty = |it: &Result<ClientDocument, ImportError>| matches!(it, Err(ImportError::NoServers));
+        let mut documents = files.iter().map(ClientDocument::read).filter(|it| !is_empty(it));
         let mut all = documents.next().unwrap_or(Err(ImportError::NoServers))?;
         for more in documents {
-            let Document { servers, notes, .. } = more?;
+            let ClientDocument { servers, notes, .. } = more?;
             all.notes.extend(notes);
             for (name, server) in servers {
                 sections::add(&mut all.servers, &name, server, None, &mut all.notes);
@@ -47,12 +49,12 @@ impl Document {
         }
         match all.servers.len() {
             0 => Err(ImportError::NoServers),
-            found if found > MOST_SERVERS => Err(ImportError::TooManyServers(found, MOST_SERVERS)),
+            found if found > MAX_SERVERS => Err(ImportError::TooManyServers(found, MAX_SERVERS)),
             _ => Ok(all),
         }
     }
 
-    fn read(file: &ClientFile) -> Result<Document, ImportError> {
+    fn read(file: &ClientFile) -> Result<ClientDocument, ImportError> {
         let client = file.client.or_else(|| Client::of(&file.path));
         let is_toml = client == Some(Client::Codex) || file.path.extension().is_some_and(|it| it == "toml");
         let root = if is_toml { toml::parse(&file.text)? } else { super::jsonc::parse(&file.text)? };
@@ -70,10 +72,10 @@ impl Document {
             return Err(ImportError::NoServers);
         }
         let name = file.path.file_name().map_or_else(|| "a file".into(), |it| it.to_string_lossy());
-        Ok(Document {
+        Ok(ClientDocument {
             title: found.client.map_or("an MCP client", Client::title),
             file: name.into_owned(),
-            dialect: dialect(found.client),
+            syntax: syntax(found.client),
             servers,
             inputs: Inputs::read(found.inputs, &mut notes),
             notes,
@@ -81,11 +83,11 @@ impl Document {
     }
 }
 
-fn dialect(client: Option<Client>) -> Dialect {
+fn syntax(client: Option<Client>) -> VariableSyntax {
     match client {
-        Some(Client::Claude | Client::Codex | Client::Zed) => Dialect::Literal,
-        Some(Client::Gemini) => Dialect::Shell,
-        _ => Dialect::Substituting,
+        Some(Client::Claude | Client::Codex | Client::Zed) => VariableSyntax::Literal,
+        Some(Client::Gemini) => VariableSyntax::Shell,
+        _ => VariableSyntax::Substituting,
     }
 }
 
@@ -94,32 +96,32 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(text: &str, from: &str, expected: Result<(&str, Dialect, usize), &str>) {
+    fn check(text: &str, from: &str, expected: Result<(&str, VariableSyntax, usize), &str>) {
         let file = ClientFile { text: text.to_owned(), path: from.into(), client: None };
-        let found = Document::read_all(&[file]);
-        let found = found.as_ref().map(|it| (it.title, it.dialect, it.servers.len()));
+        let found = ClientDocument::read_all(&[file]);
+        let found = found.as_ref().map(|it| (it.title, it.syntax, it.servers.len()));
         let found = found.map_err(ToString::to_string);
         assert_eq!(found, expected.map_err(str::to_owned), "{text}");
     }
 
     #[test]
-    fn shapes() {
+    fn client_is_recognised_by_its_file() {
         let one = r#"{"mcpServers": {"a": {}}}"#;
-        check(one, "claude_desktop_config.json", Ok(("Claude Desktop", Dialect::Literal, 1)));
-        check(one, ".cursor/mcp.json", Ok(("Cursor", Dialect::Substituting, 1)));
-        check(one, ".mcp.json", Ok(("Claude Code", Dialect::Substituting, 1)));
-        check(one, ".gemini/settings.json", Ok(("Gemini CLI", Dialect::Shell, 1)));
-        check(one, "windsurf/mcp_config.json", Ok(("Windsurf", Dialect::Substituting, 1)));
-        check(one, "x.json", Ok(("an MCP client", Dialect::Substituting, 1)));
-        let vscode = Ok(("VS Code", Dialect::Substituting, 2));
+        check(one, "claude_desktop_config.json", Ok(("Claude Desktop", VariableSyntax::Literal, 1)));
+        check(one, ".cursor/mcp.json", Ok(("Cursor", VariableSyntax::Substituting, 1)));
+        check(one, ".mcp.json", Ok(("Claude Code", VariableSyntax::Substituting, 1)));
+        check(one, ".gemini/settings.json", Ok(("Gemini CLI", VariableSyntax::Shell, 1)));
+        check(one, "windsurf/mcp_config.json", Ok(("Windsurf", VariableSyntax::Substituting, 1)));
+        check(one, "x.json", Ok(("an MCP client", VariableSyntax::Substituting, 1)));
+        let vscode = Ok(("VS Code", VariableSyntax::Substituting, 2));
         check(r#"{"servers": {"a": {}, "b": 1}}"#, "x.json", vscode);
         check(r#"{"x": 1, "mcp": {"servers": {"a": {}, "b": {}}}}"#, "settings.json", vscode);
-        check(r#"{"context_servers": {"a": {}}}"#, "settings.json", Ok(("Zed", Dialect::Literal, 1)));
-        check("[mcp_servers.a]\n[mcp_servers.b]\n", "config.toml", Ok(("Codex", Dialect::Literal, 2)));
+        check(r#"{"context_servers": {"a": {}}}"#, "settings.json", Ok(("Zed", VariableSyntax::Literal, 1)));
+        check("[mcp_servers.a]\n[mcp_servers.b]\n", "config.toml", Ok(("Codex", VariableSyntax::Literal, 2)));
     }
 
     #[test]
-    fn the_servers_of_all_projects_are_read_once() {
+    fn servers_of_several_projects_are_merged() {
         let (npx, uvx) = (json!({"command": "npx"}), json!({"command": "uvx"}));
         let text = json!({
             "mcpServers": {"a": npx},
@@ -133,7 +135,7 @@ mod tests {
         let file =
             |text: &Value, path: &str| ClientFile { text: text.to_string(), path: path.into(), client: None };
         let files = [file(&project, ".mcp.json"), file(&text, ".claude.json")];
-        let document = Document::read_all(&files).unwrap_or_else(|error| panic!("{error}"));
+        let document = ClientDocument::read_all(&files).unwrap_or_else(|error| panic!("{error}"));
         let names: Vec<&str> = document.servers.keys().map(String::as_str).collect();
         assert_eq!(names, ["c", "a", "b", "b-two"]);
         let notes: Vec<String> = document.notes.iter().map(ToString::to_string).collect();
@@ -144,19 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_files_are_refused() {
         let wrong = "is not a list of MCP servers: ";
         for (text, why) in [
             ("[]", "it is not an object"),
-            ("{}", "there is neither `mcpServers` nor `servers` in it"),
-            (r#"{"mcp": 1}"#, "there is neither `mcpServers` nor `servers` in it"),
+            ("{}", "it has neither `mcpServers` nor `servers`"),
+            (r#"{"mcp": 1}"#, "it has neither `mcpServers` nor `servers`"),
             (r#"{"mcpServers": []}"#, "its servers are not an object of names and servers"),
             (r#"{"servers": null}"#, "its servers are not an object of names and servers"),
         ] {
             check(text, "x.json", Err(&format!("{wrong}{why}")));
         }
-        check(r#"{"servers": {}}"#, "x.json", Err("names no servers"));
-        check("model = \"x\"\n", ".codex/config.toml", Err("names no servers"));
+        check(r#"{"servers": {}}"#, "x.json", Err("contains no servers"));
+        check("model = \"x\"\n", ".codex/config.toml", Err("contains no servers"));
         check(
             "model = ",
             ".codex/config.toml",
@@ -164,6 +166,6 @@ mod tests {
         );
         let many: Vec<String> = (0..501).map(|it| format!("\"s{it}\": {{}}")).collect();
         let many = format!("{{\"servers\": {{{}}}}}", many.join(","));
-        check(&many, "x", Err("names 501 servers; at most 500 are imported at once"));
+        check(&many, "x", Err("contains 501 servers; at most 500 are imported at once"));
     }
 }

@@ -5,16 +5,17 @@ mod script;
 mod stdio;
 
 use super::{
-    EnvFile, ImportedServer, conceal,
-    document::Document,
-    foreign::Foreign,
+    EnvFile, ImportedServer,
+    checker::{EntryChecker, Reason},
+    client_server::ClientServer,
+    document::ClientDocument,
     launcher::Invocation,
-    note::{Note, listed, printable},
-    secret::looks_secret,
+    note::{Note, list_names, printable},
+    rewriter::TextRewriter,
+    secret::contains_secret,
+    split_values,
     template::escape,
-    trial::{Reason, Trial},
-    writer::Writer,
-    yaml::Entry,
+    yaml::YamlEntry,
 };
 use std::collections::BTreeSet;
 use wharf_config::{Env, MissingGrant};
@@ -23,39 +24,40 @@ use wharf_config::{Env, MissingGrant};
 const MAX_ENV_FILE_BYTES: u64 = 1 << 20;
 
 /// A converted server. Becomes a comment if there are reasons to refuse it, else an entry.
-pub(super) struct Draft {
+pub(super) struct ServerDraft {
     pub(super) name: String,
-    pub(super) entry: Entry,
+    pub(super) entry: YamlEntry,
     pub(super) env_file: Option<EnvFile>,
     /// Variables that have no value yet.
     pub(super) needs: Vec<String>,
     /// Whether the client has disabled the server.
-    is_off: bool,
+    is_disabled: bool,
     /// Reasons why it cannot be an entry.
     pub(super) reasons: Vec<Reason>,
     notes: Vec<Note>,
 }
 
 /// Drafts every server of a file, in order. `taken` holds the names of the existing env files.
-pub(super) fn all(document: &Document, env: &Env, taken: &BTreeSet<String>) -> Vec<Draft> {
-    let files = file_name::all(document.servers.keys(), taken);
+pub(super) fn draft_all(document: &ClientDocument, env: &Env, taken: &BTreeSet<String>) -> Vec<ServerDraft> {
+    let files = file_name::choose(document.servers.keys(), taken);
     let servers = document.servers.iter().zip(&files);
     servers
         .map(|((name, value), file)| {
-            let writer = Writer::new(name, file, document, env);
-            Drafting { name, document, env, writer, entry: Entry::default() }.draft(Foreign::read(value))
+            let rewriter = TextRewriter::new(name, file, document, env);
+            ServerDrafter { name, document, env, rewriter, entry: YamlEntry::default() }
+                .draft(ClientServer::read(value))
         })
         .collect()
 }
 
-impl Draft {
+impl ServerDraft {
     /// Checks the entry with the loader, unless it has been refused already: then that reason is enough.
-    pub(super) fn judge(&mut self, trial: &Trial) {
+    pub(super) fn check(&mut self, checker: &EntryChecker) {
         if self.reasons.is_empty() {
-            self.reasons = trial.reasons(&self.entry);
+            self.reasons = checker.reasons(&self.entry);
         }
-        if self.is_off {
-            self.reasons.insert(0, Reason::new("the client has it turned off"));
+        if self.is_disabled {
+            self.reasons.insert(0, Reason::new("it is disabled in the client"));
         }
     }
 
@@ -68,9 +70,9 @@ impl Draft {
     /// Converts the draft into its result. `env_file` is the name of its env file; `taken` holds the names of
     /// existing servers.
     pub(super) fn into_server(self, env_file: Option<String>, taken: &BTreeSet<String>) -> ImportedServer {
-        let (missing_grants, is_there) = (self.missing_grants(), taken.contains(&self.name));
-        let Draft { name, needs, reasons, .. } = self;
-        ImportedServer { name, env_file, needs, refused: reasons, is_there, missing_grants }
+        let (missing_grants, is_present) = (self.missing_grants(), taken.contains(&self.name));
+        let ServerDraft { name, needs, reasons, .. } = self;
+        ImportedServer { name, env_file, needs, refused: reasons, is_present, missing_grants }
     }
 
     /// Takes the notes about what was changed.
@@ -79,85 +81,85 @@ impl Draft {
     }
 }
 
-struct Drafting<'a> {
+struct ServerDrafter<'a> {
     name: &'a str,
-    document: &'a Document,
+    document: &'a ClientDocument,
     env: &'a Env,
-    writer: Writer<'a>,
-    entry: Entry,
+    rewriter: TextRewriter<'a>,
+    entry: YamlEntry,
 }
 
 /// How to reach a server, according to its description.
-enum Reach {
+enum ServerConnection {
     Stdio(Option<Invocation>),
     Remote { transport: String, url: Option<String> },
 }
 
-impl Drafting<'_> {
-    fn draft(mut self, mut foreign: Foreign) -> Draft {
-        for trouble in foreign.troubles.drain(..) {
-            self.writer.refuse(trouble);
+impl ServerDrafter<'_> {
+    fn draft(mut self, mut client_server: ClientServer) -> ServerDraft {
+        for error in client_server.errors.drain(..) {
+            self.rewriter.refuse(error);
         }
-        let reach = self.reach(&mut foreign);
-        self.head(foreign.description.as_deref(), &reach);
-        match reach {
-            Reach::Stdio(invocation) => self.stdio(invocation, &mut foreign),
-            Reach::Remote { transport, url } => self.remote(&transport, url, &mut foreign),
+        let connection = self.connection(&mut client_server);
+        self.write_head(client_server.description.as_deref(), &connection);
+        match connection {
+            ServerConnection::Stdio(invocation) => self.stdio(invocation, &mut client_server),
+            ServerConnection::Remote { transport, url } => self.remote(&transport, url, &mut client_server),
         }
-        self.env_file(foreign.env_file.as_deref());
-        self.start_timeout(foreign.start_timeout);
-        self.timeout(foreign.timeout);
-        self.unknown(&foreign.unknown);
-        self.finish(foreign.is_off)
+        self.env_file(client_server.env_file.as_deref());
+        self.start_timeout(client_server.start_timeout);
+        self.timeout(client_server.timeout);
+        self.unknown(&client_server.unknown);
+        self.finish(client_server.is_disabled)
     }
 
     /// Determines how to reach the server, and notes the keys that do not apply.
-    fn reach(&mut self, foreign: &mut Foreign) -> Reach {
-        let (command, url) = (foreign.command.take(), foreign.url.take());
-        let transport = match (foreign.transport.take(), &url) {
+    fn connection(&mut self, client_server: &mut ClientServer) -> ServerConnection {
+        let (command, url) = (client_server.command.take(), client_server.url.take());
+        let transport = match (client_server.transport.take(), &url) {
             (Some(transport), _) => transport,
             (None, Some(url)) if command.is_none() => transport_of(url).to_owned(),
             (None, _) => "stdio".to_owned(),
         };
         if transport != "stdio" {
-            let args = !std::mem::take(&mut foreign.args).is_empty();
-            let env = !std::mem::take(&mut foreign.env).is_empty();
-            let cwd = foreign.cwd.take().is_some();
-            self.unused(
+            let args = !std::mem::take(&mut client_server.args).is_empty();
+            let env = !std::mem::take(&mut client_server.env).is_empty();
+            let cwd = client_server.cwd.take().is_some();
+            self.note_unused_keys(
                 "remote",
                 [("command", command.is_some()), ("args", args), ("cwd", cwd), ("env", env)],
             );
-            return Reach::Remote { transport, url };
+            return ServerConnection::Remote { transport, url };
         }
-        let headers = !std::mem::take(&mut foreign.headers).is_empty();
-        self.unused("local", [("url", url.is_some()), ("headers", headers)]);
-        let args = std::mem::take(&mut foreign.args);
-        let invocation = command.map(|command| self.simplified(Invocation { command, args }));
-        Reach::Stdio(invocation.map(|it| self.located(it, foreign.cwd.take())))
+        let headers = !std::mem::take(&mut client_server.headers).is_empty();
+        self.note_unused_keys("local", [("url", url.is_some()), ("headers", headers)]);
+        let args = std::mem::take(&mut client_server.args);
+        let invocation = command.map(|command| self.simplify(Invocation { command, args }));
+        ServerConnection::Stdio(invocation.map(|it| self.locate_script(it, client_server.cwd.take())))
     }
 
-    fn unused<const N: usize>(&mut self, kind: &str, keys: [(&str, bool); N]) {
+    fn note_unused_keys<const N: usize>(&mut self, kind: &str, keys: [(&str, bool); N]) {
         let keys: Vec<&str> =
-            keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key).collect();
+            keys.into_iter().filter(|(_, is_present)| *is_present).map(|(key, _)| key).collect();
         if !keys.is_empty() {
-            self.writer.note(format!("{} left out: a {kind} server has no use for it", listed(keys)));
+            self.rewriter.note(format!("{} left out: a {kind} server does not use it", list_names(keys)));
         }
     }
 
     /// Writes the keys that every entry has.
-    fn head(&mut self, description: Option<&str>, reach: &Reach) {
-        let package = match reach {
-            Reach::Stdio(Some(invocation)) => self.package(invocation),
+    fn write_head(&mut self, description: Option<&str>, connection: &ServerConnection) {
+        let package = match connection {
+            ServerConnection::Stdio(Some(invocation)) => self.package(invocation),
             _ => None,
         };
-        let at = match (&package, reach) {
+        let at = match (&package, connection) {
             (Some(package), _) => format!(" ({package})"),
-            (None, Reach::Remote { url: Some(url), .. }) => {
+            (None, ServerConnection::Remote { url: Some(url), .. }) => {
                 host_of(url).map_or_else(String::new, |it| format!(" at {it}"))
             }
             _ => String::new(),
         };
-        let description = match description.filter(|it| !it.trim().is_empty() && !looks_secret(it)) {
+        let description = match description.filter(|it| !it.trim().is_empty() && !contains_secret(it)) {
             Some(text) => escape(text),
             None => escape(&format!("The {} server{at}", printable(self.name))),
         };
@@ -167,19 +169,19 @@ impl Drafting<'_> {
         self.entry.text("server", package.unwrap_or_else(|| escape(self.name)));
     }
 
-    fn remote(&mut self, transport: &str, url: Option<String>, foreign: &mut Foreign) {
-        self.entry.text("transport", self.writer.word("type", transport));
+    fn remote(&mut self, transport: &str, url: Option<String>, client_server: &mut ClientServer) {
+        self.entry.text("transport", self.rewriter.word("type", transport));
         if let Some(url) = url {
-            let url = self.writer.text("url", &url, conceal::url);
+            let url = self.rewriter.text("url", &url, split_values::split_url);
             self.entry.text("url", url);
         }
-        let headers = std::mem::take(&mut foreign.headers).into_iter().map(|(name, value)| {
-            let text = self.writer.value("headers", &name, &value);
+        let headers = std::mem::take(&mut client_server.headers).into_iter().map(|(name, value)| {
+            let text = self.rewriter.value("headers", &name, &value);
             (name, text)
         });
         let mut headers: Vec<(String, String)> = headers.collect();
-        for (name, before, variable) in std::mem::take(&mut foreign.header_variables) {
-            let value = self.writer.reference("headers", &variable);
+        for (name, before, variable) in std::mem::take(&mut client_server.header_variables) {
+            let value = self.rewriter.reference("headers", &variable);
             headers.extend(value.map(|it| (name, format!("{before}{it}"))));
         }
         self.entry.map("headers", headers);
@@ -187,12 +189,12 @@ impl Drafting<'_> {
 
     /// Sets the env file. An entry can have only one: the new one if it has values, else the client's.
     fn env_file(&mut self, named: Option<&str>) {
-        let file = self.writer.env_file.file.to_owned();
-        let is_ours = !self.writer.env_file.is_empty();
+        let file = self.rewriter.env_file.file.to_owned();
+        let is_ours = !self.rewriter.env_file.is_empty();
         match named {
             _ if is_ours => self.entry.text("envFile", &file),
             Some(named) => {
-                let path = self.writer.word("envFile", named);
+                let path = self.rewriter.word("envFile", named);
                 self.entry.text("envFile", path);
             }
             None => {}
@@ -200,12 +202,12 @@ impl Drafting<'_> {
         if let Some(named) = named.filter(|_| is_ours) {
             let outcome = match self.read_env_file(named) {
                 Some(text) => {
-                    self.writer.env_file.copy(text);
+                    self.rewriter.env_file.copy(text);
                     "its lines are copied"
                 }
                 None => "it cannot be read; copy the lines over",
             };
-            self.writer.note(format!(
+            self.rewriter.note(format!(
                 "`envFile` left out: an entry has one, and `{file}` holds its values; {outcome}"
             ));
         }
@@ -230,7 +232,8 @@ impl Drafting<'_> {
         let seconds = if timeout > LONGEST_IN_SECONDS { timeout / 1000.0 } else { timeout };
         let seconds = seconds.ceil().clamp(1.0, 86_400.0) as u64;
         self.entry.number("request_timeout", seconds);
-        self.writer.note(format!("`timeout` became `request_timeout: {seconds}`, in seconds for each call"));
+        self.rewriter
+            .note(format!("`timeout` became `request_timeout: {seconds}`, in seconds for each call"));
     }
 
     fn unknown(&mut self, keys: &[String]) {
@@ -238,40 +241,48 @@ impl Drafting<'_> {
         for key in keys {
             match key.as_str() {
                 "disabledTools" | "excludeTools" | "disabled_tools" => {
-                    self.writer.note(format!("`{key}` left out: list the tools under `deny`"))
+                    self.rewriter.note(format!("`{key}` left out: list the tools under `deny`"))
                 }
                 "enabledTools" | "includeTools" | "enabled_tools" => {
-                    self.writer.note(format!("`{key}` left out: list the tools under `allow`"))
+                    self.rewriter.note(format!("`{key}` left out: list the tools under `allow`"))
                 }
                 key => others.push(printable(key)),
             }
         }
         if !others.is_empty() {
-            self.writer
-                .note(format!("{} left out: there is nothing like it in an agent file", listed(others)));
+            self.rewriter.note(format!("{} left out: an agent file has no such key", list_names(others)));
         }
     }
 
-    fn finish(mut self, is_off: bool) -> Draft {
-        let needs = self.writer.lacking();
-        self.writer.close();
-        let writer = &self.writer.env_file;
+    fn finish(mut self, is_disabled: bool) -> ServerDraft {
+        let needs = self.rewriter.missing_variables();
+        self.rewriter.add_final_notes();
+        let env_file_writer = &self.rewriter.env_file;
         let is_set = |name: &&str| self.env.variables.contains_key(*name);
-        let (set, blanks): (Vec<&str>, Vec<&str>) = writer.blanks().partition(is_set);
-        let (kept, set, blanks) = (listed(writer.names()), listed(set), listed(blanks));
-        let env_file = (!writer.is_empty()).then(|| writer.env_file());
-        let file = writer.file.to_owned();
+        let (set, empty_names): (Vec<&str>, Vec<&str>) = env_file_writer.empty_names().partition(is_set);
+        let (kept, set, empty_names) =
+            (list_names(env_file_writer.names()), list_names(set), list_names(empty_names));
+        let env_file = (!env_file_writer.is_empty()).then(|| env_file_writer.env_file());
+        let file = env_file_writer.file.to_owned();
         if !kept.is_empty() {
-            self.writer.note(format!("{kept} kept in `{file}`, out of the agent file"));
+            self.rewriter.note(format!("{kept} kept in `{file}`, out of the agent file"));
         }
         if !set.is_empty() {
-            self.writer.note(format!("{set} taken from the environment, where it is set"));
+            self.rewriter.note(format!("{set} taken from the environment, where it is set"));
         }
-        if !blanks.is_empty() {
-            self.writer.note(format!("fill in {blanks} in `{file}`"));
+        if !empty_names.is_empty() {
+            self.rewriter.note(format!("fill in {empty_names} in `{file}`"));
         }
-        let Writer { notes, reasons, .. } = self.writer;
-        Draft { name: self.name.to_owned(), entry: self.entry, env_file, needs, is_off, reasons, notes }
+        let TextRewriter { notes, reasons, .. } = self.rewriter;
+        ServerDraft {
+            name: self.name.to_owned(),
+            entry: self.entry,
+            env_file,
+            needs,
+            is_disabled,
+            reasons,
+            notes,
+        }
     }
 }
 

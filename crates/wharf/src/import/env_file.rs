@@ -1,10 +1,10 @@
 //! Collects the values of one server for its env file.
 
-use super::{EnvFile, note::printable, template::is_name, trial};
+use super::{EnvFile, checker, note::printable, template::is_name};
 use wharf_config::Env;
 
 /// Names that usually have another meaning in the environment of a child process.
-const COMMON: [&str; 12] = [
+const COMMON_VARIABLES: [&str; 12] = [
     "DISPLAY", "EDITOR", "HOST", "HOSTNAME", "LANG", "LOGNAME", "PWD", "TERM", "TMPDIR", "TZ", "USER",
     "USERNAME",
 ];
@@ -17,10 +17,10 @@ pub(super) struct EnvFileWriter<'a> {
     env: &'a Env,
     /// The text of the client's own env file.
     copied: String,
-    lines: Vec<Line>,
+    lines: Vec<EnvLine>,
 }
 
-struct Line {
+struct EnvLine {
     name: String,
     value: String,
     comment: String,
@@ -33,7 +33,7 @@ impl<'a> EnvFileWriter<'a> {
 
     /// Stores a value under exactly this name, because the server reads it.
     pub(super) fn set(&mut self, name: &str, value: &str) {
-        self.put(name.to_owned(), value, "");
+        self.push_line(name.to_owned(), value, "");
     }
 
     /// Copies the lines of the client's env file. The values of this writer win, as they do in the client.
@@ -44,30 +44,30 @@ impl<'a> EnvFileWriter<'a> {
     /// Stores a value under a new name and returns the name. The environment must not have that name, or it would
     /// override the value.
     pub(super) fn add(&mut self, what: &str, value: &str) -> String {
-        let base = format!("{}_{}", upper(self.server), upper(what));
+        let base = format!("{}_{}", to_variable_name(self.server), to_variable_name(what));
         let before = self.lines.iter().find(|it| it.value == value && it.name.ends_with(&base));
         if let Some(line) = before {
             return line.name.clone();
         }
-        let name = self.free(&base, "MCP", |name| !self.env.variables.contains_key(name));
-        self.put(name.clone(), value, "");
+        let name = self.free_name(&base, "MCP", |name| !self.env.variables.contains_key(name));
+        self.push_line(name.clone(), value, "");
         name
     }
 
     /// Returns the variable name for an input. It may already be set in the environment, because that is the usual
     /// way to fill in an input.
     pub(super) fn name_of_input(&self, id: &str) -> String {
-        let asked = |it: &Line| it.comment.starts_with(&marker(id));
+        let asked = |it: &EnvLine| it.comment.starts_with(&comment_marker(id));
         if let Some(line) = self.lines.iter().find(|it| asked(it)) {
             return line.name.clone();
         }
-        self.free(&upper(id), "INPUT", |name| !COMMON.contains(&name))
+        self.free_name(&to_variable_name(id), "INPUT", |name| !COMMON_VARIABLES.contains(&name))
     }
 
     /// Stores the default of an input, or an empty value for the user to fill in.
     pub(super) fn set_input(&mut self, name: &str, id: &str, value: &str, comment: &str) {
         if !self.has(name) {
-            self.put(name.to_owned(), value, &format!("{} {comment}", marker(id)));
+            self.push_line(name.to_owned(), value, &format!("{} {comment}", comment_marker(id)));
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> EnvFileWriter<'a> {
     }
 
     /// Returns the names whose values the user must fill in.
-    pub(super) fn blanks(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn empty_names(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter(|it| it.value.is_empty()).map(|it| it.name.as_str())
     }
 
@@ -95,7 +95,7 @@ impl<'a> EnvFileWriter<'a> {
         if !self.copied.is_empty() {
             text.push_str(&format!("\n{}\n\n", self.copied.trim_end()));
         }
-        for Line { name, value, comment } in &self.lines {
+        for EnvLine { name, value, comment } in &self.lines {
             if !comment.is_empty() {
                 text.push_str(&format!("\n# {}\n", printable(comment.trim())));
             }
@@ -104,21 +104,21 @@ impl<'a> EnvFileWriter<'a> {
         EnvFile { name: self.file.to_owned(), text }
     }
 
-    fn put(&mut self, name: String, value: &str, comment: &str) {
+    fn push_line(&mut self, name: String, value: &str, comment: &str) {
         // An env file cannot contain NUL; neither can an environment or a header.
         let value = value.replace('\0', "");
-        self.lines.push(Line { name, value, comment: comment.to_owned() });
+        self.lines.push(EnvLine { name, value, comment: comment.to_owned() });
     }
 
     /// Returns the first of `BASE`, `PREFIX_BASE`, `PREFIX_BASE_2`, … that is allowed and unused.
-    fn free(&self, base: &str, prefix: &str, fits: impl Fn(&str) -> bool) -> String {
+    fn free_name(&self, base: &str, prefix: &str, fits: impl Fn(&str) -> bool) -> String {
         let numbered = (2..).map(|number| format!("{prefix}_{base}_{number}"));
         let names = [base.to_owned(), format!("{prefix}_{base}")].into_iter().chain(numbered);
         let is_free = |name: &String| {
             is_name(name)
                 && !self.has(name)
                 && fits(name)
-                && trial::refused_names(&[name], self.env).is_empty()
+                && checker::refused_names(&[name], self.env).is_empty()
         };
         // The numbers are unbounded, so a free name is always found.
         names.into_iter().find(is_free).unwrap_or_default()
@@ -126,12 +126,12 @@ impl<'a> EnvFileWriter<'a> {
 }
 
 /// Returns the start of an input's comment, which identifies the input.
-fn marker(id: &str) -> String {
+fn comment_marker(id: &str) -> String {
     format!("`{id}`:")
 }
 
 /// Converts a text to capital letters, digits and `_`.
-fn upper(text: &str) -> String {
+fn to_variable_name(text: &str) -> String {
     let letters: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     let words: Vec<&str> = letters.split('_').filter(|it| !it.is_empty()).collect();
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_free() {
+    fn generated_names_are_unused() {
         let mut env = Env::bare();
         env.variables.insert("GITHUB_TOKEN".into(), "x".into());
         let mut writer = EnvFileWriter::new("github", ".env.github", &env);
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_known_again() {
+    fn repeated_input_keeps_its_name() {
         let env = Env::bare();
         let mut writer = EnvFileWriter::new("a", ".env.a", &env);
         let name = writer.name_of_input("key");
         writer.set_input(&name, "key", "", "The key\nof it");
         assert_eq!(writer.name_of_input("key"), name);
         writer.set_input(&name, "key", "", "");
-        assert_eq!(writer.blanks().collect::<Vec<_>>(), ["KEY"]);
+        assert_eq!(writer.empty_names().collect::<Vec<_>>(), ["KEY"]);
         assert_eq!(
             writer.env_file().text,
             "# Values for `a`. They may be secret: keep this file out of version control.\n\n# `key`: The key\\nof it\nKEY=\n"
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting() {
+    fn values_are_quoted() {
         for (value, expected) in [
             ("abc", "abc"),
             ("", ""),

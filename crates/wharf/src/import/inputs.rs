@@ -80,7 +80,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn kinds() {
+    fn inputs_are_read() {
         let mut notes = Vec::new();
         let inputs = Inputs::read(
             Some(json!([

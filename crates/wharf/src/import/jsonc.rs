@@ -1,6 +1,6 @@
 //! Parses JSON as editors write it: with comments, trailing commas, and perhaps a byte order mark.
 
-use super::failure::ImportError;
+use super::import_error::ImportError;
 use serde_json::Value;
 
 /// Parses the text. The JSON parser limits the nesting depth.
@@ -15,15 +15,15 @@ pub(crate) fn parse(text: &str) -> Result<Value, ImportError> {
 /// Replaces every comment and trailing comma with spaces. The length stays the same, so that lines and columns do
 /// too.
 pub(crate) fn plain(text: &str) -> String {
-    blanked(text, true)
+    blank_out(text, true)
 }
 
 /// Replaces comments with spaces, but keeps trailing commas.
 pub(crate) fn without_comments(text: &str) -> String {
-    blanked(text, false)
+    blank_out(text, false)
 }
 
-fn blanked(text: &str, commas_too: bool) -> String {
+fn blank_out(text: &str, commas_too: bool) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut at = 0;
     // The last two bytes that are not white space or comments, and the position of the last one.
@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn tolerated() {
+    fn comments_and_trailing_commas_are_accepted() {
         for (text, expected) in [
             ("\u{feff}{}", json!({})),
             ("// first\n{\"a\": 1, // ü\n}", json!({"a": 1})),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn refused() {
+    fn invalid_json_is_refused() {
         for text in
             ["", " \n", "{", "[,]", "{,}", "[1,,]", "{\"a\": 1 /* open }", "/", "\"", "\"\\", "{} {}", "\0"]
         {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn places_stay() {
+    fn error_positions_are_those_of_the_file() {
         let error = parse("{\n  // a comment\n  \"a\": oops\n}").expect_err("not JSON");
         assert_eq!(error.to_string(), "is not JSON: expected value at line 3 column 8");
     }

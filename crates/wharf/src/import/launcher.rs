@@ -10,7 +10,7 @@ pub(super) struct Invocation {
 }
 
 /// Flags that take the next argument as their value and come before the package, tool or image.
-const WITH_VALUE: [(&str, &[&str]); 3] = [
+const FLAGS_WITH_VALUE: [(&str, &[&str]); 3] = [
     ("npx", &["-p", "--package"]),
     ("uvx", &["--from", "--with", "-w", "--python", "-p", "--prerelease", "--index-url", "--index"]),
     (
@@ -48,11 +48,11 @@ const WITH_VALUE: [(&str, &[&str]); 3] = [
 
 impl Invocation {
     /// Returns an equivalent invocation that starts npx, uvx or docker directly, if there is one.
-    pub(super) fn simplified(&self) -> Option<Invocation> {
+    pub(super) fn simplify(&self) -> Option<Invocation> {
         let mut simple = self.clone();
         // `cmd /c C:\…\npx.cmd` takes two steps to `npx`; no sensible command takes more than a few.
         for _ in 0..4 {
-            match simple.step() {
+            match simple.unwrap_layer() {
                 Some(next) => simple = next,
                 None => break,
             }
@@ -62,8 +62,8 @@ impl Invocation {
     }
 
     /// Returns the index of the argument that names the package, tool or image.
-    pub(super) fn subject(&self) -> Option<usize> {
-        let (launcher, with_value) = WITH_VALUE.iter().find(|(name, _)| *name == self.command)?;
+    pub(super) fn package_index(&self) -> Option<usize> {
+        let (launcher, flags_with_value) = FLAGS_WITH_VALUE.iter().find(|(name, _)| *name == self.command)?;
         let names_package = |arg: &str| match *launcher {
             "npx" => matches!(arg, "-p" | "--package"),
             "uvx" => arg == "--from",
@@ -75,21 +75,23 @@ impl Invocation {
                 "--" => return Some(at + 1).filter(|it| *it < self.args.len()),
                 arg if names_package(arg) => return Some(at + 1).filter(|it| *it < self.args.len()),
                 arg if !arg.starts_with('-') => return Some(at),
-                arg => at += 1 + usize::from(with_value.contains(&arg)),
+                arg => at += 1 + usize::from(flags_with_value.contains(&arg)),
             }
         }
         None
     }
 
     /// Removes one layer: a path, a shell or another package runner.
-    fn step(&self) -> Option<Invocation> {
+    fn unwrap_layer(&self) -> Option<Invocation> {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-        let tool = tool(&self.command);
-        match (tool.as_deref(), &args[..]) {
-            (None, []) => line(&self.command),
-            (Some("cmd"), ["/c" | "/C", rest @ ..] | ["/d" | "/s", "/c", rest @ ..]) => shell(rest),
+        let tool_name = tool_name(&self.command);
+        match (tool_name.as_deref(), &args[..]) {
+            (None, []) => parse_command_line(&self.command),
+            (Some("cmd"), ["/c" | "/C", rest @ ..] | ["/d" | "/s", "/c", rest @ ..]) => {
+                parse_cmd_arguments(rest)
+            }
             (Some("sh" | "bash" | "zsh"), ["-c" | "-lc" | "-ic", text] | ["-l" | "-i", "-c", text]) => {
-                line(text)
+                parse_command_line(text)
             }
             (Some("env"), [command, rest @ ..]) if is_launcher(command) => invocation(command, rest),
             (Some("uv"), ["tool", "run", rest @ ..]) => invocation("uvx", rest),
@@ -126,9 +128,9 @@ fn without_flags<'a, 'b>(rest: &'a [&'b str], flags: &[&str]) -> Option<&'a [&'b
 }
 
 /// Parses the arguments of `cmd /c`: separate words, or one command line.
-fn shell(rest: &[&str]) -> Option<Invocation> {
+fn parse_cmd_arguments(rest: &[&str]) -> Option<Invocation> {
     match rest {
-        [text] => line(text),
+        [text] => parse_command_line(text),
         [command, args @ ..] if args.iter().all(|it| !it.contains(['&', '|', '<', '>', '^', '%', '"'])) => {
             invocation(command, args)
         }
@@ -137,24 +139,24 @@ fn shell(rest: &[&str]) -> Option<Invocation> {
 }
 
 /// Parses a command line that a shell would only split at spaces, without quotes or expansions.
-fn line(text: &str) -> Option<Invocation> {
+fn parse_command_line(text: &str) -> Option<Invocation> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " @/._:=,+-".contains(c);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match &words[..] {
         [command, args @ ..] if !args.is_empty() && text.chars().all(is_plain) => {
-            invocation(command, args).filter(|it| tool(&it.command).is_some())
+            invocation(command, args).filter(|it| tool_name(&it.command).is_some())
         }
         _ => None,
     }
 }
 
 fn is_launcher(command: &str) -> bool {
-    matches!(tool(command).as_deref(), Some("npx" | "uvx" | "docker"))
+    matches!(tool_name(command).as_deref(), Some("npx" | "uvx" | "docker"))
 }
 
 /// Returns the tool behind `/usr/local/bin/npx`, `npx.cmd` or `C:\…\npx.cmd`. `None` for a relative path, which may
 /// be another program.
-fn tool(command: &str) -> Option<String> {
+fn tool_name(command: &str) -> Option<String> {
     const TOOLS: [&str; 15] = [
         "npx", "uvx", "docker", "cmd", "sh", "bash", "zsh", "env", "uv", "pipx", "bunx", "bun", "pnpm",
         "pnpx", "yarn",
@@ -175,12 +177,12 @@ mod tests {
 
     fn check(command: &str, args: &[&str], expected: Option<&str>) {
         let written = invocation(command, args).expect("an invocation");
-        let found = written.simplified().map(|it| format!("{} {}", it.command, it.args.join(" ")));
+        let found = written.simplify().map(|it| format!("{} {}", it.command, it.args.join(" ")));
         assert_eq!(found.as_deref(), expected, "{command} {args:?}");
     }
 
     #[test]
-    fn simplified() {
+    fn launchers_are_simplified() {
         check("npx", &["-y", "x"], None);
         check("/usr/local/bin/npx", &["-y", "x"], Some("npx -y x"));
         check("C:\\Program Files\\nodejs\\npx.cmd", &["x"], Some("npx x"));
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn left_alone() {
+    fn other_commands_are_not_simplified() {
         check("node", &["x.js"], None);
         check("./npx", &["x"], None);
         check("tools/npx", &["x"], None);
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects() {
+    fn package_is_found_among_the_arguments() {
         for (text, expected) in [
             ("npx -y @a/b /srv", Some("@a/b")),
             ("npx -p pkg tool", Some("pkg")),
@@ -238,8 +240,8 @@ mod tests {
         ] {
             let words: Vec<&str> = text.split(' ').collect();
             let invocation = invocation(words[0], &words[1..]).expect("an invocation");
-            let subject = invocation.subject().map(|at| invocation.args[at].as_str());
-            assert_eq!(subject, expected, "{text}");
+            let package_index = invocation.package_index().map(|at| invocation.args[at].as_str());
+            assert_eq!(package_index, expected, "{text}");
         }
     }
 }

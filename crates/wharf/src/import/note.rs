@@ -47,7 +47,7 @@ pub(super) fn is_invisible(c: char) -> bool {
 }
 
 /// Formats names in backticks, separated by commas.
-pub(super) fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+pub(super) fn list_names<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|it| format!("`{}`", it.as_ref())).collect();
     names.join(", ")
 }

@@ -4,26 +4,26 @@
 //! as before. A secret that is taken for harmless would end up in a file that people share.
 
 /// Prefixes of the keys of well-known services.
-const PREFIXES: &str = "\
+const KEY_PREFIXES: &str = "\
     AIza AKIA ASIA ATATT ATCTT EAAC SG. apify_api_ dapi dckr_pat_ doo_v1_ dop_v1_ eyJ fc- figd_ ghi_ \
     gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glpat- gsk_ hf_ lin_api_ lin_oauth_ npm_ ntn_ phx_ pk_live_ \
     pplx- pul- pypi- r8_ rk_live_ sbp_ secret_ shpat_ sk- sk_live_ sk_test_ sntrys_ sntryu_ tvly- \
     vercel_ whsec_ xai- xapp- xoxa- xoxb- xoxe- xoxp- xoxs- ya29.";
 
 /// Last words of names that describe a secret but do not hold one, such as `TOKEN_FILE`.
-const DESCRIPTIONS: &str = "\
+const HARMLESS_LAST_WORDS: &str = "\
     count dir directory enabled endpoint file folder header host id limit method mode name path region scope scopes size ttl type uri url version";
 
 /// Checks whether the name of a variable, header or flag suggests a secret.
-pub(super) fn sounds_secret(name: &str) -> bool {
+pub(super) fn has_secret_name(name: &str) -> bool {
     let words = words(name);
-    let describes = words.last().is_some_and(|it| DESCRIPTIONS.split(' ').any(|word| word == it));
-    words.iter().any(|it| it == "webhook") || !describes && words.iter().any(|it| is_telltale(it))
+    let describes = words.last().is_some_and(|it| HARMLESS_LAST_WORDS.split(' ').any(|word| word == it));
+    words.iter().any(|it| it == "webhook") || !describes && words.iter().any(|it| is_secret_word(it))
 }
 
 /// Checks whether the default of a variable is a secret.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
-    sounds_secret(name) && !is_harmless(value) || looks_secret(value)
+    has_secret_name(name) && !is_harmless(value) || contains_secret(value)
 }
 
 /// Checks for switches and names of methods, which are never secret, whatever the variable is called.
@@ -36,7 +36,7 @@ pub(super) fn is_harmless(value: &str) -> bool {
 }
 
 /// Checks whether a text contains a secret, regardless of its name.
-pub(super) fn looks_secret(text: &str) -> bool {
+pub(super) fn contains_secret(text: &str) -> bool {
     let mut words = text.split(|c: char| c.is_whitespace() || "\"'`=,;&?|(){}<>".contains(c));
     text.contains("-----BEGIN ")
         || text.contains("hooks.slack.com/services/")
@@ -44,23 +44,23 @@ pub(super) fn looks_secret(text: &str) -> bool {
         || has_password(text)
         || has_scheme(text)
         || has_named_secret(text)
-        || !is_path(text) && words.any(|it| is_token(it) || it.split(':').any(is_known))
+        || !is_path(text) && words.any(|it| is_token(it) || it.split(':').any(has_known_prefix))
 }
 
 /// Checks whether a word is a key: by its prefix, or because it looks random.
 pub(super) fn is_token(word: &str) -> bool {
-    is_known(word) || is_opaque(word)
+    has_known_prefix(word) || looks_random(word)
 }
 
 /// Checks for a key of a well-known service. Packages may be called `sk-something` too, but are short and have no
 /// digits.
-fn is_known(word: &str) -> bool {
+fn has_known_prefix(word: &str) -> bool {
     let is_key = |rest: &str| {
         let mixed = rest.bytes().any(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
         let fits = rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+/".contains(&b));
         fits && (rest.len() >= 12 && mixed || rest.len() >= 20)
     };
-    PREFIXES.split(' ').any(|it| word.strip_prefix(it).is_some_and(is_key))
+    KEY_PREFIXES.split(' ').any(|it| word.strip_prefix(it).is_some_and(is_key))
 }
 
 /// Checks for a UUID: `8-4-4-4-12` hexadecimal digits.
@@ -93,7 +93,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-fn is_telltale(word: &str) -> bool {
+fn is_secret_word(word: &str) -> bool {
     const WORDS: &str = "auth authorization bearer cookie cookies cred credential credentials creds dsn \
                          jwt pass pat private pwd salt";
     const ENDINGS: &str = "key keys passphrase passwd password secret secrets token";
@@ -102,7 +102,7 @@ fn is_telltale(word: &str) -> bool {
 }
 
 /// Checks for a long mix of letters and digits that switch often: a key, not a word, a version or a date.
-fn is_opaque(word: &str) -> bool {
+fn looks_random(word: &str) -> bool {
     let fits = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if word.len() < 20 || !fits || is_uuid(word) {
         return false;
@@ -140,7 +140,7 @@ fn has_named_secret(text: &str) -> bool {
     words().zip(words().skip(1).chain([""])).any(|(word, next)| {
         let (name, value) = word.split_once(['=', ':']).unwrap_or((word, ""));
         let introduces = value.is_empty() && (word.ends_with(':') || word.starts_with('-'));
-        sounds_secret(name) && (is_value(value) || introduces && is_value(next) && !next.starts_with('-'))
+        has_secret_name(name) && (is_value(value) || introduces && is_value(next) && !next.starts_with('-'))
     })
 }
 
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn secret_names_are_recognised() {
         for name in [
             "API_KEY",
             "apiKey",
@@ -168,7 +168,7 @@ mod tests {
             "OPENAI_APIKEY",
             "client_secret",
         ] {
-            assert!(sounds_secret(name), "{name}");
+            assert!(has_secret_name(name), "{name}");
         }
         for name in [
             "",
@@ -185,12 +185,12 @@ mod tests {
             "--port",
             "--directory",
         ] {
-            assert!(!sounds_secret(name), "{name}");
+            assert!(!has_secret_name(name), "{name}");
         }
     }
 
     #[test]
-    fn values() {
+    fn secret_values_are_recognised() {
         for text in [
             "ghp_0123456789abcdefABCDEF0123456789abcd",
             "sk-ant-api03-abcdefghijkl",
@@ -212,7 +212,7 @@ mod tests {
             r#"{"X-API-Key":"hunter2"}"#,
             "Region: eu\nX-API-Key: hunter2",
         ] {
-            assert!(looks_secret(text), "{text}");
+            assert!(contains_secret(text), "{text}");
         }
         for text in [
             "",
@@ -239,7 +239,7 @@ mod tests {
             "https://token.example.com/key",
             "2024-01-01T00:00:00Z",
         ] {
-            assert!(!looks_secret(text), "{text}");
+            assert!(!contains_secret(text), "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// The variable syntax of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum VariableSyntax {
     /// Claude Desktop and others: the text is passed on unchanged.
     Literal,
     /// VS Code, Cursor and similar clients: `${…}`.
@@ -24,13 +24,13 @@ pub(super) enum Part<'a> {
         default: Option<&'a str>,
     },
     /// `${workspaceFolder}` and similar names, which wharf supports too.
-    Same(&'static str),
+    Predefined(&'static str),
     /// A variable that only an editor can fill in.
-    Foreign(&'a str),
+    EditorOnly(&'a str),
 }
 
 /// Variables that an editor fills in from its current state.
-const EDITORS: [&str; 18] = [
+const EDITOR_VARIABLES: [&str; 18] = [
     "columnNumber",
     "cwd",
     "defaultBuildTask",
@@ -52,10 +52,10 @@ const EDITORS: [&str; 18] = [
 ];
 
 /// Splits a text at its variables.
-pub(super) fn parts(dialect: Dialect, text: &str) -> Vec<Part<'_>> {
+pub(super) fn parts(syntax: VariableSyntax, text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
-    while let Some((before, written, tail)) = next_variable(dialect, rest) {
+    while let Some((before, written, tail)) = next_variable(syntax, rest) {
         if !before.is_empty() {
             parts.push(Part::Literal(before));
         }
@@ -69,17 +69,17 @@ pub(super) fn parts(dialect: Dialect, text: &str) -> Vec<Part<'_>> {
 }
 
 /// Checks whether a text contains no variables.
-pub(super) fn is_literal(dialect: Dialect, text: &str) -> bool {
-    next_variable(dialect, text).is_none()
+pub(super) fn is_literal(syntax: VariableSyntax, text: &str) -> bool {
+    next_variable(syntax, text).is_none()
 }
 
 /// Returns the text before the first variable, the variable itself, and the rest.
-fn next_variable(dialect: Dialect, text: &str) -> Option<(&str, &str, &str)> {
+fn next_variable(syntax: VariableSyntax, text: &str) -> Option<(&str, &str, &str)> {
     let in_braces = |start: usize| Some(start..start + text[start..].find('}')? + 1);
-    let found = match dialect {
-        Dialect::Literal => None,
-        Dialect::Substituting => text.find("${").and_then(in_braces),
-        Dialect::Shell => text.match_indices('$').find_map(|(start, _)| {
+    let found = match syntax {
+        VariableSyntax::Literal => None,
+        VariableSyntax::Substituting => text.find("${").and_then(in_braces),
+        VariableSyntax::Shell => text.match_indices('$').find_map(|(start, _)| {
             if text[start + 1..].starts_with('{') {
                 return in_braces(start);
             }
@@ -98,9 +98,9 @@ fn variable(written: &str) -> Part<'_> {
     }
     let inside = &written[2..written.len() - 1];
     match inside {
-        "workspaceFolder" | "workspaceRoot" => return Part::Same("${workspaceFolder}"),
-        "workspaceFolderBasename" => return Part::Same("${workspaceFolderBasename}"),
-        "userHome" => return Part::Same("${userHome}"),
+        "workspaceFolder" | "workspaceRoot" => return Part::Predefined("${workspaceFolder}"),
+        "workspaceFolderBasename" => return Part::Predefined("${workspaceFolderBasename}"),
+        "userHome" => return Part::Predefined("${userHome}"),
         "/" | "pathSeparator" => return Part::Literal(std::path::MAIN_SEPARATOR_STR),
         _ => {}
     }
@@ -114,8 +114,8 @@ fn variable(written: &str) -> Part<'_> {
     };
     let fits = is_name(name)
         && !default.is_some_and(|it| it.contains("${"))
-        && (inside.starts_with("env:") || !EDITORS.contains(&name));
-    if fits { Part::Variable { written, name, default } } else { Part::Foreign(written) }
+        && (inside.starts_with("env:") || !EDITOR_VARIABLES.contains(&name));
+    if fits { Part::Variable { written, name, default } } else { Part::EditorOnly(written) }
 }
 
 /// Checks whether wharf predefines a variable with this name.
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn substituting() {
+    fn braced_variables_are_split() {
         let named = |written, name, default| Part::Variable { written, name, default };
         for (text, expected) in [
             ("plain $X {Y}", vec![Part::Literal("plain $X {Y}")]),
@@ -148,19 +148,22 @@ mod tests {
             ("a${input:my-key}b", vec![Part::Literal("a"), Part::Input("my-key"), Part::Literal("b")]),
             ("${env:X}", vec![named("${env:X}", "X", None)]),
             ("${X:-d}${Y}", vec![named("${X:-d}", "X", Some("d")), named("${Y}", "Y", None)]),
-            ("${workspaceFolder}/x", vec![Part::Same("${workspaceFolder}"), Part::Literal("/x")]),
-            ("${userHome}${/}x", vec![Part::Same("${userHome}"), Part::Literal("/"), Part::Literal("x")]),
-            ("${file}", vec![Part::Foreign("${file}")]),
+            ("${workspaceFolder}/x", vec![Part::Predefined("${workspaceFolder}"), Part::Literal("/x")]),
+            (
+                "${userHome}${/}x",
+                vec![Part::Predefined("${userHome}"), Part::Literal("/"), Part::Literal("x")],
+            ),
+            ("${file}", vec![Part::EditorOnly("${file}")]),
             ("${env:file}", vec![named("${env:file}", "file", None)]),
-            ("${command:x.y}", vec![Part::Foreign("${command:x.y}")]),
-            ("${config:a}", vec![Part::Foreign("${config:a}")]),
-            ("${workspaceFolder:api}", vec![Part::Foreign("${workspaceFolder:api}")]),
-            ("${}", vec![Part::Foreign("${}")]),
-            ("${input:}", vec![Part::Foreign("${input:}")]),
-            ("${A:-${B}}", vec![Part::Foreign("${A:-${B}"), Part::Literal("}")]),
+            ("${command:x.y}", vec![Part::EditorOnly("${command:x.y}")]),
+            ("${config:a}", vec![Part::EditorOnly("${config:a}")]),
+            ("${workspaceFolder:api}", vec![Part::EditorOnly("${workspaceFolder:api}")]),
+            ("${}", vec![Part::EditorOnly("${}")]),
+            ("${input:}", vec![Part::EditorOnly("${input:}")]),
+            ("${A:-${B}}", vec![Part::EditorOnly("${A:-${B}"), Part::Literal("}")]),
             ("${open", vec![Part::Literal("${open")]),
         ] {
-            assert_eq!(parts(Dialect::Substituting, text), expected, "{text}");
+            assert_eq!(parts(VariableSyntax::Substituting, text), expected, "{text}");
         }
     }
 
@@ -172,15 +175,15 @@ mod tests {
             ("$A/${B}$", vec![named("$A", "A"), Part::Literal("/"), named("${B}", "B"), Part::Literal("$")]),
             ("5$ $1", vec![Part::Literal("5$ $1")]),
         ] {
-            assert_eq!(parts(Dialect::Shell, text), expected, "{text}");
+            assert_eq!(parts(VariableSyntax::Shell, text), expected, "{text}");
         }
     }
 
     #[test]
-    fn literal() {
-        assert_eq!(parts(Dialect::Literal, "${HOME}"), [Part::Literal("${HOME}")]);
-        assert!(is_literal(Dialect::Literal, "${HOME}"));
-        assert!(!is_literal(Dialect::Substituting, "${HOME}"));
+    fn literal_text_is_not_split() {
+        assert_eq!(parts(VariableSyntax::Literal, "${HOME}"), [Part::Literal("${HOME}")]);
+        assert!(is_literal(VariableSyntax::Literal, "${HOME}"));
+        assert!(!is_literal(VariableSyntax::Substituting, "${HOME}"));
         assert_eq!(escape("a ${X} $${Y} $Z"), "a $${X} $$${Y} $Z");
     }
 }

@@ -88,7 +88,7 @@ fn every_env_and_header_value_moves_to_the_env_file() {
 }
 
 #[test]
-fn a_variable_that_is_set_stays_as_it_is() {
+fn set_variables_stay_references() {
     let mut env = Env::bare();
     env.variables.insert("SET".into(), "x".into());
     let servers = json!({"a": {"command": "uvx", "args": ["x", "${env:SET}", "${SET}", "${env:NOT}", "${NOT}", "${env:userHome}"]}});
@@ -99,15 +99,15 @@ fn a_variable_that_is_set_stays_as_it_is() {
 }
 
 #[test]
-fn claude_desktop_replaces_nothing() {
+fn claude_desktop_variables_are_escaped() {
     let text = r#"{"mcpServers": {"a": {"command": "uvx", "args": ["x", "${HOME}"]}}}"#;
     let imported = import_text(text, "claude_desktop_config.json", Env::bare()).expect("an import");
     assert!(imported.agent_yaml.contains("      - \"$${HOME}\"\n"), "{}", imported.agent_yaml);
-    assert!(notes(&imported).contains("as it stands"), "{}", notes(&imported));
+    assert!(notes(&imported).contains("is passed on literally"), "{}", notes(&imported));
 }
 
 #[test]
-fn granted_commands_stay() {
+fn granted_commands_are_not_simplified() {
     let mut env = Env::bare();
     env.grants.commands.push("/opt/bin/npx".into());
     let servers =
@@ -122,7 +122,7 @@ fn granted_commands_stay() {
 }
 
 #[test]
-fn an_own_env_file_stays_unless_there_are_secrets() {
+fn env_file_of_the_client_is_kept_without_secrets() {
     let servers = json!({
         "a": {"command": "uvx", "args": ["x"], "envFile": "${workspaceFolder}/.env"},
         "b": {"command": "uvx", "args": ["x", "--key", CANARY], "envFile": "mine.env"},
@@ -139,7 +139,7 @@ fn an_own_env_file_stays_unless_there_are_secrets() {
 }
 
 #[test]
-fn no_more_servers_than_fit() {
+fn servers_beyond_the_limit_are_refused() {
     let servers: Map<String, Value> =
         (0..52).map(|it| (format!("s{it}"), json!({"command": "uvx", "args": ["x"]}))).collect();
     let imported = imported(Value::Object(servers), Env::bare());
@@ -149,7 +149,7 @@ fn no_more_servers_than_fit() {
 }
 
 #[test]
-fn a_secret_is_nowhere_but_in_its_env_file() {
+fn secrets_are_only_in_the_env_file() {
     for (server, file) in [
         (json!({"command": "npx", "args": ["-y", "x", CANARY]}), true),
         (json!({"command": "npx", "args": ["-y", "x", format!("--token={CANARY}")]}), true),
@@ -192,17 +192,17 @@ const STRINGS: &str = r##"|  |npx|uvx|docker|run|-y|-e|--|x|@a/b|${|$|}|${A}|${A
 - b|sk-canary-battery-staple|.|..|./x|builtin:todo|null|cmd|/c|--token|true|sse|stdio|http|\0|\u{85}"##;
 
 /// A deterministic pseudo-random number generator.
-struct Dice(u64);
+struct RandomServers(u64);
 
-impl Dice {
-    fn throw(&mut self, most: usize) -> usize {
+impl RandomServers {
+    fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % most
     }
 
     fn text(&mut self) -> String {
         let strings: Vec<&str> = STRINGS.split('|').collect();
-        strings[self.throw(strings.len())].replace("\\0", "\0").replace("\\u{85}", "\u{85}")
+        strings[self.below(strings.len())].replace("\\0", "\0").replace("\\u{85}", "\u{85}")
     }
 
     /// Returns a random name. Never contains the canary, because names are not secrets.
@@ -211,10 +211,10 @@ impl Dice {
     }
 
     fn value(&mut self) -> Value {
-        match self.throw(5) {
+        match self.below(5) {
             0 => json!([self.text(), self.text(), self.text()]),
             1 => json!({self.name(): self.text(), self.name(): self.text()}),
-            2 => json!(self.throw(9000)),
+            2 => json!(self.below(9000)),
             _ => json!(self.text()),
         }
     }
@@ -223,16 +223,16 @@ impl Dice {
         let keys = "command args cwd env url headers type envFile disabled timeout x description source \
                     bearer_token_env_var env_http_headers env_vars startup_timeout_sec";
         let keys: Vec<&str> = keys.split(' ').collect();
-        let pair = |_| (keys[self.throw(keys.len())].to_owned(), self.value());
+        let pair = |_| (keys[self.below(keys.len())].to_owned(), self.value());
         Value::Object((0..5).map(pair).collect())
     }
 }
 
 #[test]
-fn whatever_the_servers_the_file_loads() {
-    let mut dice = Dice(7);
+fn random_servers_result_in_a_file_that_loads() {
+    let mut random = RandomServers(7);
     for _ in 0..600 {
-        let servers: Map<String, Value> = (0..3).map(|_| (dice.name(), dice.server())).collect();
+        let servers: Map<String, Value> = (0..3).map(|_| (random.name(), random.server())).collect();
         let imported = imported(Value::Object(servers), Env::bare());
         assert!(!imported.agent_yaml.contains(CANARY), "{}", imported.agent_yaml);
         assert!(!notes(&imported).contains(CANARY), "{}", notes(&imported));

@@ -5,27 +5,27 @@ use std::{collections::BTreeSet, fmt::Write};
 
 /// One entry of `tools:`, with its keys in insertion order.
 #[derive(Debug, Default)]
-pub(super) struct Entry(Vec<(&'static str, Value)>);
+pub(super) struct YamlEntry(Vec<(&'static str, YamlValue)>);
 
 #[derive(Debug)]
-enum Value {
+enum YamlValue {
     Text(String),
     Number(u64),
     Texts(Vec<String>),
     Map(Vec<(String, String)>),
 }
 
-impl Entry {
+impl YamlEntry {
     pub(super) fn text(&mut self, key: &'static str, text: impl Into<String>) {
-        self.0.push((key, Value::Text(text.into())));
+        self.0.push((key, YamlValue::Text(text.into())));
     }
 
     pub(super) fn number(&mut self, key: &'static str, number: u64) {
-        self.0.push((key, Value::Number(number)));
+        self.0.push((key, YamlValue::Number(number)));
     }
 
     pub(super) fn texts(&mut self, key: &'static str, texts: Vec<String>) {
-        self.0.push((key, Value::Texts(texts)));
+        self.0.push((key, YamlValue::Texts(texts)));
     }
 
     /// Adds a map, unless it is empty. Of duplicate names, the first wins.
@@ -33,7 +33,7 @@ impl Entry {
         let mut seen = BTreeSet::new();
         pairs.retain(|(name, _)| seen.insert(name.clone()));
         if !pairs.is_empty() {
-            self.0.push((key, Value::Map(pairs)));
+            self.0.push((key, YamlValue::Map(pairs)));
         }
     }
 
@@ -44,14 +44,14 @@ impl Entry {
             let dash = if index == 0 { "  - " } else { "    " };
             // Writing to a string cannot fail.
             _ = match value {
-                Value::Text(text) => writeln!(out, "{dash}{key}: {}", scalar(text)),
-                Value::Number(number) => writeln!(out, "{dash}{key}: {number}"),
-                Value::Texts(texts) if texts.is_empty() => writeln!(out, "{dash}{key}: []"),
-                Value::Texts(texts) => {
+                YamlValue::Text(text) => writeln!(out, "{dash}{key}: {}", scalar(text)),
+                YamlValue::Number(number) => writeln!(out, "{dash}{key}: {number}"),
+                YamlValue::Texts(texts) if texts.is_empty() => writeln!(out, "{dash}{key}: []"),
+                YamlValue::Texts(texts) => {
                     let items = texts.iter().map(|it| format!("      - {}\n", scalar(it)));
                     write!(out, "{dash}{key}:\n{}", items.collect::<String>())
                 }
-                Value::Map(pairs) => {
+                YamlValue::Map(pairs) => {
                     let line = |(key, value): &(String, String)| {
                         format!("      {}: {}\n", scalar(key), scalar(value))
                     };
@@ -108,7 +108,7 @@ mod tests {
     use wharf_config::{Endpoint, Env, load};
 
     #[test]
-    fn scalars() {
+    fn scalars_are_quoted_if_necessary() {
         for (text, expected) in [
             ("npx", "npx"),
             ("/srv/my data", "/srv/my data"),
@@ -142,7 +142,7 @@ mod tests {
 
     /// The loader reads back every text unchanged.
     #[test]
-    fn read_back() {
+    fn loader_reads_back_every_text() {
         let alphabet: Vec<char> =
             "aZ_0 9.-+:#@!&*?|>%'\"`\\/,[]{}=~<\n\t\r\u{0}\u{1b}\u{7f}\u{85}\u{a0}\u{2028}\u{feff}ü日😀$"
                 .chars()
@@ -164,7 +164,7 @@ mod tests {
             {
                 continue;
             }
-            let mut entry = Entry::default();
+            let mut entry = YamlEntry::default();
             entry.text("name", "x");
             entry.text("description", "d");
             entry.text("type", "mcp");

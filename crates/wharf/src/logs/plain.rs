@@ -14,7 +14,7 @@ use tracing_subscriber::{
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     registry::LookupSpan,
 };
-use wharf_runtime::stamp::rfc3339;
+use wharf_runtime::time_format::rfc3339;
 
 /// Formats an event as one line.
 pub(super) struct PlainFormat;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// The shape of the document that a command prints with `--json`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Document {
+pub(crate) enum JsonDocument {
     /// The command's own document on success; only `error` on failure.
     Plain,
     /// The result of a call.
@@ -19,28 +19,28 @@ pub(crate) enum Document {
     Report(&'static str),
 }
 
-impl Document {
+impl JsonDocument {
     /// Returns the document shape for a command.
-    pub(crate) fn of(cli: &Cli) -> Document {
+    pub(crate) fn of(cli: &Cli) -> JsonDocument {
         match &cli.command {
             // Leaking is fine: a process runs only one command.
-            Command::Call(args) => Document::Call { tool: args.tool.clone().leak() },
-            Command::Tools(_) => Document::List("tools"),
-            Command::Prompts { .. } => Document::List("prompts"),
-            Command::Resources { .. } => Document::List("resources"),
-            Command::Check { .. } => Document::Report("diagnostics"),
-            Command::Doctor { .. } => Document::Report("sources"),
-            _ => Document::Plain,
+            Command::Call(args) => JsonDocument::Call { tool: args.tool.clone().leak() },
+            Command::Tools(_) => JsonDocument::List("tools"),
+            Command::Prompts { .. } => JsonDocument::List("prompts"),
+            Command::Resources { .. } => JsonDocument::List("resources"),
+            Command::Check { .. } => JsonDocument::Report("diagnostics"),
+            Command::Doctor { .. } => JsonDocument::Report("sources"),
+            _ => JsonDocument::Plain,
         }
     }
 
     /// Builds the document of a failed command.
-    pub(super) fn failed(self, mut error: Value) -> Value {
+    pub(super) fn failure(self, mut error: Value) -> Value {
         match self {
-            Document::Plain => json!({ "error": error }),
-            Document::List(key) => json!({ key: [], "sources": [], "error": error }),
-            Document::Report(key) => json!({ "ok": false, key: [], "error": error }),
-            Document::Call { tool } => {
+            JsonDocument::Plain => json!({ "error": error }),
+            JsonDocument::List(key) => json!({ key: [], "sources": [], "error": error }),
+            JsonDocument::Report(key) => json!({ "ok": false, key: [], "error": error }),
+            JsonDocument::Call { tool } => {
                 if let Some(error) = error.as_object_mut() {
                     error.entry("phase").or_insert_with(|| json!("check"));
                     error.entry("sent").or_insert_with(|| json!("no"));

@@ -1,6 +1,6 @@
 //! Stores the tools and the health of sources in the database whenever they change.
 
-use super::Registry;
+use super::SourceRegistry;
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,33 +9,33 @@ use std::{
 };
 use tokio::time::{self, Instant};
 use wharf_runtime::{
-    Catalog, Handle, Happening,
-    catalog::{Discovery, SwitchedOff, ToolEntry, tool_id},
+    Catalog, EventKind, Handle,
+    catalog::{DisabledTools, Discovery, ToolEntry, tool_id},
 };
 use wharf_store::{ListedTool, Store, StoreError, ToolRow};
 
 /// Pause before a failed write is retried.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Writes the inventory of sources.
 #[derive(Debug)]
 pub(crate) struct Inventory {
     store: Store,
     /// Hash of the stored inventory, by source.
-    noted: Mutex<HashMap<String, String>>,
+    stored: Mutex<HashMap<String, String>>,
 }
 
 /// The tools of one source by wire name. If several have the same name, the first one counts.
 #[derive(Debug)]
-pub(crate) struct Listed<'a> {
+pub(crate) struct ListedTools<'a> {
     tools: BTreeMap<&'a str, &'a ToolEntry>,
     /// Hash over names and definitions, independent of the order of the list.
     pub(crate) hash: String,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListedTools<'a> {
     /// Collects the tools of a source from a catalog.
-    pub(crate) fn of(source: &str, catalog: &'a Catalog) -> Listed<'a> {
+    pub(crate) fn of(source: &str, catalog: &'a Catalog) -> ListedTools<'a> {
         let mut tools: BTreeMap<&str, &ToolEntry> = BTreeMap::new();
         for tool in catalog.tools.iter().filter(|it| it.source == source) {
             tools.entry(tool.wire_name.as_str()).or_insert(tool);
@@ -48,7 +48,7 @@ impl<'a> Listed<'a> {
             hash.update([0]);
         }
         let hash = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Listed { tools, hash }
+        ListedTools { tools, hash }
     }
 
     /// Converts the tools to the store's type.
@@ -64,106 +64,116 @@ impl<'a> Listed<'a> {
 
 impl Inventory {
     pub(super) fn new(store: Store) -> Inventory {
-        Inventory { store, noted: Mutex::default() }
+        Inventory { store, stored: Mutex::default() }
     }
 
     /// Stores the tools of a source if they have changed. `id` is set for a registered source.
-    pub(crate) async fn note(
+    pub(crate) async fn store_tools(
         &self,
         source: &str,
         id: Option<&str>,
-        listed: &Listed<'_>,
+        listed: &ListedTools<'_>,
     ) -> Result<(), StoreError> {
-        if self.noted().get(source) == Some(&listed.hash) {
+        if self.stored().get(source) == Some(&listed.hash) {
             return Ok(());
         }
         self.store.replace_tools(source, &listed.rows()).await?;
         if let Some(id) = id {
-            self.store.note_inventory(id, &listed.hash).await?;
+            self.store.store_inventory_hash(id, &listed.hash).await?;
         }
-        self.noted().insert(source.to_owned(), listed.hash.clone());
+        self.stored().insert(source.to_owned(), listed.hash.clone());
         Ok(())
     }
 
     /// The hash of the stored tools of a source.
     pub(crate) fn hash(&self, source: &str) -> Option<String> {
-        self.noted().get(source).cloned()
+        self.stored().get(source).cloned()
     }
 
     /// Drops the cached hash of a removed source, so that a new source with this name is stored again.
     pub(super) fn forget(&self, source: &str) {
-        self.noted().remove(source);
+        self.stored().remove(source);
     }
 
-    fn noted(&self) -> MutexGuard<'_, HashMap<String, String>> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stored(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads the disabled tools and the reasons.
-pub(crate) async fn switched_off(store: &Store) -> Result<SwitchedOff, StoreError> {
+pub(crate) async fn disabled_tools(store: &Store) -> Result<DisabledTools, StoreError> {
     let reason = |it: ToolRow| (tool_id(&it.source, &it.wire_name), it.reason.unwrap_or_default());
     Ok(store.disabled_tools().await?.into_iter().map(reason).collect())
 }
 
 /// Stores every change of tools and health. Retries failed writes until the runtime has shut down.
-pub(super) async fn follow(registry: &Registry, handle: Handle) {
+pub(super) async fn follow(registry: &SourceRegistry, handle: Handle) {
     let mut events = handle.changes();
     // The first pass stores lists that were read before the subscription began.
-    let mut owed = Some(Instant::now() + AGAIN);
+    let mut retry_at = Some(Instant::now() + RETRY_PAUSE);
     loop {
-        let noted = tokio::select! {
+        let stored = tokio::select! {
             event = events.next() => match event.map(|it| (it.source, it.what)) {
-                Some((source, Happening::Listed { .. })) => note_offer(registry, &handle, &source).await,
-                Some((source, Happening::Health(_))) => note_health(registry, &handle, Some(&source)).await,
-                Some((_, Happening::Missed(_))) => note_all(registry, &handle).await,
+                Some((source, EventKind::Listed { .. })) => store_listed_tools(registry, &handle, &source).await,
+                Some((source, EventKind::Health(_))) => store_health(registry, &handle, Some(&source)).await,
+                Some((_, EventKind::Missed(_))) => store_all(registry, &handle).await,
                 Some(_) => continue,
                 // The runtime has shut down.
                 None => return,
             },
-            () = until(owed) => {
-                owed = None;
-                note_all(registry, &handle).await
+            () = sleep_until_due(retry_at) => {
+                retry_at = None;
+                store_all(registry, &handle).await
             }
         };
-        if let Err(error) = noted {
-            owed = owed.or(Some(Instant::now() + AGAIN));
-            tracing::warn!(target: "wharf::sources", "the tools and states of servers are written down later: {error}");
+        if let Err(error) = stored {
+            retry_at = retry_at.or(Some(Instant::now() + RETRY_PAUSE));
+            tracing::warn!(target: "wharf::sources", "the tools and health of servers could not be stored, retrying later: {error}");
         }
     }
 }
 
-async fn until(due: Option<Instant>) {
+async fn sleep_until_due(due: Option<Instant>) {
     match due {
         Some(due) => time::sleep_until(due).await,
         None => std::future::pending().await,
     }
 }
 
-async fn note_all(registry: &Registry, handle: &Handle) -> Result<(), StoreError> {
+async fn store_all(registry: &SourceRegistry, handle: &Handle) -> Result<(), StoreError> {
     for state in handle.sources() {
-        note_offer(registry, handle, state.source.name.expose()).await?;
+        store_listed_tools(registry, handle, state.source.name.expose()).await?;
     }
-    note_health(registry, handle, None).await
+    store_health(registry, handle, None).await
 }
 
-async fn note_offer(registry: &Registry, handle: &Handle, source: &str) -> Result<(), StoreError> {
-    let (book, catalog) = (registry.book(), handle.catalog());
+async fn store_listed_tools(
+    registry: &SourceRegistry,
+    handle: &Handle,
+    source: &str,
+) -> Result<(), StoreError> {
+    let (registered, catalog) = (registry.registered(), handle.catalog());
     if !matches!(catalog.discovery(source), Some(Discovery::Done)) {
         return Ok(());
     }
-    let id = book.running(source).map(|it| it.row.id.as_str());
-    registry.inventory().note(source, id, &Listed::of(source, &catalog)).await
+    let id = registered.running(source).map(|it| it.row.id.as_str());
+    registry.inventory().store_tools(source, id, &ListedTools::of(source, &catalog)).await
 }
 
 /// Stores the health of one registered source, or of all.
-async fn note_health(registry: &Registry, handle: &Handle, source: Option<&str>) -> Result<(), StoreError> {
-    let book = registry.book();
+async fn store_health(
+    registry: &SourceRegistry,
+    handle: &Handle,
+    source: Option<&str>,
+) -> Result<(), StoreError> {
+    let registered = registry.registered();
     for state in handle.sources() {
         let name = state.source.name.expose();
-        let Some(entry) = book.running(name).filter(|_| source.is_none_or(|it| it == name)) else { continue };
-        let (health, failures) = (state.standing.health.as_str(), i64::from(state.standing.failures));
-        registry.shared.store.note_health(&entry.row.id, health, failures).await?;
+        let Some(entry) = registered.running(name).filter(|_| source.is_none_or(|it| it == name)) else {
+            continue;
+        };
+        let (health, failures) = (state.status.health.as_str(), i64::from(state.status.failures));
+        registry.shared.store.store_health(&entry.row.id, health, failures).await?;
     }
     Ok(())
 }

@@ -5,41 +5,41 @@
 //! during the call. If the replica is killed, another may probe when the lease expires. While a breaker is closed,
 //! the database is not queried, and when the database is unreachable, every replica's own breaker decides.
 
-use super::PATIENCE;
+use super::QUERY_TIMEOUT;
 use crate::journal::Reach;
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep, timeout},
 };
-use wharf_runtime::{Arbiter, Breaker, Handle, Ruling};
+use wharf_runtime::{BreakerCoordinator, BreakerState, Handle, ProbeDecision};
 use wharf_store::{BreakerRow, Store, StoreError};
 
 /// How long a probe's lease is valid without renewal.
-const LEASE: Duration = Duration::from_secs(10);
+const PROBE_LEASE: Duration = Duration::from_secs(10);
 
 /// Interval of lease renewals.
-pub(super) const RENEWAL: Duration = Duration::from_secs(3);
+pub(super) const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// An open breaker with at most this much time left is waited for, because the clocks of two machines may differ.
-const MOMENT: Duration = Duration::from_millis(300);
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(300);
 
 /// Maximum time that a caller waits for the decision.
-const LONGEST: Duration = Duration::from_secs(3);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Coordinates circuit breakers with other replicas, on behalf of the runtime.
 #[derive(Clone, Debug)]
-pub(crate) struct Council(mpsc::UnboundedSender<Ask>);
+pub(crate) struct SharedBreakers(mpsc::UnboundedSender<BreakerRequest>);
 
 /// A notification or request of the runtime.
 #[derive(Debug)]
-pub(super) enum Ask {
-    Turned(Arc<str>, Breaker),
-    MayProbe(Arc<str>, oneshot::Sender<Ruling>),
+pub(super) enum BreakerRequest {
+    Turned(Arc<str>, BreakerState),
+    MayProbe(Arc<str>, oneshot::Sender<ProbeDecision>),
 }
 
 /// The breakers as stored in the database.
-pub(super) struct Breakers {
+pub(super) struct StoredBreakers {
     store: Store,
     handle: Handle,
     reach: Arc<Reach>,
@@ -48,50 +48,50 @@ pub(super) struct Breakers {
     /// Epochs of the leases for this replica's running probes, by source.
     leases: HashMap<String, i64>,
     /// Transitions that could not be written because the database was unreachable.
-    unwritten: HashMap<String, Breaker>,
+    unwritten: HashMap<String, BreakerState>,
 }
 
-impl Council {
-    pub(super) fn new() -> (Council, mpsc::UnboundedReceiver<Ask>) {
-        let (tell, asks) = mpsc::unbounded_channel();
-        (Council(tell), asks)
+impl SharedBreakers {
+    pub(super) fn new() -> (SharedBreakers, mpsc::UnboundedReceiver<BreakerRequest>) {
+        let (sender, breaker_requests) = mpsc::unbounded_channel();
+        (SharedBreakers(sender), breaker_requests)
     }
 }
 
-impl Arbiter for Council {
-    fn turned(&self, source: &Arc<str>, breaker: Breaker) {
+impl BreakerCoordinator for SharedBreakers {
+    fn breaker_changed(&self, source: &Arc<str>, breaker: BreakerState) {
         // A half-open breaker has already asked for its probe.
-        if breaker != Breaker::HalfOpen {
-            let _ = self.0.send(Ask::Turned(source.clone(), breaker));
+        if breaker != BreakerState::HalfOpen {
+            let _ = self.0.send(BreakerRequest::Turned(source.clone(), breaker));
         }
     }
 
-    fn may_probe(&self, source: &Arc<str>) -> Pin<Box<dyn Future<Output = Ruling> + Send>> {
-        let (reply, ruling) = oneshot::channel();
-        let _ = self.0.send(Ask::MayProbe(source.clone(), reply));
+    fn may_probe(&self, source: &Arc<str>) -> Pin<Box<dyn Future<Output = ProbeDecision> + Send>> {
+        let (reply, decision) = oneshot::channel();
+        let _ = self.0.send(BreakerRequest::MayProbe(source.clone(), reply));
         Box::pin(async {
-            let ruling = timeout(LONGEST, ruling).await;
+            let decision = timeout(DECISION_TIMEOUT, decision).await;
             // Without a decision in time, the local breaker decides.
-            ruling.ok().and_then(Result::ok).unwrap_or(Ruling::Go)
+            decision.ok().and_then(Result::ok).unwrap_or(ProbeDecision::Go)
         })
     }
 }
 
-impl Breakers {
-    pub(super) fn new(store: Store, handle: Handle, reach: Arc<Reach>) -> Breakers {
+impl StoredBreakers {
+    pub(super) fn new(store: Store, handle: Handle, reach: Arc<Reach>) -> StoredBreakers {
         let (known, leases, unwritten) = Default::default();
-        Breakers { store, handle, reach, known, leases, unwritten }
+        StoredBreakers { store, handle, reach, known, leases, unwritten }
     }
 
-    pub(super) async fn answer(&mut self, ask: Ask) {
-        match ask {
-            Ask::Turned(source, breaker) => {
+    pub(super) async fn answer(&mut self, request: BreakerRequest) {
+        match request {
+            BreakerRequest::Turned(source, breaker) => {
                 self.leases.remove(&*source);
                 self.write(&source, breaker).await;
             }
-            Ask::MayProbe(source, reply) => {
-                let ruling = self.rule(&source).await;
-                let _ = reply.send(ruling);
+            BreakerRequest::MayProbe(source, reply) => {
+                let decision = self.decide_probe(&source).await;
+                let _ = reply.send(decision);
             }
         }
     }
@@ -102,8 +102,8 @@ impl Breakers {
             self.write(&source, breaker).await;
         }
         for row in self.store.breakers().await? {
-            let is_news = self.known.get(&row.source).is_none_or(|known| *known < row.epoch);
-            if is_news {
+            let is_newer = self.known.get(&row.source).is_none_or(|known| *known < row.epoch);
+            if is_newer {
                 self.follow(&row);
             }
         }
@@ -113,7 +113,7 @@ impl Breakers {
     /// Renews the leases of running probes.
     pub(super) async fn renew(&mut self) {
         for (source, epoch) in self.leases.clone() {
-            let renewed = timeout(PATIENCE, self.store.renew_probe(&source, epoch, LEASE)).await;
+            let renewed = timeout(QUERY_TIMEOUT, self.store.renew_probe(&source, epoch, PROBE_LEASE)).await;
             if let Ok(Ok(false)) = renewed {
                 self.leases.remove(&source);
             }
@@ -121,20 +121,20 @@ impl Breakers {
     }
 
     /// Writes a transition. If another replica was first, its transition is applied instead.
-    async fn write(&mut self, source: &str, breaker: Breaker) {
+    async fn write(&mut self, source: &str, breaker: BreakerState) {
         let open_for = match breaker {
-            Breaker::Open { until } => Some(until.saturating_duration_since(Instant::now())),
-            Breaker::Closed { .. } | Breaker::HalfOpen => None,
+            BreakerState::Open { until } => Some(until.saturating_duration_since(Instant::now())),
+            BreakerState::Closed { .. } | BreakerState::HalfOpen => None,
         };
         let epoch = self.known.get(source).copied().unwrap_or_default();
-        let turned = match self.reach.is_away() {
+        let breaker_changed = match self.reach.is_away() {
             true => None,
-            false => asked(self.store.turn_breaker(source, Some(epoch), open_for)).await,
+            false => run_query(self.store.set_breaker(source, Some(epoch), open_for)).await,
         };
-        match turned {
+        match breaker_changed {
             Some(Some(epoch)) => _ = self.known.insert(source.to_owned(), epoch),
             Some(None) => {
-                if let Some(Some(row)) = asked(self.store.breaker(source)).await {
+                if let Some(Some(row)) = run_query(self.store.breaker(source)).await {
                     self.follow(&row);
                 }
             }
@@ -142,34 +142,36 @@ impl Breakers {
         }
     }
 
-    async fn rule(&mut self, source: &str) -> Ruling {
+    async fn decide_probe(&mut self, source: &str) -> ProbeDecision {
         // The database does not know yet that this breaker is open.
         if self.reach.is_away() || self.unwritten.contains_key(source) {
-            return Ruling::Go;
+            return ProbeDecision::Go;
         }
         let mut wait = Duration::ZERO;
         for _ in 0..2 {
             sleep(wait).await;
-            match asked(self.store.lease_probe(source, LEASE)).await {
-                None => return Ruling::Go,
+            match run_query(self.store.lease_probe(source, PROBE_LEASE)).await {
+                None => return ProbeDecision::Go,
                 Some(Some(epoch)) => {
                     self.known.insert(source.to_owned(), epoch);
                     self.leases.insert(source.to_owned(), epoch);
-                    return Ruling::Go;
+                    return ProbeDecision::Go;
                 }
                 Some(None) => {}
             }
-            let Some(Some(row)) = asked(self.store.breaker(source)).await else { return Ruling::Go };
+            let Some(Some(row)) = run_query(self.store.breaker(source)).await else {
+                return ProbeDecision::Go;
+            };
             self.known.insert(source.to_owned(), row.epoch);
             if row.state == "closed" {
-                return Ruling::Closed;
+                return ProbeDecision::Closed;
             }
-            wait = rest(&row);
-            if wait > MOMENT {
+            wait = remaining_wait(&row);
+            if wait > CLOCK_TOLERANCE {
                 break;
             }
         }
-        Ruling::Wait(wait.max(MOMENT))
+        ProbeDecision::Wait(wait.max(CLOCK_TOLERANCE))
     }
 
     /// Applies the stored state of a breaker.
@@ -177,8 +179,8 @@ impl Breakers {
         self.known.insert(row.source.clone(), row.epoch);
         self.leases.remove(&row.source);
         let breaker = match row.state.as_str() {
-            "closed" => Breaker::Closed { failures: 0 },
-            _ => Breaker::Open { until: Instant::now() + rest(row) },
+            "closed" => BreakerState::Closed { failures: 0 },
+            _ => BreakerState::Open { until: Instant::now() + remaining_wait(row) },
         };
         // This replica may not have the source.
         let _ = self.handle.follow(&row.source, breaker);
@@ -186,16 +188,16 @@ impl Breakers {
 }
 
 /// Remaining time until a probe is allowed.
-fn rest(row: &BreakerRow) -> Duration {
+fn remaining_wait(row: &BreakerRow) -> Duration {
     Duration::from_micros(u64::try_from(row.wait).unwrap_or_default())
 }
 
 /// Runs a query with a timeout. Returns `None` if it fails.
-async fn asked<T>(question: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
-    match timeout(PATIENCE, question).await {
+async fn run_query<T>(query: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
+    match timeout(QUERY_TIMEOUT, query).await {
         Ok(Ok(answer)) => Some(answer),
         Ok(Err(error)) => {
-            tracing::warn!(target: "wharf::replica", "others cannot be asked about a breaker: {error}");
+            tracing::warn!(target: "wharf::replica", "a shared circuit breaker cannot be read or written: {error}");
             None
         }
         Err(_) => None,

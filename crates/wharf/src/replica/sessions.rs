@@ -1,6 +1,6 @@
 //! Stores legacy-era MCP sessions in the database, so that a client can continue at any replica.
 
-use super::PATIENCE;
+use super::QUERY_TIMEOUT;
 use crate::journal::Reach;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
@@ -9,13 +9,13 @@ use wharf_mcp::{
     Raw,
     serve::{
         LogLevel,
-        http::{Keeping, KeptSession, Ledger, OutOfReach},
+        http::{SessionStore, StoreFuture, StoreUnavailable, StoredSession},
     },
 };
 use wharf_store::{SessionRow, Store, StoreError};
 
 /// How long an unused session is kept.
-const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+const SESSION_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Session store in the shared database.
 #[derive(Debug)]
@@ -30,44 +30,51 @@ impl SharedSessions {
     }
 
     /// Runs a query with a timeout. Fails at once if the database is unreachable.
-    async fn asked<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, OutOfReach> {
+    async fn run_query<T>(
+        &self,
+        query: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreUnavailable> {
         if self.reach.is_away() {
-            return Err(OutOfReach);
+            return Err(StoreUnavailable);
         }
-        match timeout(PATIENCE, question).await {
+        match timeout(QUERY_TIMEOUT, query).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
-                tracing::warn!(target: "wharf::replica", "a session cannot be shared with others: {error}");
-                Err(OutOfReach)
+                tracing::warn!(target: "wharf::replica", "a session cannot be shared with other replicas: {error}");
+                Err(StoreUnavailable)
             }
-            Err(_) => Err(OutOfReach),
+            Err(_) => Err(StoreUnavailable),
         }
     }
 }
 
-impl Ledger for SharedSessions {
+impl SessionStore for SharedSessions {
     fn key(&self, name: &str) -> String {
         Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn begun<'a>(&'a self, key: &'a str, session: KeptSession) -> Keeping<'a, ()> {
-        Box::pin(async move { self.asked(self.store.begin_session(&row(key, &session), LIFE)).await })
+    fn create_session<'a>(&'a self, key: &'a str, session: StoredSession) -> StoreFuture<'a, ()> {
+        Box::pin(
+            async move { self.run_query(self.store.begin_session(&row(key, &session), SESSION_TTL)).await },
+        )
     }
 
-    fn changed<'a>(&'a self, key: &'a str, session: KeptSession) -> Keeping<'a, ()> {
-        Box::pin(async move { self.asked(self.store.keep_session(&row(key, &session), LIFE)).await })
+    fn update_session<'a>(&'a self, key: &'a str, session: StoredSession) -> StoreFuture<'a, ()> {
+        Box::pin(
+            async move { self.run_query(self.store.update_session(&row(key, &session), SESSION_TTL)).await },
+        )
     }
 
-    fn find<'a>(&'a self, key: &'a str) -> Keeping<'a, Option<KeptSession>> {
-        Box::pin(async move { Ok(self.asked(self.store.session(key)).await?.and_then(session)) })
+    fn find<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<StoredSession>> {
+        Box::pin(async move { Ok(self.run_query(self.store.session(key)).await?.and_then(session)) })
     }
 
-    fn ended<'a>(&'a self, key: &'a str) -> Keeping<'a, ()> {
-        Box::pin(async move { self.asked(self.store.end_session(key)).await.map(|_| ()) })
+    fn remove_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.run_query(self.store.end_session(key)).await.map(|_| ()) })
     }
 }
 
-fn row(key: &str, session: &KeptSession) -> SessionRow {
+fn row(key: &str, session: &StoredSession) -> SessionRow {
     SessionRow {
         session_key: key.to_owned(),
         principal: session.owner.as_deref().map(str::to_owned),
@@ -80,10 +87,10 @@ fn row(key: &str, session: &KeptSession) -> SessionRow {
 }
 
 /// Converts a row to a session. Returns `None` if the row cannot be decoded.
-fn session(row: SessionRow) -> Option<KeptSession> {
+fn session(row: SessionRow) -> Option<StoredSession> {
     let raw = |text: String| Raw::parse(text).ok();
     let watched: BTreeSet<String> = serde_json::from_str(&row.watched).ok()?;
-    Some(KeptSession {
+    Some(StoredSession {
         owner: row.principal.map(Arc::from),
         version: row.version,
         capabilities: raw(row.capabilities)?,

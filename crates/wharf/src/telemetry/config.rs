@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;
-use wharf_config::{TelemetrySettings, parse_web_address};
+use wharf_config::{TelemetrySettings, parse_http_url};
 
 /// The path at which collectors accept traces.
 const TRACES_PATH: &str = "v1/traces";
@@ -80,8 +80,7 @@ fn otlp_variable(variable: &impl Fn(&str) -> Option<String>, what: &str) -> Opti
 }
 
 fn parse(text: &str, where_from: &str) -> Result<Url, String> {
-    parse_web_address(text.trim())
-        .ok_or_else(|| format!("{where_from} is not a URL with http:// or https://"))
+    parse_http_url(text.trim()).ok_or_else(|| format!("{where_from} is not a URL with http:// or https://"))
 }
 
 fn with_traces_path(text: &str, where_from: &str) -> Result<Url, String> {
@@ -152,11 +151,11 @@ impl fmt::Debug for TelemetryConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_runtime::Text;
+    use wharf_runtime::MaskedString;
 
     fn check(endpoint: Option<&str>, variables: &[(&str, &str)], expected: &str) {
         let settings =
-            TelemetrySettings { endpoint: endpoint.map(Text::plain), ..TelemetrySettings::default() };
+            TelemetrySettings { endpoint: endpoint.map(MaskedString::plain), ..TelemetrySettings::default() };
         let variable =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, it)| (*it).to_owned());
         let found = match TelemetryConfig::resolve(&settings, variable) {
@@ -228,8 +227,8 @@ mod tests {
     #[test]
     fn debug_output_has_no_secrets() {
         let settings = TelemetrySettings {
-            endpoint: Some(Text::plain("http://me:hunter2@a/?key=hunter3")),
-            headers: vec![("key".to_owned(), Text::plain("hunter4"))],
+            endpoint: Some(MaskedString::plain("http://me:hunter2@a/?key=hunter3")),
+            headers: vec![("key".to_owned(), MaskedString::plain("hunter4"))],
             ..TelemetrySettings::default()
         };
         let config =

@@ -191,6 +191,6 @@ fn add_source_attributes(batch: &mut [Span], handle: &Handle) {
                 span.add("network.protocol.name", protocol);
             }
         }
-        state.standing.version.iter().for_each(|it| span.add("mcp.protocol.version", it));
+        state.status.version.iter().for_each(|it| span.add("mcp.protocol.version", it));
     }
 }

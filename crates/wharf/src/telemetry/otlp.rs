@@ -3,7 +3,7 @@
 use super::span::Span;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
-use wharf_runtime::trace::text;
+use wharf_runtime::trace::to_hex;
 
 /// The status code of a failed span.
 const ERROR: u8 = 2;
@@ -21,8 +21,8 @@ pub(super) fn request(resource: &[(String, String)], spans: &[Span]) -> Value {
 
 fn span(span: &Span) -> Value {
     let mut written = json!({
-        "traceId": text(&span.trace.id),
-        "spanId": text(&span.trace.span),
+        "traceId": to_hex(&span.trace.id),
+        "spanId": to_hex(&span.trace.span),
         "name": span.name,
         "kind": span.kind as u8,
         "startTimeUnixNano": nanoseconds(span.start),
@@ -30,7 +30,7 @@ fn span(span: &Span) -> Value {
         "attributes": span.attributes.iter().map(|(name, it)| attribute(name, it)).collect::<Vec<_>>(),
     });
     if let Some(parent) = &span.trace.parent {
-        written["parentSpanId"] = json!(text(parent));
+        written["parentSpanId"] = json!(to_hex(parent));
     }
     if let Some(state) = &span.trace.state {
         written["traceState"] = json!(&**state);

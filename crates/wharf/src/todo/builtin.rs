@@ -22,14 +22,14 @@ use wharf_runtime::upstream::Builtins;
 use wharf_store::{Location, Store};
 
 /// Capacity of the pipe in each direction, in bytes.
-const PIPE: usize = 64 * 1024;
+const PIPE_BYTES: usize = 64 * 1024;
 
 /// The built-in servers.
-pub(crate) struct InProcess {
-    todo: Arc<Todo>,
+pub(crate) struct BuiltinServers {
+    todo: Arc<BuiltinTodo>,
 }
 
-struct Todo {
+struct BuiltinTodo {
     /// The database. `None` if there is no folder for it.
     location: Option<Location>,
     service: OnceCell<Service<TodoServer>>,
@@ -37,16 +37,16 @@ struct Todo {
     tasks: Mutex<JoinSet<()>>,
 }
 
-struct TodoOpener(Arc<Todo>);
+struct TodoOpener(Arc<BuiltinTodo>);
 
-impl InProcess {
-    pub(crate) fn new(location: Option<Location>) -> InProcess {
+impl BuiltinServers {
+    pub(crate) fn new(location: Option<Location>) -> BuiltinServers {
         let (service, tasks) = (OnceCell::new(), Mutex::default());
-        InProcess { todo: Arc::new(Todo { location, service, tasks }) }
+        BuiltinServers { todo: Arc::new(BuiltinTodo { location, service, tasks }) }
     }
 }
 
-impl Builtins for InProcess {
+impl Builtins for BuiltinServers {
     fn opener(&self, builtin: Builtin) -> Box<dyn Opener> {
         match builtin {
             Builtin::Todo => Box::new(TodoOpener(self.todo.clone())),
@@ -60,12 +60,12 @@ impl Opener for TodoOpener {
     }
 }
 
-impl Todo {
+impl BuiltinTodo {
     async fn link(&self) -> Result<Link, Failure> {
         let service = self.service.get_or_try_init(|| self.start()).await?.clone();
-        let (ours, theirs) = duplex(PIPE);
+        let (ours, theirs) = duplex(PIPE_BYTES);
         let (source, sink) = split(theirs);
-        self.keep(async move {
+        self.spawn(async move {
             // The session ends when our side of the pipe is dropped. The result does not matter.
             let _ = over_streams(service, source, sink).await;
         });
@@ -74,23 +74,23 @@ impl Todo {
     }
 
     async fn start(&self) -> Result<Service<TodoServer>, Failure> {
-        let nowhere = || Failure::connect("there is no folder to keep todos in: set `WHARF_HOME`");
-        let location = self.location.as_ref().ok_or_else(nowhere)?;
+        let no_folder = || Failure::connect("there is no folder for the todos: set `WHARF_HOME`");
+        let location = self.location.as_ref().ok_or_else(no_folder)?;
         let store = Store::open(location).await.map_err(|error| Failure::connect(error.to_string()))?;
         let (service, announcing) = super::service(store).await;
-        self.keep(announcing);
+        self.spawn(announcing);
         Ok(service)
     }
 
-    fn keep(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }
 }
 
-impl fmt::Debug for InProcess {
+impl fmt::Debug for BuiltinServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InProcess").field("location", &self.todo.location).finish_non_exhaustive()
+        f.debug_struct("BuiltinServers").field("location", &self.todo.location).finish_non_exhaustive()
     }
 }

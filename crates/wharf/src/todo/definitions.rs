@@ -9,17 +9,17 @@ const RESULTS: &str = include_str!("results.json");
 pub(super) fn tools() -> Vec<Value> {
     let results: Map<String, Value> = serde_json::from_str(RESULTS).unwrap_or_default();
     let mut tools: Vec<Value> = serde_json::from_str(TOOLS).unwrap_or_default();
-    tools.iter_mut().for_each(|tool| fill_in(&mut tool["outputSchema"], &results));
+    tools.iter_mut().for_each(|tool| inline_schema(&mut tool["outputSchema"], &results));
     tools
 }
 
 /// Replaces the name of a schema with the schema itself, because not every client follows references.
-fn fill_in(place: &mut Value, results: &Map<String, Value>) {
+fn inline_schema(place: &mut Value, results: &Map<String, Value>) {
     if let Some(schema) = place.as_str().and_then(|name| results.get(name)) {
         *place = schema.clone();
     }
     if let Some(items) = place.pointer_mut("/properties/todos/items") {
-        fill_in(items, results);
+        inline_schema(items, results);
     }
 }
 
@@ -29,7 +29,7 @@ mod tests {
     use wharf_mcp::model::{Read, Tool};
 
     #[test]
-    fn every_tool_is_whole() {
+    fn every_tool_has_an_output_schema() {
         let tools = tools();
         assert_eq!(tools.len(), 5);
         for tool in tools {

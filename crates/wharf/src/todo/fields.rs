@@ -8,36 +8,36 @@ use serde_json::{Map, Value};
 use wharf_store::Status;
 
 /// Maximum length of a title or query, in characters.
-const TITLE: usize = 1_000;
+const MAX_TITLE_CHARS: usize = 1_000;
 /// Maximum length of a description, in characters.
-const DESCRIPTION: usize = 65_536;
+const MAX_DESCRIPTION_CHARS: usize = 65_536;
 /// Maximum length of a tag in characters, and maximum number of tags.
-const TAG: usize = 100;
+const TAG_LIMIT: usize = 100;
 
 /// The arguments that have not been read yet, and the errors of those that have.
-pub(super) struct Fields {
-    left: Map<String, Value>,
-    complaints: Vec<String>,
+pub(super) struct ArgumentFields {
+    unread: Map<String, Value>,
+    errors: Vec<String>,
 }
 
-impl Fields {
-    pub(super) fn of(arguments: Option<Value>) -> Fields {
-        let (left, complaints) = match arguments {
-            Some(Value::Object(left)) => (left, Vec::new()),
+impl ArgumentFields {
+    pub(super) fn of(arguments: Option<Value>) -> ArgumentFields {
+        let (unread, errors) = match arguments {
+            Some(Value::Object(unread)) => (unread, Vec::new()),
             None | Some(Value::Null) => (Map::new(), Vec::new()),
             Some(_) => (Map::new(), vec!["the arguments must be an object".to_owned()]),
         };
-        Fields { left, complaints }
+        ArgumentFields { unread, errors }
     }
 
     /// Accepts a second name for a field.
-    pub(super) fn also_known_as(mut self, name: &str, alias: &str) -> Fields {
-        if let Some(value) = self.left.remove(alias).filter(|it| !it.is_null()) {
-            match self.left.get(name) {
+    pub(super) fn accept_alias(mut self, name: &str, alias: &str) -> ArgumentFields {
+        if let Some(value) = self.unread.remove(alias).filter(|it| !it.is_null()) {
+            match self.unread.get(name) {
                 Some(known) if !known.is_null() && *known != value => {
-                    self.complain(format!("`{alias}` is another name for `{name}`, and the two differ"));
+                    self.add_error(format!("`{alias}` is an alias of `{name}`, but their values differ"));
                 }
-                _ => _ = self.left.insert(name.to_owned(), value),
+                _ => _ = self.unread.insert(name.to_owned(), value),
             }
         }
         self
@@ -45,45 +45,48 @@ impl Fields {
 
     /// Reads a required text, which must not be blank.
     pub(super) fn title(&mut self, name: &str) -> String {
-        let given = self.left.get(name).is_some_and(|it| !it.is_null());
+        let given = self.unread.get(name).is_some_and(|it| !it.is_null());
         let title = self.new_title(name);
         if title.is_none() && !given {
-            self.complain(format!("`{name}` is missing"));
+            self.add_error(format!("`{name}` is missing"));
         }
         title.unwrap_or_default()
     }
 
     /// Reads an optional text, which must not be blank.
     pub(super) fn new_title(&mut self, name: &str) -> Option<String> {
-        let text = self.text(name, TITLE)?;
+        let text = self.text(name, MAX_TITLE_CHARS)?;
         if text.trim().is_empty() {
-            self.complain(format!("`{name}` must not be empty"));
+            self.add_error(format!("`{name}` must not be empty"));
         }
         Some(text)
     }
 
     /// Reads a longer text. An empty one is `Some(None)`.
     pub(super) fn description(&mut self) -> Option<Option<String>> {
-        let text = self.text("description", DESCRIPTION)?;
+        let text = self.text("description", MAX_DESCRIPTION_CHARS)?;
         Some(Some(text).filter(|it| !it.is_empty()))
     }
 
     pub(super) fn id(&mut self) -> i64 {
         let Some(value) = self.take("todo_id") else {
-            self.complain("`todo_id` is missing".to_owned());
+            self.add_error("`todo_id` is missing".to_owned());
             return 0;
         };
-        whole(&value).filter(|it| *it >= 1).unwrap_or_else(|| {
-            self.complain(format!("`todo_id` must be a whole number from 1, and is {}", shown(&value)));
+        integer(&value).filter(|it| *it >= 1).unwrap_or_else(|| {
+            self.add_error(format!("`todo_id` must be a whole number from 1, and is {}", shown(&value)));
             0
         })
     }
 
     pub(super) fn priority(&mut self) -> Option<i64> {
         let value = self.take("priority")?;
-        let priority = whole(&value).filter(|it| (1..=5).contains(it));
+        let priority = integer(&value).filter(|it| (1..=5).contains(it));
         if priority.is_none() {
-            self.complain(format!("`priority` must be a whole number from 1 to 5, and is {}", shown(&value)));
+            self.add_error(format!(
+                "`priority` must be a whole number from 1 to 5, and is {}",
+                shown(&value)
+            ));
         }
         priority
     }
@@ -93,7 +96,7 @@ impl Fields {
         let status = value.as_str().and_then(Status::named);
         if status.is_none() {
             let names = Status::ALL.map(Status::as_str).join(", ");
-            self.complain(format!("`status` must be one of {names}, and is {}", shown(&value)));
+            self.add_error(format!("`status` must be one of {names}, and is {}", shown(&value)));
         }
         status
     }
@@ -101,11 +104,11 @@ impl Fields {
     pub(super) fn tags(&mut self) -> Option<Vec<String>> {
         let value = self.take("tags")?;
         let Value::Array(values) = &value else {
-            self.complain(format!("`tags` must be a list of texts, and is {}", shown(&value)));
+            self.add_error(format!("`tags` must be a list of texts, and is {}", shown(&value)));
             return None;
         };
-        if values.len() > TAG {
-            self.complain(format!("`tags` must be at most {TAG}, and are {}", values.len()));
+        if values.len() > TAG_LIMIT {
+            self.add_error(format!("`tags` must be at most {TAG_LIMIT}, and are {}", values.len()));
             return None;
         }
         let mut tags: Vec<String> = Vec::new();
@@ -113,7 +116,7 @@ impl Fields {
             match tag(value) {
                 Ok(tag) if tags.contains(&tag) => {}
                 Ok(tag) => tags.push(tag),
-                Err(why) => self.complain(format!("`tags[{place}]` {why}")),
+                Err(why) => self.add_error(format!("`tags[{place}]` {why}")),
             }
         }
         Some(tags)
@@ -125,15 +128,15 @@ impl Fields {
         let date = value.as_str().and_then(date);
         if date.is_none() {
             let shown = shown(&value);
-            self.complain(format!("`{name}` must be a date that exists, as YYYY-MM-DD, and is {shown}"));
+            self.add_error(format!("`{name}` must be a date that exists, as YYYY-MM-DD, and is {shown}"));
         }
         date
     }
 
     /// Reads a date. An empty text is `Some(None)`.
     pub(super) fn new_date(&mut self, name: &str) -> Option<Option<String>> {
-        if self.left.get(name).and_then(Value::as_str) == Some("") {
-            self.left.remove(name);
+        if self.unread.get(name).and_then(Value::as_str) == Some("") {
+            self.unread.remove(name);
             return Some(None);
         }
         self.date(name).map(Some)
@@ -141,33 +144,35 @@ impl Fields {
 
     /// Returns all errors at once, including one for each unknown field.
     pub(super) fn finish(mut self, tool: &str) -> Result<(), String> {
-        let unknown: Vec<String> = self.left.keys().map(|it| format!("`{tool}` has no `{it}`")).collect();
-        self.complaints.extend(unknown);
-        if self.complaints.is_empty() { Ok(()) } else { Err(self.complaints.join("; ")) }
+        let unknown: Vec<String> = self.unread.keys().map(|it| format!("`{tool}` has no `{it}`")).collect();
+        self.errors.extend(unknown);
+        if self.errors.is_empty() { Ok(()) } else { Err(self.errors.join("; ")) }
     }
 
     fn text(&mut self, name: &str, longest: usize) -> Option<String> {
         let value = self.take(name)?;
         let Value::String(text) = value else {
-            self.complain(format!("`{name}` must be a text, and is {}", shown(&value)));
+            self.add_error(format!("`{name}` must be a text, and is {}", shown(&value)));
             return None;
         };
         let length = text.chars().count();
         if length > longest {
-            self.complain(format!("`{name}` must have at most {longest} characters, and has {length}"));
+            self.add_error(format!("`{name}` must have at most {longest} characters, and has {length}"));
         }
-        if text.chars().any(is_odd) {
-            self.complain(format!("`{name}` must not have control characters other than tabs and line ends"));
+        if text.chars().any(is_forbidden_control) {
+            self.add_error(format!(
+                "`{name}` must not have control characters other than tabs and line ends"
+            ));
         }
         Some(text)
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
-        self.left.remove(name).filter(|it| !it.is_null())
+        self.unread.remove(name).filter(|it| !it.is_null())
     }
 
-    fn complain(&mut self, complaint: String) {
-        self.complaints.push(complaint);
+    fn add_error(&mut self, error: String) {
+        self.errors.push(error);
     }
 }
 
@@ -185,27 +190,27 @@ fn tag(value: &Value) -> Result<String, String> {
     let tag = value.as_str().ok_or_else(|| format!("must be a text, and is {}", shown(value)))?;
     match tag.trim() {
         "" => Err("must not be empty".to_owned()),
-        tag if tag.chars().count() > TAG => Err(format!("must have at most {TAG} characters")),
+        tag if tag.chars().count() > TAG_LIMIT => Err(format!("must have at most {TAG_LIMIT} characters")),
         tag if tag.chars().any(char::is_control) => Err("must not have control characters".to_owned()),
         tag => Ok(tag.to_owned()),
     }
 }
 
 /// Reads an integer. `2.0` counts as one.
-fn whole(value: &Value) -> Option<i64> {
+fn integer(value: &Value) -> Option<i64> {
     let from_float = |it: f64| (it.fract() == 0.0 && it.abs() < 9e15).then_some(it as i64);
     value.as_i64().or_else(|| value.as_f64().and_then(from_float))
 }
 
-fn is_odd(c: char) -> bool {
+fn is_forbidden_control(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\r' | '\t')
 }
 
 /// Formats a value, truncated for an error message.
 fn shown(value: &Value) -> String {
-    const LONGEST: usize = 60;
+    const MAX_SHOWN_CHARS: usize = 60;
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -217,7 +222,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn complaints_name_the_field() {
+    fn errors_name_the_field() {
         for (arguments, expected) in [
             (json!({}), "`title` is missing"),
             (json!({"title": null}), "`title` is missing"),
@@ -251,16 +256,16 @@ mod tests {
             (json!({"title": "x", "urgency": 1}), "`create_todo` has no `urgency`"),
             (json!([]), "the arguments must be an object; `title` is missing"),
         ] {
-            let mut fields = Fields::of(Some(arguments.clone()));
+            let mut fields = ArgumentFields::of(Some(arguments.clone()));
             _ = (fields.title("title"), fields.priority(), fields.tags(), fields.date("due_date"));
             assert_eq!(fields.finish("create_todo"), Err(expected.to_owned()), "{arguments}");
         }
     }
 
     #[test]
-    fn fields_are_read() {
+    fn optional_fields_and_aliases_are_read() {
         let given = json!({"id": 3.0, "priority": null, "tags": [" a ", "a", "b"], "due_date": "", "description": ""});
-        let mut fields = Fields::of(Some(given)).also_known_as("todo_id", "id");
+        let mut fields = ArgumentFields::of(Some(given)).accept_alias("todo_id", "id");
         assert_eq!((fields.id(), fields.priority()), (3, None));
         assert_eq!(fields.tags(), Some(vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!((fields.new_date("due_date"), fields.description()), (Some(None), Some(None)));
@@ -268,11 +273,11 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_must_agree() {
+    fn conflicting_alias_is_rejected() {
         for (given, agrees) in
             [(json!({"id": 3, "todo_id": 3}), true), (json!({"id": 3, "todo_id": 4}), false)]
         {
-            let mut fields = Fields::of(Some(given)).also_known_as("todo_id", "id");
+            let mut fields = ArgumentFields::of(Some(given)).accept_alias("todo_id", "id");
             fields.id();
             assert_eq!(fields.finish("delete_todo").is_ok(), agrees);
         }

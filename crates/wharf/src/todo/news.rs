@@ -12,37 +12,37 @@ use wharf_mcp::{
     News,
     serve::{Handler, Service},
 };
-use wharf_store::{Store, TodosMark};
+use wharf_store::{Store, TodosVersion};
 
 /// Interval for polling the database for changes by other processes.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Minimum time between two rounds of notifications.
-const PAUSE: Duration = Duration::from_millis(100);
+const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum number of todos to announce one by one. Beyond it, only `todo://all` is announced as updated, because a
 /// slow client would miss notifications.
-const SINGLY: usize = 30;
+const MAX_SINGLE_NOTIFICATIONS: usize = 30;
 
 /// Collects changes for the next round of notifications. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NewsDesk(Arc<Board>);
+pub(super) struct TodoNews(Arc<PendingNews>);
 
 #[derive(Debug, Default)]
-struct Board {
-    notes: Mutex<Notes>,
+struct PendingNews {
+    pending: Mutex<PendingChanges>,
     noted: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Notes {
+struct PendingChanges {
     list: bool,
     changed: BTreeSet<i64>,
 }
 
-impl NewsDesk {
+impl TodoNews {
     /// Records a todo that was created or deleted, or whose entry in the list of resources changed.
-    pub(super) fn came_or_went(&self, id: i64) {
+    pub(super) fn list_changed(&self, id: i64) {
         self.note(id, true);
     }
 
@@ -53,48 +53,58 @@ impl NewsDesk {
 
     fn note(&self, id: i64, list: bool) {
         {
-            let mut notes = self.notes();
-            notes.list |= list;
-            if notes.changed.len() <= SINGLY {
-                notes.changed.insert(id);
+            let mut pending = self.pending();
+            pending.list |= list;
+            if pending.changed.len() <= MAX_SINGLE_NOTIFICATIONS {
+                pending.changed.insert(id);
             }
         }
         self.0.noted.notify_one();
     }
 
     /// Notifies the clients of a service of all changes, including those by other processes. Never returns.
-    pub(super) async fn tell<H: Handler>(self, store: Store, service: Service<H>, mut seen: TodosMark) {
+    pub(super) async fn announce_changes<H: Handler>(
+        self,
+        store: Store,
+        service: Service<H>,
+        mut seen: TodosVersion,
+    ) {
         loop {
             tokio::select! {
                 () = self.0.noted.notified() => {}
-                () = sleep(LOOK) => {}
+                () = sleep(POLL_INTERVAL) => {}
             }
             // Read the mark before taking the notes: the next round then sees any later change.
-            let mark = store.todos_mark().await.unwrap_or(seen);
-            let notes = mem::take(&mut *self.notes());
-            announce(&service, &notes, mark.count != seen.count, mark != seen);
-            seen = mark;
-            sleep(PAUSE).await;
+            let version = store.todos_version().await.unwrap_or(seen);
+            let pending = mem::take(&mut *self.pending());
+            announce(&service, &pending, version.count != seen.count, version != seen);
+            seen = version;
+            sleep(MIN_ROUND_INTERVAL).await;
         }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn pending(&self) -> MutexGuard<'_, PendingChanges> {
         // The notes are plain data: a panic cannot leave them inconsistent.
-        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Announces the recorded changes, and changes by other processes that only the database's mark reveals.
-fn announce<H: Handler>(service: &Service<H>, notes: &Notes, more_or_fewer: bool, otherwise: bool) {
-    let by_others = otherwise && notes.changed.is_empty();
-    if notes.list || more_or_fewer || by_others {
+fn announce<H: Handler>(
+    service: &Service<H>,
+    pending: &PendingChanges,
+    count_changed: bool,
+    has_changed: bool,
+) {
+    let by_others = has_changed && pending.changed.is_empty();
+    if pending.list || count_changed || by_others {
         service.announce(News::ResourcesChanged);
     }
-    if notes.changed.len() <= SINGLY {
-        let uris = notes.changed.iter().map(|id| resources::uri(*id));
+    if pending.changed.len() <= MAX_SINGLE_NOTIFICATIONS {
+        let uris = pending.changed.iter().map(|id| resources::uri(*id));
         uris.for_each(|uri| service.announce(News::ResourceUpdated(uri)));
     }
-    if otherwise || !notes.changed.is_empty() {
+    if has_changed || !pending.changed.is_empty() {
         service.announce(News::ResourceUpdated(ALL.to_owned()));
     }
 }

@@ -1,41 +1,43 @@
 //! Implements the one prompt, which lists the open todos so that a model can plan a day.
 
-use super::{Desk, fields, resources};
+use super::{TodoState, fields, resources};
 use serde_json::{Value, json};
 use wharf_mcp::{Raw, RpcError};
 use wharf_store::{Bounds, Status, Todo, TodoFilter};
 
 const NAME: &str = "plan_my_day";
-const ABOUT: &str = "Plans a day with the todos that are open: what is overdue, what is due, what is urgent";
+const DESCRIPTION: &str =
+    "Plans a day with the todos that are open: what is overdue, what is due, what is urgent";
 
 /// Maximum number and size of the todos in the prompt.
-const OPEN: Bounds = Bounds { rows: 500, bytes: 256 << 10 };
+const MAX_PROMPT: Bounds = Bounds { rows: 500, bytes: 256 << 10 };
 
 pub(super) fn list() -> Raw {
     let date = json!({ "name": "date", "description": "The day, as YYYY-MM-DD; today, if none is given", "required": false });
-    let prompt = json!({ "name": NAME, "title": "Plan my day", "description": ABOUT, "arguments": [date] });
+    let prompt =
+        json!({ "name": NAME, "title": "Plan my day", "description": DESCRIPTION, "arguments": [date] });
     json!({ "prompts": [prompt] }).into()
 }
 
-pub(super) async fn get(desk: &Desk, params: &Value) -> Result<Raw, RpcError> {
+pub(super) async fn get(state: &TodoState, params: &Value) -> Result<Raw, RpcError> {
     let invalid = |what: String| RpcError::new(RpcError::INVALID_PARAMS, what);
     let name = params["name"].as_str().unwrap_or_default();
     if name != NAME {
         return Err(invalid(format!("unknown prompt: {name}")));
     }
     let day = match &params["arguments"]["date"] {
-        Value::Null => desk.today(),
-        Value::String(text) if text.is_empty() => desk.today(),
+        Value::Null => state.today(),
+        Value::String(text) if text.is_empty() => state.today(),
         given => given
             .as_str()
             .and_then(fields::date)
             .ok_or_else(|| invalid("`date` must be a date that exists, as YYYY-MM-DD".to_owned()))?,
     };
     let filter = TodoFilter { status: Some(Status::Active), ..TodoFilter::default() };
-    let found = desk.store.list_todos(&filter, OPEN).await.map_err(resources::failed)?;
+    let found = state.store.list_todos(&filter, MAX_PROMPT).await.map_err(resources::failed)?;
     let text = plan(found.todos, &day);
     let message = json!({ "role": "user", "content": { "type": "text", "text": text } });
-    Ok(json!({ "description": ABOUT, "messages": [message] }).into())
+    Ok(json!({ "description": DESCRIPTION, "messages": [message] }).into())
 }
 
 /// Writes the prompt with the most pressing todos first: by due date, then by priority.
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_pressing_comes_first() {
+    fn todos_are_sorted_by_due_date_and_priority() {
         let todo = |id, title: &str, due: Option<&str>, priority, tags: &[&str]| Todo {
             id,
             title: title.into(),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json, value::RawValue};
 use wharf_mcp::{Raw, RpcError};
-use wharf_store::{Found, Todo};
+use wharf_store::{FoundTodos, Todo};
 
 /// JSON form of one todo.
 #[derive(Serialize)]
@@ -31,14 +31,14 @@ pub(super) struct TodosView<'a> {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
-    content: [Text<'a>; 1],
+struct ToolResultView<'a> {
+    content: [TextContent<'a>; 1],
     #[serde(rename = "structuredContent")]
     structured: &'a RawValue,
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct TextContent<'a> {
     r#type: &'static str,
     text: &'a str,
 }
@@ -60,19 +60,19 @@ impl<'a> From<&'a Todo> for TodoView<'a> {
     }
 }
 
-impl<'a> From<&'a Found> for TodosView<'a> {
-    fn from(found: &'a Found) -> TodosView<'a> {
+impl<'a> From<&'a FoundTodos> for TodosView<'a> {
+    fn from(found: &'a FoundTodos) -> TodosView<'a> {
         let todos: Vec<TodoView<'_>> = found.todos.iter().map(TodoView::from).collect();
         TodosView { count: todos.len(), todos, truncated: found.truncated }
     }
 }
 
 /// Builds the result of a successful call.
-pub(super) fn answer(value: &impl Serialize) -> Result<Raw, RpcError> {
+pub(super) fn tool_result(value: &impl Serialize) -> Result<Raw, RpcError> {
     let text = text(value)?;
-    let structured = RawValue::from_string(text.clone()).map_err(|it| unwritable(&it))?;
-    let content = [Text { r#type: "text", text: &text }];
-    Raw::of(&Answer { content, structured: &structured }).map_err(|it| unwritable(&it))
+    let structured = RawValue::from_string(text.clone()).map_err(|it| serialization_error(&it))?;
+    let content = [TextContent { r#type: "text", text: &text }];
+    Raw::of(&ToolResultView { content, structured: &structured }).map_err(|it| serialization_error(&it))
 }
 
 /// Builds the result of a failed call: a tool error with the reason.
@@ -81,11 +81,11 @@ pub(super) fn tool_error(what: &str) -> Value {
 }
 
 pub(super) fn text(value: &impl Serialize) -> Result<String, RpcError> {
-    serde_json::to_string(value).map_err(|it| unwritable(&it))
+    serde_json::to_string(value).map_err(|it| serialization_error(&it))
 }
 
-fn unwritable(error: &serde_json::Error) -> RpcError {
-    RpcError::new(RpcError::INTERNAL, format!("the answer cannot be written: {error}"))
+fn serialization_error(error: &serde_json::Error) -> RpcError {
+    RpcError::new(RpcError::INTERNAL, format!("the result cannot be serialized: {error}"))
 }
 
 fn time<S: Serializer>(micros: &i64, serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,8 +3,8 @@
 //! Counts only our own processes, the host and the supervisors, and not the servers.
 
 use crate::servers::{
-    background::{Background, free_port},
-    place::{caches, path_with},
+    background::{BackgroundServer, free_port},
+    workspace::{caches, path_with},
 };
 use std::{
     fs,
@@ -41,17 +41,17 @@ pub(super) fn check(seconds: u64) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let port = free_port();
-        let _far = Background::listening_on(port, "npx", &EVERYTHING).await;
+        let _far = BackgroundServer::listening_on(port, "npx", &EVERYTHING).await;
         let folder = TempDir::new().expect("a folder");
         write_files(folder.path(), port);
         let mut host = start(folder.path());
         sleep(SETTLE).await;
-        let (before, since) = (look(&host), Instant::now());
+        let (before, since) = (measure(&host), Instant::now());
         sleep(Duration::from_secs(seconds)).await;
-        let (after, took) = (look(&host), since.elapsed());
+        let (after, took) = (measure(&host), since.elapsed());
         drop(host.stdin.take());
         assert!(host.wait().expect("an end").success(), "the host does not end well");
-        judge(before, after, took);
+        check_usage(before, after, took);
     });
 }
 
@@ -90,7 +90,7 @@ fn start(folder: &Path) -> Child {
 }
 
 /// Returns the usage of the host and of the supervisors below it.
-fn look(host: &Child) -> (Used, Used) {
+fn measure(host: &Child) -> (Used, Used) {
     let pid = host.id();
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a folder").flatten();
     let lists = threads.filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
@@ -129,7 +129,7 @@ impl Used {
     }
 }
 
-fn judge(before: (Used, Used), after: (Used, Used), took: Duration) {
+fn check_usage(before: (Used, Used), after: (Used, Used), took: Duration) {
     let (host, supervisors) = (after.0.since(before.0), after.1.since(before.1));
     let all = host.and(supervisors);
     println!("{SERVERS} stdio and {SERVERS} HTTP servers, idle for {:.1} s", took.as_secs_f64());

@@ -2,6 +2,6 @@
 
 #[path = "../it/servers/background.rs"]
 pub(super) mod background;
-#[path = "../it/servers/place.rs"]
-#[expect(dead_code, reason = "other tests need more of it")]
-pub(super) mod place;
+#[path = "../it/servers/workspace.rs"]
+#[expect(dead_code, reason = "other tests use the rest of it")]
+pub(super) mod workspace;

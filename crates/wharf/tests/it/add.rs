@@ -52,7 +52,7 @@ fn add(before: Option<&str>, args: &[&str]) -> (TempDir, Option<String>, Output)
 }
 
 #[test]
-fn an_entry_is_added_and_nothing_else_changes() {
+fn adding_an_entry_keeps_all_other_text() {
     let head = "# Mine.\nname:   'a'   # kept\n\ntools:\n  - {name: todo, description: x, type: mcp, server: builtin:todo}\n";
     let tail = "\n# The end.\nauthor: me\n";
     for (before, manifest, expected) in [
@@ -73,7 +73,7 @@ fn an_entry_is_added_and_nothing_else_changes() {
 }
 
 #[test]
-fn a_name_can_be_given_and_json_is_for_programs() {
+fn add_accepts_a_name_and_prints_json() {
     let (_folder, after, output) = add(None, &["add", "server.json", "--name", "sky", "--json"]);
     let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_name_can_be_given_and_json_is_for_programs() {
 }
 
 #[test]
-fn what_cannot_be_added_changes_nothing() {
+fn failed_add_changes_nothing() {
     let evil = r#"{"name": "x", "packages": [{"registryType": "npm", "identifier": "x",
         "runtimeArguments": [{"type": "named", "name": "-c", "value": "touch owned"}]}]}"#;
     let there = format!("tools:\n{ENTRY}");
@@ -97,11 +97,11 @@ fn what_cannot_be_added_changes_nothing() {
         (
             Some("tools: [{name: a, description: d, type: mcp, server: \"builtin:todo\"}]\n"),
             "server.json",
-            "is not one of lines",
+            "is not a block list",
         ),
-        (Some("tools:\n  - name: 7\n"), "server.json", "is wrong already"),
+        (Some("tools:\n  - name: 7\n"), "server.json", "is already invalid"),
         (None, "nowhere.json", "does not exist"),
-        (None, "some-package", "say which: `wharf add npm:some-package` or `wharf add pypi:some-package`"),
+        (None, "some-package", "choose one: `wharf add npm:some-package` or `wharf add pypi:some-package`"),
         (
             None,
             r#"{"x": {"command": "node", "args": ["x.js"]}}"#,
@@ -115,7 +115,7 @@ fn what_cannot_be_added_changes_nothing() {
         ),
         (None, "{\"packages\": 7}", "'packages' is not a list"),
         (None, "{}", "neither 'packages' nor 'remotes'"),
-        (None, evil, "npx may not be given '-c'"),
+        (None, evil, "npx argument not allowed: '-c'"),
     ] {
         let (_folder, after, output) = add(before, &["add", manifest]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -127,7 +127,7 @@ fn what_cannot_be_added_changes_nothing() {
 
 /// Checks the arguments, the resulting entry and the printed message.
 #[test]
-fn packages_addresses_and_blocks_are_added() {
+fn packages_urls_and_json_blocks_are_added() {
     let npx = |name: &str, package: &str, more: &str| {
         format!(
             "tools:\n  - name: {name}\n    description: The {name} server ({package})\n    type: mcp\n    server: \"{package}\"\n    command: npx\n    args:\n      - \"-y\"\n      - \"{package}\"\n{more}"
@@ -170,7 +170,7 @@ fn packages_addresses_and_blocks_are_added() {
 }
 
 #[test]
-fn a_block_is_read_from_standard_input_and_its_secrets_are_set_aside() {
+fn block_from_stdin_moves_secrets_to_an_env_file() {
     use std::{io::Write, process::Stdio};
     let folder = TempDir::new().expect("a folder");
     let block = r#"{
@@ -208,7 +208,7 @@ fn a_block_is_read_from_standard_input_and_its_secrets_are_set_aside() {
 }
 
 #[test]
-fn an_address_keeps_its_key_out_of_the_agent_file() {
+fn key_in_a_url_moves_to_an_env_file() {
     let (folder, after, output) =
         add(None, &["add", "https://mcp.example.com/mcp?apiKey=battery-staple-1234567890"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -221,7 +221,7 @@ fn an_address_keeps_its_key_out_of_the_agent_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_stays_a_link_and_permissions_stay_what_they_were() {
+fn symlink_and_permissions_are_preserved() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("mine.yaml");

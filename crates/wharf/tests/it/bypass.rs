@@ -4,7 +4,7 @@
 //! explanation, or the attack has no effect: the real npm starts the package, it responds, and there is no canary.
 //! A second test shows that every attack works with npx alone.
 
-use crate::servers::place::{Place, caches, path_with};
+use crate::servers::workspace::{Workspace, caches, path_with};
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio};
 use tokio::process::Command;
 
@@ -17,7 +17,7 @@ const PAYLOAD: &str = "#!/bin/sh\necho sunk >'{canary}'\n";
 const SCRIPT: &str = "#!/usr/bin/env node\nrequire('fs').writeFileSync('{canary}', 'sunk\\n');\n";
 
 /// One attack.
-struct Way {
+struct Attack {
     name: &'static str,
     /// Arguments for `npx` in the unprotected case.
     alone: &'static [&'static str],
@@ -32,24 +32,24 @@ struct Way {
     refused: Option<&'static str>,
 }
 
-const WAYS: &[Way] = &[
-    Way {
+const ATTACKS: &[Attack] = &[
+    Attack {
         name: "-c",
         alone: &["-c", "echo sunk >{canary}"],
         env: &[],
         entry: "args: [-c, 'echo sunk >{canary}']",
         files: &[],
-        refused: Some("npx may not be given '-c'"),
+        refused: Some("npx argument not allowed: '-c'"),
     },
-    Way {
+    Attack {
         name: "--call=",
         alone: &["--call=echo sunk >{canary}"],
         env: &[],
         entry: "args: ['--call=echo sunk >{canary}']",
         files: &[],
-        refused: Some("npx may not be given '--call="),
+        refused: Some("npx argument not allowed: '--call="),
     },
-    Way {
+    Attack {
         name: "npm_config_call",
         alone: &["-y", "-p", MEMORY],
         env: &[("npm_config_call", "echo sunk >{canary}")],
@@ -57,7 +57,7 @@ const WAYS: &[Way] = &[
         files: &[],
         refused: Some("'env' may not set 'npm_config_call'"),
     },
-    Way {
+    Attack {
         name: "NODE_OPTIONS",
         alone: &["-y", MEMORY],
         env: &[("NODE_OPTIONS", "--require={folder}/sink.js")],
@@ -65,7 +65,7 @@ const WAYS: &[Way] = &[
         files: &[("sink.js", SCRIPT)],
         refused: Some("'env' may not set 'NODE_OPTIONS'"),
     },
-    Way {
+    Attack {
         name: "PATH",
         alone: &["-y", MEMORY],
         env: &[("PATH", "{folder}/bin")],
@@ -73,7 +73,7 @@ const WAYS: &[Way] = &[
         files: &[("bin/npx", PAYLOAD), ("bin/node", PAYLOAD)],
         refused: Some("'env' may not set 'PATH'"),
     },
-    Way {
+    Attack {
         name: ".npmrc with call=",
         alone: &["-y", "-p", MEMORY],
         env: &[],
@@ -81,7 +81,7 @@ const WAYS: &[Way] = &[
         files: &[(".npmrc", "call=echo sunk >{canary}\n")],
         refused: None,
     },
-    Way {
+    Attack {
         name: ".npmrc with node-options=",
         alone: &["-y", MEMORY],
         env: &[],
@@ -89,7 +89,7 @@ const WAYS: &[Way] = &[
         files: &[(".npmrc", "node-options=--require={folder}/sink.js\n"), ("sink.js", SCRIPT)],
         refused: None,
     },
-    Way {
+    Attack {
         name: "a directory",
         alone: &["-y", "./package"],
         env: &[],
@@ -98,9 +98,9 @@ const WAYS: &[Way] = &[
             ("package/package.json", r#"{"name":"package","version":"1.0.0","bin":"sink.js"}"#),
             ("package/sink.js", SCRIPT),
         ],
-        refused: Some("'./package' is not a package of the registry"),
+        refused: Some("'./package' is not a registry package"),
     },
-    Way {
+    Attack {
         name: "node_modules/.bin",
         alone: &["-y", MEMORY],
         env: &[],
@@ -117,73 +117,73 @@ const WAYS: &[Way] = &[
 ];
 
 /// A folder prepared for one attack.
-struct Trap {
-    place: Place,
+struct PreparedAttack {
+    workspace: Workspace,
     folder: PathBuf,
-    way: &'static Way,
+    attack: &'static Attack,
 }
 
 #[tokio::test]
-async fn every_way_works_where_nothing_stands_in_it() {
-    check_all("ship", |trap| async move {
+async fn every_attack_works_with_npx_alone() {
+    check_all("ship", |prepared| async move {
         let mut npx = Command::new("npx");
-        npx.args(trap.way.alone.iter().map(|it| trap.fill(it)))
-            .current_dir(&trap.folder)
+        npx.args(prepared.attack.alone.iter().map(|it| prepared.fill(it)))
+            .current_dir(&prepared.folder)
             .env("PATH", path_with([]))
             .envs(caches())
-            .envs(trap.way.env.iter().map(|(name, value)| (name, trap.fill(value))))
+            .envs(prepared.attack.env.iter().map(|(name, value)| (name, prepared.fill(value))))
             .stdin(Stdio::null());
         let said = npx.output().await.expect("npx runs");
-        assert!(trap.is_sprung(), "{} leads nowhere: {said:?}", trap.way.name);
+        assert!(prepared.has_succeeded(), "{} leads nowhere: {said:?}", prepared.attack.name);
     })
     .await;
 }
 
 #[tokio::test]
-async fn no_way_leads_in_from_beside_the_agent_file() {
-    check_all("ship", no_way_in).await;
+async fn attacks_beside_the_agent_file_fail() {
+    check_all("ship", check_attack_fails).await;
 }
 
 #[tokio::test]
-async fn no_way_leads_in_from_where_it_is_typed() {
-    check_all(".", no_way_in).await;
+async fn attacks_in_the_working_directory_fail() {
+    check_all(".", check_attack_fails).await;
 }
 
 /// Checks that the attack fails. The agent file is in the folder `ship`, and the program starts in its parent.
-async fn no_way_in(trap: Trap) {
-    let said = trap.place.wharf("-f ship/agent.yaml call read_graph").await;
-    match trap.way.refused {
+async fn check_attack_fails(prepared: PreparedAttack) {
+    let said = prepared.workspace.wharf("-f ship/agent.yaml call read_graph").await;
+    match prepared.attack.refused {
         Some(words) => said.check(2, words),
         None => said.check(0, "\"entities\": []"),
     }
-    assert!(!trap.is_sprung(), "{} leads in", trap.way.name);
-    trap.place.is_deserted();
+    assert!(!prepared.has_succeeded(), "{} leads in", prepared.attack.name);
+    prepared.workspace.assert_nothing_left();
 }
 
 /// Runs a check for each attack, one at a time, because npm uses all of a processor.
-async fn check_all<F: Future<Output = ()>>(folder: &str, check: impl Fn(Trap) -> F) {
-    for way in WAYS {
-        check(Trap::new(way, folder)).await;
+async fn check_all<F: Future<Output = ()>>(folder: &str, check: impl Fn(PreparedAttack) -> F) {
+    for attack in ATTACKS {
+        check(PreparedAttack::new(attack, folder)).await;
     }
 }
 
-impl Trap {
-    fn new(way: &'static Way, folder: &str) -> Trap {
-        let place = Place::with("tools: []\n");
-        let agent_file = place.make_folder("ship").join("agent.yaml");
-        let trap = Trap { folder: place.make_folder(folder), place, way };
-        let entry = trap.fill(way.entry);
+impl PreparedAttack {
+    fn new(attack: &'static Attack, folder: &str) -> PreparedAttack {
+        let workspace = Workspace::with("tools: []\n");
+        let agent_file = workspace.make_folder("ship").join("agent.yaml");
+        let prepared = PreparedAttack { folder: workspace.make_folder(folder), workspace, attack };
+        let entry = prepared.fill(attack.entry);
         let memory = "MEMORY_FILE_PATH: '${workspaceFolder}/memory.jsonl'";
         let env = if entry.starts_with("env: {") { String::new() } else { format!(", env: {{{memory}}}") };
         let text = format!(
             "tools:\n  - {{name: m, description: d, type: mcp, server: '{MEMORY}', command: npx, {entry}{env}}}\n"
         );
         fs::write(agent_file, text).expect("a file");
-        way.files.iter().for_each(|(name, text)| trap.lay(name, &trap.fill(text)));
-        trap
+        attack.files.iter().for_each(|(name, text)| prepared.write_file(name, &prepared.fill(text)));
+        prepared
     }
 
-    fn lay(&self, name: &str, text: &str) {
+    fn write_file(&self, name: &str, text: &str) {
         let path = self.folder.join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(&path, text).expect("a file");
@@ -196,10 +196,10 @@ impl Trap {
     }
 
     fn canary(&self) -> PathBuf {
-        self.place.path("canary")
+        self.workspace.path("canary")
     }
 
-    fn is_sprung(&self) -> bool {
+    fn has_succeeded(&self) -> bool {
         self.canary().exists()
     }
 }

@@ -9,7 +9,7 @@ mod json;
 #[cfg(unix)]
 mod json_docs;
 #[cfg(unix)]
-mod own_server;
+mod scripted_server;
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
@@ -25,23 +25,23 @@ use std::{
 use tempfile::TempDir;
 
 /// A temporary folder in which the program runs, with only the environment that the test sets.
-struct Place {
+struct CliWorkspace {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place { folder: TempDir::new().expect("a folder"), variables: Vec::new() }
+impl CliWorkspace {
+    fn new() -> CliWorkspace {
+        CliWorkspace { folder: TempDir::new().expect("a folder"), variables: Vec::new() }
     }
 
-    fn with(agent_file: &str) -> Place {
-        let place = Place::new();
-        place.write("agent.yaml", agent_file);
-        place
+    fn with(agent_file: &str) -> CliWorkspace {
+        let workspace = CliWorkspace::new();
+        workspace.write("agent.yaml", agent_file);
+        workspace
     }
 
-    fn set(mut self, name: &str, value: &str) -> Place {
+    fn set(mut self, name: &str, value: &str) -> CliWorkspace {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -86,16 +86,17 @@ fn case(path: &str) -> PathBuf {
 const TODO: &str = "tools:\n  - {name: todo, description: Things to do, type: mcp, server: builtin:todo}\n";
 
 #[test]
-fn a_good_file_is_fine() {
-    let output = Place::with(TODO).wharf(&["check"]);
+fn check_accepts_a_valid_file() {
+    let output = CliWorkspace::with(TODO).wharf(&["check"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""));
-    assert_eq!(stderr(&output), "agent.yaml: fine, 1 server\n");
+    assert_eq!(stderr(&output), "agent.yaml: valid, 1 server\n");
 }
 
 #[test]
-fn seven_mistakes_are_seven_complaints_in_order() {
-    let place = Place::with(&fs::read_to_string(case("bad/seven-mistakes.yaml")).expect("the case"));
-    let output = place.wharf(&["check"]);
+fn check_reports_every_mistake_in_order() {
+    let workspace =
+        CliWorkspace::with(&fs::read_to_string(case("bad/seven-mistakes.yaml")).expect("the case"));
+    let output = workspace.wharf(&["check"]);
     assert_eq!(output.status.code(), Some(2));
     let lines: Vec<usize> = stderr(&output)
         .lines()
@@ -106,8 +107,8 @@ fn seven_mistakes_are_seven_complaints_in_order() {
 }
 
 #[test]
-fn json_has_one_object_per_complaint() {
-    let output = Place::with("tools:\n  - name: a\n    type: mcp\n    server: x\n    command: bash\n")
+fn check_json_has_one_object_per_diagnostic() {
+    let output = CliWorkspace::with("tools:\n  - name: a\n    type: mcp\n    server: x\n    command: bash\n")
         .wharf(&["check", "--json"]);
     assert_eq!(output.status.code(), Some(2));
     let report = json(&output);
@@ -128,9 +129,9 @@ fn json_has_one_object_per_complaint() {
 
 #[test]
 fn strict_raises_missing_descriptions_and_nothing_else() {
-    let place = Place::with("tools:\n  - {name: a, type: mcp, server: '@s/x'}\n");
-    assert_eq!(place.wharf(&["check"]).status.code(), Some(0));
-    let strict = place.wharf(&["check", "--strict", "--json"]);
+    let workspace = CliWorkspace::with("tools:\n  - {name: a, type: mcp, server: '@s/x'}\n");
+    assert_eq!(workspace.wharf(&["check"]).status.code(), Some(0));
+    let strict = workspace.wharf(&["check", "--strict", "--json"]);
     assert_eq!(strict.status.code(), Some(2));
     let report = json(&strict);
     let found: Vec<_> = report["diagnostics"]
@@ -143,14 +144,14 @@ fn strict_raises_missing_descriptions_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_agent_file_gets_one_sentence() {
-    let place = Place::new();
-    fs::create_dir(place.path("folder")).expect("a folder");
-    let huge = fs::File::create(place.path("huge.yaml")).expect("a file");
+fn unreadable_agent_file_gets_one_error() {
+    let workspace = CliWorkspace::new();
+    fs::create_dir(workspace.path("folder")).expect("a folder");
+    let huge = fs::File::create(workspace.path("huge.yaml")).expect("a file");
     huge.set_len(100 * 1024 * 1024).expect("a sparse file");
-    place.write("nul.yaml", b"name: a\0b\n");
-    place.write("latin.yaml", b"name: caf\xe9\n");
-    place.write("utf16.yaml", b"\xff\xfen\0a\0m\0e\0");
+    workspace.write("nul.yaml", b"name: a\0b\n");
+    workspace.write("latin.yaml", b"name: caf\xe9\n");
+    workspace.write("utf16.yaml", b"\xff\xfen\0a\0m\0e\0");
     for (file, expected) in [
         ("missing.yaml", "'missing.yaml' does not exist"),
         ("folder", "'folder' is a folder"),
@@ -161,7 +162,7 @@ fn what_is_no_agent_file_gets_one_sentence() {
         #[cfg(unix)]
         ("/dev/zero", "'/dev/zero' is a device"),
     ] {
-        let output = place.wharf(&["check", "-f", file]);
+        let output = workspace.wharf(&["check", "-f", file]);
         assert_eq!(output.status.code(), Some(2), "{file}");
         assert!(stderr(&output).contains(expected), "{file}: {}", stderr(&output));
         assert_eq!(stderr(&output).matches("error:").count(), 1, "{file}: {}", stderr(&output));
@@ -170,14 +171,14 @@ fn what_is_no_agent_file_gets_one_sentence() {
 
 #[test]
 #[cfg(unix)]
-fn a_pipe_is_refused_and_not_waited_for() {
-    let place = Place::with(
+fn named_pipe_is_refused_without_blocking() {
+    let workspace = CliWorkspace::with(
         "tools:\n  - {name: a, description: b, type: mcp, server: '@s/x', command: npx, envFile: pipe}\n",
     );
-    let made = Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo runs");
+    let made = Command::new("mkfifo").arg(workspace.path("pipe")).status().expect("mkfifo runs");
     assert!(made.success());
     for args in [["check", "-f", "pipe"], ["check", "-f", "agent.yaml"]] {
-        let output = place.wharf(&args);
+        let output = workspace.wharf(&args);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("is a pipe, not a regular file"), "{}", stderr(&output));
     }
@@ -185,12 +186,12 @@ fn a_pipe_is_refused_and_not_waited_for() {
 
 #[test]
 fn explain_shows_what_is_run_and_offered() {
-    let place =
-        Place::with(&fs::read_to_string(case("good/s2-example-1-filesystem.yaml")).expect("the case"));
-    let output = place.wharf(&["explain", "files"]);
+    let workspace =
+        CliWorkspace::with(&fs::read_to_string(case("good/s2-example-1-filesystem.yaml")).expect("the case"));
+    let output = workspace.wharf(&["explain", "files"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    let folder = place.folder.path().canonicalize().expect("a path");
+    let folder = workspace.folder.path().canonicalize().expect("a path");
     for expected in [
         "npx -y @modelcontextprotocol/server-filesystem\n",
         &format!("{}/data\n", folder.display()),
@@ -200,7 +201,7 @@ fn explain_shows_what_is_run_and_offered() {
     ] {
         assert!(text.contains(expected), "{expected:?} is missing from:\n{text}");
     }
-    let report = json(&place.wharf(&["explain", "--json"]));
+    let report = json(&workspace.wharf(&["explain", "--json"]));
     let source = &report["sources"][0];
     assert_eq!(source["runs"], serde_json::json!(["npx", "-y", "@modelcontextprotocol/server-filesystem"]));
     assert!(source["environment"].as_array().expect("a list").iter().any(|it| it["name"] == "MCP_CONFIG"));
@@ -235,8 +236,8 @@ tools:
     url: https://example.com/${S}?key=${S}
     headers: { Authorization: "Bearer ${S}", X-Literal: canary-90b1e4-literal }
 "#;
-    let place = Place::with(text).set("S", secret);
-    place.write("secrets.env", format!("FROM_FILE={secret}\nOTHER={secret}\n"));
+    let workspace = CliWorkspace::with(text).set("S", secret);
+    workspace.write("secrets.env", format!("FROM_FILE={secret}\nOTHER={secret}\n"));
     for args in [
         &["check"][..],
         &["check", "--json"],
@@ -246,31 +247,40 @@ tools:
         &["explain", "nope"],
         &["check", "--color", "always"],
     ] {
-        let output = place.wharf(args);
+        let output = workspace.wharf(args);
         let printed = format!("{}{}", stdout(&output), stderr(&output));
         assert!(!printed.contains("canary"), "{args:?} shows a secret:\n{printed}");
     }
-    assert_eq!(place.wharf(&["explain"]).status.code(), Some(0), "{}", stderr(&place.wharf(&["explain"])));
+    assert_eq!(
+        workspace.wharf(&["explain"]).status.code(),
+        Some(0),
+        "{}",
+        stderr(&workspace.wharf(&["explain"]))
+    );
 }
 
 #[test]
-fn init_writes_a_file_that_is_fine_and_never_overwrites() {
-    let place = Place::new();
-    assert_eq!(place.wharf(&["init"]).status.code(), Some(0));
-    let checked = place.wharf(&["check", "--strict"]);
-    assert_eq!((checked.status.code(), stderr(&checked).as_str()), (Some(0), "agent.yaml: fine, 1 server\n"));
-    let before = fs::read(place.path("agent.yaml")).expect("the file");
-    let again = place.wharf(&["init"]);
+fn init_writes_a_valid_file_and_never_overwrites() {
+    let workspace = CliWorkspace::new();
+    assert_eq!(workspace.wharf(&["init"]).status.code(), Some(0));
+    let checked = workspace.wharf(&["check", "--strict"]);
+    assert_eq!(
+        (checked.status.code(), stderr(&checked).as_str()),
+        (Some(0), "agent.yaml: valid, 1 server\n")
+    );
+    let before = fs::read(workspace.path("agent.yaml")).expect("the file");
+    let again = workspace.wharf(&["init"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("not overwritten"), "{}", stderr(&again));
-    assert_eq!(fs::read(place.path("agent.yaml")).expect("the file"), before);
+    assert_eq!(fs::read(workspace.path("agent.yaml")).expect("the file"), before);
 }
 
 #[test]
-fn every_commented_example_of_init_is_right_too() {
-    let place = Place::new().set("ANTHROPIC_API_KEY", "k").set("GITHUB_TOKEN", "t").set("WIKI_TOKEN", "t");
-    place.wharf(&["init"]);
-    let text = fs::read_to_string(place.path("agent.yaml")).expect("the file");
+fn every_commented_example_of_init_is_valid() {
+    let workspace =
+        CliWorkspace::new().set("ANTHROPIC_API_KEY", "k").set("GITHUB_TOKEN", "t").set("WIKI_TOKEN", "t");
+    workspace.wharf(&["init"]);
+    let text = fs::read_to_string(workspace.path("agent.yaml")).expect("the file");
     // Below the header, `# ` before a key or a list item marks an example; before a sentence it is a comment.
     let uncommented: String = text
         .lines()
@@ -285,47 +295,51 @@ fn every_commented_example_of_init_is_right_too() {
             _ => format!("{line}\n"),
         })
         .collect();
-    place.write("all.yaml", &uncommented);
-    let checked = place.wharf(&["check", "--strict", "-f", "all.yaml"]);
-    assert_eq!(stderr(&checked), "all.yaml: fine, 5 servers\n", "{uncommented}");
+    workspace.write("all.yaml", &uncommented);
+    let checked = workspace.wharf(&["check", "--strict", "-f", "all.yaml"]);
+    assert_eq!(stderr(&checked), "all.yaml: valid, 5 servers\n", "{uncommented}");
 }
 
 #[test]
-fn grants_come_from_the_operators_file_only() {
+fn grants_are_read_from_the_operators_file_only() {
     let file = "tools:\n  - {name: a, description: b, type: mcp, server: x, command: /opt/server, args: [--free, 'x y']}\n";
     let grant = "[grants]\ncommands = [\"/opt/server\"]\n";
-    let place = Place::with(file);
-    place.write("wharf.toml", grant);
-    assert_eq!(place.wharf(&["check"]).status.code(), Some(2), "wharf.toml beside agent.yaml is not read");
-    assert_eq!(place.wharf(&["check", "--settings", "wharf.toml"]).status.code(), Some(0));
-    let missing = place.wharf(&["check", "--settings", "nope.toml"]);
+    let workspace = CliWorkspace::with(file);
+    workspace.write("wharf.toml", grant);
+    assert_eq!(
+        workspace.wharf(&["check"]).status.code(),
+        Some(2),
+        "wharf.toml beside agent.yaml is not read"
+    );
+    assert_eq!(workspace.wharf(&["check", "--settings", "wharf.toml"]).status.code(), Some(0));
+    let missing = workspace.wharf(&["check", "--settings", "nope.toml"]);
     assert!(stderr(&missing).contains("'nope.toml' does not exist"), "{}", stderr(&missing));
 
-    fs::create_dir(place.path("state")).expect("a folder");
-    place.write("state/wharf.toml", grant);
-    let state = place.path("state").display().to_string();
-    let place = place.set("WHARF_HOME", &state);
-    assert_eq!(place.wharf(&["check"]).status.code(), Some(0));
-    place.write("state/wharf.toml", "[grant]\n");
-    let broken = place.wharf(&["check"]);
+    fs::create_dir(workspace.path("state")).expect("a folder");
+    workspace.write("state/wharf.toml", grant);
+    let state = workspace.path("state").display().to_string();
+    let workspace = workspace.set("WHARF_HOME", &state);
+    assert_eq!(workspace.wharf(&["check"]).status.code(), Some(0));
+    workspace.write("state/wharf.toml", "[grant]\n");
+    let broken = workspace.wharf(&["check"]);
     assert_eq!(broken.status.code(), Some(2));
     assert!(stderr(&broken).contains("did you mean 'grants'?"), "{}", stderr(&broken));
 }
 
 #[test]
-fn completions_and_schema_are_data() {
-    let place = Place::new();
+fn completions_and_schema_go_to_stdout() {
+    let workspace = CliWorkspace::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let output = place.wharf(&["completions", shell]);
+        let output = workspace.wharf(&["completions", shell]);
         assert!(output.status.success() && stdout(&output).contains("wharf"), "{shell}");
     }
-    assert_eq!(json(&place.wharf(&["schema"]))["title"], "wharf agent file");
+    assert_eq!(json(&workspace.wharf(&["schema"]))["title"], "wharf agent file");
 }
 
 #[test]
-fn what_cannot_be_typed_is_a_usage_error() {
-    let place = Place::new();
+fn invalid_arguments_are_usage_errors() {
+    let workspace = CliWorkspace::new();
     for args in [&["chekc"][..], &["check", "--nope"], &[]] {
-        assert_eq!(place.wharf(args).status.code(), Some(2), "{args:?}");
+        assert_eq!(workspace.wharf(args).status.code(), Some(2), "{args:?}");
     }
 }

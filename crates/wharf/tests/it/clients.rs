@@ -4,30 +4,30 @@
 //! Every client takes the same steps with the bearer token, over each transport that it supports. A client is one
 //! line of the table. `cargo xtask provision` installs the clients.
 
-mod cutter;
-mod house;
+mod cutting_proxy;
 mod inspector;
 mod rust;
 mod scripted;
 mod snippets;
 mod steps;
+mod test_gateway;
 
-use cutter::Cutter;
-use house::{House, Target};
+use cutting_proxy::CuttingProxy;
 use std::thread;
 use steps::Step;
+use test_gateway::{Target, TestGateway};
 
 /// A client and its transport.
 struct Client {
-    maker: Maker,
-    way: Way,
+    kind: ClientKind,
+    transport: Transport,
     /// Era that the client uses: `legacy`, `modern`, or `auto` to let it detect the era.
     era: &'static str,
 }
 
 /// Implementation of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Maker {
+enum ClientKind {
     Python1,
     Python2,
     TypeScript1,
@@ -37,7 +37,7 @@ enum Maker {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Transport {
     /// `/mcp` of `wharf serve`.
     Http,
     /// `/sse` of `wharf serve`.
@@ -49,83 +49,84 @@ enum Way {
 }
 
 const CLIENTS: &[Client] = &[
-    Client { maker: Maker::Python1, way: Way::Http, era: "legacy" },
-    Client { maker: Maker::Python1, way: Way::Sse, era: "legacy" },
-    Client { maker: Maker::Python1, way: Way::Stdio, era: "legacy" },
-    Client { maker: Maker::Python2, way: Way::Http, era: "auto" },
-    Client { maker: Maker::Python2, way: Way::Http, era: "modern" },
-    Client { maker: Maker::Python2, way: Way::Http, era: "legacy" },
-    Client { maker: Maker::Python2, way: Way::Sse, era: "auto" },
-    Client { maker: Maker::Python2, way: Way::Stdio, era: "auto" },
-    Client { maker: Maker::TypeScript1, way: Way::Http, era: "legacy" },
-    Client { maker: Maker::TypeScript1, way: Way::Sse, era: "legacy" },
-    Client { maker: Maker::TypeScript1, way: Way::WebSocket, era: "legacy" },
-    Client { maker: Maker::TypeScript1, way: Way::Stdio, era: "legacy" },
-    Client { maker: Maker::TypeScript2, way: Way::Http, era: "auto" },
-    Client { maker: Maker::TypeScript2, way: Way::Http, era: "modern" },
-    Client { maker: Maker::TypeScript2, way: Way::Http, era: "legacy" },
-    Client { maker: Maker::TypeScript2, way: Way::Sse, era: "legacy" },
-    Client { maker: Maker::TypeScript2, way: Way::Stdio, era: "auto" },
-    Client { maker: Maker::Inspector, way: Way::Http, era: "legacy" },
-    Client { maker: Maker::Inspector, way: Way::Http, era: "modern" },
-    Client { maker: Maker::Inspector, way: Way::Stdio, era: "legacy" },
-    Client { maker: Maker::Rust, way: Way::Http, era: "legacy" },
-    Client { maker: Maker::Rust, way: Way::Http, era: "modern" },
-    Client { maker: Maker::Rust, way: Way::Stdio, era: "legacy" },
+    Client { kind: ClientKind::Python1, transport: Transport::Http, era: "legacy" },
+    Client { kind: ClientKind::Python1, transport: Transport::Sse, era: "legacy" },
+    Client { kind: ClientKind::Python1, transport: Transport::Stdio, era: "legacy" },
+    Client { kind: ClientKind::Python2, transport: Transport::Http, era: "auto" },
+    Client { kind: ClientKind::Python2, transport: Transport::Http, era: "modern" },
+    Client { kind: ClientKind::Python2, transport: Transport::Http, era: "legacy" },
+    Client { kind: ClientKind::Python2, transport: Transport::Sse, era: "auto" },
+    Client { kind: ClientKind::Python2, transport: Transport::Stdio, era: "auto" },
+    Client { kind: ClientKind::TypeScript1, transport: Transport::Http, era: "legacy" },
+    Client { kind: ClientKind::TypeScript1, transport: Transport::Sse, era: "legacy" },
+    Client { kind: ClientKind::TypeScript1, transport: Transport::WebSocket, era: "legacy" },
+    Client { kind: ClientKind::TypeScript1, transport: Transport::Stdio, era: "legacy" },
+    Client { kind: ClientKind::TypeScript2, transport: Transport::Http, era: "auto" },
+    Client { kind: ClientKind::TypeScript2, transport: Transport::Http, era: "modern" },
+    Client { kind: ClientKind::TypeScript2, transport: Transport::Http, era: "legacy" },
+    Client { kind: ClientKind::TypeScript2, transport: Transport::Sse, era: "legacy" },
+    Client { kind: ClientKind::TypeScript2, transport: Transport::Stdio, era: "auto" },
+    Client { kind: ClientKind::Inspector, transport: Transport::Http, era: "legacy" },
+    Client { kind: ClientKind::Inspector, transport: Transport::Http, era: "modern" },
+    Client { kind: ClientKind::Inspector, transport: Transport::Stdio, era: "legacy" },
+    Client { kind: ClientKind::Rust, transport: Transport::Http, era: "legacy" },
+    Client { kind: ClientKind::Rust, transport: Transport::Http, era: "modern" },
+    Client { kind: ClientKind::Rust, transport: Transport::Stdio, era: "legacy" },
 ];
 
 #[test]
-fn python() {
-    check(&[Maker::Python1, Maker::Python2]);
+fn python_clients_complete_all_steps() {
+    check(&[ClientKind::Python1, ClientKind::Python2]);
 }
 
 #[test]
-fn typescript() {
-    check(&[Maker::TypeScript1, Maker::TypeScript2]);
+fn typescript_clients_complete_all_steps() {
+    check(&[ClientKind::TypeScript1, ClientKind::TypeScript2]);
 }
 
 #[test]
-fn inspector() {
-    check(&[Maker::Inspector]);
+fn inspector_completes_the_plain_steps() {
+    check(&[ClientKind::Inspector]);
 }
 
 #[test]
-fn rust() {
-    check(&[Maker::Rust]);
+fn rust_client_completes_all_steps() {
+    check(&[ClientKind::Rust]);
 }
 
 /// Tests server questions with one client after the other, on a separate gateway.
 #[test]
-fn questions() {
-    let house = House::open();
-    let all = CLIENTS.iter().filter(|it| it.maker != Maker::Inspector && it.way != Way::Stdio);
+fn clients_answer_server_questions() {
+    let test_gateway = TestGateway::open();
+    let all =
+        CLIENTS.iter().filter(|it| it.kind != ClientKind::Inspector && it.transport != Transport::Stdio);
     for client in all {
-        visit(client, &house, &steps::questions());
+        run_steps(client, &test_gateway, &steps::questions());
         if client.has_roots() {
             // The server caches the roots of the first client it asked.
-            house.restart("everything");
-            visit(client, &house, &steps::roots());
+            test_gateway.restart("everything");
+            run_steps(client, &test_gateway, &steps::roots());
         }
     }
 }
 
 /// The connection breaks during a call: the client reconnects and receives the rest.
 #[test]
-fn a_broken_connection() {
-    let house = House::shared();
-    let all = CLIENTS.iter().filter(|it| it.way == Way::Http && it.era == "legacy");
-    for client in all.filter(|it| !matches!(it.maker, Maker::Inspector | Maker::Rust)) {
-        let cutter = Cutter::before(house.address());
-        let mut target = house.target(Way::Http);
-        target.words = vec![format!("http://{}/mcp", cutter.address)];
-        call_upon(client, &target, &steps::long());
-        assert!(cutter.has_cut(), "{:?}", client.maker);
+fn client_resumes_after_a_broken_connection() {
+    let test_gateway = TestGateway::shared();
+    let all = CLIENTS.iter().filter(|it| it.transport == Transport::Http && it.era == "legacy");
+    for client in all.filter(|it| !matches!(it.kind, ClientKind::Inspector | ClientKind::Rust)) {
+        let cutting_proxy = CuttingProxy::in_front_of(test_gateway.address());
+        let mut target = test_gateway.target(Transport::Http);
+        target.words = vec![format!("http://{}/mcp", cutting_proxy.address)];
+        run_against(client, &target, &steps::long());
+        assert!(cutting_proxy.has_cut(), "{:?}", client.kind);
     }
 }
 
 /// A server that asks for roots at its start must not get them from the first client that happens to call.
 #[test]
-fn nobody_widens_what_an_operator_allows() {
+fn client_roots_do_not_widen_allowed_folders() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let folder = folder.path().canonicalize().expect("a folder").display().to_string();
     let entry = "description: d, type: mcp, server: '@modelcontextprotocol/server-filesystem', command: npx";
@@ -133,21 +134,21 @@ fn nobody_widens_what_an_operator_allows() {
         let file = format!(
             "tools:\n  - {{name: files, {entry}, args: ['-y', '@modelcontextprotocol/server-filesystem', '{folder}'], lifecycle: {lifecycle}}}\n"
         );
-        let house = House::with(&file);
-        let client = Client { maker: Maker::Rust, way: Way::Http, era: "legacy" };
-        visit(&client, &house, &steps::allowed("files", &folder));
+        let test_gateway = TestGateway::with(&file);
+        let client = Client { kind: ClientKind::Rust, transport: Transport::Http, era: "legacy" };
+        run_steps(&client, &test_gateway, &steps::allowed("files", &folder));
     }
 }
 
 /// Runs two clients at a time, because they mostly wait.
-fn check(makers: &[Maker]) {
-    let house = House::shared();
-    let clients: Vec<&Client> = CLIENTS.iter().filter(|it| makers.contains(&it.maker)).collect();
+fn check(kinds: &[ClientKind]) {
+    let test_gateway = TestGateway::shared();
+    let clients: Vec<&Client> = CLIENTS.iter().filter(|it| kinds.contains(&it.kind)).collect();
     assert!(!clients.is_empty());
     thread::scope(|scope| {
         for part in clients.chunks(clients.len().div_ceil(2)) {
-            let house = &house;
-            scope.spawn(move || part.iter().for_each(|it| visit(it, house, &it.steps())));
+            let test_gateway = &test_gateway;
+            scope.spawn(move || part.iter().for_each(|it| run_steps(it, test_gateway, &it.steps())));
         }
     });
 }
@@ -155,25 +156,26 @@ fn check(makers: &[Maker]) {
 impl Client {
     /// Returns whether to test roots with this client: one per implementation, in the newest era it supports.
     fn has_roots(&self) -> bool {
-        let is_newest = self.era == "modern" || matches!(self.maker, Maker::Python1 | Maker::TypeScript1);
-        self.way == Way::Http && is_newest
+        let is_newest =
+            self.era == "modern" || matches!(self.kind, ClientKind::Python1 | ClientKind::TypeScript1);
+        self.transport == Transport::Http && is_newest
     }
 
     fn steps(&self) -> Vec<Step> {
-        if self.maker == Maker::Inspector { steps::plain() } else { steps::all() }
+        if self.kind == ClientKind::Inspector { steps::plain() } else { steps::all() }
     }
 }
 
-fn visit(client: &Client, house: &House, steps: &[Step]) {
-    call_upon(client, &house.target(client.way), steps);
+fn run_steps(client: &Client, test_gateway: &TestGateway, steps: &[Step]) {
+    run_against(client, &test_gateway.target(client.transport), steps);
 }
 
-fn call_upon(client: &Client, target: &Target, steps: &[Step]) {
-    let Client { maker, way, era } = *client;
-    let mut visit = match maker {
-        Maker::Inspector => inspector::visit(target, era),
-        Maker::Rust => rust::visit(target, era),
-        scripted => scripted::visit(scripted, target, era),
+fn run_against(client: &Client, target: &Target, steps: &[Step]) {
+    let Client { kind, transport, era } = *client;
+    let mut run_steps = match kind {
+        ClientKind::Inspector => inspector::run_steps(target, era),
+        ClientKind::Rust => rust::run_steps(target, era),
+        scripted => scripted::run_steps(scripted, target, era),
     };
-    steps::check(&format!("{maker:?} over {way:?}, {era}"), steps, &mut *visit);
+    steps::check(&format!("{kind:?} over {transport:?}, {era}"), steps, &mut *run_steps);
 }

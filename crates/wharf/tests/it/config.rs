@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 use wharf_config::{
-    Diagnostics, Endpoint, Env, FileTrouble, Files, Folder, Launch, Plan, Program, Severity, load,
+    Diagnostics, Endpoint, Env, FileError, Files, Folder, Launch, Plan, Program, Severity, load,
     load_settings,
 };
 
@@ -27,15 +27,15 @@ fn good_files_load() {
 }
 
 #[test]
-fn bad_files_are_explained() {
+fn bad_files_give_the_expected_messages() {
     check_all(&cases("bad", "yaml"), 140, |case| check(case, false));
 }
 
 #[test]
-fn bad_settings_are_explained() {
+fn bad_settings_give_the_expected_messages() {
     check_all(&cases("settings", "toml"), 10, |case| {
         let (settings, diagnostics) = load_settings(read(case), name(case));
-        said(case, settings.is_some(), false, &diagnostics)
+        check_messages(case, settings.is_some(), false, &diagnostics)
     });
 }
 
@@ -61,7 +61,7 @@ fn check(case: &Path, loads: bool) -> Result<(), String> {
         diagnostics.raise_missing_descriptions();
     }
     let plan = plan.filter(|_| !diagnostics.has_errors());
-    said(case, plan.is_some(), loads, &diagnostics)?;
+    check_messages(case, plan.is_some(), loads, &diagnostics)?;
     if format!("{plan:?}").contains(CANARY) {
         return Err(format!("{}: the plan shows the value of a variable", name(case)));
     }
@@ -74,7 +74,7 @@ fn check(case: &Path, loads: bool) -> Result<(), String> {
 }
 
 /// Checks the messages of a file: exactly the expected ones, and no secrets.
-fn said(case: &Path, loaded: bool, loads: bool, diagnostics: &Diagnostics) -> Result<(), String> {
+fn check_messages(case: &Path, loaded: bool, loads: bool, diagnostics: &Diagnostics) -> Result<(), String> {
     let name = name(case);
     let rendered = diagnostics.render(false);
     if loaded != loads {
@@ -95,7 +95,7 @@ fn said(case: &Path, loaded: bool, loads: bool, diagnostics: &Diagnostics) -> Re
 }
 
 /// Compares the text with the file, or writes the file if `UPDATE=1` is set. Empty text means no file.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
+#[expect(clippy::disallowed_methods, reason = "the UPDATE variable decides whether to write")]
 fn expect(file: &Path, rendered: &str) -> Result<(), String> {
     if env::var_os("UPDATE").is_some() {
         match rendered {
@@ -106,7 +106,7 @@ fn expect(file: &Path, rendered: &str) -> Result<(), String> {
     let expected = fs::read_to_string(file).unwrap_or_default();
     match expected == rendered {
         true => Ok(()),
-        false => Err(format!("{} says:\n{expected}\nbut this was said:\n{rendered}", file.display())),
+        false => Err(format!("{} says:\n{expected}\nbut the output was:\n{rendered}", file.display())),
     }
 }
 
@@ -197,16 +197,16 @@ fn env_for(name: &str, text: &str) -> Env {
 struct Fixtures(Folder);
 
 impl Files for Fixtures {
-    fn locate(&self, path: &str) -> Result<PathBuf, FileTrouble> {
+    fn locate(&self, path: &str) -> Result<PathBuf, FileError> {
         self.0.locate(path)
     }
 
-    fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, FileTrouble> {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileError> {
         match path {
-            "huge" => Err(FileTrouble::TooLarge(most)),
-            "pipe" => Err(FileTrouble::NotRegular("a pipe")),
-            "device" => Err(FileTrouble::NotRegular("a device")),
-            path => self.0.read(path, most),
+            "huge" => Err(FileError::TooLarge(max_bytes)),
+            "pipe" => Err(FileError::NotRegular("a pipe")),
+            "device" => Err(FileError::NotRegular("a device")),
+            path => self.0.read(path, max_bytes),
         }
     }
 }

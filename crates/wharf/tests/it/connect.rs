@@ -30,7 +30,7 @@ struct Home {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_written_is_read_back_by_init() {
+fn init_imports_what_connect_wrote() {
     for (client, place) in CLIENTS {
         let home = Home::new();
         let connected = home.wharf(&["connect", client, "--json"]);
@@ -68,7 +68,7 @@ fn what_is_written_is_read_back_by_init() {
 }
 
 #[test]
-fn everything_else_in_the_file_stays_and_a_copy_is_kept() {
+fn connect_keeps_other_text_and_makes_a_backup() {
     for (client, place, before, kept) in [
         (
             "zed",
@@ -114,7 +114,7 @@ fn everything_else_in_the_file_stays_and_a_copy_is_kept() {
 }
 
 #[test]
-fn print_shows_it_and_writes_nothing() {
+fn print_writes_nothing() {
     for (client, place) in CLIENTS {
         let home = Home::new();
         let printed = home.wharf(&["connect", client, "--print"]);
@@ -130,7 +130,7 @@ fn print_shows_it_and_writes_nothing() {
 }
 
 #[test]
-fn over_http_the_token_stays_out_of_the_file() {
+fn http_entry_does_not_contain_the_token() {
     for (client, place) in CLIENTS {
         let home = Home::new();
         let connected = home.wharf(&["connect", client, "--http"]);
@@ -154,7 +154,7 @@ fn over_http_the_token_stays_out_of_the_file() {
 }
 
 #[test]
-fn a_project_has_a_file_of_its_own() {
+fn project_option_writes_the_project_file() {
     let home = Home::new();
     let connected = home.wharf(&["connect", "claude-code", "--project", "--name", "tools"]);
     assert_eq!(connected.status.code(), Some(0), "{}", stderr(&connected));
@@ -162,11 +162,11 @@ fn a_project_has_a_file_of_its_own() {
     assert_eq!(file["mcpServers"]["tools"]["type"], "stdio");
     let connected = home.wharf(&["connect", "windsurf", "--project"]);
     assert_eq!(connected.status.code(), Some(2));
-    assert!(stderr(&connected).contains("keeps no servers in a project"), "{}", stderr(&connected));
+    assert!(stderr(&connected).contains("has no project configuration"), "{}", stderr(&connected));
 }
 
 #[test]
-fn what_the_client_starts_serves_the_tools_of_the_agent_file() {
+fn written_entry_starts_a_working_server() {
     let home = Home::new();
     home.wharf(&["connect", "cursor"]);
     let file: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).expect("JSON");
@@ -198,7 +198,7 @@ fn what_the_client_starts_serves_the_tools_of_the_agent_file() {
 }
 
 #[test]
-fn what_cannot_be_connected_gets_a_sentence() {
+fn connect_errors_are_explained() {
     let home = Home::new();
     let unknown = home.wharf(&["connect", "emacs"]);
     assert_eq!(unknown.status.code(), Some(2));
@@ -214,7 +214,7 @@ fn what_cannot_be_connected_gets_a_sentence() {
 }
 
 #[test]
-fn variables_of_the_shell_are_named() {
+fn note_names_the_shell_variables() {
     let home = Home::new();
     let entry = "tools:\n  - name: a\n    description: d\n    type: mcp\n    server: x\n    command: uvx\n    env:\n      A: ${SOME_KEY}\n";
     home.write("work/agent.yaml", entry);

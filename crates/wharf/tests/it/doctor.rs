@@ -2,7 +2,7 @@
 
 use crate::servers::{
     background::free_port,
-    place::{Place, Said, program},
+    workspace::{RunOutput, Workspace, program},
 };
 use serde_json::Value;
 use std::{
@@ -18,7 +18,7 @@ use tokio::{
 };
 
 /// Name, cause, last lines of stderr, next step.
-const ILLS: &[(&str, &str, &str, &str)] = &[
+const FAILURES: &[(&str, &str, &str, &str)] = &[
     ("clock", "there is no `uvx` on PATH", "", "install uv"),
     ("misspelt", "npx ended (exit code 1)", "npm error code E404", "check its name and version"),
     ("nobody", "Connection refused", "", "nothing listens there"),
@@ -26,16 +26,16 @@ const ILLS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn every_ill_has_a_cause_and_a_next_step() {
-    let mut doors = JoinSet::new();
+async fn every_failure_has_a_cause_and_a_hint() {
+    let mut listeners = JoinSet::new();
     let bin = TempDir::new().expect("a folder");
-    let place =
-        Place::with(&agent_file(free_port(), locked(&mut doors).await)).only_on_path(without_uvx(&bin));
-    let (text, json) = tokio::join!(place.wharf("doctor"), place.wharf("doctor --json"));
+    let workspace = Workspace::with(&agent_file(free_port(), locked(&mut listeners).await))
+        .only_on_path(without_uvx(&bin));
+    let (text, json) = tokio::join!(workspace.wharf("doctor"), workspace.wharf("doctor --json"));
     check_text(&text);
     check_json(&json);
-    place.wharf("call memory:read_graph").await.check(0, "\"entities\": []");
-    place.is_deserted();
+    workspace.wharf("call memory:read_graph").await.check(0, "\"entities\": []");
+    workspace.assert_nothing_left();
 }
 
 fn agent_file(nobody: u16, locked: u16) -> String {
@@ -55,12 +55,12 @@ fn agent_file(nobody: u16, locked: u16) -> String {
     )
 }
 
-fn check_text(said: &Said) {
+fn check_text(said: &RunOutput) {
     said.check(69, "");
     let rows = rows(&said.stdout);
     assert_eq!(rows.len(), 5, "{}", said.stdout);
-    for (row, (name, cause, last_words, next_step)) in rows.iter().zip(ILLS) {
-        for words in [&format!("FAIL  {name}"), *cause, last_words, next_step] {
+    for (row, (name, cause, stderr, hint)) in rows.iter().zip(FAILURES) {
+        for words in [&format!("FAIL  {name}"), *cause, stderr, hint] {
             assert!(row.contains(words), "{words:?} is missing from:\n{row}");
         }
     }
@@ -79,17 +79,17 @@ fn rows(text: &str) -> Vec<String> {
     rows
 }
 
-fn check_json(said: &Said) {
+fn check_json(said: &RunOutput) {
     said.check(69, "");
     let report = said.json();
     assert_eq!(report["ok"], false);
     let sources = report["sources"].as_array().expect("a list");
     assert_eq!(sources.len(), 5, "{report:#}");
-    for (source, (name, cause, last_words, next_step)) in sources.iter().zip(ILLS) {
+    for (source, (name, cause, stderr, hint)) in sources.iter().zip(FAILURES) {
         let error = &source["error"];
         assert_eq!((&source["name"], &source["state"]), (&(*name).into(), &"error".into()));
         assert_eq!(error["type"], "MCPConnectionError");
-        for (key, words) in [("message", cause), ("stderr", last_words), ("hint", next_step)] {
+        for (key, words) in [("message", cause), ("stderr", stderr), ("hint", hint)] {
             assert!(error[key].as_str().is_some_and(|it| it.contains(words)), "{key}: {words:?}\n{source:#}");
         }
     }
@@ -110,10 +110,10 @@ fn without_uvx(bin: &TempDir) -> PathBuf {
 }
 
 /// Starts a server that responds 401 to every request, and returns its port. It stops with the set.
-async fn locked(doors: &mut JoinSet<()>) -> u16 {
+async fn locked(listeners: &mut JoinSet<()>) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    doors.spawn(async move {
+    listeners.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             // The client may have disconnected.
             _ = refuse(stream).await;
@@ -151,23 +151,23 @@ done
 "#;
 
 /// Sets up the server `half` beside a server that exits at once.
-fn half() -> Place {
-    let place = Place::with(
+fn half() -> Workspace {
+    let workspace = Workspace::with(
         "tools:
   - {name: half, description: d, type: mcp, server: x, command: /bin/sh, args: ['./half.sh']}
   - {name: gone, description: d, type: mcp, server: x, command: /bin/sh, args: [-c, 'exit 3']}
 ",
     );
-    fs::write(place.path("half.sh"), HALF).expect("a file");
-    place.make_folder("state");
-    fs::write(place.path("state/wharf.toml"), "[grants]\ncommands = [\"/bin/sh\"]\n").expect("a file");
-    place
+    fs::write(workspace.path("half.sh"), HALF).expect("a file");
+    workspace.make_folder("state");
+    fs::write(workspace.path("state/wharf.toml"), "[grants]\ncommands = [\"/bin/sh\"]\n").expect("a file");
+    workspace
 }
 
 #[tokio::test]
-async fn a_list_that_fails_beside_the_tools_is_a_warning() {
-    let place = half();
-    let said = place.wharf("doctor half").await;
+async fn failing_prompt_or_resource_list_is_a_warning() {
+    let workspace = half();
+    let said = workspace.wharf("doctor half").await;
     said.check(0, "warn  half  stdio");
     said.check(0, "1 tool, 0 prompts, 0 resources");
     said.check(
@@ -177,7 +177,7 @@ async fn a_list_that_fails_beside_the_tools_is_a_warning() {
     said.check(0, "prompts/list failed: MCPProtocolError: ");
     assert!(!said.stdout.contains("gone"), "{}", said.stdout);
 
-    let report = place.wharf("doctor half --json").await;
+    let report = workspace.wharf("doctor half --json").await;
     report.check(0, "");
     let report = report.json();
     let half = &report["sources"][0];
@@ -188,23 +188,23 @@ async fn a_list_that_fails_beside_the_tools_is_a_warning() {
     let lists: Vec<&str> =
         half["warnings"].as_array().expect("a list").iter().filter_map(|it| it["list"].as_str()).collect();
     assert_eq!(lists, ["prompts/list", "resources/list"]);
-    place.is_deserted();
+    workspace.assert_nothing_left();
 }
 
 #[tokio::test]
 async fn resources_of_a_server_that_cannot_list_them_are_empty() {
-    let place = half();
-    let said = place.wharf("resources half").await;
+    let workspace = half();
+    let said = workspace.wharf("resources half").await;
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "half (0)\n"), "{}", said.stderr);
     said.check(0, "warning: `half` could not answer resources/list: the server answered with an error");
     assert!(!said.stderr.contains("templates"), "{}", said.stderr);
-    place.wharf("tools half").await.check(0, "wave");
+    workspace.wharf("tools half").await.check(0, "wave");
 }
 
 #[tokio::test]
-async fn doctor_of_one_server_asks_that_one_alone() {
-    let place = half();
-    let (gone, unknown) = tokio::join!(place.wharf("doctor gone"), place.wharf("doctor nobody"));
+async fn doctor_with_a_name_connects_to_that_server_only() {
+    let workspace = half();
+    let (gone, unknown) = tokio::join!(workspace.wharf("doctor gone"), workspace.wharf("doctor nobody"));
     gone.check(69, "FAIL  gone");
     assert!(!gone.stdout.contains("half"), "{}", gone.stdout);
     unknown.check(2, "there is no server 'nobody'");
@@ -212,36 +212,36 @@ async fn doctor_of_one_server_asks_that_one_alone() {
 }
 
 #[tokio::test]
-async fn a_misspelt_source_and_tool_is_answered_with_the_right_one() {
-    let place = half();
+async fn misspelt_tool_gets_a_suggestion() {
+    let workspace = half();
     for (typed, meant) in [("half:wav", "half:wave"), ("hal:wave", "half:wave"), ("half__wav", "half__wave")]
     {
-        let said = place.wharf(&format!("call {typed}")).await;
+        let said = workspace.wharf(&format!("call {typed}")).await;
         said.check(66, &format!("did you mean `{meant}`?"));
     }
 }
 
 /// Uses a launcher that is itself a server, whatever its arguments.
 #[tokio::test]
-async fn a_deprecated_entry_is_warned_of_once_by_every_command() {
-    let place = Place::with(
+async fn every_command_warns_once_about_deprecated_entries() {
+    let workspace = Workspace::with(
         "tools:
   - {name: half, description: d, type: mcp, server: '@example/half'}
   - {name: other, description: d, type: mcp, server: '@example/other'}
 ",
     );
-    let bin = place.make_folder("launchers");
+    let bin = workspace.make_folder("launchers");
     fs::write(bin.join("npx"), format!("#!/bin/sh\n{HALF}")).expect("a file");
     fs::set_permissions(bin.join("npx"), fs::Permissions::from_mode(0o755)).expect("it can be run");
-    let cache = place.path("npm").display().to_string();
-    let place = place.first_on_path([bin]).set("NPM_CONFIG_CACHE", &cache);
+    let cache = workspace.path("npm").display().to_string();
+    let workspace = workspace.first_on_path([bin]).set("NPM_CONFIG_CACHE", &cache);
     let warning = "warning: an entry without 'command' is deprecated; it is started with npx (agent.yaml:2, and 1 more)";
     for typed in ["tools", "tools --json", "doctor", "resources", "explain", "call half:wave"] {
-        let said = place.wharf(typed).await;
+        let said = workspace.wharf(typed).await;
         assert_eq!(said.stderr.matches("is deprecated").count(), 1, "{typed}: {}", said.stderr);
         assert!(said.stderr.contains(warning), "{typed}: {}", said.stderr);
         assert!(said.stderr.contains("help: add `command: npx`"), "{typed}: {}", said.stderr);
     }
-    let quiet = place.wharf("-q tools").await;
+    let quiet = workspace.wharf("-q tools").await;
     assert!(!quiet.stderr.contains("deprecated"), "{}", quiet.stderr);
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Timeout for the next message of the server.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn an_editor_completes_and_validates() {
@@ -24,7 +24,7 @@ fn an_editor_completes_and_validates() {
         assert_eq!(
             editor.open(&name, &text),
             Vec::<String>::new(),
-            "{name} is fine, and the schema says otherwise"
+            "{name} is valid, but the schema rejects it"
         );
     }
     for (name, text) in [
@@ -64,7 +64,7 @@ struct Editor {
 }
 
 impl Editor {
-    #[expect(clippy::disallowed_methods, reason = "the tools are where whoever runs the tests put them")]
+    #[expect(clippy::disallowed_methods, reason = "WHARF_TOOLS names the folder of the tools")]
     fn start() -> Editor {
         let tools = env::var_os("WHARF_TOOLS").map(PathBuf::from);
         let server = tools.map(|it| {
@@ -81,14 +81,14 @@ impl Editor {
             .stderr(Stdio::null())
             .spawn()
             .expect("node runs");
-        let (said, from_server) = mpsc::channel();
+        let (sender, from_server) = mpsc::channel();
         let stdout = server.stdout.take().expect("a pipe");
         // The thread ends with the server, which ends with the editor.
-        thread::spawn(move || listen(BufReader::new(stdout), &said));
+        thread::spawn(move || listen(BufReader::new(stdout), &sender));
         let to_server = server.stdin.take().expect("a pipe");
         let mut editor = Editor { server, to_server, from_server, next_id: 0 };
-        editor.ask("initialize", json!({ "processId": null, "rootUri": null, "capabilities": { "workspace": { "configuration": true } } }));
-        editor.say(json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }));
+        editor.request("initialize", json!({ "processId": null, "rootUri": null, "capabilities": { "workspace": { "configuration": true } } }));
+        editor.send(json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }));
         editor
     }
 
@@ -96,10 +96,10 @@ impl Editor {
     fn open(&mut self, name: &str, text: &str) -> Vec<String> {
         let uri = format!("file:///agents/{name}");
         let document = json!({ "uri": uri, "languageId": "yaml", "version": 1, "text": text });
-        self.say(json!({ "jsonrpc": "2.0", "method": "textDocument/didOpen", "params": { "textDocument": document } }));
-        let heard =
-            self.hear(|it| it["method"] == "textDocument/publishDiagnostics" && it["params"]["uri"] == uri);
-        let found = heard["params"]["diagnostics"].as_array().cloned().unwrap_or_default();
+        self.send(json!({ "jsonrpc": "2.0", "method": "textDocument/didOpen", "params": { "textDocument": document } }));
+        let received = self
+            .wait_for(|it| it["method"] == "textDocument/publishDiagnostics" && it["params"]["uri"] == uri);
+        let found = received["params"]["diagnostics"].as_array().cloned().unwrap_or_default();
         let messages = found.iter().map(|it| it["message"].as_str().unwrap_or_default().to_owned());
         // The language server does not know some standard YAML tags, which is unrelated to our schema.
         messages.filter(|it| !it.starts_with("Unresolved tag")).collect()
@@ -110,30 +110,30 @@ impl Editor {
             "textDocument": { "uri": format!("file:///agents/{name}") },
             "position": { "line": line, "character": character },
         });
-        let answer = self.ask("textDocument/completion", params);
+        let answer = self.request("textDocument/completion", params);
         let items =
             answer["result"]["items"].as_array().or(answer["result"].as_array()).cloned().unwrap_or_default();
         items.iter().map(|it| it["label"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
-        self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        self.hear(|it| it["id"] == id && it.get("method").is_none())
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.wait_for(|it| it["id"] == id && it.get("method").is_none())
     }
 
-    fn say(&mut self, message: Value) {
+    fn send(&mut self, message: Value) {
         let body = message.to_string();
         write!(self.to_server, "Content-Length: {}\r\n\r\n{body}", body.len()).expect("the server listens");
         self.to_server.flush().expect("the server listens");
     }
 
     /// Waits for a message and responds to the server's requests meanwhile.
-    fn hear(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn wait_for(&mut self, is_expected: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.from_server.recv_timeout(PATIENCE).expect("the server says something");
-            if wanted(&message) {
+            let message = self.from_server.recv_timeout(MESSAGE_TIMEOUT).expect("the server sends a message");
+            if is_expected(&message) {
                 return message;
             }
             if message.get("method").is_some() && message.get("id").is_some() {
@@ -141,7 +141,7 @@ impl Editor {
                     Some("workspace/configuration") => settings(&message["params"]["items"]),
                     _ => Value::Null,
                 };
-                self.say(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+                self.send(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
             }
         }
     }
@@ -163,9 +163,9 @@ fn settings(items: &Value) -> Value {
     sections.map(|it| if it["section"] == "yaml" { yaml.clone() } else { json!({}) }).collect()
 }
 
-fn listen(mut from: BufReader<ChildStdout>, said: &mpsc::Sender<Value>) {
+fn listen(mut from: BufReader<ChildStdout>, sender: &mpsc::Sender<Value>) {
     while let Some(message) = read_message(&mut from) {
-        if said.send(message).is_err() {
+        if sender.send(message).is_err() {
             return;
         }
     }

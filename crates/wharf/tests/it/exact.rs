@@ -100,7 +100,7 @@ fn mcp_keeps_the_digits() {
 }
 
 #[test]
-fn a_lone_surrogate_is_replaced_where_everybody_sees_it() {
+fn lone_surrogate_is_replaced_in_every_output() {
     let printed = call(folder().path(), &["s:half"]);
     assert!(printed.contains("{\"type\":\"text\",\"text\":\"half:\u{fffd}.\"}"), "{printed}");
     let server = gateway();

@@ -4,8 +4,8 @@
 //! the page; review the diff.
 
 use crate::{
-    servers::place::{caches, path_with},
-    terminal::{Running, Seen},
+    servers::workspace::{caches, path_with},
+    terminal::{TerminalOutput, TerminalProgram},
 };
 use std::{
     env, fs,
@@ -17,7 +17,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-five-m
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wharf");
 
 /// Maximum line length on the page; longer lines are cut.
-const WIDEST: usize = 150;
+const MAX_LINE_LENGTH: usize = 150;
 
 const HEAD: &str = "\
 # The first five minutes
@@ -27,61 +27,61 @@ of an example; lines that are longer than the page are cut. It needs `wharf` on 
 ";
 
 /// An empty home folder, and the page being recorded.
-struct Newcomer {
+struct NewUser {
     folder: TempDir,
     page: String,
 }
 
 #[test]
 fn every_step_works_as_printed() {
-    let mut newcomer = Newcomer::arrive();
-    newcomer.tell(
+    let mut user = NewUser::new();
+    user.add_section(
         "Serve",
         "In one terminal, start the gateway. Without an agent file it serves the built-in Todo server.",
     );
-    let mut serving = newcomer.start("wharf serve");
+    let mut serving = user.start("wharf serve");
     serving.wait_for("5 tools, ready");
     let screen = serving.screen();
-    newcomer.record("wharf serve", &screen);
+    user.record("wharf serve", &screen);
 
-    newcomer.tell("Ask it", "In another terminal, paste the line that `wharf serve` prints:");
+    user.add_section("Ask it", "In another terminal, paste the line that `wharf serve` prints:");
     let pasted = screen.lines().find_map(|it| it.strip_prefix("try it: ")).expect("a line to try").to_owned();
-    let answer = newcomer.step(&pasted);
+    let answer = user.step(&pasted);
     assert!(answer.contains("todo__create_todo"), "{answer}");
 
-    newcomer.tell("Add a server", "A package of npm or PyPI, an address, or what a page shows as JSON:");
-    let added = newcomer.step("wharf add @modelcontextprotocol/server-filesystem");
+    user.add_section("Add a server", "A package of npm or PyPI, an address, or what a page shows as JSON:");
+    let added = user.step("wharf add @modelcontextprotocol/server-filesystem");
     assert!(added.contains("filesystem is added to agent.yaml"), "{added}");
 
-    newcomer.tell("Look at its tools", "The first time, npm downloads the package.");
-    let tools = newcomer.step("wharf tools");
+    user.add_section("Look at its tools", "The first time, npm downloads the package.");
+    let tools = user.step("wharf tools");
     assert!(tools.contains("list_directory"), "{tools}");
 
-    newcomer.tell(
+    user.add_section(
         "Call one",
         "A tool is named by its shown name, or by its bare name where only one server has it.",
     );
-    let called = newcomer.step("wharf call list_directory path=$PWD");
+    let called = user.step("wharf call list_directory path=$PWD");
     assert!(called.contains("[FILE] agent.yaml"), "{called}");
 
-    newcomer.tell(
+    user.add_section(
         "Connect your client",
         "Without `--print` this is written into the client's own file, after a copy of it. The other clients are in\n[clients.md](clients.md).",
     );
-    let connected = newcomer.step("wharf connect --print claude");
+    let connected = user.step("wharf connect --print claude");
     assert!(connected.contains("\"stdio\""), "{connected}");
 
     serving.type_in("\u{3}");
-    let Seen { text, code } = serving.end();
+    let TerminalOutput { text, code } = serving.end();
     assert_eq!(code, Some(0), "{text}");
-    newcomer.compare();
+    user.compare();
 }
 
-impl Newcomer {
-    fn arrive() -> Newcomer {
+impl NewUser {
+    fn new() -> NewUser {
         let folder = TempDir::new().expect("a folder");
         fs::create_dir_all(folder.path().join("tools")).expect("a folder");
-        Newcomer { folder, page: HEAD.to_owned() }
+        NewUser { folder, page: HEAD.to_owned() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -105,25 +105,29 @@ impl Newcomer {
         own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(caches).collect()
     }
 
-    fn start(&self, typed: &str) -> Running {
-        Running::start(&self.path("tools"), &self.variables(), &["sh", "-c", &format!("exec {typed}")])
+    fn start(&self, typed: &str) -> TerminalProgram {
+        TerminalProgram::start(
+            &self.path("tools"),
+            &self.variables(),
+            &["sh", "-c", &format!("exec {typed}")],
+        )
     }
 
     /// Runs a command line, records it and returns its output.
     fn step(&mut self, typed: &str) -> String {
-        let Seen { text, code } = self.start(typed).end();
+        let TerminalOutput { text, code } = self.start(typed).end();
         assert_eq!(code, Some(0), "`{typed}`: {text}");
         self.record(typed, &text);
         text
     }
 
-    fn tell(&mut self, heading: &str, what: &str) {
+    fn add_section(&mut self, heading: &str, what: &str) {
         self.page.push_str(&format!("\n## {heading}\n\n{what}\n"));
     }
 
     fn record(&mut self, typed: &str, seen: &str) {
-        let text = self.as_an_example(&format!("$ {typed}\n{}\n", seen.trim_end()));
-        let lines = text.lines().map(|line| match line.char_indices().nth(WIDEST) {
+        let text = self.normalise(&format!("$ {typed}\n{}\n", seen.trim_end()));
+        let lines = text.lines().map(|line| match line.char_indices().nth(MAX_LINE_LENGTH) {
             Some((end, _)) if !line.starts_with("$ ") && !line.starts_with("try it") => {
                 format!("{}…\n", &line[..end])
             }
@@ -133,13 +137,13 @@ impl Newcomer {
     }
 
     /// Replaces paths, port and times by those of an example.
-    fn as_an_example(&self, text: &str) -> String {
+    fn normalise(&self, text: &str) -> String {
         let home = self.path("").to_string_lossy().trim_end_matches('/').to_owned();
         let text = text.replace(PROGRAM, "/usr/local/bin/wharf").replace(&home, "/home/you");
         with_port(&with_times(&text))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
+    #[expect(clippy::disallowed_methods, reason = "the UPDATE variable decides whether to write")]
     fn compare(&self) {
         if env::var_os("UPDATE").is_some() {
             fs::write(PAGE, &self.page).expect("the page can be written");
@@ -181,7 +185,7 @@ fn with_times(text: &str) -> String {
 }
 
 #[test]
-fn times_and_ports_are_those_of_the_example() {
+fn times_and_ports_are_normalised() {
     assert_eq!(
         with_times("ok  todo  5 tools, ready after 12.3 s\n(450 ms), 3 servers"),
         "ok  todo  5 tools, ready after 0.1 s\n(0.1 s), 3 servers"

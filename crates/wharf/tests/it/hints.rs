@@ -6,14 +6,14 @@
 
 mod calls;
 mod containers;
-pub(crate) mod far;
+pub(crate) mod fake_servers;
 pub(crate) mod npm;
 mod processes;
 mod remote;
 mod servers;
 mod uv;
 
-use crate::servers::place::{Place, Said};
+use crate::servers::workspace::{RunOutput, Workspace};
 use serde_json::Value;
 use std::{collections::BTreeSet, fs};
 use wharf_runtime::known_causes;
@@ -30,13 +30,13 @@ struct Case {
 
 /// Rows that no single server can cause, and the tests that cover them. A circuit breaker opens only where sources
 /// are long-lived, and a name changes its address only in the network.
-const ELSEWHERE: &[(&str, &str)] = &[
+const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("breaker-open", "serve::a_server_that_keeps_failing_rests"),
     ("out-of-reach", "the runtime's registered::a_name_that_leads_inside_is_not_dialled"),
 ];
 
 #[test]
-fn every_row_of_the_table_happens() {
+fn every_known_cause_has_a_test() {
     let all = [
         calls::CASES,
         containers::CASES,
@@ -51,13 +51,13 @@ fn every_row_of_the_table_happens() {
         uv::UNREACHABLE,
         containers::NO_DAEMON,
         containers::NO_INIT,
-        processes::NOWHERE,
+        processes::EMPTY_PATH,
         processes::NO_SCRATCH,
     ];
-    let happen: BTreeSet<&str> = all.iter().flat_map(|cases| cases.iter().map(|it| it.row)).collect();
-    let elsewhere: BTreeSet<&str> = ELSEWHERE.iter().map(|(row, _)| *row).collect();
+    let tested: BTreeSet<&str> = all.iter().flat_map(|cases| cases.iter().map(|it| it.row)).collect();
+    let tested_elsewhere: BTreeSet<&str> = TESTED_ELSEWHERE.iter().map(|(row, _)| *row).collect();
     let known: BTreeSet<&str> = known_causes().iter().map(|it| it.name).collect();
-    let covered: BTreeSet<&str> = happen.union(&elsewhere).copied().collect();
+    let covered: BTreeSet<&str> = tested.union(&tested_elsewhere).copied().collect();
     assert_eq!(known, covered, "each row of the table needs a case, and each case a row");
 }
 
@@ -77,17 +77,17 @@ fn name(number: usize, case: &Case) -> String {
 }
 
 /// Sets up a folder in which these programs may run.
-fn place(cases: &[Case], filled: &[(&str, String)], commands: &[&str]) -> Place {
-    let place = Place::with(&agent_file(cases, filled));
-    place.make_folder("state");
+fn workspace(cases: &[Case], filled: &[(&str, String)], commands: &[&str]) -> Workspace {
+    let workspace = Workspace::with(&agent_file(cases, filled));
+    workspace.make_folder("state");
     let settings = format!("[grants]\ncommands = {commands:?}\n");
-    fs::write(place.path("state/wharf.toml"), settings).expect("the file can be written");
-    place
+    fs::write(workspace.path("state/wharf.toml"), settings).expect("the file can be written");
+    workspace
 }
 
 /// Runs `wharf doctor` once and compares its report for each server.
-async fn check(place: &Place, cases: &[Case]) -> Value {
-    let said = place.wharf("doctor --json").await;
+async fn check(workspace: &Workspace, cases: &[Case]) -> Value {
+    let said = workspace.wharf("doctor --json").await;
     said.check(69, "");
     let report = said.json();
     let sources = report["sources"].as_array().expect("a list");
@@ -97,25 +97,25 @@ async fn check(place: &Place, cases: &[Case]) -> Value {
         .iter()
         .enumerate()
         .zip(errors)
-        .filter_map(|((number, case), it)| differs(number, case, it))
+        .filter_map(|((number, case), it)| difference(number, case, it))
         .collect();
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
     report
 }
 
 /// Describes the difference between the report and the case, if any.
-fn differs(number: usize, case: &Case, error: &Value) -> Option<String> {
+fn difference(number: usize, case: &Case, error: &Value) -> Option<String> {
     let known = known_causes().iter().find(|it| it.name == case.row).expect("a row of the table");
     let hint = known.hint.replace("{name}", &name(number, case));
     let message = error["message"].as_str().unwrap_or_default();
     let stderr = error["stderr"].as_str().unwrap_or_default();
-    let told = message.contains(case.cause) || stderr.contains(case.cause);
-    (!is_filled(&hint, error["hint"].as_str().unwrap_or_default()) || !told)
+    let has_cause = message.contains(case.cause) || stderr.contains(case.cause);
+    (!matches_template(&hint, error["hint"].as_str().unwrap_or_default()) || !has_cause)
         .then(|| format!("{}: {hint:?} for {:?} was expected, not {error:#}", case.row, case.cause))
 }
 
 /// Checks that a text is the hint with something in place of each word in braces.
-fn is_filled(hint: &str, text: &str) -> bool {
+fn matches_template(hint: &str, text: &str) -> bool {
     const BRACES: [&str; 6] = ["{line}", "{word}", "{variables}", "{remedy}", "{args}", "{folder}"];
     let hint = BRACES.iter().fold(hint.to_owned(), |hint, it| hint.replace(it, "\0"));
     let mut rest = text;
@@ -129,8 +129,8 @@ fn is_filled(hint: &str, text: &str) -> bool {
 }
 
 /// Checks the response to one call against a case.
-fn check_call(said: &Said, case: &Case) {
+fn check_call(said: &RunOutput, case: &Case) {
     let error = &said.json()["error"];
-    let wrong = differs(0, case, error);
+    let wrong = difference(0, case, error);
     assert!(wrong.is_none(), "{wrong:?}");
 }

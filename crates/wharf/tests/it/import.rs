@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const SECRETS: [&str; 3] = ["battery", "staple", "ghp_"];
 
 #[test]
-fn claude_desktop() {
+fn imports_claude_desktop() {
     let folder = check("claude/claude_desktop_config.json");
     let agent_file = read(&folder, "agent.yaml");
     assert_eq!(agent_file.matches("\n  - name: ").count(), 5, "{agent_file}");
@@ -23,24 +23,24 @@ fn claude_desktop() {
 }
 
 #[test]
-fn vscode() {
+fn imports_vscode() {
     let folder = check("vscode/.vscode/mcp.json");
     assert!(read(&folder, ".env.Perplexity").contains("\nPERPLEXITY_KEY=\n"));
 }
 
 #[test]
-fn vscode_settings() {
+fn imports_vscode_settings() {
     check("settings/settings.json");
 }
 
 #[test]
-fn cursor() {
+fn imports_cursor() {
     let folder = check("cursor/.cursor/mcp.json");
     assert!(read(&folder, ".env.search").contains("header-battery-staple"));
 }
 
 #[test]
-fn nasty() {
+fn imports_a_file_full_of_edge_cases() {
     check("nasty/mcp.json");
 }
 
@@ -75,13 +75,13 @@ fn a_client_is_found_by_name() {
 }
 
 #[test]
-fn what_cannot_be_imported_gets_a_sentence() {
+fn import_errors_are_explained() {
     let folder = TempDir::new().expect("a folder");
     for (text, expected) in [
         ("", "is not JSON: it is empty"),
         ("tools: []", "is not JSON: expected"),
-        ("{\"mcpServers\": {}}", "names no servers"),
-        ("{\"name\": \"x\"}", "there is neither `mcpServers` nor `servers` in it"),
+        ("{\"mcpServers\": {}}", "contains no servers"),
+        ("{\"name\": \"x\"}", "it has neither `mcpServers` nor `servers`"),
         ("[]", "it is not an object"),
     ] {
         fs::write(folder.path().join("mcp.json"), text).expect("the file can be written");
@@ -93,22 +93,22 @@ fn what_cannot_be_imported_gets_a_sentence() {
 }
 
 #[test]
-fn codex() {
+fn imports_codex() {
     check("codex/.codex/config.toml");
 }
 
 #[test]
-fn claude_code_with_its_projects() {
+fn imports_claude_code_with_its_projects() {
     check("claude-code/.claude.json");
 }
 
 #[test]
-fn zed() {
+fn imports_zed() {
     check("zed/.zed/settings.json");
 }
 
 #[test]
-fn gemini() {
+fn imports_gemini() {
     check("gemini/.gemini/settings.json");
 }
 
@@ -193,12 +193,12 @@ fn check(fixture: &str) -> TempDir {
         assert!(!said.contains(secret), "{said}");
     }
     let case = fixture.ancestors().find(|it| it.parent().is_some_and(|it| it.ends_with("it/import")));
-    expect(&case.expect("a folder of its own").join("expected.txt"), &everything(&folder, &said));
+    expect(&case.expect("a folder of its own").join("expected.txt"), &all_results(&folder, &said));
     folder
 }
 
 /// Returns the written files, sorted by name, and the notes.
-fn everything(folder: &TempDir, said: &str) -> String {
+fn all_results(folder: &TempDir, said: &str) -> String {
     let mut names: Vec<PathBuf> =
         fs::read_dir(folder.path()).expect("the folder").map(|it| it.expect("an entry").path()).collect();
     names.sort();
@@ -214,7 +214,7 @@ fn everything(folder: &TempDir, said: &str) -> String {
 }
 
 /// Compares the text with the file, or writes the file if `UPDATE=1` is set.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says whether to write")]
+#[expect(clippy::disallowed_methods, reason = "the UPDATE variable decides whether to write")]
 fn expect(file: &Path, text: &str) {
     if env::var_os("UPDATE").is_some() {
         fs::write(file, text).expect("the expectation can be written");

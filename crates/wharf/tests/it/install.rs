@@ -11,11 +11,11 @@
 
 use crate::{
     hints::{
-        far::{Far, json},
+        fake_servers::{FakeServers, json},
         npm::{address, tarball, with_registry},
     },
     serve::server::Server,
-    servers::place::Place,
+    servers::workspace::Workspace,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,7 +33,7 @@ const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 const ODD_SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hints/odd.sh");
 
 /// Timeout for each step on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// npx with a package `slow`, whose download takes longer than `connect_timeout`.
 const SLOW_NPX: &str = "
@@ -59,23 +59,23 @@ fn launcher(here: &Path, name: &str, is_download: &str, download: &str) -> PathB
     bin
 }
 
-fn place(agent_file: &str, name: &str, is_download: &str, download: &str) -> Place {
-    let place = Place::with(agent_file);
-    let bin = launcher(&place.path(""), name, is_download, download);
-    let cache = place.path("npm").display().to_string();
-    place.first_on_path([bin]).set("NPM_CONFIG_CACHE", &cache)
+fn workspace(agent_file: &str, name: &str, is_download: &str, download: &str) -> Workspace {
+    let workspace = Workspace::with(agent_file);
+    let bin = launcher(&workspace.path(""), name, is_download, download);
+    let cache = workspace.path("npm").display().to_string();
+    workspace.first_on_path([bin]).set("NPM_CONFIG_CACHE", &cache)
 }
 
 /// Shell pattern for a call as `npx -y --package=… -c true`.
 const NPX_DOWNLOADS: &str = "*' -c true '*";
 
-fn npx(agent_file: &str, download: &str) -> Place {
-    place(agent_file, "npx", NPX_DOWNLOADS, download)
+fn npx(agent_file: &str, download: &str) -> Workspace {
+    workspace(agent_file, "npx", NPX_DOWNLOADS, download)
 }
 
 /// Returns the recorded arguments of the launcher, in order.
-fn calls(place: &Place) -> Vec<String> {
-    let calls = fs::read_to_string(place.path("calls")).unwrap_or_default();
+fn calls(workspace: &Workspace) -> Vec<String> {
+    let calls = fs::read_to_string(workspace.path("calls")).unwrap_or_default();
     calls.lines().map(str::to_owned).collect()
 }
 
@@ -88,29 +88,29 @@ const FINISH: &str = "echo '{}' > \"$here/npm/_npx/0f3bf168cd88eab7/package.json
 
 #[tokio::test]
 async fn a_download_longer_than_connect_timeout_succeeds() {
-    let place = npx(SLOW_NPX, &format!("{UNPACK}; sleep 7; {FINISH}"));
-    let said = place.wharf("doctor --json").await;
+    let workspace = npx(SLOW_NPX, &format!("{UNPACK}; sleep 7; {FINISH}"));
+    let said = workspace.wharf("doctor --json").await;
     said.check(0, "");
     assert_eq!(said.json()["sources"][0]["tools"], 5);
     // The download must not get the server's own arguments.
-    assert_eq!(calls(&place)[0], DOWNLOAD);
-    assert!(calls(&place)[1..].iter().all(|it| it == SERVER), "{:?}", calls(&place));
+    assert_eq!(calls(&workspace)[0], DOWNLOAD);
+    assert!(calls(&workspace)[1..].iter().all(|it| it == SERVER), "{:?}", calls(&workspace));
 
     // The next start finds the package in npm's cache, even with another state folder.
-    fs::remove_dir_all(place.path("state")).expect("it is ours");
-    fs::remove_file(place.path("calls")).expect("a file");
-    place.wharf("doctor").await.check(0, "ok    slow");
-    assert!(calls(&place).iter().all(|it| it == SERVER), "{:?}", calls(&place));
-    place.is_deserted();
+    fs::remove_dir_all(workspace.path("state")).expect("it is ours");
+    fs::remove_file(workspace.path("calls")).expect("a file");
+    workspace.wharf("doctor").await.check(0, "ok    slow");
+    assert!(calls(&workspace).iter().all(|it| it == SERVER), "{:?}", calls(&workspace));
+    workspace.assert_nothing_left();
 }
 
 #[tokio::test]
 async fn two_sources_of_one_package_download_once() {
     let entry = "description: d, type: mcp, server: slow, command: npx, args: [slow, --verbose]";
-    let place = npx(&format!("tools:\n  - {{name: a, {entry}}}\n  - {{name: b, {entry}}}\n"), "sleep 1");
-    place.wharf("doctor").await.check(0, "ok    b");
-    let downloads = calls(&place).iter().filter(|it| *it == DOWNLOAD).count();
-    assert_eq!(downloads, 1, "{:?}", calls(&place));
+    let workspace = npx(&format!("tools:\n  - {{name: a, {entry}}}\n  - {{name: b, {entry}}}\n"), "sleep 1");
+    workspace.wharf("doctor").await.check(0, "ok    b");
+    let downloads = calls(&workspace).iter().filter(|it| *it == DOWNLOAD).count();
+    assert_eq!(downloads, 1, "{:?}", calls(&workspace));
 }
 
 #[tokio::test]
@@ -119,10 +119,10 @@ async fn four_packages_are_downloaded_at_once_and_the_others_wait() {
         format!("  - {{name: s{number}, description: d, type: mcp, server: p{number}, command: npx}}\n")
     };
     let agent_file = format!("tools:\n{}", (0..10).map(entry).collect::<String>());
-    let place =
+    let workspace =
         npx(&agent_file, "echo begun >> \"$here/downloads\"; sleep 1; echo ended >> \"$here/downloads\"");
-    place.wharf("doctor").await.check(0, "ok    s9");
-    let downloads = fs::read_to_string(place.path("downloads")).expect("downloads");
+    workspace.wharf("doctor").await.check(0, "ok    s9");
+    let downloads = fs::read_to_string(workspace.path("downloads")).expect("downloads");
     let running = downloads.lines().scan(0, |running, line| {
         *running += if line == "begun" { 1 } else { -1 };
         Some(*running)
@@ -132,11 +132,11 @@ async fn four_packages_are_downloaded_at_once_and_the_others_wait() {
 }
 
 #[tokio::test]
-async fn a_download_that_takes_too_long_leaves_nothing_half_written() {
+async fn download_timeout_leaves_no_partial_folder() {
     let agent_file = SLOW_NPX.replace("connect_timeout: 6", "install_timeout: 2");
-    let place = npx(&agent_file, &format!("{UNPACK}; echo npm http fetch slow >&2; sleep 985"));
-    let other = place.make_folder("npm/_npx/other/node_modules");
-    let said = place.wharf("doctor --json").await;
+    let workspace = npx(&agent_file, &format!("{UNPACK}; echo npm http fetch slow >&2; sleep 985"));
+    let other = workspace.make_folder("npm/_npx/other/node_modules");
+    let said = workspace.wharf("doctor --json").await;
     said.check(69, "");
     let error = &said.json()["sources"][0]["error"];
     assert_eq!(error["type"], "MCPTimeoutError");
@@ -144,32 +144,34 @@ async fn a_download_that_takes_too_long_leaves_nothing_half_written() {
     let (message, hint) = (error["message"].as_str().unwrap(), error["hint"].as_str().unwrap());
     assert!(message.ends_with("`slow` was not downloaded within 2 s"), "{message}");
     assert!(hint.contains("`install_timeout`"), "{hint}");
-    assert!(hint.contains(&place.path(SLOW_FOLDER).display().to_string()), "{hint}");
-    assert!(!place.path(SLOW_FOLDER).exists() && other.exists());
-    assert_eq!(calls(&place), [DOWNLOAD], "the server was not started");
-    place.is_deserted();
+    assert!(hint.contains(&workspace.path(SLOW_FOLDER).display().to_string()), "{hint}");
+    assert!(!workspace.path(SLOW_FOLDER).exists() && other.exists());
+    assert_eq!(calls(&workspace), [DOWNLOAD], "the server was not started");
+    workspace.assert_nothing_left();
 }
 
 #[tokio::test]
-async fn an_interrupt_leaves_nothing_half_written() {
+async fn interrupt_leaves_no_partial_folder() {
     for signal in [Signal::INT, Signal::KILL] {
-        let place = npx(SLOW_NPX, &format!("{UNPACK}; sleep 985"));
+        let workspace = npx(SLOW_NPX, &format!("{UNPACK}; sleep 985"));
         let mut wharf = Command::new(WHARF)
             .arg("tools")
-            .current_dir(place.path(""))
+            .current_dir(workspace.path(""))
             .env_clear()
-            .env("PATH", format!("{}:/usr/bin:/bin", place.path("launchers").display()))
-            .env("WHARF_HOME", place.path("state"))
-            .env("NPM_CONFIG_CACHE", place.path("npm"))
+            .env("PATH", format!("{}:/usr/bin:/bin", workspace.path("launchers").display()))
+            .env("WHARF_HOME", workspace.path("state"))
+            .env("NPM_CONFIG_CACHE", workspace.path("npm"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("wharf runs");
-        wait_until("the package is being unpacked", || place.path(SLOW_FOLDER).join("node_modules").exists());
+        wait_until("the package is being unpacked", || {
+            workspace.path(SLOW_FOLDER).join("node_modules").exists()
+        });
         kill_process(Pid::from_child(&wharf), signal).expect("it runs");
         wharf.wait().expect("it ends");
-        wait_until("the folder is removed", || !place.path(SLOW_FOLDER).exists());
-        assert_eq!(calls(&place), [DOWNLOAD]);
+        wait_until("the folder is removed", || !workspace.path(SLOW_FOLDER).exists());
+        assert_eq!(calls(&workspace), [DOWNLOAD]);
     }
 }
 
@@ -196,48 +198,48 @@ fn a_gateway_shows_what_it_downloads() {
 }
 
 fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let by = Instant::now() + LIMIT;
+    let deadline = Instant::now() + STEP_TIMEOUT;
     while !happened() {
-        assert!(Instant::now() < by, "{what}: not within {LIMIT:?}");
+        assert!(Instant::now() < deadline, "{what}: not within {STEP_TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[tokio::test]
-async fn a_half_written_folder_of_a_killed_host_is_installed_anew() {
-    let place = npx(
+async fn partial_folder_of_a_killed_host_is_reinstalled() {
+    let workspace = npx(
         SLOW_NPX,
         &format!("[ ! -e \"$here/{SLOW_FOLDER}/node_modules/old\" ] || exit 9; {UNPACK}; {FINISH}"),
     );
-    let folder: PathBuf = place.make_folder(SLOW_FOLDER);
+    let folder: PathBuf = workspace.make_folder(SLOW_FOLDER);
     fs::create_dir_all(folder.join("node_modules/old")).expect("a folder");
     fs::write(folder.join("wharf-install.lock"), "installing\n").expect("a file");
-    place.wharf("doctor").await.check(0, "ok    slow");
-    assert_eq!(calls(&place)[0], DOWNLOAD);
+    workspace.wharf("doctor").await.check(0, "ok    slow");
+    assert_eq!(calls(&workspace)[0], DOWNLOAD);
     assert!(folder.join("package.json").exists() && !folder.join("wharf-install.lock").exists());
 }
 
 #[tokio::test]
-async fn a_failed_download_says_why_and_starts_nothing() {
-    let place = npx(SLOW_NPX, "echo npm error code E404 >&2; exit 1");
-    let said = place.wharf("doctor").await;
+async fn failed_download_is_explained_and_starts_nothing() {
+    let workspace = npx(SLOW_NPX, "echo npm error code E404 >&2; exit 1");
+    let said = workspace.wharf("doctor").await;
     said.check(69, "could not download `slow`: npx ended (exit code 1)");
     said.check(69, "| npm error code E404");
     said.check(69, "help: npm does not know this package");
-    assert_eq!(calls(&place), [DOWNLOAD]);
+    assert_eq!(calls(&workspace), [DOWNLOAD]);
 }
 
 #[tokio::test]
 async fn uvx_downloads_without_running_the_tool() {
     let entry = "name: clock, description: d, type: mcp, server: clock, command: uvx, connect_timeout: 6";
     let agent_file = format!("tools:\n  - {{{entry}, args: [--with, tzdata, clock@1.2, --local]}}\n");
-    let place = place(&agent_file, "uvx", "*' -c pass '*", "sleep 7");
-    place.wharf("doctor").await.check(0, "ok    clock");
-    assert_eq!(calls(&place)[0], "--with tzdata --from clock@1.2 python -I -S -c pass");
+    let workspace = workspace(&agent_file, "uvx", "*' -c pass '*", "sleep 7");
+    workspace.wharf("doctor").await.check(0, "ok    clock");
+    assert_eq!(calls(&workspace)[0], "--with tzdata --from clock@1.2 python -I -S -c pass");
     assert!(
-        calls(&place)[1..].iter().all(|it| it == "--with tzdata clock@1.2 --local"),
+        calls(&workspace)[1..].iter().all(|it| it == "--with tzdata clock@1.2 --local"),
         "{:?}",
-        calls(&place)
+        calls(&workspace)
     );
 }
 
@@ -249,7 +251,7 @@ async fn docker_pulls_an_image_that_is_absent_and_asks_once() {
         )
     };
     let script = "[ \"$1\" = pull ] && touch \"$here/pulled\"; [ -e \"$here/pulled\" ]";
-    let docker = |more: &str| place(&entry(more), "docker", "' image inspect '*|' pull '*", script);
+    let docker = |more: &str| workspace(&entry(more), "docker", "' image inspect '*|' pull '*", script);
     let there = docker("--platform, linux/arm64,");
     there.wharf("doctor").await.check(0, "ok    box");
     assert_eq!(calls(&there)[..2], ["image inspect box:1", "pull --platform linux/arm64 box:1"]);
@@ -286,28 +288,28 @@ require("readline").createInterface({ input: process.stdin }).on("line", line =>
 /// The real npm with an empty cache: fetching the package takes longer than the connect timeout.
 #[tokio::test]
 async fn npm_installs_into_an_empty_cache_from_a_slow_registry() {
-    let mut far = Far::default();
+    let mut far = FakeServers::default();
     let manifest = r#"{"name":"tiny","version":"1.0.0","bin":"tiny.js"}"#;
     let packed = tarball(manifest, Some(("tiny.js", TINY_SERVER)));
     let integrity = integrity(&packed);
-    let shelf = far.answering_after(Duration::from_secs(26), vec![("/tiny.tgz".to_owned(), packed)]).await;
+    let shelf = far.respond_after(Duration::from_secs(26), vec![("/tiny.tgz".to_owned(), packed)]).await;
     let about = format!(
         r#"{{"name":"tiny","dist-tags":{{"latest":"1.0.0"}},"versions":{{"1.0.0":{{"name":"tiny","version":"1.0.0","bin":{{"tiny":"tiny.js"}},"dist":{{"integrity":"{integrity}","tarball":"{}tiny.tgz"}}}}}}}}"#,
         address(shelf)
     );
-    let registry = address(far.answering(vec![("/tiny".to_owned(), json(&about))]).await);
+    let registry = address(far.respond_with(vec![("/tiny".to_owned(), json(&about))]).await);
     let entry = "name: tiny, description: d, type: mcp, server: tiny, command: npx, connect_timeout: 25";
-    let place = with_registry(&registry, Place::with(&format!("tools:\n  - {{{entry}}}\n")));
-    let said = place.wharf("doctor --json").await;
+    let workspace = with_registry(&registry, Workspace::with(&format!("tools:\n  - {{{entry}}}\n")));
+    let said = workspace.wharf("doctor --json").await;
     said.check(0, "");
     assert_eq!((&said.json()["ok"], &said.json()["sources"][0]["tools"]), (&true.into(), &1.into()));
-    let installed: Vec<PathBuf> = fs::read_dir(place.path("npm/_npx"))
+    let installed: Vec<PathBuf> = fs::read_dir(workspace.path("npm/_npx"))
         .expect("a folder")
         .map(|it| it.expect("an entry").path())
         .collect();
     assert_eq!(installed.len(), 1, "the server is run from where it was installed: {installed:?}");
     assert!(is_installed(&installed[0]), "{installed:?}");
-    place.is_deserted();
+    workspace.assert_nothing_left();
 }
 
 /// Returns the hash of a packed package. Without a hash in the registry, npm fetches the package on every run.

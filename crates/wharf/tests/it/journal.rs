@@ -4,8 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
 mod abandoned;
+mod failures;
 mod retention;
-mod trouble;
 
 use crate::serve::server::Server;
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a condition is true.
 #[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(begun.elapsed() < TEST_TIMEOUT, "not in time: {what}");
         thread::sleep(Duration::from_millis(50));
     }

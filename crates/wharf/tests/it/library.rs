@@ -14,7 +14,7 @@ fn wharf(folder: &Path) -> WharfProgram {
 }
 
 #[tokio::test]
-async fn a_tool_is_called_by_a_path_and_a_name() -> Result<(), Box<dyn std::error::Error>> {
+async fn tool_is_called_by_file_and_name() -> Result<(), Box<dyn std::error::Error>> {
     let folder = TempDir::new()?;
     let file = folder.path().join("agent.yaml");
     fs::write(&file, TODO)?;
@@ -32,7 +32,7 @@ async fn a_tool_is_called_by_a_path_and_a_name() -> Result<(), Box<dyn std::erro
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_explained() {
+async fn load_errors_are_explained() {
     let folder = TempDir::new().expect("a folder");
     let missing = Runtime::from_file(folder.path().join("agent.yaml")).await;
     let missing = missing.expect_err("there is no such file").to_string();

@@ -1,6 +1,6 @@
 //! Tests servers that are programs on this machine: rejected without a grant, and imported unchanged with one.
 
-use crate::terminal::{self, Seen};
+use crate::terminal::{self, TerminalOutput};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -16,7 +16,7 @@ struct Machine {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_asked_and_nothing_granted() {
+fn no_grant_without_a_terminal() {
     let machine = Machine::new();
     let output = machine.wharf(&["init", "--from", "mcp.json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -40,9 +40,10 @@ fn without_a_terminal_nothing_is_asked_and_nothing_granted() {
 }
 
 #[test]
-fn with_a_yes_the_grant_is_written_and_the_server_is_an_entry() {
+fn confirmed_grant_is_written_and_the_server_is_added() {
     let machine = Machine::new();
-    let Seen { text, code } = machine.at_terminal(&["init", "--from", "mcp.json"], "y\nyes\nY\ny\ny\n");
+    let TerminalOutput { text, code } =
+        machine.at_terminal(&["init", "--from", "mcp.json"], "y\nyes\nY\ny\ny\n");
     assert_eq!(code, Some(0), "{text}");
     let question = format!("allow {} for this server? [y/N]", machine.path("bin/node").display());
     assert!(text.contains(&question), "{text}");
@@ -69,16 +70,17 @@ fn with_a_yes_the_grant_is_written_and_the_server_is_an_entry() {
 }
 
 #[test]
-fn without_a_yes_nothing_is_written() {
+fn declined_grant_writes_nothing() {
     let machine = Machine::new();
-    let Seen { text, code } = machine.at_terminal(&["init", "--from", "mcp.json"], "n\n\nyess\n \nno\n");
+    let TerminalOutput { text, code } =
+        machine.at_terminal(&["init", "--from", "mcp.json"], "n\n\nyess\n \nno\n");
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(text.matches("? [y/N]").count(), 5, "{text}");
     assert!(!machine.settings().exists());
     assert!(!machine.read("agent.yaml").contains("\n  - name: "));
 
     let machine = Machine::new();
-    let Seen { text, code } =
+    let TerminalOutput { text, code } =
         machine.at_terminal(&["init", "--from", "mcp.json", "--json"], "y\ny\ny\ny\ny\n");
     assert_eq!((code, text.contains("[y/N]")), (Some(0), false), "{text}");
     assert!(!machine.settings().exists());
@@ -90,7 +92,7 @@ fn a_granted_local_server_runs() {
     let own =
         json!({ "mcpServers": { "own": { "command": env!("CARGO_BIN_EXE_wharf"), "args": ["todo"] } } });
     machine.write("mcp.json", &own.to_string());
-    let Seen { text, code } = machine.at_terminal(&["init", "--from", "mcp.json"], "y\n");
+    let TerminalOutput { text, code } = machine.at_terminal(&["init", "--from", "mcp.json"], "y\n");
     assert_eq!(code, Some(0), "{text}");
     let tools = machine.wharf(&["tools", "--json"]);
     let tools: Value = serde_json::from_slice(&tools.stdout).unwrap_or_else(|_| panic!("{tools:?}"));
@@ -100,15 +102,15 @@ fn a_granted_local_server_runs() {
 }
 
 #[test]
-fn add_offers_the_grant_too() {
+fn add_asks_for_the_grant() {
     let machine = Machine::new();
     let block = r#"{"script": {"command": "node", "args": ["x.js"]}}"#;
     let refused = machine.wharf(&["add", block]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let Seen { text, code } = machine.at_terminal(&["add", block], "n\n");
+    let TerminalOutput { text, code } = machine.at_terminal(&["add", block], "n\n");
     assert_eq!(code, Some(2), "{text}");
     assert!(!machine.settings().exists() && !machine.path("agent.yaml").exists(), "{text}");
-    let Seen { text, code } = machine.at_terminal(&["add", block], "y\n");
+    let TerminalOutput { text, code } = machine.at_terminal(&["add", block], "y\n");
     assert_eq!(code, Some(0), "{text}");
     assert!(machine.read("state/wharf.toml").contains("bin/node\"]"), "{text}");
     assert!(machine.read("agent.yaml").contains("    command: node\n"), "{text}");
@@ -116,11 +118,11 @@ fn add_offers_the_grant_too() {
 }
 
 #[test]
-fn a_settings_file_that_is_named_gets_the_grant() {
+fn grant_is_written_to_the_named_settings_file() {
     let machine = Machine::new();
     machine.write("mine.toml", "# Mine.\n[server]\nno_auth = true\n");
     let args = ["init", "--from", "mcp.json", "--settings", "mine.toml"];
-    let Seen { text, code } = machine.at_terminal(&args, "y\nn\nn\nn\nn\n");
+    let TerminalOutput { text, code } = machine.at_terminal(&args, "y\nn\nn\nn\nn\n");
     assert_eq!(code, Some(0), "{text}");
     let node = machine.path("bin/node");
     let expected =
@@ -181,7 +183,7 @@ impl Machine {
         command.output().expect("wharf runs")
     }
 
-    fn at_terminal(&self, args: &[&str], typed: &str) -> Seen {
+    fn at_terminal(&self, args: &[&str], typed: &str) -> TerminalOutput {
         let variables = self.variables();
         let variables: Vec<(&str, &str)> = variables.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         terminal::run(&self.path(""), &variables, args, typed)

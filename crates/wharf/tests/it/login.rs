@@ -13,11 +13,11 @@ use std::{
 use tempfile::TempDir;
 
 /// Timeout for each step.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 const TOKEN: &str = "token-of-the-person";
 
 #[test]
-fn a_person_signs_in_and_out() {
+fn login_and_logout_work_end_to_end() {
     let (folder, address) = (TempDir::new().expect("a folder"), serve());
     let agent_file = format!(
         "tools:\n  - {{name: wiki, description: d, type: mcp, server: x, transport: http, url: 'http://{address}/mcp'}}\n"
@@ -38,7 +38,7 @@ fn a_person_signs_in_and_out() {
     let rest: String = lines.collect::<Vec<_>>().join("\n");
     assert!(login.wait().expect("wharf ends").success(), "{rest}");
     assert!(rest.contains("signed in to `wiki`"), "{rest}");
-    assert_kept_privately(&folder.path().join("state/credentials"));
+    assert_stored_privately(&folder.path().join("state/credentials"));
 
     let welcome = wharf(folder.path(), &["tools"]).output().expect("wharf runs");
     assert_eq!(welcome.status.code(), Some(0), "{}", String::from_utf8_lossy(&welcome.stderr));
@@ -53,7 +53,7 @@ fn wharf(folder: &Path, args: &[&str]) -> Command {
 }
 
 /// Checks that there is one file, that it contains the token, and that other users cannot read it.
-fn assert_kept_privately(folder: &Path) {
+fn assert_stored_privately(folder: &Path) {
     let files: Vec<_> =
         fs::read_dir(folder).expect("the grants").map(|it| it.expect("an entry").path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };
@@ -69,7 +69,7 @@ fn assert_kept_privately(folder: &Path) {
 fn get(url: &str) -> String {
     let (address, path) = url.strip_prefix("http://").and_then(|it| it.split_once('/')).expect("an address");
     let mut stream = TcpStream::connect(address).expect("somebody listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a limit");
     write!(stream, "GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")
         .expect("a request");
     let mut answer = String::new();
@@ -94,7 +94,7 @@ fn serve() -> String {
 
 /// Reads one request and responds. Returns `None` at the end of the connection.
 fn answer(mut stream: &TcpStream, base: &str) -> Option<()> {
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(STEP_TIMEOUT)).ok()?;
     let mut reader = BufReader::new(stream);
     let mut head = Vec::new();
     let (mut length, mut authorized, mut last) = (0, false, false);
@@ -123,7 +123,7 @@ fn answer(mut stream: &TcpStream, base: &str) -> Option<()> {
 
 fn respond(target: &str, authorized: bool, body: &[u8], base: &str) -> (&'static str, String, String) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let fine = |value: Value| ("200 OK", String::new(), value.to_string());
+    let ok = |value: Value| ("200 OK", String::new(), value.to_string());
     match path {
         "/mcp" if !authorized => {
             let metadata = format!("{base}/.well-known/oauth-protected-resource/mcp");
@@ -133,17 +133,17 @@ fn respond(target: &str, authorized: bool, body: &[u8], base: &str) -> (&'static
         "/mcp" => {
             let message: Value = serde_json::from_slice(body).unwrap_or_default();
             let result = json!({ "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private" });
-            fine(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+            ok(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
         }
         "/.well-known/oauth-protected-resource/mcp" => {
-            fine(json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+            ok(json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
         }
-        "/.well-known/oauth-authorization-server" => fine(json!({
+        "/.well-known/oauth-authorization-server" => ok(json!({
             "issuer": base, "authorization_endpoint": format!("{base}/authorize"), "token_endpoint": format!("{base}/token"),
             "registration_endpoint": format!("{base}/register"), "response_types_supported": ["code"],
             "code_challenge_methods_supported": ["S256"],
         })),
-        "/register" => fine(json!({ "client_id": "c", "redirect_uris": [] })),
+        "/register" => ok(json!({ "client_id": "c", "redirect_uris": [] })),
         "/authorize" => {
             let parameters: Vec<(String, String)> =
                 url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -153,7 +153,7 @@ fn respond(target: &str, authorized: bool, body: &[u8], base: &str) -> (&'static
             let back = format!("location: {}?code=1&state={}\r\n", value("redirect_uri"), value("state"));
             ("302 Found", back, String::new())
         }
-        "/token" => fine(json!({ "access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600 })),
+        "/token" => ok(json!({ "access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600 })),
         _ => ("404 Not Found", String::new(), String::new()),
     }
 }

@@ -3,12 +3,12 @@
 //! The servers are shell scripts that start the same process trees as real ones. Each process of a server inherits
 //! a marker variable by which the test finds it in /proc. `tests/host` covers panics, because it is a host itself.
 
-mod apart;
-mod berth;
+mod sandbox;
 mod shapes;
+mod supervision;
 
-use berth::Berth;
 use rustix::process::Signal;
+use sandbox::Sandbox;
 use shapes::SHAPES;
 use tokio::task::JoinSet;
 
@@ -26,7 +26,7 @@ async fn nothing_is_left_after_a_call() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_request_to_end() {
+async fn nothing_is_left_after_sigterm() {
     check_all(Ending::By(Signal::TERM)).await;
 }
 
@@ -53,20 +53,20 @@ async fn check_all(ending: Ending) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says how long they have")]
+#[expect(clippy::disallowed_methods, reason = "the environment sets the number of cycles")]
 fn cycles() -> usize {
     std::env::var("WHARF_CYCLES").ok().and_then(|it| it.parse().ok()).unwrap_or(1)
 }
 
 async fn check(shape: &str, count: usize, ending: Ending) {
-    let berth = Berth::new(shape);
+    let sandbox = Sandbox::new(shape);
     match ending {
-        Ending::Close => berth.wharf("call answer").await.check("ahoy"),
+        Ending::Close => sandbox.wharf("call answer").await.check("ahoy"),
         Ending::By(signal) => {
-            let mut program = berth.start("call silence");
-            berth.until_running(count).await;
+            let mut program = sandbox.start("call silence");
+            sandbox.wait_for_processes(count).await;
             program.end(signal).await;
         }
     }
-    berth.until_deserted().await;
+    sandbox.wait_for_no_processes().await;
 }

@@ -57,7 +57,7 @@ fn state_made_by_any_command_is_private() {
 }
 
 #[test]
-fn state_of_a_running_gateway_is_private_and_made_so_again() {
+fn state_of_a_gateway_is_private_and_repaired() {
     let server = Server::start(&[]);
     let home = server.folder.path().join("home");
     let call = |server: &Server| {

@@ -23,23 +23,23 @@ use std::{
 use tempfile::TempDir;
 
 /// Timeout for each step, long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum time until a change reaches the other gateways, on a busy machine.
-const SOON: Duration = Duration::from_secs(5);
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Token of a principal other than the operator.
-const SOMEBODY: &str = "a-token-of-somebody-else";
+const OTHER_TOKEN: &str = "a-token-of-somebody-else";
 
 /// A database, a server behind the gateways, and the home folder of each gateway.
-struct Harbour {
+struct Cluster {
     postgres: Postgres,
     puppet: Puppet,
     homes: Vec<TempDir>,
 }
 
-impl Harbour {
-    async fn new() -> Harbour {
+impl Cluster {
+    async fn new() -> Cluster {
         let puppet = Puppet::start().await;
         let homes = [0, 1].map(|_| TempDir::new().expect("a folder"));
         for home in &homes {
@@ -49,12 +49,12 @@ impl Harbour {
                 [tokens.somebody]\nrole = \"caller\"\nvalue = \"${SOMEBODY}\"\n";
             fs::write(home.path().join("wharf.toml"), settings).expect("a file");
         }
-        Harbour { postgres: Postgres::start(), puppet, homes: homes.into() }
+        Cluster { postgres: Postgres::start(), puppet, homes: homes.into() }
     }
 
     /// Starts the gateway with this home folder.
     async fn gateway(&self, home: usize) -> Gateway {
-        let (args, variables) = (["--settings", "wharf.toml"], [("SOMEBODY", SOMEBODY)]);
+        let (args, variables) = (["--settings", "wharf.toml"], [("SOMEBODY", OTHER_TOKEN)]);
         let home = self.homes[home].path();
         Gateway::start_with(home, &self.postgres.address(), &args, &variables).await
     }
@@ -90,10 +90,10 @@ async fn journal(gateway: &Gateway) -> BTreeMap<String, usize> {
 /// The database password can come from the environment instead of the arguments, which other users can read.
 #[tokio::test]
 async fn a_password_can_come_from_the_environment() {
-    let harbour = Harbour::new().await;
-    let address = harbour.postgres.address().replace(":pass%20word@", "@");
-    let home = harbour.homes[0].path();
-    let variables = [("PGPASSWORD", "pass word"), ("SOMEBODY", SOMEBODY)];
+    let cluster = Cluster::new().await;
+    let address = cluster.postgres.address().replace(":pass%20word@", "@");
+    let home = cluster.homes[0].path();
+    let variables = [("PGPASSWORD", "pass word"), ("SOMEBODY", OTHER_TOKEN)];
     let gateway = Gateway::start_with(home, &address, &["--settings", "wharf.toml"], &variables).await;
     call(&gateway.address, &json!({})).await.expect("it works");
     assert_eq!(journal(&gateway).await.len(), 1);

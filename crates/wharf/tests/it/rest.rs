@@ -3,23 +3,23 @@
 #![expect(clippy::disallowed_methods, reason = "programs under test are found and started like any other")]
 
 mod attacks;
-mod canaries;
-mod crowds;
+mod disabled_tools;
 mod docs;
 mod events;
-mod far;
+mod idempotency;
 mod lists;
-mod once;
 mod plugins;
-mod records;
-mod registered;
-mod registering;
+mod record_truncation;
+mod registered_sources;
+mod registration;
 mod roles;
 mod schemathesis;
-mod slow;
+mod secret_leaks;
+mod slow_clients;
+mod slow_upstream;
+mod sources_command;
 mod stdio;
-mod switches;
-mod typed;
+mod stream_limits;
 mod upstream;
 
 /// Path for calling the tool that creates a todo.

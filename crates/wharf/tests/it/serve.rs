@@ -2,11 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "the program under test is found and started like any other")]
 
-mod alone;
-mod down;
-mod places;
+mod precedence;
 pub(crate) mod server;
-mod starting;
+mod single_gateway;
+mod startup_output;
+mod unavailable_servers;
 
 use serde_json::{Value, json};
 use server::{Server, wharf};
@@ -14,7 +14,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use tempfile::TempDir;
 use wharf_mcp::{
     Raw, Request, Session,
-    http::{Client, Endpoint},
+    http::{HttpClient, HttpEndpoint},
     session::{ClientInfo, EraHint, Options},
     ws,
 };
@@ -25,10 +25,10 @@ fn options() -> Options {
 }
 
 /// Sends a request as an MCP client at `/mcp` and returns the result.
-async fn through_mcp(server: &Server, request: Request) -> Value {
+async fn request_over_mcp(server: &Server, request: Request) -> Value {
     let url = format!("http://{}/mcp", server.address).parse().expect("a URL");
-    let http = Client::new(std::time::Duration::from_secs(10)).expect("a client");
-    let mut endpoint = Endpoint::new(url, http);
+    let http = HttpClient::new(std::time::Duration::from_secs(10)).expect("a client");
+    let mut endpoint = HttpEndpoint::new(url, http);
     let token = format!("Bearer {}", server.token).parse().expect("a header");
     endpoint.headers.insert("authorization", token);
     let connected = Session::connect(&endpoint, &options()).await.expect("a session");
@@ -39,7 +39,7 @@ async fn through_mcp(server: &Server, request: Request) -> Value {
 }
 
 #[tokio::test]
-async fn the_first_five_minutes() {
+async fn default_gateway_serves_todos() {
     let server = Server::start(&[]);
     assert_eq!(server.ask_with("GET", "/health", &[], None), (200, json!({ "status": "ok" })));
     assert_eq!(server.ask_with("GET", "/ready", &[], None), (200, json!({ "status": "ready" })));
@@ -61,9 +61,9 @@ async fn the_first_five_minutes() {
     let line = "wharf_call_duration_seconds_count{source=\"todo\",tool=\"create_todo\",status=\"success\"} 1";
     assert!(counted.contains(line) && counted.contains("wharf_source_up{source=\"todo\"} 1"), "{counted}");
 
-    let listed = through_mcp(&server, Request::call_tool("todo__list_todos", None)).await;
+    let listed = request_over_mcp(&server, Request::call_tool("todo__list_todos", None)).await;
     assert_eq!(listed["structuredContent"]["todos"][0]["title"], "Buy milk");
-    let tools = through_mcp(&server, Request::new("tools/list")).await;
+    let tools = request_over_mcp(&server, Request::new("tools/list")).await;
     let names: Vec<&Value> =
         tools["tools"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
     assert_eq!(names.len(), 5, "{names:?}");
@@ -75,7 +75,7 @@ type Case<'a> = (&'a str, &'a str, &'a [&'a str], Option<Value>, u16);
 
 /// Checks the responses to unauthorized and invalid requests.
 #[tokio::test]
-async fn every_request_is_answered_for_what_it_is() {
+async fn invalid_requests_get_their_status() {
     let server = Server::start(&[]);
     let token = format!("Authorization: Bearer {}", server.token);
     let lower = format!("Authorization: bearer {}", server.token);
@@ -138,10 +138,10 @@ async fn every_request_is_answered_for_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_websocket_is_a_door_too() {
+async fn websocket_serves_mcp() {
     let server = Server::start(&["--no-auth"]);
     let url = format!("ws://{}/ws", server.address).parse().expect("a URL");
-    let connected = Session::connect(&ws::Endpoint::new(url), &options()).await.expect("a session");
+    let connected = Session::connect(&ws::HttpEndpoint::new(url), &options()).await.expect("a session");
     let arguments = Raw::from(json!({ "title": "Over a socket" }));
     let made = connected.session.request(Request::call_tool("todo:create_todo", Some(&arguments))).await;
     let made: Value = made.expect("an answer").decode().expect("JSON");
@@ -191,7 +191,7 @@ fn a_failed_call_is_not_logged_as_completed() {
 }
 
 #[test]
-fn the_token_is_its_owners_alone() {
+fn exposed_token_file_is_rejected() {
     let server = Server::start(&[]);
     let token = server.folder.path().join("home/token");
     let mode = || fs::metadata(&token).expect("the token").permissions().mode() & 0o777;
@@ -207,16 +207,16 @@ fn the_token_is_its_owners_alone() {
 }
 
 #[test]
-fn nobody_is_let_in_without_a_token_from_elsewhere() {
+fn no_auth_is_rejected_beyond_loopback() {
     let folder = TempDir::new().expect("a folder");
     let refused =
         wharf(&folder).args(["serve", "--listen", "0.0.0.0:0", "--no-auth"]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("`--no-auth` would let everybody in"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("`--no-auth` would give access to everyone"));
 }
 
 #[test]
-fn a_server_that_keeps_failing_rests() {
+fn breaker_opens_after_repeated_failures() {
     let folder = TempDir::new().expect("a folder");
     let port =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
@@ -227,15 +227,16 @@ fn a_server_that_keeps_failing_rests() {
     let server = Server::start_in(folder, &[]);
     let call = || server.ask("POST", "/api/v1/tools/dead:any/call", Some(&json!({})));
     let mut answers: Vec<(u16, Value)> = (0..8).map(|_| call()).collect();
-    let (status, resting) = answers.pop().expect("an answer");
+    let (status, refused) = answers.pop().expect("an answer");
     assert_eq!(answers[0].0, 502, "{answers:#?}");
-    assert_eq!((status, &resting["type"]), (503, &json!("MCPConnectionError")), "{resting:#}");
+    assert_eq!((status, &refused["type"]), (503, &json!("MCPConnectionError")), "{refused:#}");
     let known =
         wharf_runtime::known_causes().iter().find(|it| it.name == "breaker-open").expect("a known cause");
-    assert_eq!(resting["hint"], known.hint.replace("{name}", "dead"));
-    let detail = resting["detail"].as_str().unwrap_or_default();
+    assert_eq!(refused["hint"], known.hint.replace("{name}", "dead"));
+    let detail = refused["detail"].as_str().unwrap_or_default();
     assert!(
-        detail.starts_with("`dead` is resting after repeated failures") && detail.contains("refused"),
+        detail.starts_with("the circuit breaker for `dead` is open after repeated failures")
+            && detail.contains("refused"),
         "{detail}"
     );
     let (_, breakers) = server.ask("GET", "/api/v1/breakers", None);
@@ -249,7 +250,7 @@ fn a_server_that_keeps_failing_rests() {
 
 /// A changed agent file takes effect; a broken one does not.
 #[test]
-fn a_changed_agent_file_is_applied() {
+fn changed_agent_file_is_applied() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("agent.yaml");
     let entry =

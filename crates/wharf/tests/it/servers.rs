@@ -7,7 +7,7 @@ pub(crate) mod background;
 pub(crate) mod docker;
 mod everything;
 mod npx;
-pub(crate) mod place;
 pub(crate) mod popular;
 mod uvx;
 mod websocket;
+pub(crate) mod workspace;

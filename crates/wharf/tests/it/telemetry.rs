@@ -2,10 +2,10 @@
 //! and that nothing waits for a collector that does not respond.
 
 mod collector;
-mod far;
+mod fake_source;
 
 use collector::{Collector, Span};
-use far::Far;
+use fake_source::FakeSource;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use tokio::{
 };
 use wharf_mcp::{
     Raw, Request, Session,
-    http::{Client, Endpoint},
+    http::{HttpClient, HttpEndpoint},
     session::{ClientInfo, Connected, Era, EraHint, Options},
     stdio,
 };
@@ -33,7 +33,7 @@ const SECRET: &str = "hunter2-of-the-far-server";
 const KEY: &str = "hunter3-of-the-collector";
 
 /// Timeout for each step.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Trace and span of the caller.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -47,12 +47,12 @@ struct Gateway {
 }
 
 impl Gateway {
-    async fn start(far: &Far, variables: &[(&str, &str)], settings: &str) -> Gateway {
+    async fn start(fake_source: &FakeSource, variables: &[(&str, &str)], settings: &str) -> Gateway {
         let folder = TempDir::new().expect("a folder");
         let agent_file = format!(
             "tools:\n  - {{name: todo, description: d, type: mcp, server: 'builtin:todo'}}\n  - {{name: far, \
              description: d, type: mcp, server: x, transport: http, url: '{}', headers: {{X-Key: '${{FAR_KEY}}'}}}}\n",
-            far.url
+            fake_source.url
         );
         fs::write(folder.path().join("agent.yaml"), agent_file).expect("a file");
         fs::write(folder.path().join("wharf.toml"), settings).expect("a file");
@@ -71,7 +71,7 @@ impl Gateway {
             .expect("the program starts");
         let mut said = BufReader::new(child.stdout.take().expect("its stdout")).lines();
         let address = loop {
-            let line = timeout(PATIENCE, said.next_line()).await.expect("in time").expect("a line");
+            let line = timeout(STEP_TIMEOUT, said.next_line()).await.expect("in time").expect("a line");
             let line = line.expect("it says where it is");
             if let Some(address) = line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")) {
                 break address.to_owned();
@@ -82,7 +82,7 @@ impl Gateway {
 
     async fn connect(&self, era: Era) -> Connected {
         let url = format!("http://{}/mcp", self.address).parse().expect("a URL");
-        let mut endpoint = Endpoint::new(url, Client::new(PATIENCE).expect("a client"));
+        let mut endpoint = HttpEndpoint::new(url, HttpClient::new(STEP_TIMEOUT).expect("a client"));
         endpoint.headers.insert("authorization", format!("Bearer {TOKEN}").parse().expect("a header"));
         let client = ClientInfo { name: "a caller".into(), version: "1".into() };
         let options = Options { era: EraHint::Only(era), ..Options::new(client) };
@@ -111,9 +111,9 @@ impl Gateway {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
         let mut log = String::new();
         let mut stderr = self.child.stderr.take().expect("its stderr");
-        let read = timeout(PATIENCE, stderr.read_to_string(&mut log)).await;
+        let read = timeout(STEP_TIMEOUT, stderr.read_to_string(&mut log)).await;
         read.expect("it ends").expect("its last words");
-        let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("a status");
+        let status = timeout(STEP_TIMEOUT, self.child.wait()).await.expect("it ends").expect("a status");
         drop(self.folder);
         (status.code(), asked.elapsed(), log)
     }
@@ -123,17 +123,17 @@ fn call(tool: &str, arguments: Value) -> Request {
     Request::call_tool(tool, Some(&Raw::from(arguments)))
 }
 
-async fn leave(connected: Connected) {
+async fn disconnect(connected: Connected) {
     drop(connected.session);
     connected.task.join().await;
 }
 
 /// Returns the spans with this attribute.
-fn with<'a>(spans: &'a [Span], name: &str, value: &str) -> Vec<&'a Span> {
+fn spans_with<'a>(spans: &'a [Span], name: &str, value: &str) -> Vec<&'a Span> {
     spans.iter().filter(|it| it.attributes.get(name).is_some_and(|it| it == value)).collect()
 }
 
-fn only<'a>(spans: &'a [Span], kind: u64, name: &str) -> &'a Span {
+fn only_span<'a>(spans: &'a [Span], kind: u64, name: &str) -> &'a Span {
     let found: Vec<&Span> = spans.iter().filter(|it| it.kind == kind && it.name == name).collect();
     assert_eq!(found.len(), 1, "{kind} {name}: {spans:#?}");
     found[0]
@@ -144,15 +144,15 @@ const CLIENT: u64 = 3;
 const ERROR: u64 = 2;
 
 #[tokio::test]
-async fn a_call_is_one_trace_from_the_caller_to_the_source() {
-    let (collector, far) = (Collector::start(true).await, Far::start().await);
+async fn call_is_one_trace_from_caller_to_source() {
+    let (collector, fake_source) = (Collector::start(true).await, FakeSource::start().await);
     let headers = format!("x-collector-key={KEY}");
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str()),
         ("OTEL_EXPORTER_OTLP_HEADERS", &headers),
         ("OTEL_SERVICE_NAME", "harbour"),
     ];
-    let gateway = Gateway::start(&far, &variables, "").await;
+    let gateway = Gateway::start(&fake_source, &variables, "").await;
     let connected = gateway.connect(Era::Legacy).await;
     let parent = format!("00-{TRACE}-{SPAN}-01");
     let traced = |request: Request| request.traced(&parent, Some("vendor=x"));
@@ -164,35 +164,38 @@ async fn a_call_is_one_trace_from_the_caller_to_the_source() {
     session.request(traced(Request::new("tools/list"))).await.expect("an answer");
     session.request(traced(Request::get_prompt("far__greet", None))).await.expect("an answer");
     session.request(traced(Request::read_resource("far://one?key=hunter4"))).await.expect("an answer");
-    leave(connected).await;
+    disconnect(connected).await;
     let (code, _, log) = gateway.terminate().await;
     assert_eq!(code, Some(0), "{log}");
     let spans = collector.spans();
 
     // The caller's span is the parent of our server span, which is the parent of our client span.
-    let server = only(&spans, SERVER, "tools/call far__echo");
-    let client = only(&spans, CLIENT, "tools/call echo");
+    let server = only_span(&spans, SERVER, "tools/call far__echo");
+    let client = only_span(&spans, CLIENT, "tools/call echo");
     assert_eq!((server.trace.as_str(), server.parent.as_deref()), (TRACE, Some(SPAN)));
     assert_eq!((client.trace.as_str(), client.parent.as_ref()), (TRACE, Some(&server.id)));
     assert!(server.start <= client.start && client.end <= server.end, "{server:?} {client:?}");
 
     // The source receives the trace context in `_meta` and in the header, including the caller's `tracestate`.
-    let heard = far.heard("echo");
-    let told = format!("00-{TRACE}-{}-01", client.id);
-    assert_eq!((heard.meta["traceparent"].as_str(), heard.header.as_deref()), (Some(&*told), Some(&*told)));
-    assert_eq!(heard.meta["tracestate"], "vendor=x");
+    let received = fake_source.received("echo");
+    let expected = format!("00-{TRACE}-{}-01", client.id);
+    assert_eq!(
+        (received.meta["traceparent"].as_str(), received.header.as_deref()),
+        (Some(&*expected), Some(&*expected))
+    );
+    assert_eq!(received.meta["tracestate"], "vendor=x");
 
-    check_words(&spans, server, client);
-    check_others(&spans, &far);
+    check_attributes(&spans, server, client);
+    check_prompts_and_resources(&spans, &fake_source);
     assert_eq!(collector.resource("service.name").as_deref(), Some("harbour"));
     assert_eq!(collector.header("x-collector-key").as_deref(), Some(KEY));
     for secret in [SECRET, KEY, TOKEN] {
-        assert!(!collector.text().contains(secret) && !log.contains(secret), "{secret} is told");
+        assert!(!collector.text().contains(secret) && !log.contains(secret), "{secret} is exposed");
     }
 }
 
 /// Checks names and attributes against the MCP conventions.
-fn check_words(spans: &[Span], server: &Span, client: &Span) {
+fn check_attributes(spans: &[Span], server: &Span, client: &Span) {
     let says = |span: &Span, expected: &[(&str, &str)]| {
         for (name, value) in expected {
             assert_eq!(span.attributes.get(*name).map(String::as_str), Some(*value), "{name} of {span:#?}");
@@ -228,7 +231,7 @@ fn check_words(spans: &[Span], server: &Span, client: &Span) {
         says(refused, &[("error.type", "tool_error")]);
         assert_eq!(refused.status, ERROR);
     }
-    let refused = only(spans, CLIENT, "tools/call refuse");
+    let refused = only_span(spans, CLIENT, "tools/call refuse");
     assert!(refused.message.contains("no, and ***"), "{refused:#?}");
     for name in ["tools/call break", "tools/call far__break"] {
         let broken = spans.iter().find(|it| it.name == name).expect("a span");
@@ -236,38 +239,39 @@ fn check_words(spans: &[Span], server: &Span, client: &Span) {
         assert_eq!(broken.status, ERROR);
     }
     // Unknown tool names are not used as span names, and a call that reached no source has no client span.
-    let unknown = only(spans, SERVER, "tools/call");
+    let unknown = only_span(spans, SERVER, "tools/call");
     says(unknown, &[("gen_ai.tool.name", "made_up_by_anybody"), ("error.type", "-32602")]);
-    assert!(with(spans, "gen_ai.tool.name", "made_up_by_anybody").len() == 1);
-    only(spans, SERVER, "tools/list");
+    assert!(spans_with(spans, "gen_ai.tool.name", "made_up_by_anybody").len() == 1);
+    only_span(spans, SERVER, "tools/list");
 }
 
 /// Checks that prompts and resources appear in the same trace.
-fn check_others(spans: &[Span], far: &Far) {
-    for (at_the_door, at_the_source, attribute, value) in [
+fn check_prompts_and_resources(spans: &[Span], fake_source: &FakeSource) {
+    for (server_span, client_span, attribute, value) in [
         ("prompts/get far__greet", "prompts/get greet", "gen_ai.prompt.name", "greet"),
         ("resources/read", "resources/read", "mcp.resource.uri", "far://one"),
     ] {
-        let (server, client) = (only(spans, SERVER, at_the_door), only(spans, CLIENT, at_the_source));
+        let (server, client) = (only_span(spans, SERVER, server_span), only_span(spans, CLIENT, client_span));
         assert_eq!((client.trace.as_str(), client.parent.as_ref()), (TRACE, Some(&server.id)));
         assert_eq!(client.attributes[attribute], value);
         assert_eq!((&*client.attributes["wharf.source"], client.status), ("far", 0));
-        let method = at_the_source.split(' ').next().unwrap_or_default();
-        assert_eq!(far.heard(method).meta["traceparent"], format!("00-{TRACE}-{}-01", client.id));
+        let method = client_span.split(' ').next().unwrap_or_default();
+        assert_eq!(fake_source.received(method).meta["traceparent"], format!("00-{TRACE}-{}-01", client.id));
     }
 }
 
 #[tokio::test]
-async fn nothing_is_lost_at_the_end() {
+async fn all_spans_are_exported_at_shutdown() {
     const CALLS: usize = 300;
-    let (collector, far) = (Collector::start(true).await, Far::start().await);
+    let (collector, fake_source) = (Collector::start(true).await, FakeSource::start().await);
     // Uses the documented example, except for the address, the key and the sampling ratio.
     let page = fs::read_to_string(PAGE).expect("the page");
     let block = page.split("```toml\n").nth(1).and_then(|it| it.split("```").next()).expect("an example");
     let settings =
         block.replace("http://127.0.0.1:4318", &collector.url).replace('…', KEY).replace("0.1 ", "1.0 ");
     let gateway =
-        Gateway::start(&far, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")], &settings).await;
+        Gateway::start(&fake_source, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")], &settings)
+            .await;
     let connected = gateway.connect(Era::Modern).await;
     for number in 0..CALLS {
         let made =
@@ -276,7 +280,7 @@ async fn nothing_is_lost_at_the_end() {
     }
     let made = gateway.rest("todo:create_todo", json!({ "title": "over REST" })).await;
     assert_eq!(made["success"], true, "{made}");
-    leave(connected).await;
+    disconnect(connected).await;
     let (code, _, log) = gateway.terminate().await;
     assert_eq!(code, Some(0), "{log}");
     let spans = collector.spans();
@@ -289,7 +293,7 @@ async fn nothing_is_lost_at_the_end() {
     traces.remove(TRACE).expect("the caller's trace");
     assert_eq!((traces.len(), traces.values().filter(|it| it.len() == 2).count()), (CALLS, CALLS));
 
-    let rest = only(&spans, SERVER, "POST /api/v1/tools/{tool_id}/call");
+    let rest = only_span(&spans, SERVER, "POST /api/v1/tools/{tool_id}/call");
     assert_eq!((rest.trace.as_str(), rest.parent.as_deref()), (TRACE, Some(SPAN)));
     assert_eq!(rest.attributes["http.response.status_code"], "200");
     let below = spans.iter().filter(|it| it.parent.as_ref() == Some(&rest.id)).count();
@@ -298,7 +302,7 @@ async fn nothing_is_lost_at_the_end() {
 }
 
 #[tokio::test]
-async fn over_stdio_too() {
+async fn stdio_calls_are_traced() {
     let collector = Collector::start(true).await;
     let folder = TempDir::new().expect("a folder");
     let mut command = stdio::Command::new(env!("CARGO_BIN_EXE_wharf"), folder.path());
@@ -312,30 +316,30 @@ async fn over_stdio_too() {
     let made = connected.session.request(call("todo__create_todo", json!({ "title": "Milk" })));
     made.await.expect("an answer");
     // The program exits when its client disconnects, but sends all spans first.
-    leave(connected).await;
+    disconnect(connected).await;
     let spans = collector.spans();
-    let server = only(&spans, SERVER, "tools/call todo__create_todo");
-    let client = only(&spans, CLIENT, "tools/call create_todo");
+    let server = only_span(&spans, SERVER, "tools/call todo__create_todo");
+    let client = only_span(&spans, CLIENT, "tools/call create_todo");
     assert_eq!((&server.attributes["network.transport"], &client.trace), (&"pipe".to_owned(), &server.trace));
     assert_eq!((server.parent.as_ref(), client.parent.as_ref()), (None, Some(&server.id)));
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_collector_that_hangs() {
-    let (collector, far) = (Collector::start(false).await, Far::start().await);
-    let gateway = Gateway::start(&far, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)], "").await;
+async fn hanging_collector_delays_no_call() {
+    let (collector, fake_source) = (Collector::start(false).await, FakeSource::start().await);
+    let gateway = Gateway::start(&fake_source, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)], "").await;
     let connected = gateway.connect(Era::Modern).await;
     let begun = Instant::now();
     let mut number = 0;
     // Continues until a batch hangs, and for a while after that.
-    while !collector.was_asked() || number < 100 {
+    while !collector.has_requests() || number < 100 {
         let made =
             connected.session.request(call("todo__create_todo", json!({ "title": number.to_string() })));
         timeout(Duration::from_secs(20), made).await.expect("nobody waits").expect("an answer");
         number += 1;
-        assert!(begun.elapsed() < PATIENCE, "the collector is never asked");
+        assert!(begun.elapsed() < STEP_TIMEOUT, "the collector is never asked");
     }
-    leave(connected).await;
+    disconnect(connected).await;
     let (code, took, log) = gateway.terminate().await;
     assert_eq!(code, Some(0), "{log}");
     assert!(took < Duration::from_secs(30), "it took {took:?} to end");
@@ -344,32 +348,32 @@ async fn nobody_waits_for_a_collector_that_hangs() {
 
 #[tokio::test]
 async fn exporter_none_wins_over_the_endpoint_in_the_settings() {
-    let (collector, far) = (Collector::start(true).await, Far::start().await);
+    let (collector, fake_source) = (Collector::start(true).await, FakeSource::start().await);
     let settings = format!("[telemetry]\nendpoint = '{}'\n", collector.url);
-    let gateway = Gateway::start(&far, &[("OTEL_TRACES_EXPORTER", "none")], &settings).await;
+    let gateway = Gateway::start(&fake_source, &[("OTEL_TRACES_EXPORTER", "none")], &settings).await;
     let made = gateway.rest("todo:create_todo", json!({ "title": "Milk" })).await;
     assert_eq!(made["success"], true, "{made}");
     let (code, _, log) = gateway.terminate().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(!collector.was_asked(), "{:#?}", collector.spans());
+    assert!(!collector.has_requests(), "{:#?}", collector.spans());
 }
 
 #[tokio::test]
-async fn a_share_of_the_traces_is_written_down() {
-    let (collector, far) = (Collector::start(true).await, Far::start().await);
+async fn sample_ratio_limits_exported_traces() {
+    let (collector, fake_source) = (Collector::start(true).await, FakeSource::start().await);
     let settings = format!("[telemetry]\nendpoint = '{}'\nsample_ratio = 0\n", collector.url);
-    let gateway = Gateway::start(&far, &[], &settings).await;
+    let gateway = Gateway::start(&fake_source, &[], &settings).await;
     let connected = gateway.connect(Era::Modern).await;
     connected.session.request(call("far__echo", json!({ "text": "a" }))).await.expect("an answer");
     // A sampled trace of the caller is always recorded, whatever our sampling ratio.
     let parent = format!("00-{TRACE}-{SPAN}-01");
     let traced = call("far__echo", json!({ "text": "b" })).traced(&parent, None);
     connected.session.request(traced).await.expect("an answer");
-    leave(connected).await;
+    disconnect(connected).await;
     assert_eq!(gateway.terminate().await.0, Some(0));
     let spans = collector.spans();
     assert!(spans.iter().all(|it| it.trace == TRACE), "{spans:#?}");
     assert_eq!(spans.len(), 2, "{spans:#?}");
-    let told: Vec<bool> = far.all_heard("echo").iter().map(|it| it.is_sampled()).collect();
-    assert_eq!(told, [false, true]);
+    let sampled: Vec<bool> = fake_source.all_received("echo").iter().map(|it| it.is_sampled()).collect();
+    assert_eq!(sampled, [false, true]);
 }

@@ -29,13 +29,13 @@ while True:
 "#;
 
 /// Screen contents and exit code.
-pub(crate) struct Seen {
+pub(crate) struct TerminalOutput {
     pub(crate) text: String,
     pub(crate) code: Option<i32>,
 }
 
 /// A program running on a terminal.
-pub(crate) struct Running {
+pub(crate) struct TerminalProgram {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
@@ -43,18 +43,18 @@ pub(crate) struct Running {
 }
 
 /// Runs wharf on a terminal in this folder with only these variables, and types `typed`.
-pub(crate) fn run(folder: &Path, variables: &[(&str, &str)], args: &[&str], typed: &str) -> Seen {
+pub(crate) fn run(folder: &Path, variables: &[(&str, &str)], args: &[&str], typed: &str) -> TerminalOutput {
     let words: Vec<&str> = [env!("CARGO_BIN_EXE_wharf")].into_iter().chain(args.iter().copied()).collect();
     let variables: Vec<(String, String)> =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let mut running = Running::start(folder, &variables, &words);
+    let mut running = TerminalProgram::start(folder, &variables, &words);
     running.type_in(typed);
     running.end()
 }
 
-impl Running {
+impl TerminalProgram {
     /// Starts a program with its arguments.
-    pub(crate) fn start(folder: &Path, variables: &[(String, String)], words: &[&str]) -> Running {
+    pub(crate) fn start(folder: &Path, variables: &[(String, String)], words: &[&str]) -> TerminalProgram {
         let mut command = Command::new("python3");
         command.args(["-c", DRIVER]).args(words).current_dir(folder);
         command.env_clear().env("TERM", "xterm").envs(variables.iter().cloned());
@@ -62,7 +62,7 @@ impl Running {
         let mut child = command.spawn().expect("Python runs");
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().expect("its stdout");
-        Running { child, stdin, stdout, shown: Vec::new() }
+        TerminalProgram { child, stdin, stdout, shown: Vec::new() }
     }
 
     pub(crate) fn type_in(&mut self, typed: &str) {
@@ -83,11 +83,11 @@ impl Running {
     }
 
     /// Waits for the exit.
-    pub(crate) fn end(mut self) -> Seen {
+    pub(crate) fn end(mut self) -> TerminalOutput {
         while self.read_more() {}
         drop(self.stdin.take());
         let code = self.child.wait().expect("it ends").code();
-        Seen { text: screen(&self.shown), code }
+        TerminalOutput { text: screen(&self.shown), code }
     }
 
     fn read_more(&mut self) -> bool {
@@ -98,7 +98,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TerminalProgram {
     fn drop(&mut self) {
         // The terminal closes with the driver, which sends SIGHUP to the program.
         _ = self.child.kill();
@@ -157,7 +157,7 @@ fn screen(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_line_that_is_rewritten_is_seen_once() {
+fn rewritten_line_is_shown_once() {
     let shown =
         "one\r\n\u{1b}[2Kwait 1\r\u{1b}[2Kwait 22\r\u{1b}[2K\u{1b}[32mdone\u{1b}[0m\r\nx\u{1b}[1A\rD\n";
     assert_eq!(screen(shown.as_bytes()), "one\nDone\nx");

@@ -20,14 +20,14 @@ const MACHINE_PATHS: [&str; 3] = [concat!("/ro", "ot/"), concat!("/wo", "rk/"), 
 fn a_module_is_named_after_its_file() {
     let tree = Tree::read();
     let places = tree.paths().filter(|path| path.rsplit('/').next() == Some("mod.rs"));
-    complain(places, "rename `foo/mod.rs` to `foo.rs`, beside the folder `foo`");
+    assert_none(places, "rename `foo/mod.rs` to `foo.rs`, beside the folder `foo`");
 }
 
 #[test]
-fn every_source_file_says_what_it_is() {
+fn every_source_file_has_a_module_comment() {
     let tree = Tree::read();
     let places = tree.sources().filter(|(_, text)| !text.starts_with("//!"));
-    complain(
+    assert_none(
         places.map(|(path, _)| path),
         "open the file with a `//!` paragraph: what this is, what it owns, what it does not know",
     );
@@ -35,14 +35,14 @@ fn every_source_file_says_what_it_is() {
 
 #[test]
 fn lints_are_expected_and_never_allowed() {
-    complain(
+    assert_none(
         lines(|line| {
             let line = line.trim_start();
             line.starts_with("#[allow(")
                 || line.starts_with("#![allow(")
                 || (line.starts_with("#[cfg_attr(") && line.contains("allow("))
         }),
-        "mend what the lint found, or write `#[expect(.., reason = \"..\")]`",
+        "fix what the lint found, or write `#[expect(.., reason = \"..\")]`",
     );
 }
 
@@ -51,7 +51,7 @@ const RIDDLES: [&str; 8] = ["What ", "Who ", "Whoever ", "Whose ", "Where ", "Th
 
 #[test]
 fn doc_comments_begin_with_their_subject() {
-    complain(
+    assert_none(
         lines(|line| {
             let line = line.trim_start();
             let comment = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
@@ -62,9 +62,9 @@ fn doc_comments_begin_with_their_subject() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn comments_have_no_todo_markers() {
     let is_note = |word: &str| matches!(word, "TODO" | "FIXME" | "XXX");
-    complain(
+    assert_none(
         lines(|line| {
             let comment = line.split_once("//").map_or("", |(_, comment)| comment);
             comment.split(|c: char| !c.is_alphanumeric()).any(is_note)
@@ -74,14 +74,14 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn nothing_names_the_machine_it_was_written_on() {
+fn no_file_names_a_machine_path() {
     let tree = Tree::read();
     let places = tree.paths().flat_map(|path| {
         let text = tree.text(path);
         let found = text.lines().enumerate().filter(|(_, line)| names_a_machine(line));
-        found.map(|(number, line)| place(path, number, line)).collect::<Vec<_>>()
+        found.map(|(number, line)| format_line(path, number, line)).collect::<Vec<_>>()
     });
-    complain(places, "use a path relative to the repository, or an invented one such as `/srv/data`");
+    assert_none(places, "use a path relative to the repository, or an invented one such as `/srv/data`");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn generated_files_are_up_to_date() {
         assert!(output.status.success(), "`wharf {}` failed", arguments.join(" "));
         output.stdout != tree.bytes(path)
     });
-    complain(stale.map(|(path, _)| path), "run `cargo xtask generate` and commit what it wrote");
+    assert_none(stale.map(|(path, _)| path), "run `cargo xtask generate` and commit what it wrote");
 }
 
 /// Checks for a machine path. Only matches at the start of a path, because a name may also be a folder inside a
@@ -113,20 +113,20 @@ fn lines(is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
     let mut places = Vec::new();
     for (path, text) in tree.sources() {
         let wrong = text.lines().enumerate().filter(|(_, line)| is_wrong(line));
-        places.extend(wrong.map(|(number, line)| place(path, number, line)));
+        places.extend(wrong.map(|(number, line)| format_line(path, number, line)));
     }
     places
 }
 
-fn place(path: &str, number: usize, line: &str) -> String {
+fn format_line(path: &str, number: usize, line: &str) -> String {
     format!("{path}:{}: {}", number + 1, line.trim())
 }
 
 /// Fails with the list of violations, if there are any.
 #[track_caller]
-fn complain(places: impl IntoIterator<Item = impl ToString>, remedy: &str) {
+fn assert_none(places: impl IntoIterator<Item = impl ToString>, remedy: &str) {
     let places: Vec<String> = places.into_iter().map(|place| place.to_string()).collect();
-    assert!(places.is_empty(), "\n  {}\n\nwhat to do: {remedy}\n", places.join("\n  "));
+    assert!(places.is_empty(), "\n  {}\n\nfix: {remedy}\n", places.join("\n  "));
 }
 
 #[test]

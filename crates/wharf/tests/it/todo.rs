@@ -2,12 +2,12 @@
 //!
 //! Each test that needs a PostgreSQL server starts one; `cargo xtask provision` installs its programs.
 
+mod builtin;
+mod concurrent_writers;
 mod engines;
-mod inside;
 #[path = "../../../store/tests/it/postgres.rs"]
 pub(crate) mod postgres;
 mod server;
-mod strangers;
 mod suite;
+mod third_party_clients;
 mod transports;
-mod writers;

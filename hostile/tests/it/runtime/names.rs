@@ -2,14 +2,15 @@
 
 use super::rig::{Entry, Rig};
 use std::{collections::BTreeMap, time::Duration};
-use wharf_runtime::Tuning;
+use wharf_runtime::RuntimeOptions;
 
-const MANY: &str = "--mode many_tools,any_tool";
+const MANY_TOOLS: &str = "--mode many_tools,any_tool";
 
 /// Returns the shown names of all tools, by tool id (source and wire name).
-async fn named(sources: &[&str]) -> (Rig, BTreeMap<String, String>) {
-    let entries: Vec<Entry<'_>> = sources.iter().map(|it| Entry::Stdio(it, MANY, "prefix: p")).collect();
-    let rig = Rig::start(&entries, Tuning::default());
+async fn shown_names(sources: &[&str]) -> (Rig, BTreeMap<String, String>) {
+    let entries: Vec<Entry<'_>> =
+        sources.iter().map(|it| Entry::Stdio(it, MANY_TOOLS, "prefix: p")).collect();
+    let rig = Rig::start(&entries, RuntimeOptions::default());
     let catalog = rig.handle.settled().await;
     let names = catalog.tools.iter().map(|it| (it.id(), it.name.clone())).collect();
     (rig, names)
@@ -17,10 +18,10 @@ async fn named(sources: &[&str]) -> (Rig, BTreeMap<String, String>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_of_250_tools_are_listed_and_can_be_called_whatever_their_order() {
-    let (rig, names) = named(&["one", "two"]).await;
-    let (other, turned) = named(&["two", "one"]).await;
+    let (rig, names) = shown_names(&["one", "two"]).await;
+    let (other, reversed) = shown_names(&["two", "one"]).await;
     assert_eq!(names.len(), 500);
-    assert_eq!(names, turned);
+    assert_eq!(names, reversed);
     let mut shown: Vec<&String> = names.values().collect();
     shown.sort_unstable();
     shown.dedup();

@@ -4,20 +4,20 @@ use super::rig::{Entry, Rig, call};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::{task::JoinSet, time};
-use wharf_runtime::{Handle, Tuning};
+use wharf_runtime::{Handle, RuntimeOptions};
 
 /// Timeout for each step; nothing may hang.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_dead_and_one_killed_harm_nobody_else() {
+async fn a_dead_and_a_killed_server_do_not_affect_others() {
     let rig = Rig::start(
         &[
             Entry::Stdio("good", "", ""),
             Entry::Stdio("dead", "--mode exit_now", ""),
             Entry::Stdio("victim", "", ""),
         ],
-        Tuning::default(),
+        RuntimeOptions::default(),
     );
     let mut calls = JoinSet::new();
     for source in ["good", "victim"] {
@@ -30,19 +30,19 @@ async fn one_dead_and_one_killed_harm_nobody_else() {
             async move { ("dead", call(&handle, "dead__echo", "n").await) }
         });
     }
-    let before = time::timeout(PATIENCE, tally(calls)).await.expect("nothing hangs");
+    let before = time::timeout(STEP_TIMEOUT, tally(calls)).await.expect("nothing hangs");
     let expected = [("dead MCPConnectionError handshake no", 2), ("good ok n", 200), ("victim ok n", 200)];
-    assert_eq!(before, expected.map(|(told, count)| (told.to_owned(), count)).into());
+    assert_eq!(before, expected.map(|(outcome, count)| (outcome.to_owned(), count)).into());
 
     kill(&rig.handle, "victim");
-    let after = time::timeout(PATIENCE, async {
-        let mut told = Vec::new();
+    let after = time::timeout(STEP_TIMEOUT, async {
+        let mut outcome = Vec::new();
         for number in 0..100 {
             let nonce = number.to_string();
             assert_eq!(rig.call("good__echo", &nonce).await, format!("ok {nonce}"));
-            told.push(rig.call("victim__echo", &nonce).await == format!("ok {nonce}"));
+            outcome.push(rig.call("victim__echo", &nonce).await == format!("ok {nonce}"));
         }
-        told
+        outcome
     });
     let after = after.await.expect("nothing hangs");
     // The first call may have been written to the pipe of a dead process. Every later one succeeds.
@@ -53,8 +53,8 @@ async fn one_dead_and_one_killed_harm_nobody_else() {
 
 /// A call after the server's exit is noticed gets a new server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_is_killed_twenty_times_between_calls() {
-    let rig = Rig::start(&[Entry::Stdio("it", "", "")], Tuning::default());
+async fn a_server_killed_between_calls_is_restarted() {
+    let rig = Rig::start(&[Entry::Stdio("it", "", "")], RuntimeOptions::default());
     for round in 0..20 {
         let nonce = round.to_string();
         assert_eq!(rig.call("it__echo", &nonce).await, format!("ok {nonce}"));
@@ -66,21 +66,21 @@ async fn a_server_is_killed_twenty_times_between_calls() {
             }
         }
     }
-    assert_eq!(rig.handle.sources()[0].standing.sessions, 20);
+    assert_eq!(rig.handle.sources()[0].status.sessions, 20);
     rig.runtime.shutdown(Duration::from_secs(1)).await;
     assert_eq!(rig.mark.leftovers().await, 0);
 }
 
 fn kill(handle: &Handle, source: &str) {
     let state = handle.sources().into_iter().find(|it| it.source.name.expose() == source).expect("a source");
-    let pid = state.standing.pid.and_then(|it| Pid::from_raw(it as i32)).expect("a process");
+    let pid = state.status.pid.and_then(|it| Pid::from_raw(it as i32)).expect("a process");
     kill_process(pid, Signal::KILL).expect("it can be killed");
 }
 
 async fn tally(calls: JoinSet<(&'static str, String)>) -> BTreeMap<String, usize> {
     let mut tally = BTreeMap::new();
-    for (source, told) in calls.join_all().await {
-        *tally.entry(format!("{source} {told}")).or_default() += 1;
+    for (source, outcome) in calls.join_all().await {
+        *tally.entry(format!("{source} {outcome}")).or_default() += 1;
     }
     tally
 }

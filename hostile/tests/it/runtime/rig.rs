@@ -10,7 +10,7 @@ use wharf_mcp::{
     Raw,
     model::{Block, CallResult, Item},
 };
-use wharf_runtime::{Call, CallRecord, Ground, Handle, Outcome, Runtime, Tuning, sent_word};
+use wharf_runtime::{Call, CallRecord, Handle, Outcome, Runtime, RuntimeOptions, UpstreamContext, sent_word};
 
 /// One source of the plan.
 pub(crate) enum Entry<'a> {
@@ -30,12 +30,12 @@ pub(crate) struct Rig {
 
 impl Rig {
     /// Starts the runtime. In command lines, `$FOLDER` is the folder of the rig.
-    pub(crate) fn start(entries: &[Entry<'_>], tuning: Tuning) -> Rig {
+    pub(crate) fn start(entries: &[Entry<'_>], tuning: RuntimeOptions) -> Rig {
         let folder = TempDir::new().expect("a folder");
         let mark = Mark::new(&folder.path().file_name().expect("a name").to_string_lossy());
         let plan = plan(entries, &folder, &mark);
-        let ground = Ground::plain(folder.path().join("scratch")).expect("an HTTP client");
-        let ground = Ground { supervisor: Some(PathBuf::from(OURS)), ..ground };
+        let ground = UpstreamContext::plain(folder.path().join("scratch")).expect("an HTTP client");
+        let ground = UpstreamContext { supervisor: Some(PathBuf::from(OURS)), ..ground };
         let runtime = Runtime::start(&plan, &ground, tuning);
         Rig { handle: runtime.handle(), runtime, mark, folder }
     }
@@ -47,11 +47,11 @@ impl Rig {
 
 pub(crate) async fn call(handle: &Handle, tool: &str, nonce: &str) -> String {
     let arguments: Raw = json!({ "nonce": nonce }).into();
-    told(&*handle.call(Call::new(tool).arguments(arguments)).await)
+    describe_outcome(&*handle.call(Call::new(tool).arguments(arguments)).await)
 }
 
 /// Formats an outcome: `ok TEXT`, `refused TEXT`, or the error type, phase and whether the request was sent.
-pub(crate) fn told(record: &CallRecord) -> String {
+pub(crate) fn describe_outcome(record: &CallRecord) -> String {
     match &record.outcome {
         Outcome::Answered(result) => format!("ok {}", text(&CallResult::read(result))),
         Outcome::Refused(result) => format!("refused {}", text(&CallResult::read(result))),
@@ -63,7 +63,7 @@ pub(crate) fn told(record: &CallRecord) -> String {
 
 fn text(result: &CallResult) -> String {
     let words = result.content.iter().map(|it| match it {
-        Item::Good(Block::Text(text)) => text.as_str(),
+        Item::Valid(Block::Text(text)) => text.as_str(),
         _ => "?",
     });
     words.collect()
@@ -95,6 +95,6 @@ fn plan(entries: &[Entry<'_>], folder: &TempDir, mark: &Mark) -> Plan {
 }
 
 /// Returns options with this observer.
-pub(crate) fn observed_by(observer: Arc<dyn wharf_runtime::Observer>) -> Tuning {
-    Tuning { observers: vec![observer], ..Tuning::default() }
+pub(crate) fn observed_by(observer: Arc<dyn wharf_runtime::Observer>) -> RuntimeOptions {
+    RuntimeOptions { observers: vec![observer], ..RuntimeOptions::default() }
 }

@@ -23,12 +23,12 @@ impl Guard {
         if let Some(host) = text(HOST)
             && !self.knows_host(host)
         {
-            return Err(format!("this server is not known as `{host}`"));
+            return Err(format!("host `{host}` is not allowed"));
         }
         if let Some(origin) = text(ORIGIN)
             && !self.knows_origin(origin)
         {
-            return Err(format!("pages of `{origin}` may not use this server"));
+            return Err(format!("origin `{origin}` is not allowed"));
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_json_that_is_not_packed_is_a_message() {
+    fn only_unencoded_json_is_accepted() {
         for (kinds, encodings, fits) in [
             (&["application/json"][..], &[][..], true),
             (&["application/json; charset=utf-8"], &[], true),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_stay_outside() {
+    fn foreign_hosts_and_origins_are_rejected() {
         let guard = Guard { hosts: vec!["mcp.example".into()], origins: vec!["https://app.example".into()] };
         for (host, origin, admitted) in [
             ("localhost:8080", "", true),

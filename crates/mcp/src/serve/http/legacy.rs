@@ -2,11 +2,11 @@
 
 use super::{
     HttpService,
-    kept::EventId,
+    notification_stream::NotificationStream,
+    replay_buffer::EventId,
     response::{self, Body},
-    sessions::{Owner, Session},
-    standing::Standing,
-    trail::{Carried, Resumed, Trail},
+    resumable_stream::{AttachedStream, ResumableStream, Resumed},
+    sessions::{HttpSession, Owner},
 };
 use crate::{
     Message, Outbound, Raw, RpcError,
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Maximum number of messages waiting for a slow client.
-pub(super) const QUEUE: usize = 64;
+pub(super) const OUTBOUND_CAPACITY: usize = 64;
 
 /// JSON-RPC error code for a request without a valid session.
 pub(super) const NO_SESSION: i64 = -32000;
@@ -38,7 +38,9 @@ impl<H: Handler> HttpService<H> {
         }
         let session = match self.session(&parts.headers, parts.extensions.get()).await {
             Ok(session) => session,
-            Err((status, what)) => return response::refusal(status, None, RpcError::new(NO_SESSION, what)),
+            Err((status, what)) => {
+                return response::error_response(status, None, RpcError::new(NO_SESSION, what));
+            }
         };
         match message {
             Message::Request { id, method, params } => self.request(session, id, method, params, parts).await,
@@ -47,13 +49,13 @@ impl<H: Handler> HttpService<H> {
                 response::empty(StatusCode::ACCEPTED)
             }
             Message::Notification { method, params } => {
-                self.noted(&session, &method, params);
+                self.handle_notification(&session, &method, params);
                 response::empty(StatusCode::ACCEPTED)
             }
         }
     }
 
-    pub(super) fn noted(&self, session: &Session, method: &str, params: Option<Raw>) {
+    pub(super) fn handle_notification(&self, session: &HttpSession, method: &str, params: Option<Raw>) {
         if method == "notifications/cancelled" {
             let id = params.and_then(|params| params.member("requestId"));
             id.into_iter().for_each(|id| session.cancel(id.as_bytes()));
@@ -64,18 +66,18 @@ impl<H: Handler> HttpService<H> {
 
     async fn initialize(&self, id: Raw, params: Option<Raw>, parts: Parts) -> Response<Body> {
         let owner = parts.extensions.get().cloned();
-        let session = match self.options.ledger {
-            None => Arc::new(self.sessions.begin(owner)),
-            Some(_) => Arc::new(self.sessions.elsewhere(owner)),
+        let session = match self.options.session_store {
+            None => Arc::new(self.sessions.new_session(owner)),
+            Some(_) => Arc::new(self.sessions.new_shared_session(owner)),
         };
         let mut response = self.request(session.clone(), id, "initialize".into(), params, parts).await;
         if session.peer.terms.get().is_none() {
             return response;
         }
         let Some(name) = self.sessions.open(session.clone()) else {
-            return response::crowded(None, "sessions", self.options.session_limit);
+            return response::too_many(None, "sessions", self.options.session_limit);
         };
-        self.begun(&name, &session).await;
+        self.create_session(&name, &session).await;
         let Ok(name) = HeaderValue::try_from(name) else {
             return response::empty(StatusCode::SERVICE_UNAVAILABLE);
         };
@@ -85,41 +87,44 @@ impl<H: Handler> HttpService<H> {
 
     async fn request(
         &self,
-        session: Arc<Session>,
+        session: Arc<HttpSession>,
         id: Raw,
         method: String,
         params: Option<Raw>,
         parts: Parts,
     ) -> Response<Body> {
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
-        let (out, said) = mailbox::channel(QUEUE);
+        let (out, messages) = mailbox::channel(OUTBOUND_CAPACITY);
         let pending = self.answer(session.clone(), id.clone(), request, out);
-        match response::json_or_rest(id, Box::pin(pending), said, |_| StatusCode::OK).await {
+        match response::json_or_messages(id, Box::pin(pending), messages, |_| StatusCode::OK).await {
             Ok(response) => response,
-            Err(rest) => trail_stream(Carried::new(Box::new(Trail::new(session, rest))), None),
+            Err(rest) => {
+                stream_response(AttachedStream::new(Box::new(ResumableStream::new(session, rest))), None)
+            }
         }
     }
 
     /// Answers a request so that the session can cancel it.
     pub(super) fn answer(
         &self,
-        session: Arc<Session>,
+        session: Arc<HttpSession>,
         id: Raw,
         request: Incoming,
         out: mailbox::Sender<Outbound>,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
         // Only these methods change state that outlasts the request.
-        let lasts = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
-        let changing = self.options.ledger.is_some() && lasts.contains(&request.method.as_str());
-        let changing = changing.then(|| self.clone());
+        let stateful_methods = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+        let store_after =
+            self.options.session_store.is_some() && stateful_methods.contains(&request.method.as_str());
+        let store_after = store_after.then(|| self.clone());
         let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
         let (answer, handle) = abortable(answer);
-        let under_way = session.clone().began(id, handle);
+        let running = session.clone().register_request(id, handle);
         async move {
             let outcome = answer.await;
-            drop(under_way);
-            if let Some(service) = changing {
-                Box::pin(service.changed(&session)).await;
+            drop(running);
+            if let Some(service) = store_after {
+                Box::pin(service.update_session(&session)).await;
             }
             outcome.unwrap_or_else(|_| Err(RpcError::new(CANCELLED, "the request was cancelled")))
         }
@@ -135,25 +140,28 @@ impl<H: Handler> HttpService<H> {
             }
             Err(_) => return response::empty(StatusCode::METHOD_NOT_ALLOWED),
         };
-        let Some(leave) = self.may_stream() else { return self.too_many_streams(None) };
+        let Some(permit) = self.acquire_stream() else { return self.too_many_streams(None) };
         let last = headers.get(headers::LAST_EVENT).and_then(|it| EventId::read(it.to_str().ok()?));
         let resumed = match last {
-            None => Resumed::Standing(None, Vec::new(), None),
-            Some(last) => session.trails.resume(last).await,
+            None => Resumed::NotificationStream(None, Vec::new(), None),
+            Some(last) => session.streams.resume(last).await,
         };
         match resumed {
-            Resumed::Trail(trail) => trail_stream(trail, Some(leave)),
-            Resumed::Rest(events) => {
+            Resumed::Running(stream) => stream_response(stream, Some(permit)),
+            Resumed::Finished(events) => {
                 let frames = events.into_iter().map(|it| Ok(Frame::data(it)));
                 response::event_stream(stream::iter(frames))
             }
-            Resumed::Standing(at, missed, announcements) => {
+            Resumed::NotificationStream(at, missed, announcements) => {
                 let announcements = announcements.unwrap_or_else(|| self.service.announcements());
-                let standing = Standing::new(session, at, missed, announcements);
-                response::event_stream(stream::unfold((standing, leave), |(mut standing, leave)| async {
-                    let event = standing.next().await?;
-                    Some((Ok(Frame::data(event)), (standing, leave)))
-                }))
+                let notification_stream = NotificationStream::new(session, at, missed, announcements);
+                response::event_stream(stream::unfold(
+                    (notification_stream, permit),
+                    |(mut notification_stream, permit)| async {
+                        let event = notification_stream.next().await?;
+                        Some((Ok(Frame::data(event)), (notification_stream, permit)))
+                    },
+                ))
             }
         }
     }
@@ -172,7 +180,7 @@ impl<H: Handler> HttpService<H> {
         &self,
         headers: &HeaderMap,
         owner: Option<&Owner>,
-    ) -> Result<Arc<Session>, (StatusCode, &'static str)> {
+    ) -> Result<Arc<HttpSession>, (StatusCode, &'static str)> {
         let version = headers.get(headers::VERSION).map(|version| version.to_str().unwrap_or("?"));
         if version.is_some_and(|version| !LEGACY.contains(&version)) {
             return Err((StatusCode::BAD_REQUEST, "unsupported protocol version"));
@@ -185,9 +193,9 @@ impl<H: Handler> HttpService<H> {
 }
 
 /// Streams a request's events. A resumed stream also holds a stream permit.
-fn trail_stream(trail: Carried, leave: Option<OwnedSemaphorePermit>) -> Response<Body> {
-    response::event_stream(stream::unfold((trail, leave), |(mut trail, leave)| async {
-        let event = trail.next().await?;
-        Some((Ok(Frame::data(event)), (trail, leave)))
+fn stream_response(attached: AttachedStream, permit: Option<OwnedSemaphorePermit>) -> Response<Body> {
+    response::event_stream(stream::unfold((attached, permit), |(mut attached, permit)| async {
+        let event = attached.next().await?;
+        Some((Ok(Frame::data(event)), (attached, permit)))
     }))
 }

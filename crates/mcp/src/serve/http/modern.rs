@@ -15,7 +15,7 @@ use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::sync::Arc;
 
 /// Maximum number of messages waiting for a slow client.
-const QUEUE: usize = 64;
+const OUTBOUND_CAPACITY: usize = 64;
 
 impl<H: Handler> HttpService<H> {
     pub(super) async fn modern(&self, message: Message, parts: Parts) -> Response<response::Body> {
@@ -30,33 +30,33 @@ impl<H: Handler> HttpService<H> {
         };
         if let Err(what) = self.check_headers(&parts.headers, &method, params.as_ref()) {
             let error = RpcError::new(RpcError::HEADER_MISMATCH, what);
-            return response::refusal(StatusCode::BAD_REQUEST, Some(id), error);
+            return response::error_response(StatusCode::BAD_REQUEST, Some(id), error);
         }
         let eras = self.service.about().eras;
         if let Err(error) =
             dispatch::modern_terms(eras, params.as_ref().and_then(|it| it.member("_meta")).as_ref())
         {
-            return response::refusal(StatusCode::BAD_REQUEST, Some(id), error);
+            return response::error_response(StatusCode::BAD_REQUEST, Some(id), error);
         }
-        let leave = match method.as_str() {
-            "subscriptions/listen" => match self.may_stream() {
+        let permit = match method.as_str() {
+            "subscriptions/listen" => match self.acquire_stream() {
                 None => return self.too_many_streams(Some(id)),
-                leave => leave,
+                permit => permit,
             },
             _ => None,
         };
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
-        let (out, said) = mailbox::channel(QUEUE);
+        let (out, messages) = mailbox::channel(OUTBOUND_CAPACITY);
         let pending = dispatch::answer(self.service.clone(), request, id.clone(), Arc::default(), out);
-        let pending: Pending = match leave {
+        let pending: Pending = match permit {
             None => Box::pin(pending),
-            Some(leave) => Box::pin(async move {
+            Some(permit) => Box::pin(async move {
                 let outcome = pending.await;
-                drop(leave);
+                drop(permit);
                 outcome
             }),
         };
-        response::json_or_stream(id, pending, said, status_of).await
+        response::json_or_stream(id, pending, messages, status_of).await
     }
 
     /// Checks that the headers match the body.
@@ -65,16 +65,16 @@ impl<H: Handler> HttpService<H> {
         let text = |raw: Option<Raw>| raw.and_then(|raw| raw.decode::<String>().ok());
         // A body without a version is rejected later, for the missing version and not for its header.
         if let Some(version) = text(meta.and_then(|meta| meta.member(MetaKey::VERSION))) {
-            same(headers, &headers::VERSION, &version)?;
+            check_header(headers, &headers::VERSION, &version)?;
         }
-        same(headers, &headers::METHOD, method)?;
+        check_header(headers, &headers::METHOD, method)?;
         let key = match method {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
             _ => return Ok(()),
         };
         let Some(name) = text(params.and_then(|params| params.member(key))) else { return Ok(()) };
-        same(headers, &headers::NAME, &name)?;
+        check_header(headers, &headers::NAME, &name)?;
         if method == "tools/call" {
             let arguments = params.and_then(|params| params.member("arguments"));
             self.check_arguments(headers, &name, arguments.as_ref())?;
@@ -92,17 +92,17 @@ impl<H: Handler> HttpService<H> {
         for (suffix, value) in tool.header_params(arguments) {
             let name = HeaderName::try_from(format!("{}{suffix}", headers::PARAM))
                 .map_err(|error| error.to_string())?;
-            same(headers, &name, &value)?;
+            check_header(headers, &name, &value)?;
         }
         Ok(())
     }
 }
 
-fn same(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), String> {
-    let said = headers.get(name).and_then(|value| value.to_str().ok()).and_then(decode_value);
-    match said {
-        Some(said) if said == expected => Ok(()),
-        Some(said) => Err(format!("the header `{name}` says `{said}`, the body `{expected}`")),
+fn check_header(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), String> {
+    let found = headers.get(name).and_then(|value| value.to_str().ok()).and_then(decode_value);
+    match found {
+        Some(found) if found == expected => Ok(()),
+        Some(found) => Err(format!("the header `{name}` is `{found}`, but the body has `{expected}`")),
         None => Err(format!("the header `{name}` is missing or unreadable")),
     }
 }

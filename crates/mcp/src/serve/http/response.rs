@@ -1,8 +1,8 @@
 //! Builds HTTP responses: empty, one JSON message, or an SSE stream.
 
 use super::{
-    kept::EventId,
     legacy::{CANCELLED, NO_SESSION},
+    replay_buffer::EventId,
 };
 use crate::{Outbound, Raw, Routing, RpcError, serve::mailbox};
 use ::http::{
@@ -33,22 +33,22 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
 }
 
 /// Responds with an error for the whole HTTP request.
-pub(super) fn refusal(status: StatusCode, id: Option<Raw>, error: RpcError) -> Response<Body> {
+pub(super) fn error_response(status: StatusCode, id: Option<Raw>, error: RpcError) -> Response<Body> {
     let id = id.unwrap_or_else(|| serde_json::Value::Null.into());
     json(status, &answer(id, Err(error)))
 }
 
 /// Rejects a message that is not declared as JSON, without reading its body.
 pub(super) fn not_json() -> Response<Body> {
-    let what = "the message has to be JSON: send `Content-Type: application/json`, and no `Content-Encoding`";
-    let error = RpcError::new(RpcError::INVALID_REQUEST, what);
-    refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, error)
+    let why = "the message has to be JSON: send `Content-Type: application/json`, and no `Content-Encoding`";
+    let error = RpcError::new(RpcError::INVALID_REQUEST, why);
+    error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, error)
 }
 
 /// Rejects a request because a limit on sessions or streams is reached.
-pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<Body> {
-    let what = format!("{limit} {of_what} are open, and no more may be: close one, or try again later");
-    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, id, RpcError::new(NO_SESSION, what));
+pub(super) fn too_many(id: Option<Raw>, what: &str, limit: usize) -> Response<Body> {
+    let why = format!("too many open {what} (limit {limit}); close one or try again later");
+    let mut response = error_response(StatusCode::SERVICE_UNAVAILABLE, id, RpcError::new(NO_SESSION, why));
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
     response
 }
@@ -57,15 +57,15 @@ pub(super) fn crowded(id: Option<Raw>, of_what: &str, limit: usize) -> Response<
 pub(super) async fn json_or_stream(
     id: Raw,
     pending: Pending,
-    said: mailbox::Receiver<Outbound>,
+    messages: mailbox::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
 ) -> Response<Body> {
-    match json_or_rest(id, pending, said, status_of).await {
+    match json_or_messages(id, pending, messages, status_of).await {
         Ok(response) => response,
         Err(rest) => event_stream(stream::unfold(rest, |mut rest| async {
             let event = match rest.next().await? {
-                Said::Message(message) => event(&message),
-                Said::Alive => keep_alive(),
+                StreamItem::Message(message) => event(&message),
+                StreamItem::KeepAlive => keep_alive(),
             };
             Some((Ok(Frame::data(event)), rest))
         })),
@@ -73,16 +73,16 @@ pub(super) async fn json_or_stream(
 }
 
 /// Responds with JSON if the result comes first. Otherwise returns all messages of the request for streaming.
-pub(super) async fn json_or_rest(
+pub(super) async fn json_or_messages(
     id: Raw,
     mut pending: Pending,
-    mut said: mailbox::Receiver<Outbound>,
+    mut messages: mailbox::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
-) -> Result<Response<Body>, Streaming> {
+) -> Result<Response<Body>, MessageStream> {
     let first = tokio::select! {
         biased;
-        Some(message) = said.recv() => message,
-        outcome = &mut pending => match said.try_recv() {
+        Some(message) = messages.recv() => message,
+        outcome = &mut pending => match messages.try_recv() {
             Some(message) => {
                 pending = Box::pin(std::future::ready(outcome));
                 message
@@ -97,22 +97,22 @@ pub(super) async fn json_or_rest(
             }
         },
     };
-    Err(Streaming { first: Some(first), said, pending: Some(pending), id })
+    Err(MessageStream { first: Some(first), messages, pending: Some(pending), id })
 }
 
 /// Streams all messages that are sent while `work` runs.
-pub(super) fn stream_while(work: Work, said: mailbox::Receiver<Outbound>) -> Response<Body> {
-    event_stream(stream::unfold((Some(work), said), |(mut work, mut said)| async {
+pub(super) fn stream_while(work: Work, messages: mailbox::Receiver<Outbound>) -> Response<Body> {
+    event_stream(stream::unfold((Some(work), messages), |(mut work, mut messages)| async {
         let event = loop {
             tokio::select! {
                 biased;
-                message = said.recv() => break event(message.as_ref()?),
+                message = messages.recv() => break event(message.as_ref()?),
                 // Dropping `work` drops its sender. The stream ends when the channel is empty.
                 () = pending(&mut work) => work = None,
                 () = time::sleep(KEEP_ALIVE) => break keep_alive(),
             }
         };
-        Some((Ok(Frame::data(event)), (work, said)))
+        Some((Ok(Frame::data(event)), (work, messages)))
     }))
 }
 
@@ -142,7 +142,7 @@ pub(super) fn event(message: &Outbound) -> Bytes {
 }
 
 /// Formats a message as an SSE event with an id.
-pub(super) fn named_event(id: EventId, message: &Outbound) -> Bytes {
+pub(super) fn event_with_id(id: EventId, message: &Outbound) -> Bytes {
     let mut out = BytesMut::new();
     let _ = writeln!(out, "id: {id}");
     write_event(out, message)
@@ -161,54 +161,54 @@ pub(super) fn keep_alive() -> Bytes {
 }
 
 /// Returns the next message as an SSE event, or a keep-alive comment after [`KEEP_ALIVE`] without one.
-pub(super) async fn next_or_alive(said: &mut mailbox::Receiver<Outbound>) -> Option<Bytes> {
-    match time::timeout(KEEP_ALIVE, said.recv()).await {
+pub(super) async fn next_or_keep_alive(messages: &mut mailbox::Receiver<Outbound>) -> Option<Bytes> {
+    match time::timeout(KEEP_ALIVE, messages.recv()).await {
         Ok(message) => message.map(|message| event(&message)),
         Err(_) => Some(keep_alive()),
     }
 }
 
 /// One item of a request's stream.
-pub(super) enum Said {
+pub(super) enum StreamItem {
     Message(Outbound),
     /// A keep-alive; more messages may follow.
-    Alive,
+    KeepAlive,
 }
 
 /// The messages of one request, followed by its response.
-pub(super) struct Streaming {
+pub(super) struct MessageStream {
     first: Option<Outbound>,
-    said: mailbox::Receiver<Outbound>,
+    messages: mailbox::Receiver<Outbound>,
     /// The pending response; `None` once it has been sent.
     pending: Option<Pending>,
     id: Raw,
 }
 
-impl Streaming {
+impl MessageStream {
     /// Checks whether the response has been sent.
     pub(super) fn is_over(&self) -> bool {
         self.pending.is_none()
     }
 
     /// Returns the next item, or `None` after the response. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Said> {
+    pub(super) async fn next(&mut self) -> Option<StreamItem> {
         if let Some(first) = self.first.take() {
-            return Some(Said::Message(first));
+            return Some(StreamItem::Message(first));
         }
         let pending = self.pending.as_mut()?;
         let outcome = tokio::select! {
             biased;
-            Some(message) = self.said.recv() => return Some(Said::Message(message)),
+            Some(message) = self.messages.recv() => return Some(StreamItem::Message(message)),
             outcome = pending => outcome,
-            () = time::sleep(KEEP_ALIVE) => return Some(Said::Alive),
+            () = time::sleep(KEEP_ALIVE) => return Some(StreamItem::KeepAlive),
         };
         // Messages sent before the response go first.
-        if let Some(message) = self.said.try_recv() {
+        if let Some(message) = self.messages.try_recv() {
             self.pending = Some(Box::pin(std::future::ready(outcome)));
-            return Some(Said::Message(message));
+            return Some(StreamItem::Message(message));
         }
         self.pending = None;
-        Some(Said::Message(answer(self.id.clone(), outcome)))
+        Some(StreamItem::Message(answer(self.id.clone(), outcome)))
     }
 }
 

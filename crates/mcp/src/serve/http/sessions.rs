@@ -1,6 +1,6 @@
 //! Open handshake-era sessions of this process, with their limits, owners and cancellable requests.
 
-use super::{kept::Room, trail::Trails};
+use super::{replay_buffer::ReplayBudget, resumable_stream::ResumableStreams};
 use crate::{Raw, serve::client::Peer};
 use bytes::Bytes;
 use futures_util::future::AbortHandle;
@@ -15,11 +15,11 @@ use tokio::time::Instant;
 /// All open sessions of this process, by session id.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    open: Mutex<HashMap<String, Entry>>,
+    open: Mutex<HashMap<String, OpenSession>>,
     limit: usize,
     idle: Duration,
     /// Bytes in the replay buffers of all sessions.
-    room: Room,
+    budget: ReplayBudget,
 }
 
 /// Owner of a request. An embedding server that authenticates puts it into the request's extensions.
@@ -30,78 +30,82 @@ pub struct Owner(pub Arc<str>);
 
 /// Session of one client.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct HttpSession {
     pub(super) peer: Arc<Peer>,
     pub(super) owner: Option<Owner>,
     /// Resumable SSE streams of the session.
-    pub(super) trails: Trails,
+    pub(super) streams: ResumableStreams,
     running: Mutex<HashMap<Bytes, AbortHandle>>,
 }
 
 /// An open session and its state in the session store.
 #[derive(Debug)]
-struct Entry {
-    session: Arc<Session>,
+struct OpenSession {
+    session: Arc<HttpSession>,
     used: Instant,
     /// Key in the session store, if there is one.
     key: Option<String>,
     /// Whether the session store has this session.
-    is_kept: bool,
+    is_stored: bool,
     /// Time of the last read or write in the session store.
-    kept: Instant,
+    stored_at: Instant,
     /// Whether the session has to be read from the store before its next use.
-    doubtful: bool,
+    is_stale: bool,
 }
 
 /// Registration of a cancellable request. Dropping it removes the registration.
-pub(super) struct UnderWay {
-    session: Arc<Session>,
+pub(super) struct RunningRequest {
+    session: Arc<HttpSession>,
     id: Bytes,
 }
 
-impl Drop for UnderWay {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.session.running().remove(&self.id);
     }
 }
 
 /// Result of a session lookup in memory.
-pub(super) enum Found {
-    Here(Arc<Session>),
+pub(super) enum SessionLookup {
+    Current(Arc<HttpSession>),
     /// Open here, but the store has to be accessed first: it may have a newer version, may not have the session yet,
     /// or has to extend its lifetime.
-    Doubtful(Arc<Session>),
+    Stale(Arc<HttpSession>),
     /// Belongs to another owner.
-    Theirs,
-    Nowhere,
+    OtherOwner,
+    Unknown,
 }
 
 /// Interval at which the stored lifetime of a session in use is extended.
-const OLD: Duration = Duration::from_secs(60 * 60);
+const EXTEND_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 impl Sessions {
     pub(super) fn new(limit: usize, idle: Duration) -> Sessions {
-        Sessions { open: Mutex::default(), limit, idle, room: Room::default() }
+        Sessions { open: Mutex::default(), limit, idle, budget: ReplayBudget::default() }
     }
 
     /// Creates a session without opening it.
-    pub(super) fn begin(&self, owner: Option<Owner>) -> Session {
-        Session { owner, trails: Trails::within(self.room.clone()), ..Session::default() }
+    pub(super) fn new_session(&self, owner: Option<Owner>) -> HttpSession {
+        HttpSession {
+            owner,
+            streams: ResumableStreams::with_budget(self.budget.clone()),
+            ..HttpSession::default()
+        }
     }
 
     /// Creates a session that its client may continue on another replica.
     ///
     /// Its request ids and stream numbers start at random values, so that replicas do not use the same ones.
-    pub(super) fn elsewhere(&self, owner: Option<Owner>) -> Session {
-        let session = self.begin(owner);
+    pub(super) fn new_shared_session(&self, owner: Option<Owner>) -> HttpSession {
+        let session = self.new_session(owner);
         let number = || random_id().and_then(|it| u64::from_str_radix(it.get(..12)?, 16).ok());
-        session.peer.number_from(number().unwrap_or(1));
-        session.trails.number_from(number().unwrap_or(1));
+        session.peer.start_numbers_at(number().unwrap_or(1));
+        session.streams.start_numbers_at(number().unwrap_or(1));
         session
     }
 
     /// Opens a session under a new random id, or returns `None` if the limit is reached.
-    pub(super) fn open(&self, session: Arc<Session>) -> Option<String> {
+    pub(super) fn open(&self, session: Arc<HttpSession>) -> Option<String> {
         let id = random_id()?;
         self.insert(&id, session, None)?;
         Some(id)
@@ -112,9 +116,9 @@ impl Sessions {
     pub(super) fn insert(
         &self,
         id: &str,
-        session: Arc<Session>,
+        session: Arc<HttpSession>,
         key: Option<String>,
-    ) -> Option<Arc<Session>> {
+    ) -> Option<Arc<HttpSession>> {
         let mut open = self.entries();
         if let Some(entry) = open.get(id) {
             return Some(entry.session.clone());
@@ -126,55 +130,56 @@ impl Sessions {
         if open.len() >= self.limit {
             return None;
         }
-        let (used, kept, is_kept, doubtful) = (Instant::now(), Instant::now(), key.is_some(), false);
-        let entry = Entry { session: session.clone(), used, key, is_kept, kept, doubtful };
+        let (used, stored_at, is_stored, is_stale) = (Instant::now(), Instant::now(), key.is_some(), false);
+        let entry = OpenSession { session: session.clone(), used, key, is_stored, stored_at, is_stale };
         open.insert(id.to_owned(), entry);
         Some(session)
     }
 
-    pub(super) fn find(&self, id: &str, owner: Option<&Owner>) -> Found {
+    pub(super) fn find(&self, id: &str, owner: Option<&Owner>) -> SessionLookup {
         let mut open = self.entries();
-        let Some(entry) = open.get_mut(id) else { return Found::Nowhere };
+        let Some(entry) = open.get_mut(id) else { return SessionLookup::Unknown };
         if entry.session.owner.as_ref() != owner {
-            return Found::Theirs;
+            return SessionLookup::OtherOwner;
         }
         entry.used = Instant::now();
-        let sure = entry.key.is_none() || !entry.doubtful && entry.used - entry.kept < OLD;
+        let is_current =
+            entry.key.is_none() || !entry.is_stale && entry.used - entry.stored_at < EXTEND_INTERVAL;
         let session = entry.session.clone();
-        if sure { Found::Here(session) } else { Found::Doubtful(session) }
+        if is_current { SessionLookup::Current(session) } else { SessionLookup::Stale(session) }
     }
 
     /// Records the store's key for a session and whether the store has it.
-    pub(super) fn keyed(&self, id: &str, key: String, is_kept: bool) {
+    pub(super) fn set_key(&self, id: &str, key: String, is_stored: bool) {
         if let Some(entry) = self.entries().get_mut(id) {
-            (entry.key, entry.is_kept, entry.doubtful) = (Some(key), is_kept, !is_kept);
+            (entry.key, entry.is_stored, entry.is_stale) = (Some(key), is_stored, !is_stored);
         }
     }
 
     /// Records the result of a store access. After a failure the session stays invalidated.
-    pub(super) fn settled(&self, key: &str, is_kept: bool) {
+    pub(super) fn record_access(&self, key: &str, is_stored: bool) {
         for entry in self.entries().values_mut().filter(|it| it.key.as_deref() == Some(key)) {
-            (entry.is_kept, entry.doubtful) = (entry.is_kept || is_kept, !is_kept);
-            entry.kept = Instant::now();
+            (entry.is_stored, entry.is_stale) = (entry.is_stored || is_stored, !is_stored);
+            entry.stored_at = Instant::now();
         }
     }
 
     /// Invalidates the session with this key, or all sessions if `None`.
-    pub(super) fn doubt(&self, key: Option<&str>) {
+    pub(super) fn invalidate(&self, key: Option<&str>) {
         for entry in self.entries().values_mut() {
-            entry.doubtful |= key.is_none() || entry.key.as_deref() == key;
+            entry.is_stale |= key.is_none() || entry.key.as_deref() == key;
         }
     }
 
-    pub(super) fn is_kept(&self, id: &str) -> bool {
-        self.entries().get(id).is_some_and(|it| it.is_kept)
+    pub(super) fn is_stored(&self, id: &str) -> bool {
+        self.entries().get(id).is_some_and(|it| it.is_stored)
     }
 
-    pub(super) fn is_old(&self, id: &str) -> bool {
-        self.entries().get(id).is_some_and(|it| it.kept.elapsed() >= OLD)
+    pub(super) fn needs_extension(&self, id: &str) -> bool {
+        self.entries().get(id).is_some_and(|it| it.stored_at.elapsed() >= EXTEND_INTERVAL)
     }
 
-    pub(super) fn key_of(&self, session: &Session) -> Option<String> {
+    pub(super) fn find_key(&self, session: &HttpSession) -> Option<String> {
         let open = self.entries();
         let entry = open.values().find(|it| std::ptr::eq(&raw const *it.session, &raw const *session));
         entry.and_then(|it| it.key.clone())
@@ -182,23 +187,23 @@ impl Sessions {
 
     pub(super) fn close(&self, id: &str, owner: Option<&Owner>) -> bool {
         let mut open = self.entries();
-        let is_theirs = open.get(id).is_some_and(|it| it.session.owner.as_ref() == owner);
-        let closed = if is_theirs { open.remove(id) } else { None };
+        let is_owner = open.get(id).is_some_and(|it| it.session.owner.as_ref() == owner);
+        let closed = if is_owner { open.remove(id) } else { None };
         drop(open);
         closed.map(|entry| entry.session.abort_all()).is_some()
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, OpenSession>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Session {
+impl HttpSession {
     /// Registers a request so that it can be cancelled while it runs.
-    pub(super) fn began(self: Arc<Session>, id: Raw, handle: AbortHandle) -> UnderWay {
+    pub(super) fn register_request(self: Arc<HttpSession>, id: Raw, handle: AbortHandle) -> RunningRequest {
         let id = id.into_bytes();
         self.running().insert(id.clone(), handle);
-        UnderWay { session: self, id }
+        RunningRequest { session: self, id }
     }
 
     pub(super) fn cancel(&self, id: &[u8]) {
@@ -208,7 +213,7 @@ impl Session {
 
     fn abort_all(&self) {
         self.running().drain().for_each(|(_, handle)| handle.abort());
-        self.trails.end();
+        self.streams.end();
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<Bytes, AbortHandle>> {

@@ -5,7 +5,7 @@ use super::{
     response::{self, Body},
     sessions::{Owner, random_id},
 };
-use crate::serve::{Handler, Service, conversation, mailbox};
+use crate::serve::{Handler, Service, connection, mailbox};
 use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream;
@@ -21,37 +21,42 @@ use std::{
 use tokio::sync::mpsc;
 
 /// Maximum number of received messages of one client waiting to be processed.
-const QUEUE: usize = 64;
+const MAX_QUEUED_MESSAGES: usize = 64;
 
 /// Serves a handler over legacy SSE. Cheap to clone.
 pub struct SseService<H> {
     service: Service<H>,
     options: Arc<HttpOptions>,
     /// Path that clients POST to; `sessionId` is added as a query parameter.
-    place: Arc<str>,
+    post_path: Arc<str>,
     clients: Arc<Clients>,
 }
 
 /// Connected clients by session id.
 #[derive(Debug, Default)]
-struct Clients(Mutex<HashMap<String, Heard>>);
+struct Clients(Mutex<HashMap<String, ClientEntry>>);
 
 /// Owner of a client, and the sender for its messages.
-type Heard = (Option<Owner>, mpsc::Sender<Bytes>);
+type ClientEntry = (Option<Owner>, mpsc::Sender<Bytes>);
 
 /// Event stream of one client. Dropping it removes the client.
-struct Stream {
+struct ClientStream {
     id: String,
     clients: Arc<Clients>,
-    greeting: Option<Bytes>,
-    conversation: Pin<Box<dyn Future<Output = ()> + Send>>,
-    said: mailbox::Receiver<crate::Outbound>,
+    endpoint_event: Option<Bytes>,
+    connection: Pin<Box<dyn Future<Output = ()> + Send>>,
+    messages: mailbox::Receiver<crate::Outbound>,
 }
 
 impl<H: Handler> SseService<H> {
-    /// Creates a service whose clients POST to the path `place`.
-    pub fn new(service: Service<H>, options: HttpOptions, place: &str) -> SseService<H> {
-        SseService { service, options: Arc::new(options), place: place.into(), clients: Arc::default() }
+    /// Creates a service whose clients POST to the path `post_path`.
+    pub fn new(service: Service<H>, options: HttpOptions, post_path: &str) -> SseService<H> {
+        SseService {
+            service,
+            options: Arc::new(options),
+            post_path: post_path.into(),
+            clients: Arc::default(),
+        }
     }
 
     /// Answers one HTTP request: a GET opens a stream, a POST delivers a message.
@@ -66,7 +71,7 @@ impl<H: Handler> SseService<H> {
         match *request.method() {
             Method::GET => self.open(request.into_parts().0),
             Method::POST if !is_json(request.headers()) => response::not_json(),
-            Method::POST => self.take(request).await,
+            Method::POST => self.receive(request).await,
             _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
     }
@@ -74,22 +79,22 @@ impl<H: Handler> SseService<H> {
     fn open(&self, parts: ::http::request::Parts) -> Response<Body> {
         let limit = self.options.stream_limit.min(self.options.session_limit);
         let Some(id) = random_id().filter(|_| self.clients.entries().len() < limit) else {
-            return response::crowded(None, "streams", limit);
+            return response::too_many(None, "streams", limit);
         };
-        let (frames, heard) = mpsc::channel(QUEUE);
+        let (frames, received) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let owner = parts.extensions.get().cloned();
-        let (conversation, said) = conversation::serve(self.service.clone(), Some(Arc::new(parts)), heard);
+        let (connection, messages) = connection::serve(self.service.clone(), Some(Arc::new(parts)), received);
         self.clients.entries().insert(id.clone(), (owner, frames));
-        let greeting = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", self.place);
-        let (clients, greeting) = (self.clients.clone(), Some(greeting.into()));
-        let state = Stream { id, clients, greeting, conversation: Box::pin(conversation), said };
+        let endpoint_event = format!("event: endpoint\ndata: {}?sessionId={id}\n\n", self.post_path);
+        let (clients, endpoint_event) = (self.clients.clone(), Some(endpoint_event.into()));
+        let state = ClientStream { id, clients, endpoint_event, connection: Box::pin(connection), messages };
         response::event_stream(stream::unfold(state, |mut state| async {
             let event = state.next().await?;
             Some((Ok(Frame::data(event)), state))
         }))
     }
 
-    async fn take<B>(&self, request: Request<B>) -> Response<Body>
+    async fn receive<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -111,34 +116,35 @@ impl<H: Handler> SseService<H> {
     }
 }
 
-impl Stream {
+impl ClientStream {
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(greeting) = self.greeting.take() {
-            return Some(greeting);
+        if let Some(endpoint_event) = self.endpoint_event.take() {
+            return Some(endpoint_event);
         }
         tokio::select! {
-            event = response::next_or_alive(&mut self.said) => event,
-            () = &mut self.conversation => None,
+            event = response::next_or_keep_alive(&mut self.messages) => event,
+            () = &mut self.connection => None,
         }
     }
 }
 
-impl Drop for Stream {
+impl Drop for ClientStream {
     fn drop(&mut self) {
         self.clients.entries().remove(&self.id);
     }
 }
 
 impl Clients {
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Heard>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, ClientEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<H> Clone for SseService<H> {
     fn clone(&self) -> SseService<H> {
-        let (options, place, clients) = (self.options.clone(), self.place.clone(), self.clients.clone());
-        SseService { service: self.service.clone(), options, place, clients }
+        let (options, post_path, clients) =
+            (self.options.clone(), self.post_path.clone(), self.clients.clone());
+        SseService { service: self.service.clone(), options, post_path, clients }
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn model_says() -> Value {
 }
 
 /// Returns the result of `ask` after both answers.
-pub(crate) fn heard(user: &Value, model: &Value) -> Value {
+pub(crate) fn ask_result(user: &Value, model: &Value) -> Value {
     text(&format!("{} says {}", user["content"]["name"], model["content"]["text"]))
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 use wharf_mcp::{
     Host, News, Opener, Options, Raw, Request, RpcError, Session, http,
-    session::{Answering, Connected, Era, EraHint, List, NewsFeed},
+    session::{Connected, Era, EraHint, HostFuture, List, NewsFeed},
 };
 
 struct User;
@@ -19,7 +19,7 @@ impl Host for User {
         json!({ "elicitation": { "form": {} }, "sampling": {} }).into()
     }
 
-    fn answer(&self, method: &str, _params: Option<Raw>) -> Answering {
+    fn answer(&self, method: &str, _params: Option<Raw>) -> HostFuture {
         let answer = match method {
             "elicitation/create" => Ok(facts::user_says().into()),
             "sampling/createMessage" => Ok(facts::model_says().into()),
@@ -29,9 +29,9 @@ impl Host for User {
     }
 }
 
-pub(crate) fn endpoint(url: &str) -> http::Endpoint {
-    let client = http::Client::new(Duration::from_secs(2)).unwrap();
-    http::Endpoint::new(url.parse().unwrap(), client)
+pub(crate) fn endpoint(url: &str) -> http::HttpEndpoint {
+    let client = http::HttpClient::new(Duration::from_secs(2)).unwrap();
+    http::HttpEndpoint::new(url.parse().unwrap(), client)
 }
 
 /// Checks every feature of a server.
@@ -47,7 +47,7 @@ pub(crate) async fn check(opener: &dyn Opener, era: Era) {
     refusals(&session).await;
     progress(&session).await;
     let asked = call(&session, "ask").await;
-    assert_holds(&asked, &facts::heard(&facts::user_says(), &facts::model_says()), "ask");
+    assert_holds(&asked, &facts::ask_result(&facts::user_says(), &facts::model_says()), "ask");
     cancellation(&session).await;
     changes(&session, &mut news).await;
     drop(session);
@@ -85,12 +85,12 @@ async fn refusals(session: &Session) {
 }
 
 async fn progress(session: &Session) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let teller = told.clone();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let recorder = seen.clone();
     let request =
-        Request::call_tool("steps", None).on_progress(move |at| teller.lock().unwrap().push(at.progress));
+        Request::call_tool("steps", None).on_progress(move |at| recorder.lock().unwrap().push(at.progress));
     ask(session, request).await;
-    assert_eq!(*told.lock().unwrap(), (1..=facts::STEPS).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(*seen.lock().unwrap(), (1..=facts::STEPS).map(f64::from).collect::<Vec<_>>());
 }
 
 async fn cancellation(session: &Session) {
@@ -106,8 +106,8 @@ async fn cancellation(session: &Session) {
 async fn changes(session: &Session, news: &mut NewsFeed) {
     loop {
         call(session, "change").await;
-        let heard = tokio::time::timeout(Duration::from_millis(50), news.next()).await;
-        if let Ok(Some(News::ToolsChanged)) = heard {
+        let received = tokio::time::timeout(Duration::from_millis(50), news.next()).await;
+        if let Ok(Some(News::ToolsChanged)) = received {
             return;
         }
     }

@@ -5,7 +5,7 @@ use crate::serving::{serve_http, spawn};
 use serde_json::{Value, json};
 use wharf_mcp::{
     News, Raw, RpcError,
-    serve::{self, About, Client, Handler, Incoming, Service, Serving},
+    serve::{self, About, Client, Handler, HandlerFuture, Incoming, Service},
     session::Era,
 };
 
@@ -39,7 +39,7 @@ impl Handler for Ours {
         About::new("ours", "1", facts::capabilities().into())
     }
 
-    fn handle(&self, request: Incoming, client: Client) -> Serving {
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let world = self.0.clone();
         Box::pin(async move {
             let params: Value = request.params.map(|params| params.decode_or_default()).unwrap_or_default();
@@ -94,10 +94,10 @@ async fn ask(params: &Value, client: &Client) -> Result<Value, RpcError> {
             }));
         }
         assert_eq!(params["requestState"], "asked \"both\"");
-        return Ok(facts::heard(&answers["user"], &answers["model"]));
+        return Ok(facts::ask_result(&answers["user"], &answers["model"]));
     }
-    let said = |raw: Raw| raw.decode_or_default::<Value>();
-    let user = said(client.ask("elicitation/create", Some(facts::question().into())).await?);
-    let model = said(client.ask("sampling/createMessage", Some(facts::prompt_for_model().into())).await?);
-    Ok(facts::heard(&user, &model))
+    let decode = |raw: Raw| raw.decode_or_default::<Value>();
+    let user = decode(client.ask("elicitation/create", Some(facts::question().into())).await?);
+    let model = decode(client.ask("sampling/createMessage", Some(facts::prompt_for_model().into())).await?);
+    Ok(facts::ask_result(&user, &model))
 }

@@ -23,7 +23,7 @@ use wharf_mcp::{session::Era, stdio::Command};
 
 #[derive(Clone, Default)]
 struct Theirs {
-    told: Arc<Mutex<Vec<f64>>>,
+    seen: Arc<Mutex<Vec<f64>>>,
     changed: Arc<Notify>,
 }
 
@@ -74,7 +74,7 @@ impl ClientHandler for Theirs {
     }
 
     async fn on_progress(&self, at: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        self.told.lock().unwrap().push(at.progress);
+        self.seen.lock().unwrap().push(at.progress);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -94,7 +94,7 @@ async fn check(client: Running, era: Era) {
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
     progress(&client).await;
     let asked = call(&client, "ask").await;
-    assert_holds(&asked, &facts::heard(&facts::user_says(), &facts::model_says()), "ask");
+    assert_holds(&asked, &facts::ask_result(&facts::user_says(), &facts::model_says()), "ask");
     cancellation(&client).await;
     match era {
         Era::Legacy => changes(&client).await,
@@ -127,13 +127,13 @@ async fn reads(client: &Running) {
 /// any order.
 async fn progress(client: &Running) {
     call(client, "steps").await;
-    let told = || client.service().told.lock().unwrap().clone();
-    while told().len() < facts::STEPS as usize {
+    let seen = || client.service().seen.lock().unwrap().clone();
+    while seen().len() < facts::STEPS as usize {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let mut told = told();
-    told.sort_by(f64::total_cmp);
-    assert_eq!(told, (1..=facts::STEPS).map(f64::from).collect::<Vec<_>>());
+    let mut seen = seen();
+    seen.sort_by(f64::total_cmp);
+    assert_eq!(seen, (1..=facts::STEPS).map(f64::from).collect::<Vec<_>>());
 }
 
 async fn cancellation(client: &Running) {
@@ -160,8 +160,8 @@ async fn subscription(client: &Running) {
     let filter = SubscriptionFilter::builder().tools_list_changed().build();
     let mut subscription = client.listen(filter).await.unwrap();
     call(client, "change").await;
-    let heard = subscription.next().await.unwrap();
-    assert!(matches!(heard, Some(ServerNotification::ToolListChangedNotification(_))), "{heard:?}");
+    let received = subscription.next().await.unwrap();
+    assert!(matches!(received, Some(ServerNotification::ToolListChangedNotification(_))), "{received:?}");
     subscription.cancel().await.unwrap();
 }
 

@@ -175,7 +175,10 @@ async fn ask(
         let user = context.peer.create_elicitation(typed(facts::question())).await.map_err(failed)?;
         let model = context.peer.create_message(typed(facts::prompt_for_model())).await.map_err(failed)?;
         let json = |value: Result<Value, _>| value.unwrap();
-        return Ok(done(facts::heard(&json(serde_json::to_value(user)), &json(serde_json::to_value(model)))));
+        return Ok(done(facts::ask_result(
+            &json(serde_json::to_value(user)),
+            &json(serde_json::to_value(model)),
+        )));
     }
     let Some(answers) = &request.input_responses else {
         let requests = InputRequests::from_iter([
@@ -190,5 +193,5 @@ async fn ask(
     if request.request_state.as_deref() != Some("asked \"both\"") {
         return Err(ErrorData::invalid_params("the state came back changed", None));
     }
-    Ok(done(facts::heard(&answers["user"], &answers["model"])))
+    Ok(done(facts::ask_result(&answers["user"], &answers["model"])))
 }

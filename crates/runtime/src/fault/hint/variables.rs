@@ -6,7 +6,7 @@
 use wharf_config::{ChildEnv, EnvOrigin, Launch, Source};
 
 /// Lowercase words that mark a line as asking for something.
-const ASKING: [&str; 13] = [
+const REQUEST_PHRASES: [&str; 13] = [
     "required",
     "missing",
     "not set",
@@ -26,33 +26,33 @@ const ASKING: [&str; 13] = [
 const NOT_VARIABLES: [&str; 4] = ["ERR_", "NODE_", "NPM_", "UV_"];
 
 /// Variables that a server reports as missing, from the first line that asks for any.
-pub(super) struct AskedFor<'a> {
+pub(super) struct MissingVariables<'a> {
     names: Vec<&'a str>,
     /// Variables that wharf's own environment has but does not pass on.
-    ours: Vec<&'a str>,
+    inheritable: Vec<&'a str>,
     /// Whether one of the variables is enough.
     any: bool,
 }
 
-impl<'a> AskedFor<'a> {
-    pub(super) fn find(lines: &[&'a str], launch: &Launch) -> Option<AskedFor<'a>> {
+impl<'a> MissingVariables<'a> {
+    pub(super) fn find(lines: &[&'a str], launch: &Launch) -> Option<MissingVariables<'a>> {
         let (line, names) = lines
             .iter()
-            .filter(|line| asks(line))
+            .filter(|line| is_request(line))
             .map(|line| (line, names(line, &launch.env)))
             .find(|(_, names)| !names.is_empty())?;
-        let ours = names.iter().copied().filter(|it| launch.withheld.contains(*it)).collect();
-        Some(AskedFor { names, ours, any: line.contains(" or ") })
+        let inheritable = names.iter().copied().filter(|it| launch.withheld.contains(*it)).collect();
+        Some(MissingVariables { names, inheritable, any: line.contains(" or ") })
     }
 
     /// Returns whether wharf's own environment has one of them.
-    pub(super) fn is_ours(&self) -> bool {
-        !self.ours.is_empty()
+    pub(super) fn can_inherit(&self) -> bool {
+        !self.inheritable.is_empty()
     }
 
     /// Returns the names, formatted for a sentence.
     pub(super) fn variables(&self) -> String {
-        let names = if self.is_ours() { &self.ours } else { &self.names };
+        let names = if self.can_inherit() { &self.inheritable } else { &self.names };
         let quoted: Vec<String> = names.iter().map(|it| format!("`{it}`")).collect();
         quoted.join(if self.any { " or " } else { " and " })
     }
@@ -60,10 +60,10 @@ impl<'a> AskedFor<'a> {
     /// Returns the exact change to the entry or its env file that sets these variables.
     pub(super) fn remedy(&self, source: &Source, launch: &Launch) -> String {
         let name = source.name.shown();
-        if self.is_ours() {
+        if self.can_inherit() {
             let inherited = inherited(&launch.env);
             let verb = if inherited.is_empty() { "add" } else { "change the line to" };
-            let all: Vec<&str> = inherited.into_iter().chain(self.ours.iter().copied()).collect();
+            let all: Vec<&str> = inherited.into_iter().chain(self.inheritable.iter().copied()).collect();
             return format!("{verb} `inherit_env: [{}]` in the entry `{name}`", all.join(", "));
         }
         let wanted = if self.any { &self.names[..1] } else { &self.names[..] };
@@ -73,16 +73,16 @@ impl<'a> AskedFor<'a> {
         }
         let pairs: Vec<String> = wanted.iter().map(|it| format!("{it}: \"${{{it}}}\"")).collect();
         let pairs = pairs.join(", ");
-        match source.says("env") {
+        match source.sets_key("env") {
             true => format!("add `{pairs}` to `env` in the entry `{name}`, and set it where wharf runs"),
             false => format!("add `env: {{{pairs}}}` to the entry `{name}`, and set it where wharf runs"),
         }
     }
 }
 
-fn asks(line: &str) -> bool {
+fn is_request(line: &str) -> bool {
     let line = line.to_lowercase();
-    ASKING.iter().any(|it| line.contains(it))
+    REQUEST_PHRASES.iter().any(|it| line.contains(it))
 }
 
 /// Returns the variables that a line names and the child does not have, without duplicates.
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_capitals_on_a_line_that_asks_are_variables() {
+    fn uppercase_names_on_a_request_line_are_variables() {
         for (line, expected) in [
             ("Error: BRAVE_API_KEY environment variable is required", &["BRAVE_API_KEY"][..]),
             ("Please set SLACK_BOT_TOKEN and SLACK_TEAM_ID", &["SLACK_BOT_TOKEN", "SLACK_TEAM_ID"]),
@@ -132,7 +132,7 @@ mod tests {
             ("code: 'ERR_MODULE_NOT_FOUND', a module is missing", &[]),
             ("a key is required", &[]),
         ] {
-            let found = if asks(line) { names(line, &ChildEnv::default()) } else { Vec::new() };
+            let found = if is_request(line) { names(line, &ChildEnv::default()) } else { Vec::new() };
             assert_eq!(found, expected, "{line}");
         }
     }

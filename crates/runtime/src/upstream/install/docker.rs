@@ -4,18 +4,18 @@
 //! `docker run` pulls it; if that takes too long, the marker is removed and docker is asked again.
 
 use super::Install;
-use crate::Text;
+use crate::MaskedString;
 use sha2::{Digest, Sha256};
 use std::{ffi::OsString, fs, path::PathBuf};
 use wharf_config::Download;
 
 /// Builds `docker image inspect IMAGE`, which succeeds if the image is present.
-pub(super) fn inspect(image: &Text) -> Vec<OsString> {
+pub(super) fn inspect(image: &MaskedString) -> Vec<OsString> {
     ["image", "inspect", image.expose()].map(OsString::from).to_vec()
 }
 
 /// Builds `docker pull [--platform PLATFORM] IMAGE`.
-pub(super) fn pull(image: &Text, platform: Option<&Text>) -> Vec<OsString> {
+pub(super) fn pull(image: &MaskedString, platform: Option<&MaskedString>) -> Vec<OsString> {
     let platform = platform.into_iter().flat_map(|it| ["--platform", it.expose()]);
     ["pull"].into_iter().chain(platform).chain([image.expose()]).map(OsString::from).collect()
 }
@@ -25,7 +25,7 @@ impl Install<'_> {
     fn mark_path(&self) -> PathBuf {
         let hash = Sha256::digest(self.key());
         let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        self.ground.scratch.join(format!("downloaded-{name}"))
+        self.context.scratch.join(format!("downloaded-{name}"))
     }
 
     pub(super) fn is_marked(&self) -> bool {

@@ -17,32 +17,32 @@ use wharf_config::find_program;
 use wharf_config::{ChildEnv, Download, Launch};
 
 /// Interval for checking whether another host has finished its install.
-pub(super) const POLL: Duration = Duration::from_millis(200);
+pub(super) const CLAIM_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Name of the claim file.
-const CLAIM: &str = "wharf-install.lock";
+const CLAIM_FILE: &str = "wharf-install.lock";
 
 /// npm's own lock, which npm renews every second and considers abandoned after a minute.
 const NPM_LOCK: &str = "concurrency.lock";
-const RENEWED: Duration = Duration::from_secs(2);
-const ABANDONED: Duration = Duration::from_secs(60);
+const NPM_LOCK_MAX_AGE: Duration = Duration::from_secs(2);
+const NPM_ABANDONED_AGE: Duration = Duration::from_secs(60);
 
 /// Maximum size of an `.npmrc`, in bytes.
 const MAX_NPMRC_BYTES: u64 = 1 << 16;
 
 /// Result of claiming a folder.
 pub(super) enum Claim {
-    Held(Claimed),
+    Held(ClaimedFolder),
     /// Another host is installing into it.
     Taken,
     /// Another host has completed the install.
-    Whole,
+    Complete,
     /// The folder cannot be created or locked.
     Impossible,
 }
 
 /// A claimed folder. If it is dropped without release, the install counts as interrupted.
-pub(super) struct Claimed {
+pub(super) struct ClaimedFolder {
     folder: PathBuf,
     _lock: File,
 }
@@ -58,11 +58,13 @@ pub(crate) fn folder(launch: &Launch) -> Option<PathBuf> {
 }
 
 /// The file that npm writes after it has unpacked everything.
-pub(super) const FINISHED: &str = "package.json";
+pub(super) const COMPLETION_FILE: &str = "package.json";
 
 /// Returns whether the install in this folder is complete.
-pub(super) fn is_whole(folder: &Path) -> bool {
-    folder.join(FINISHED).is_file() && folder.join("node_modules").is_dir() && !folder.join(CLAIM).exists()
+pub(super) fn is_complete(folder: &Path) -> bool {
+    folder.join(COMPLETION_FILE).is_file()
+        && folder.join("node_modules").is_dir()
+        && !folder.join(CLAIM_FILE).exists()
 }
 
 /// Returns whether the package is installed globally, from where npx runs it without a download.
@@ -81,7 +83,7 @@ pub(super) fn is_global(package: &str, env: &ChildEnv) -> bool {
 
 /// Claims a folder, and empties it if it contains an interrupted install.
 pub(super) fn claim(folder: &Path) -> Claim {
-    let path = folder.join(CLAIM);
+    let path = folder.join(CLAIM_FILE);
     let opened = fs::create_dir_all(folder)
         .and_then(|()| File::options().create(true).truncate(false).read(true).write(true).open(&path));
     let Ok(mut lock) = opened else { return Claim::Impossible };
@@ -94,16 +96,16 @@ pub(super) fn claim(folder: &Path) -> Claim {
     }
     // The installing host writes to the file and deletes it at the end.
     let was_begun = lock.metadata().is_ok_and(|it| it.len() > 0);
-    let finished = !was_begun && folder.join(FINISHED).is_file();
+    let finished = !was_begun && folder.join(COMPLETION_FILE).is_file();
     if !finished && (was_begun || is_abandoned(folder)) {
-        empty(folder);
+        empty_folder(folder);
     }
     let begun = finished || lock.write_all(b"installing\n").is_ok();
-    let claimed = Claimed { folder: folder.to_owned(), _lock: lock };
+    let claimed = ClaimedFolder { folder: folder.to_owned(), _lock: lock };
     match (finished, begun) {
         (true, _) => {
             claimed.release();
-            Claim::Whole
+            Claim::Complete
         }
         (false, true) => Claim::Held(claimed),
         (false, false) => Claim::Impossible,
@@ -126,24 +128,24 @@ fn is_same(file: &File, path: &Path) -> bool {
 }
 
 /// Removes the folder if its install is incomplete. Must not run while another host holds the claim.
-pub(super) fn remove_unless_whole(folder: &Path) {
-    if !folder.join(FINISHED).is_file() {
+pub(super) fn remove_if_incomplete(folder: &Path) {
+    if !folder.join(COMPLETION_FILE).is_file() {
         let _ = fs::remove_dir_all(folder);
     }
 }
 
 /// Returns whether npm has started to install or replace packages here and has not finished.
-pub(super) fn is_torn(folder: &Path) -> bool {
+pub(super) fn is_interrupted(folder: &Path) -> bool {
     let packages = folder.join("node_modules");
-    let unfinished = packages.is_dir() && !folder.join(FINISHED).is_file();
-    !folder.join(CLAIM).exists() && (unfinished || has_retired(&packages))
+    let unfinished = packages.is_dir() && !folder.join(COMPLETION_FILE).is_file();
+    !folder.join(CLAIM_FILE).exists() && (unfinished || has_unfinished_update(&packages))
 }
 
 /// Removes the folder if its install was interrupted and no npm is using it. Returns whether it did.
-pub(super) fn remove_if_torn(folder: &Path) -> bool {
+pub(super) fn remove_if_interrupted(folder: &Path) -> bool {
     let lock = folder.join(NPM_LOCK);
-    let in_use = lock.exists() && !is_older(&lock, RENEWED);
-    is_torn(folder) && !in_use && fs::remove_dir_all(folder).is_ok()
+    let in_use = lock.exists() && !is_older(&lock, NPM_LOCK_MAX_AGE);
+    is_interrupted(folder) && !in_use && fs::remove_dir_all(folder).is_ok()
 }
 
 fn is_older(path: &Path, than: Duration) -> bool {
@@ -154,7 +156,7 @@ fn is_older(path: &Path, than: Duration) -> bool {
 
 /// Returns whether npm has an unfinished update: it moves a package it replaces to `.NAME-XXXXXXXX` and removes that
 /// at the end.
-fn has_retired(packages: &Path) -> bool {
+fn has_unfinished_update(packages: &Path) -> bool {
     let is_retired = |name: &str| {
         let hash = name.strip_prefix('.').and_then(|it| it.rsplit_once('-')).map(|(_, hash)| hash);
         hash.is_some_and(|it| it.len() == 8 && it.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
@@ -170,25 +172,25 @@ fn has_retired(packages: &Path) -> bool {
 
 /// Returns whether an npm that no longer runs left an incomplete install here.
 fn is_abandoned(folder: &Path) -> bool {
-    let is_old = |name: &str| is_older(&folder.join(name), ABANDONED);
+    let is_old = |name: &str| is_older(&folder.join(name), NPM_ABANDONED_AGE);
     let locked = folder.join(NPM_LOCK).exists() && !is_old(NPM_LOCK);
-    !folder.join(FINISHED).is_file() && is_old("node_modules") && !locked
+    !folder.join(COMPLETION_FILE).is_file() && is_old("node_modules") && !locked
 }
 
 /// Removes the files of an install, but not the claim.
-fn empty(folder: &Path) {
+fn empty_folder(folder: &Path) {
     for name in ["node_modules", NPM_LOCK] {
         let _ = fs::remove_dir_all(folder.join(name));
     }
-    for name in [FINISHED, "package-lock.json"] {
+    for name in [COMPLETION_FILE, "package-lock.json"] {
         let _ = fs::remove_file(folder.join(name));
     }
 }
 
-impl Claimed {
+impl ClaimedFolder {
     /// Releases the claim after the install is done.
     pub(super) fn release(self) {
-        let _ = fs::remove_file(self.folder.join(CLAIM));
+        let _ = fs::remove_file(self.folder.join(CLAIM_FILE));
         // Removes the folder only if it is empty.
         let _ = fs::remove_dir(&self.folder);
     }

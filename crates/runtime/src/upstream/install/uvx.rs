@@ -68,7 +68,7 @@ fn normalized(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Text;
+    use crate::MaskedString;
     use std::collections::BTreeMap;
     use tempfile::TempDir;
     use wharf_config::{EnvOrigin, EnvVar};
@@ -79,7 +79,7 @@ mod tests {
         let site = cache.path().join("environments-v2/8b0c/706a/lib/python3.11/site-packages");
         fs::create_dir_all(site.join("awslabs.docs_server-1.2.0.dist-info")).unwrap();
         fs::create_dir_all(cache.path().join("wheels-v7/pypi/other")).unwrap();
-        let value = Text::plain(cache.path().to_string_lossy());
+        let value = MaskedString::plain(cache.path().to_string_lossy());
         let variable = EnvVar { value, origin: EnvOrigin::Always };
         let env = ChildEnv(BTreeMap::from([("UV_CACHE_DIR".to_owned(), variable)]));
         for (package, expected) in [

@@ -12,12 +12,12 @@ const MAX_DEPTH: usize = 12;
 /// Reads the schemas of one document.
 pub(in crate::arguments) struct SchemaReader<'a> {
     root: &'a Value,
-    left: usize,
+    remaining: usize,
 }
 
 impl<'a> SchemaReader<'a> {
     pub(in crate::arguments) fn new(root: &'a Value) -> SchemaReader<'a> {
-        SchemaReader { root, left: MAX_SCHEMAS }
+        SchemaReader { root, remaining: MAX_SCHEMAS }
     }
 
     pub(in crate::arguments) fn read(&mut self, schema: &'a Value) -> ValueType {
@@ -39,11 +39,11 @@ impl<'a> SchemaReader<'a> {
 
     fn alternatives(&mut self, schema: &'a Value, depth: usize) -> Vec<Alternative> {
         let schema = self.resolve(schema);
-        let Some(schema) = schema.as_object().filter(|_| depth < MAX_DEPTH && self.left > 0) else {
-            return vec![Alternative::Unclear];
+        let Some(schema) = schema.as_object().filter(|_| depth < MAX_DEPTH && self.remaining > 0) else {
+            return vec![Alternative::Unknown];
         };
-        self.left -= 1;
-        let mut found = self.of_object(schema, depth);
+        self.remaining -= 1;
+        let mut found = self.read_object(schema, depth);
         if schema.get("nullable") == Some(&Value::Bool(true)) {
             found.retain(|it| *it != Alternative::Null);
             found.push(Alternative::Null);
@@ -51,12 +51,12 @@ impl<'a> SchemaReader<'a> {
         found
     }
 
-    fn of_object(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Vec<Alternative> {
+    fn read_object(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Vec<Alternative> {
         if let Some(value) = schema.get("const") {
-            return vec![Alternative::Exactly(value.clone())];
+            return vec![Alternative::Literal(value.clone())];
         }
         if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-            return values.iter().cloned().map(Alternative::Exactly).collect();
+            return values.iter().cloned().map(Alternative::Literal).collect();
         }
         let own = self.own_types(schema, depth);
         for key in ["anyOf", "oneOf"] {
@@ -64,14 +64,14 @@ impl<'a> SchemaReader<'a> {
             let Some(members) = members else { continue };
             let found = self.union(members, depth);
             // These alternatives only add constraints to the schema's own type.
-            return if found.contains(&Alternative::Unclear) && !own.is_empty() { own } else { found };
+            return if found.contains(&Alternative::Unknown) && !own.is_empty() { own } else { found };
         }
         if !own.is_empty() {
             return own;
         }
         let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
         let mut parts = all.map(|it| self.alternatives(it, depth + 1));
-        parts.find(|it| !it.contains(&Alternative::Unclear)).unwrap_or_else(|| vec![Alternative::Unclear])
+        parts.find(|it| !it.contains(&Alternative::Unknown)).unwrap_or_else(|| vec![Alternative::Unknown])
     }
 
     /// Returns the alternatives of all these schemas, without duplicates.
@@ -106,10 +106,10 @@ impl<'a> SchemaReader<'a> {
             "array" => Alternative::Array(ValueType {
                 alternatives: match schema.get("items") {
                     Some(items) => self.alternatives(items, depth + 1),
-                    None => vec![Alternative::Unclear],
+                    None => vec![Alternative::Unknown],
                 },
             }),
-            _ => Alternative::Unclear,
+            _ => Alternative::Unknown,
         });
         types.collect()
     }

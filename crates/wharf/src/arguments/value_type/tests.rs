@@ -63,7 +63,7 @@ fn text_is_converted_by_the_schema() {
 }
 
 #[test]
-fn references_are_followed_inside_the_document_and_not_for_ever() {
+fn references_are_followed_within_the_document_up_to_a_limit() {
     let schema = json!({ "$defs": { "P": { "type": "integer" }, "L": { "$ref": "#/$defs/L" } } });
     let mut reader = SchemaReader::new(&schema);
     let found = json!({ "anyOf": [{ "$ref": "#/$defs/P" }, { "type": "null" }] });
@@ -75,7 +75,7 @@ fn references_are_followed_inside_the_document_and_not_for_ever() {
 }
 
 #[test]
-fn types_are_shown_and_said() {
+fn types_have_a_label_and_a_description() {
     for (schema, label, expected) in [
         (json!({ "type": "string" }), "string", "text"),
         (json!({ "type": "integer", "minimum": 1, "maximum": 5 }), "1..5", "a whole number from 1 to 5"),

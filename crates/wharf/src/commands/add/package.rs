@@ -2,7 +2,7 @@
 
 /// The registry that a package comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Registry {
+pub(super) enum PackageRegistry {
     Npm,
     PyPi,
     Docker,
@@ -11,12 +11,12 @@ pub(super) enum Registry {
 /// A package of a registry, with an optional version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package<'a> {
-    pub(super) registry: Registry,
+    pub(super) registry: PackageRegistry,
     pub(super) spec: &'a str,
 }
 
 /// Well-known servers whose names do not reveal their registry.
-const ON_PYPI: [&str; 12] = [
+const KNOWN_ON_PYPI: [&str; 12] = [
     "basic-memory",
     "duckduckgo-mcp-server",
     "elevenlabs-mcp",
@@ -30,7 +30,7 @@ const ON_PYPI: [&str; 12] = [
     "mcp-server-sqlite",
     "mcp-server-time",
 ];
-const ON_NPM: [&str; 10] = [
+const KNOWN_ON_NPM: [&str; 10] = [
     "chrome-devtools-mcp",
     "exa-mcp-server",
     "figma-developer-mcp",
@@ -47,7 +47,11 @@ impl<'a> Package<'a> {
     /// Parses `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, `@scope/name`, or a well-known name. `Err` holds a name that
     /// could be from npm or PyPI.
     pub(super) fn read(typed: &'a str) -> Result<Option<Package<'a>>, &'a str> {
-        let prefixes = [("npm:", Registry::Npm), ("pypi:", Registry::PyPi), ("docker:", Registry::Docker)];
+        let prefixes = [
+            ("npm:", PackageRegistry::Npm),
+            ("pypi:", PackageRegistry::PyPi),
+            ("docker:", PackageRegistry::Docker),
+        ];
         for (prefix, registry) in prefixes {
             if let Some(spec) = typed.strip_prefix(prefix) {
                 return Ok(Some(Package { registry, spec }));
@@ -56,9 +60,11 @@ impl<'a> Package<'a> {
         let bare = bare_name(typed);
         let known = |registry| Ok(Some(Package { registry, spec: typed }));
         match () {
-            () if typed.starts_with('@') => known(Registry::Npm),
-            () if ON_NPM.contains(&bare) => known(Registry::Npm),
-            () if ON_PYPI.contains(&bare) || bare.starts_with("awslabs.") => known(Registry::PyPi),
+            () if typed.starts_with('@') => known(PackageRegistry::Npm),
+            () if KNOWN_ON_NPM.contains(&bare) => known(PackageRegistry::Npm),
+            () if KNOWN_ON_PYPI.contains(&bare) || bare.starts_with("awslabs.") => {
+                known(PackageRegistry::PyPi)
+            }
             () if is_word(bare) && !typed.contains(' ') => Err(typed),
             () => Ok(None),
         }
@@ -67,9 +73,9 @@ impl<'a> Package<'a> {
     /// Returns the command that runs the package with the user's arguments.
     pub(super) fn command(&self, own: &[String]) -> (&'static str, Vec<String>) {
         let (command, before): (_, &[&str]) = match self.registry {
-            Registry::Npm => ("npx", &["-y"]),
-            Registry::PyPi => ("uvx", &[]),
-            Registry::Docker => ("docker", &["run", "--rm", "-i"]),
+            PackageRegistry::Npm => ("npx", &["-y"]),
+            PackageRegistry::PyPi => ("uvx", &[]),
+            PackageRegistry::Docker => ("docker", &["run", "--rm", "-i"]),
         };
         let before = before.iter().map(|it| (*it).to_owned());
         (command, before.chain([self.spec.to_owned()]).chain(self.arguments(own)).collect())
@@ -79,20 +85,20 @@ impl<'a> Package<'a> {
     /// given.
     fn arguments(&self, own: &[String]) -> Vec<String> {
         match own {
-            [] if self.wants_folder() => vec![".".to_owned()],
+            [] if self.takes_folders() => vec![".".to_owned()],
             own => own.to_vec(),
         }
     }
 
     /// Checks whether the arguments are folders that the server may read and write.
-    pub(super) fn wants_folder(&self) -> bool {
+    pub(super) fn takes_folders(&self) -> bool {
         bare_name(self.spec) == "@modelcontextprotocol/server-filesystem"
     }
 
     /// Derives the server's name: `@playwright/mcp` becomes `playwright`, `mcp-server-time` becomes `time`.
     pub(super) fn server_name(&self) -> String {
         let bare = match self.registry {
-            Registry::Docker => self.spec.split(['@', ':']).next().unwrap_or_default(),
+            PackageRegistry::Docker => self.spec.split(['@', ':']).next().unwrap_or_default(),
             _ => bare_name(self.spec),
         };
         let (scope, last) = match bare.rsplit_once('/') {
@@ -102,14 +108,14 @@ impl<'a> Package<'a> {
             None => ("", bare),
         };
         let last = last.rsplit_once('.').filter(|_| last.starts_with("awslabs.")).map_or(last, |(_, it)| it);
-        let short = shortened(last);
+        let short = strip_affixes(last);
         let name = if matches!(short, "" | "mcp" | "server") && !scope.is_empty() { scope } else { short };
-        safe(name)
+        to_server_name(name)
     }
 }
 
 /// Replaces every character that a server name may not contain.
-pub(super) fn safe(name: &str) -> String {
+pub(super) fn to_server_name(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(fits).collect();
     match name.trim_matches('-') {
@@ -119,7 +125,7 @@ pub(super) fn safe(name: &str) -> String {
 }
 
 /// Removes affixes like `mcp-server-` that every server has.
-fn shortened(name: &str) -> &str {
+fn strip_affixes(name: &str) -> &str {
     let prefixes = ["mcp-server-", "server-", "mcp-"];
     let suffixes = ["-mcp-server", "-mcp", "-server"];
     let name = prefixes.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
@@ -142,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_read_and_named() {
+    fn package_names_are_parsed() {
         for (typed, line, name) in [
             ("@playwright/mcp", "npx -y @playwright/mcp", "playwright"),
             ("@playwright/mcp@1.2", "npx -y @playwright/mcp@1.2", "playwright"),

@@ -1,9 +1,9 @@
 //! Parses the argument of `wharf add`: a package, a URL, a manifest, or a client's configuration file or JSON block.
 
-use super::package::{Package, safe};
+use super::package::{Package, to_server_name};
 use crate::{
+    environment::Environment,
     import::{ClientFile, parse_json},
-    surroundings::Surroundings,
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -12,87 +12,87 @@ use std::{
     path::{Path, PathBuf},
 };
 use url::Url;
-use wharf_config::{FileTrouble, read_regular};
+use wharf_config::{FileError, read_regular};
 
 /// Maximum size of the input, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 1024 * 1024;
 
 /// Manifest file names to look for in a folder.
-const MANIFESTS: [&str; 2] = ["plugin.json", "server.json"];
+const MANIFEST_FILES: [&str; 2] = ["plugin.json", "server.json"];
 
 /// The servers to add.
-pub(super) enum Request {
+pub(super) enum AddRequest {
     /// A server.json or plugin.json, and its origin for messages.
     Manifest { bytes: Vec<u8>, shown: String },
     /// Servers in a client's format, their origin for messages, and a note for the user.
     Servers { file: ClientFile, shown: String, note: Option<String> },
 }
 
-impl Request {
+impl AddRequest {
     pub(super) fn read(
         typed: &str,
         own: &[String],
         name: Option<&str>,
-        around: &Surroundings,
-    ) -> Result<Request, String> {
+        environment: &Environment,
+    ) -> Result<AddRequest, String> {
         let start = typed.trim_start();
         if typed == "-" {
-            return Request::text(stdin()?, "standard input", name);
+            return AddRequest::text(stdin()?, "standard input", name);
         }
         if start.starts_with(['{', '"']) {
-            return Request::text(typed.as_bytes().to_vec(), "the command line", name);
+            return AddRequest::text(typed.as_bytes().to_vec(), "the command line", name);
         }
-        if let Some(request) = Request::remote(typed, name) {
+        if let Some(request) = AddRequest::remote(typed, name) {
             return Ok(request);
         }
-        let path = around.folder.join(typed);
+        let path = environment.folder.join(typed);
         // A package name can contain `/` like a path. If the path exists, it is a path.
         let is_file_name = typed.ends_with(".json") || typed.ends_with(".toml");
         if is_file_name || fs::exists(&path).unwrap_or(false) {
-            return Request::file(&path, name);
+            return AddRequest::file(&path, name);
         }
         match Package::read(typed) {
-            Ok(Some(package)) => Ok(Request::package(&package, own, name)),
+            Ok(Some(package)) => Ok(AddRequest::package(&package, own, name)),
             Err(word) => Err(format!(
-                "error: `{word}` may be a package of npm or of PyPI\nhelp: say which: `wharf add npm:{word}` or `wharf add pypi:{word}`\n"
+                "error: `{word}` may be an npm or a PyPI package\nhelp: choose one: `wharf add npm:{word}` or `wharf add pypi:{word}`\n"
             )),
-            Ok(None) => Request::file(&path, name),
+            Ok(None) => AddRequest::file(&path, name),
         }
     }
 
-    fn remote(typed: &str, name: Option<&str>) -> Option<Request> {
+    fn remote(typed: &str, name: Option<&str>) -> Option<AddRequest> {
         let scheme = typed.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase())?;
         let is_remote = matches!(scheme.as_str(), "http" | "https" | "ws" | "wss");
         let name = name.map_or_else(|| name_of_address(typed), str::to_owned);
-        is_remote.then(|| Request::servers(&name, json!({ "url": typed }), None))
+        is_remote.then(|| AddRequest::servers(&name, json!({ "url": typed }), None))
     }
 
-    fn package(package: &Package<'_>, own: &[String], name: Option<&str>) -> Request {
+    fn package(package: &Package<'_>, own: &[String], name: Option<&str>) -> AddRequest {
         let (command, args) = package.command(own);
         let name = name.map_or_else(|| package.server_name(), str::to_owned);
-        let note = package.wants_folder().then(|| {
+        let note = package.takes_folders().then(|| {
             let folders =
                 if own.is_empty() { "the folder of the agent file".to_owned() } else { own.join(", ") };
             format!("it may read and write {folders}; other folders go after `--`")
         });
-        Request::servers(&name, json!({ "command": command, "args": args }), note)
+        AddRequest::servers(&name, json!({ "command": command, "args": args }), note)
     }
 
-    fn servers(name: &str, server: Value, note: Option<String>) -> Request {
+    fn servers(name: &str, server: Value, note: Option<String>) -> AddRequest {
         let text = json!({ "mcpServers": { name: server } }).to_string();
         let file = ClientFile { text, path: PathBuf::new(), client: None };
-        Request::Servers { file, shown: "the command line".to_owned(), note }
+        AddRequest::Servers { file, shown: "the command line".to_owned(), note }
     }
 
     /// Reads a file, or the manifest in a folder.
-    fn file(path: &Path, name: Option<&str>) -> Result<Request, String> {
-        let inside = MANIFESTS.map(|it| path.join(it)).into_iter().find(|it| it.is_file());
+    fn file(path: &Path, name: Option<&str>) -> Result<AddRequest, String> {
+        let inside = MANIFEST_FILES.map(|it| path.join(it)).into_iter().find(|it| it.is_file());
         let path = inside.filter(|_| path.is_dir()).unwrap_or_else(|| path.to_owned());
         let shown = path.display().to_string();
-        let bytes = read_regular(&path, LONGEST).map_err(|trouble| {
+        let bytes = read_regular(&path, MAX_INPUT_BYTES).map_err(|trouble| {
             let help = match trouble {
-                FileTrouble::Missing | FileTrouble::NotRegular(_) => {
-                    "help: name a package (`npm:NAME`, `pypi:NAME`), an address (https://…), a server.json or plugin.json, or give a client's JSON block\n"
+                FileError::Missing | FileError::NotRegular(_) => {
+                    "help: give a package (`npm:NAME`, `pypi:NAME`), a URL (https://…), a server.json or plugin.json, or a client's JSON block\n"
                 }
                 _ => "",
             };
@@ -101,45 +101,50 @@ impl Request {
         if path.extension().is_some_and(|it| it == "toml") {
             let text =
                 String::from_utf8(bytes).map_err(|_| format!("error: '{shown}' is not UTF-8 text\n"))?;
-            return Ok(Request::Servers { file: ClientFile { text, path, client: None }, shown, note: None });
+            return Ok(AddRequest::Servers {
+                file: ClientFile { text, path, client: None },
+                shown,
+                note: None,
+            });
         }
-        Request::text(bytes, &shown, name)
+        AddRequest::text(bytes, &shown, name)
     }
 
     /// Parses JSON: a manifest, a client's file, its list of servers, or one server from it.
-    fn text(bytes: Vec<u8>, shown: &str, name: Option<&str>) -> Result<Request, String> {
+    fn text(bytes: Vec<u8>, shown: &str, name: Option<&str>) -> Result<AddRequest, String> {
         let text = String::from_utf8(bytes).map_err(|_| format!("error: {shown} is not UTF-8 text\n"))?;
         // Documentation pages often show a member of `mcpServers` without the enclosing braces.
         let text = if text.trim_start().starts_with('"') { format!("{{{text}}}") } else { text };
-        let servers = parse_json(&text).ok().and_then(|it| client_block(it, name));
+        let servers = parse_json(&text).ok().and_then(|it| to_client_file(it, name));
         Ok(match servers {
-            None => Request::Manifest { bytes: text.into_bytes(), shown: shown.to_owned() },
+            None => AddRequest::Manifest { bytes: text.into_bytes(), shown: shown.to_owned() },
             Some(root) => {
                 let path = Path::new(shown).to_owned();
                 let file = ClientFile { text: root.to_string(), path, client: None };
-                Request::Servers { file, shown: shown.to_owned(), note: None }
+                AddRequest::Servers { file, shown: shown.to_owned(), note: None }
             }
         })
     }
 }
 
 /// Converts a client's file, list of servers or single server into a client's file. `None` if it is something else.
-fn client_block(found: Value, name: Option<&str>) -> Option<Value> {
+fn to_client_file(found: Value, name: Option<&str>) -> Option<Value> {
     let Value::Object(root) = found else { return None };
     let sections = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp", "projects"];
     if sections.iter().any(|it| root.get(*it).is_some_and(Value::is_object)) {
-        return Some(renamed(root, name));
+        return Some(rename_single_server(root, name));
     }
     if is_server(&root) {
         let name = name.map_or_else(|| name_of_server(&root), str::to_owned);
         return Some(json!({ "mcpServers": { name: root } }));
     }
     let are_servers = !root.is_empty() && root.values().all(|it| it.as_object().is_some_and(is_server));
-    are_servers.then(|| renamed(Map::from_iter([("mcpServers".to_owned(), Value::Object(root))]), name))
+    are_servers
+        .then(|| rename_single_server(Map::from_iter([("mcpServers".to_owned(), Value::Object(root))]), name))
 }
 
 /// Renames the server if the file contains only one.
-fn renamed(mut root: Map<String, Value>, name: Option<&str>) -> Value {
+fn rename_single_server(mut root: Map<String, Value>, name: Option<&str>) -> Value {
     for section in ["mcpServers", "servers", "context_servers"] {
         let Some(Value::Object(servers)) = root.get_mut(section) else { continue };
         if let (Some(name), 1) = (name, servers.len()) {
@@ -166,7 +171,7 @@ fn name_of_server(server: &Map<String, Value>) -> String {
         _ => None,
     });
     package.unwrap_or_else(|| {
-        safe(text("command").unwrap_or("server").rsplit(['/', '\\']).next().unwrap_or_default())
+        to_server_name(text("command").unwrap_or("server").rsplit(['/', '\\']).next().unwrap_or_default())
     })
 }
 
@@ -175,18 +180,18 @@ fn name_of_address(address: &str) -> String {
     let host = Url::parse(address).ok().and_then(|it| it.host_str().map(str::to_owned)).unwrap_or_default();
     let is_number = host.starts_with('[') || host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let labels: Vec<&str> = host.split('.').collect();
-    let says_nothing = |it: &&&str| !matches!(**it, "mcp" | "api" | "www" | "server");
-    let known = labels.iter().take(labels.len().saturating_sub(1).max(1)).find(says_nothing);
-    safe(if is_number { &host } else { known.copied().unwrap_or(&host) })
+    let is_specific = |it: &&&str| !matches!(**it, "mcp" | "api" | "www" | "server");
+    let known = labels.iter().take(labels.len().saturating_sub(1).max(1)).find(is_specific);
+    to_server_name(if is_number { &host } else { known.copied().unwrap_or(&host) })
 }
 
 fn stdin() -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
+    let read = io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
     match read {
         Err(error) => Err(format!("error: standard input cannot be read: {error}\n")),
-        Ok(_) if bytes.len() as u64 > LONGEST => {
-            Err(format!("error: standard input is larger than {} MiB\n", LONGEST / 1024 / 1024))
+        Ok(_) if bytes.len() as u64 > MAX_INPUT_BYTES => {
+            Err(format!("error: standard input is larger than {} MiB\n", MAX_INPUT_BYTES / 1024 / 1024))
         }
         Ok(_) => Ok(bytes),
     }
@@ -197,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_names() {
+    fn server_name_is_derived_from_the_url() {
         for (address, name) in [
             ("https://mcp.linear.app/mcp", "linear"),
             ("https://api.githubcopilot.com/mcp/", "githubcopilot"),
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_clients_are_told_from_manifests() {
+    fn client_json_is_distinguished_from_manifests() {
         let npx = json!({"command": "npx", "args": ["-y", "@playwright/mcp"]});
         for (found, name, expected) in [
             (json!({"mcpServers": {"a": npx}}), None, Some(json!({"mcpServers": {"a": npx}}))),
@@ -230,7 +235,7 @@ mod tests {
             (json!({}), None, None),
             (json!([]), None, None),
         ] {
-            assert_eq!(client_block(found.clone(), name), expected, "{found}");
+            assert_eq!(to_client_file(found.clone(), name), expected, "{found}");
         }
     }
 }

@@ -5,18 +5,18 @@ use crate::import::Client;
 use serde_json::{Map, Value, json};
 
 /// An entry in a client's list of servers.
-pub(super) struct Entry {
+pub(super) struct ClientEntry {
     pub(super) value: Value,
 }
 
-impl Entry {
+impl ClientEntry {
     /// Builds an entry with which the client starts a program.
     pub(super) fn stdio(
         client: Client,
         program: &str,
         args: &[String],
         variable: Option<(String, String)>,
-    ) -> Entry {
+    ) -> ClientEntry {
         let mut entry = Map::new();
         if matches!(client, Client::ClaudeCode | Client::VsCode) {
             entry.insert("type".to_owned(), json!("stdio"));
@@ -28,12 +28,12 @@ impl Entry {
         if !env.is_empty() || client == Client::Zed {
             entry.insert("env".to_owned(), Value::Object(env));
         }
-        Entry { value: Value::Object(entry) }
+        ClientEntry { value: Value::Object(entry) }
     }
 
     /// Builds an entry with which the client connects to a gateway. The file does not contain the token: it refers to
     /// an environment variable, in the syntax of each client.
-    pub(super) fn http(client: Client, url: &str) -> Result<Entry, String> {
+    pub(super) fn http(client: Client, url: &str) -> Result<ClientEntry, String> {
         let bearer = |variable: &str| json!({ "Authorization": format!("Bearer {variable}") });
         let value = match client {
             Client::ClaudeCode => json!({ "type": "http", "url": url, "headers": bearer("${WHARF_TOKEN}") }),
@@ -42,15 +42,17 @@ impl Entry {
             Client::Windsurf => json!({ "serverUrl": url, "headers": bearer("${env:WHARF_TOKEN}") }),
             Client::Codex => json!({ "url": url, "bearer_token_env_var": "WHARF_TOKEN" }),
             Client::Gemini => json!({ "httpUrl": url, "headers": bearer("$WHARF_TOKEN") }),
-            Client::Claude => return Err(no_http(client, "its file has only servers that it starts itself")),
+            Client::Claude => {
+                return Err(no_http(client, "its file supports only servers that it starts itself"));
+            }
             Client::Zed => {
                 return Err(no_http(
                     client,
-                    "its file cannot name a variable, so the token would stand in it",
+                    "its file cannot refer to a variable, so it would contain the token",
                 ));
             }
         };
-        Ok(Entry { value })
+        Ok(ClientEntry { value })
     }
 
     /// Formats the entry as part of the client's file, for the user to copy.

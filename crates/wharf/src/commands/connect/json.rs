@@ -20,20 +20,20 @@ struct Object {
 
 /// Returns the text with `value` as the member `name` of the object `section`, which is created if missing. `None` if
 /// the text is not a JSON object or the section is not an object.
-pub(super) fn with_member(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
+pub(super) fn set_member(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
     let text = if has_content(text) { text.to_owned() } else { format!("{text}{{}}\n") };
     let mut expected = object_of(&text)?;
     let members = expected.entry(section).or_insert_with(|| Value::Object(Map::new()));
     members.as_object_mut()?.insert(name.to_owned(), value.clone());
-    let after = set(&text, section, name, value)?;
+    let after = set_text(&text, section, name, value)?;
     (object_of(&after)? == expected).then_some(after)
 }
 
 /// Returns the text without the member `name` of the object `section`. Keeps a section that becomes empty.
-pub(super) fn without_member(text: &str, section: &str, name: &str) -> Option<String> {
+pub(super) fn remove_member(text: &str, section: &str, name: &str) -> Option<String> {
     let mut expected = object_of(text)?;
     expected.get_mut(section)?.as_object_mut()?.remove(name)?;
-    let after = remove(text, section, name)?;
+    let after = remove_text(text, section, name)?;
     (object_of(&after)? == expected).then_some(after)
 }
 
@@ -54,32 +54,33 @@ fn object_of(text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-fn set(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
+fn set_text(text: &str, section: &str, name: &str, value: &Value) -> Option<String> {
     let plain = plain_json(text);
     let root = Object::read(&plain, plain.find('{')?)?;
     let Some(found) = root.members.iter().find(|it| it.key == section) else {
         let value = Value::Object(Map::from_iter([(name.to_owned(), value.clone())]));
-        return Some(inserted(text, &root, section, &value));
+        return Some(insert_member(text, &root, section, &value));
     };
     let object = Object::read(&plain, found.value.start)?;
     match object.members.iter().find(|it| it.key == name) {
-        None => Some(inserted(text, &object, name, value)),
+        None => Some(insert_member(text, &object, name, value)),
         Some(old) => {
             let indent = indent_at(text, old.start);
-            let new = pretty(value, &indent, &unit(text), line_end(text));
+            let new = pretty(value, &indent, &indent_unit(text), line_end(text));
             Some(format!("{}{new}{}", &text[..old.value.start], &text[old.value.end..]))
         }
     }
 }
 
 /// Returns the text with one more member at the end of an object.
-fn inserted(text: &str, object: &Object, key: &str, value: &Value) -> String {
-    let (unit, line_end) = (unit(text), line_end(text));
+fn insert_member(text: &str, object: &Object, key: &str, value: &Value) -> String {
+    let (indent_unit, line_end) = (indent_unit(text), line_end(text));
     let outer = indent_at(text, object.open);
     let last = object.members.last();
-    let own_line = |it: &&Member| text[..it.start].trim_end_matches([' ', '\t']).ends_with('\n');
-    let indent =
-        last.filter(own_line).map_or_else(|| format!("{outer}{unit}"), |it| indent_at(text, it.start));
+    let is_on_own_line = |it: &&Member| text[..it.start].trim_end_matches([' ', '\t']).ends_with('\n');
+    let indent = last
+        .filter(is_on_own_line)
+        .map_or_else(|| format!("{outer}{indent_unit}"), |it| indent_at(text, it.start));
     // Between the last value and the brace there are only white space, comments, and perhaps a trailing comma. The
     // plain JSON does not contain that comma.
     let end = object.open + text[object.open..object.close].trim_end().len();
@@ -89,7 +90,7 @@ fn inserted(text: &str, object: &Object, key: &str, value: &Value) -> String {
         Some(at) => out.extend([&text[..at], ",", &text[at..end]]),
         None => out.push_str(&text[..end]),
     }
-    let value = pretty(value, &indent, &unit, line_end);
+    let value = pretty(value, &indent, &indent_unit, line_end);
     let comma = if last.is_some() && comma_at.is_none() { "," } else { "" };
     out.push_str(&format!("{line_end}{indent}{}: {value}{comma}", Value::from(key)));
     match text[end..object.close].contains('\n') {
@@ -99,7 +100,7 @@ fn inserted(text: &str, object: &Object, key: &str, value: &Value) -> String {
     out
 }
 
-fn remove(text: &str, section: &str, name: &str) -> Option<String> {
+fn remove_text(text: &str, section: &str, name: &str) -> Option<String> {
     let plain = plain_json(text);
     let root = Object::read(&plain, plain.find('{')?)?;
     let found = root.members.iter().find(|it| it.key == section)?;
@@ -196,7 +197,7 @@ fn indent_at(text: &str, at: usize) -> String {
 }
 
 /// Returns the indentation that this text uses for one level.
-fn unit(text: &str) -> String {
+fn indent_unit(text: &str) -> String {
     let first = text.lines().find(|it| it.starts_with([' ', '\t']) && !it.trim().is_empty());
     match first.map(|it| it.len() - it.trim_start().len()) {
         Some(_) if first.is_some_and(|it| it.starts_with('\t')) => "\t".to_owned(),
@@ -210,11 +211,11 @@ fn line_end(text: &str) -> &'static str {
 }
 
 /// Formats a value over several lines and indents every line but the first.
-fn pretty(value: &Value, indent: &str, unit: &str, line_end: &str) -> String {
+fn pretty(value: &Value, indent: &str, indent_unit: &str, line_end: &str) -> String {
     let text = format!("{value:#}");
     let mut lines = text.lines().map(|line| {
         let depth = (line.len() - line.trim_start().len()) / 2;
-        format!("{}{}", unit.repeat(depth), line.trim_start())
+        format!("{}{}", indent_unit.repeat(depth), line.trim_start())
     });
     let first = lines.next().unwrap_or_default();
     lines.fold(first, |out, line| format!("{out}{line_end}{indent}{line}"))
@@ -226,7 +227,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_member_is_added_and_everything_else_stays() {
+    fn setting_a_member_keeps_all_other_text() {
         for (text, expected) in [
             ("", "{\n  \"s\": {\n    \"n\": 1\n  }\n}\n"),
             ("// Mine.\n", "// Mine.\n{\n  \"s\": {\n    \"n\": 1\n  }\n}\n"),
@@ -248,18 +249,18 @@ mod tests {
             ("{\"s\": {\"n\": {\"old\": \"}\"}, \"m\": 2}}", "{\"s\": {\"n\": 1, \"m\": 2}}"),
             ("\u{feff}{\"s\": {}}", "\u{feff}{\"s\": {\n  \"n\": 1\n}}"),
         ] {
-            let after = with_member(text, "s", "n", &json!(1));
+            let after = set_member(text, "s", "n", &json!(1));
             assert_eq!(after.as_deref(), Some(expected), "{text:?}");
-            let again = with_member(expected, "s", "n", &json!(1));
+            let again = set_member(expected, "s", "n", &json!(1));
             assert_eq!(again.as_deref(), Some(expected), "{expected:?}");
         }
         for text in ["[]", "{\"s\": 1}", "{\"s\": {}", "nonsense"] {
-            assert_eq!(with_member(text, "s", "n", &json!(1)), None, "{text}");
+            assert_eq!(set_member(text, "s", "n", &json!(1)), None, "{text}");
         }
     }
 
     #[test]
-    fn a_member_is_removed_and_everything_else_stays() {
+    fn removing_a_member_keeps_all_other_text() {
         for (text, expected) in [
             ("{\"s\": {\"n\": 1}}", Some("{\"s\": {}}")),
             ("{\"s\": {\"n\": 1, \"m\": 2}}", Some("{\"s\": { \"m\": 2}}")),
@@ -274,13 +275,13 @@ mod tests {
             ("{\"s\": {}}", None),
             ("{}", None),
         ] {
-            assert_eq!(without_member(text, "s", "n").as_deref(), expected, "{text}");
+            assert_eq!(remove_member(text, "s", "n").as_deref(), expected, "{text}");
         }
     }
 
     #[test]
     fn objects_are_written_over_several_lines() {
-        let text = with_member("{\n    \"s\": {}\n}", "s", "n", &json!({"a": ["b"]}));
+        let text = set_member("{\n    \"s\": {}\n}", "s", "n", &json!({"a": ["b"]}));
         let expected = "{\n    \"s\": {\n        \"n\": {\n            \"a\": [\n                \"b\"\n            ]\n        }\n    }\n}";
         assert_eq!(text.as_deref(), Some(expected));
     }

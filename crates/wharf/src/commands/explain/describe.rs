@@ -1,11 +1,13 @@
 //! Collects the facts about one source, each as text and as JSON.
 
-use crate::surroundings::Surroundings;
+use crate::environment::Environment;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_agent::{default_endpoint, key_variable};
-use wharf_config::{Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, Remote, Source};
-use wharf_runtime::{Text, shown_names};
+use wharf_config::{
+    Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, RemoteEndpoint, Source,
+};
+use wharf_runtime::{MaskedString, shown_names};
 
 /// A fact about a source: its key, its lines of text and its JSON value.
 pub(super) struct Fact {
@@ -25,14 +27,14 @@ impl Fact {
 }
 
 /// Describes everything that the configuration says about a source, without starting it.
-pub(super) fn describe(source: &Source, around: &Surroundings) -> Vec<Fact> {
+pub(super) fn describe(source: &Source, environment: &Environment) -> Vec<Fact> {
     let transport = source.endpoint.transport();
     let mut facts = vec![
         Fact::new("description", source.description.shown(), json!(source.description.shown())),
         Fact::new("server", source.server.shown(), json!(source.server.shown())),
-        Fact::new("transport", by(source, "transport", transport), json!(transport)),
+        Fact::new("transport", mark_default(source, "transport", transport), json!(transport)),
     ];
-    facts.extend(endpoint(source, around));
+    facts.extend(endpoint(source, environment));
     if let Some(config) = &source.config {
         let keys: Vec<&str> =
             config.shown().as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
@@ -40,16 +42,24 @@ pub(super) fn describe(source: &Source, around: &Surroundings) -> Vec<Fact> {
         facts.push(Fact::new("config", line, json!(keys)));
     }
     if !source.roots.is_empty() {
-        let roots: Vec<&str> = source.roots.iter().map(Text::shown).collect();
+        let roots: Vec<&str> = source.roots.iter().map(MaskedString::shown).collect();
         let mut lines: Vec<String> = roots.iter().map(|it| (*it).to_owned()).collect();
         lines.push("(offered as MCP roots, from config.allowed_directories)".to_owned());
         facts.push(Fact::list("roots", lines, json!(roots)));
     }
     facts.push(timeouts(source));
     let lifecycle = source.lifecycle.as_str();
-    facts.push(Fact::new("lifecycle", by(source, "lifecycle", lifecycle), json!(lifecycle)));
-    facts.push(Fact::new("era", by(source, "era", source.era.as_str()), json!(source.era.as_str())));
-    facts.push(Fact::new("required", by(source, "required", yes(source.required)), json!(source.required)));
+    facts.push(Fact::new("lifecycle", mark_default(source, "lifecycle", lifecycle), json!(lifecycle)));
+    facts.push(Fact::new(
+        "era",
+        mark_default(source, "era", source.era.as_str()),
+        json!(source.era.as_str()),
+    ));
+    facts.push(Fact::new(
+        "required",
+        mark_default(source, "required", yes_or_no(source.required)),
+        json!(source.required),
+    ));
     facts.push(names(source));
     facts.push(discovery(source));
     facts
@@ -77,7 +87,7 @@ pub(super) fn describe_model(model: &Model) -> Vec<Fact> {
     ]
 }
 
-fn endpoint(source: &Source, around: &Surroundings) -> Vec<Fact> {
+fn endpoint(source: &Source, environment: &Environment) -> Vec<Fact> {
     match &source.endpoint {
         Endpoint::Builtin(builtin) => {
             vec![Fact::new(
@@ -86,24 +96,26 @@ fn endpoint(source: &Source, around: &Surroundings) -> Vec<Fact> {
                 json!(builtin.as_str()),
             )]
         }
-        Endpoint::Stdio(launch) => stdio(launch, around),
+        Endpoint::Stdio(launch) => stdio(launch, environment),
         Endpoint::Sse(remote) => self::remote(remote),
         Endpoint::WebSocket(_, url) => vec![Fact::new("url", url.shown(), json!(url.shown()))],
         Endpoint::Http { remote, terminate_on_close } => {
             let mut facts = self::remote(remote);
-            let line = by(source, "terminate_on_close", yes(*terminate_on_close));
+            let line = mark_default(source, "terminate_on_close", yes_or_no(*terminate_on_close));
             facts.push(Fact::new("terminate_on_close", line, json!(terminate_on_close)));
             facts
         }
     }
 }
 
-fn stdio(launch: &Launch, around: &Surroundings) -> Vec<Fact> {
+fn stdio(launch: &Launch, environment: &Environment) -> Vec<Fact> {
     let (name, path) = match &launch.program {
-        Program::Launcher(launcher) => (launcher.as_str().to_owned(), around.find_program(launcher.as_str())),
+        Program::Launcher(launcher) => {
+            (launcher.as_str().to_owned(), environment.find_program(launcher.as_str()))
+        }
         Program::Granted(path) => (path.display().to_string(), Some(path.clone())),
         Program::Interpreter(interpreter) => {
-            let path = interpreter.programs().iter().find_map(|it| around.find_program(it));
+            let path = interpreter.programs().iter().find_map(|it| environment.find_program(it));
             (interpreter.as_str().to_owned(), path)
         }
     };
@@ -116,7 +128,7 @@ fn stdio(launch: &Launch, around: &Surroundings) -> Vec<Fact> {
         [name.as_str()].into_iter().chain(launch.args.iter().map(|it| it.value.shown())).collect();
     let command_line = argv.iter().map(|it| shell_word(it)).collect::<Vec<_>>().join(" ");
     let mut run = vec![command_line];
-    run.extend(launch.args.iter().filter_map(why).map(|it| format!("({it})")).fold(
+    run.extend(launch.args.iter().filter_map(explain_arg).map(|it| format!("({it})")).fold(
         Vec::new(),
         |mut seen, it| {
             if !seen.contains(&it) {
@@ -126,18 +138,18 @@ fn stdio(launch: &Launch, around: &Surroundings) -> Vec<Fact> {
         },
     ));
     let args: Vec<Value> =
-        launch.args.iter().map(|it| json!({ "value": it.value.shown(), "why": why(it) })).collect();
+        launch.args.iter().map(|it| json!({ "value": it.value.shown(), "why": explain_arg(it) })).collect();
     vec![
         Fact::list("runs", run, json!(argv)),
         Fact::new("program", found, json!(path.map(|it| it.display().to_string()))),
         Fact { key: "args", lines: Vec::new(), json: json!(args) },
         Fact::new("encoding", launch.encoding.name(), json!(launch.encoding.name())),
-        environment(&launch.env),
+        environment_fact(&launch.env),
     ]
 }
 
 /// Lists the names and origins of the variables, never their values.
-fn environment(env: &ChildEnv) -> Fact {
+fn environment_fact(env: &ChildEnv) -> Fact {
     let width = env.0.keys().map(String::len).max().unwrap_or_default();
     let lines =
         env.0.iter().map(|(name, it)| format!("{name:<width$}  {}", origin(&it.origin, &it.value))).collect();
@@ -149,7 +161,7 @@ fn environment(env: &ChildEnv) -> Fact {
     Fact::list("environment", lines, json!(json))
 }
 
-fn origin(origin: &EnvOrigin, value: &Text) -> String {
+fn origin(origin: &EnvOrigin, value: &MaskedString) -> String {
     match origin {
         // A secret is shown as written, which names variables and not values. A literal is not shown at all.
         EnvOrigin::Entry if value.is_secret() => format!("`env`, {}", value.shown()),
@@ -165,7 +177,7 @@ fn origin(origin: &EnvOrigin, value: &Text) -> String {
     }
 }
 
-fn remote(remote: &Remote) -> Vec<Fact> {
+fn remote(remote: &RemoteEndpoint) -> Vec<Fact> {
     let mut facts = vec![Fact::new("url", remote.shown_url.shown(), json!(remote.shown_url.shown()))];
     let headers: Vec<&str> = remote.headers.iter().map(|(name, _)| name.as_str()).collect();
     if !headers.is_empty() {
@@ -196,7 +208,7 @@ fn timeouts(source: &Source) -> Fact {
         format!(
             "{key} {}{}",
             seconds(*value),
-            if source.says(key) { String::new() } else { format!(" ({default})") }
+            if source.sets_key(key) { String::new() } else { format!(" ({default})") }
         )
     };
     let json = all.iter().map(|(key, value, _)| ((*key).to_owned(), json!(value.as_secs_f64()))).collect();
@@ -213,7 +225,7 @@ fn names(source: &Source) -> Fact {
     };
     let line = match prefix.shown() {
         "" => "the server's own names (`prefix` is empty)".to_owned(),
-        _ if source.says("prefix") => pattern.clone(),
+        _ if source.sets_key("prefix") => pattern.clone(),
         _ => format!("{pattern} (default, from `name`)"),
     };
     let shown_prefix = pattern.strip_suffix("__NAME").unwrap_or_default();
@@ -231,7 +243,7 @@ fn discovery(source: &Source) -> Fact {
     Fact::new("discovery", line, json!({ "load_tools": tools, "load_prompts": prompts }))
 }
 
-fn why(arg: &Arg) -> Option<String> {
+fn explain_arg(arg: &Arg) -> Option<String> {
     let shown = arg.value.shown();
     match &arg.origin {
         ArgOrigin::Written => None,
@@ -247,11 +259,11 @@ fn why(arg: &Arg) -> Option<String> {
     }
 }
 
-fn by(source: &Source, key: &str, value: &str) -> String {
-    if source.says(key) { value.to_owned() } else { format!("{value} (default)") }
+fn mark_default(source: &Source, key: &str, value: &str) -> String {
+    if source.sets_key(key) { value.to_owned() } else { format!("{value} (default)") }
 }
 
-fn yes(flag: bool) -> &'static str {
+fn yes_or_no(flag: bool) -> &'static str {
     if flag { "yes" } else { "no" }
 }
 

@@ -12,65 +12,65 @@ use url::Url;
 use wharf_mcp::oauth::{Browser, Visit};
 
 /// Timeout for the user to sign in.
-const PATIENCE: Duration = Duration::from_secs(300);
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
 /// Timeout for the browser to send its request.
-const REQUEST: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of the request line and headers, in bytes.
-const LONGEST: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>wharf</title><p>You can close this page and go back to the terminal.";
 
 /// A listener on loopback that receives the redirect.
-pub(super) struct Loopback {
+pub(super) struct LoopbackListener {
     listener: Arc<TcpListener>,
     output: Output,
     port: u16,
 }
 
-impl Loopback {
-    pub(super) async fn open(output: Output) -> io::Result<Loopback> {
+impl LoopbackListener {
+    pub(super) async fn open(output: Output) -> io::Result<LoopbackListener> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
-        Ok(Loopback { listener: Arc::new(listener), output, port })
+        Ok(LoopbackListener { listener: Arc::new(listener), output, port })
     }
 }
 
-impl Browser for Loopback {
+impl Browser for LoopbackListener {
     fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}/callback", self.port)
     }
 
     fn visit(&self, page: Url) -> Visit {
-        self.output.complain(&format!(
-            "open this address in your browser, then come back:\n\n  {}\n\n",
+        self.output.print_error(&format!(
+            "open this URL in your browser, then return to this terminal:\n\n  {}\n\n",
             printable(page.as_str())
         ));
         let (listener, origin) = (self.listener.clone(), self.redirect_uri());
         Box::pin(async move {
-            time::timeout(PATIENCE, hear(&listener, &origin))
+            time::timeout(SIGN_IN_TIMEOUT, wait_for_redirect(&listener, &origin))
                 .await
-                .unwrap_or_else(|_| Err("nobody came back from the browser in time".to_owned()))
+                .unwrap_or_else(|_| Err("timed out waiting for the browser".to_owned()))
         })
     }
 }
 
 /// Waits for the redirect to `/callback`. Rejects other requests.
-async fn hear(listener: &TcpListener, origin: &str) -> Result<Url, String> {
+async fn wait_for_redirect(listener: &TcpListener, origin: &str) -> Result<Url, String> {
     loop {
         let (stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
-        if let Ok(Some(url)) = time::timeout(REQUEST, answer(stream, origin)).await {
+        if let Ok(Some(url)) = time::timeout(REQUEST_TIMEOUT, handle_request(stream, origin)).await {
             return Ok(url);
         }
     }
 }
 
-async fn answer(mut stream: TcpStream, origin: &str) -> Option<Url> {
+async fn handle_request(mut stream: TcpStream, origin: &str) -> Option<Url> {
     let mut head = Vec::new();
     while !head.windows(4).any(|it| it == b"\r\n\r\n") {
         let mut chunk = [0; 2048];
         let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
         head.extend_from_slice(&chunk[..count]);
-        if head.len() > LONGEST {
+        if head.len() > MAX_HEAD_BYTES {
             return None;
         }
     }

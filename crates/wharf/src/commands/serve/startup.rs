@@ -2,7 +2,7 @@
 //!
 //! Prints the addresses as soon as the port is open, and each server's status once its start has succeeded or failed.
 
-use crate::{commands::list::source_json_in, content::printable, dock::DockedSource, output::Output};
+use crate::{app::ConnectedSource, commands::list::source_json_in, content::printable, output::Output};
 use serde_json::{Value, json};
 use std::{
     cell::Cell,
@@ -19,7 +19,7 @@ use wharf_runtime::{Catalog, Handle, catalog::Discovery};
 const JSON_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Command that adds this gateway to a client's configuration.
-const CONNECT: &str = "wharf connect claude";
+const CONNECT_COMMAND: &str = "wharf connect claude";
 
 /// Credentials that a client must send.
 #[derive(Clone, Debug)]
@@ -49,14 +49,16 @@ impl Startup {
         if self.output.json || self.output.quiet {
             return;
         }
-        self.output.say(&self.served(handle.sources().len()));
+        self.output.print_info(&self.serving_line(handle.sources().len()));
         if let Access::File(path) = &self.access {
-            self.output.say(&format!("the token is in {}", path.display()));
+            self.output.print_info(&format!("the token is in {}", path.display()));
         }
         let (rest, mcp, docs) = (self.url("/api/v1"), self.url("/mcp"), self.url("/docs"));
         self.output.data(&format!("REST  {rest}\nMCP   {mcp}\nDocs  {docs}\n"));
-        self.output.say(&format!("try it: {}", self.curl()));
-        self.output.say(&format!("connect Claude, VS Code or Cursor: {CONNECT} (or vscode, cursor, …)"));
+        self.output.print_info(&format!("try it: {}", self.curl()));
+        self.output.print_info(&format!(
+            "connect Claude, VS Code or Cursor: {CONNECT_COMMAND} (or vscode, cursor, …)"
+        ));
     }
 
     /// Prints a line for each server once its start has succeeded or failed; with `--json`, prints one document for
@@ -95,8 +97,8 @@ impl Startup {
                 };
                 let is_pending = matches!(catalog.discovery(name), None | Some(Discovery::Pending));
                 if !is_pending {
-                    let source = DockedSource::new(state.clone(), &catalog);
-                    self.output.say(&settled_line(&source, &catalog, width));
+                    let source = ConnectedSource::new(state.clone(), &catalog);
+                    self.output.print_info(&settled_line(&source, &catalog, width));
                 }
                 is_pending
             });
@@ -109,11 +111,11 @@ impl Startup {
     fn document(&self, handle: &Handle) -> Value {
         let catalog = handle.catalog();
         let sources = handle.sources().into_iter().map(|state| {
-            let source = DockedSource::new(state, &catalog);
+            let source = ConnectedSource::new(state, &catalog);
             let mut shown = source_json_in(&source, &catalog);
             match catalog.discovery(source.source.name.expose()) {
                 None | Some(Discovery::Pending) => shown["state"] = json!("connecting"),
-                Some(Discovery::Asleep) => shown["state"] = json!("startup"),
+                Some(Discovery::NotStarted) => shown["state"] = json!("startup"),
                 Some(Discovery::Done | Discovery::Failed(_)) => {}
             }
             shown
@@ -126,12 +128,12 @@ impl Startup {
                 Access::Open | Access::Variable => None,
             },
             "curl": self.curl(),
-            "connect": CONNECT,
+            "connect": CONNECT_COMMAND,
             "sources": sources.collect::<Vec<Value>>(),
         })
     }
 
-    fn served(&self, count: usize) -> String {
+    fn serving_line(&self, count: usize) -> String {
         match &self.agent_file {
             None => "serving the built-in Todo server: there is no agent.yaml here (`wharf init` writes one)"
                 .to_owned(),
@@ -157,7 +159,7 @@ impl Startup {
         let token = match &self.access {
             Access::Open => String::new(),
             Access::Variable => "-H \"Authorization: Bearer $WHARF_TOKEN\" ".to_owned(),
-            Access::File(path) => format!("-H \"Authorization: Bearer $(cat {})\" ", quoted(path)),
+            Access::File(path) => format!("-H \"Authorization: Bearer $(cat {})\" ", shell_quote(path)),
         };
         format!("curl {token}{}", self.url("/api/v1/tools"))
     }
@@ -165,7 +167,7 @@ impl Startup {
 
 /// Formats the status of one server: `ok` with its tools and time, `FAIL` with the cause and a hint, or `-` if it
 /// starts with its first call.
-fn settled_line(source: &DockedSource, catalog: &Catalog, width: usize) -> String {
+fn settled_line(source: &ConnectedSource, catalog: &Catalog, width: usize) -> String {
     let name = printable(source.source.name.shown());
     match (&source.fault, catalog.discovery(source.source.name.expose())) {
         (Some(fault), _) => {
@@ -175,18 +177,18 @@ fn settled_line(source: &DockedSource, catalog: &Catalog, width: usize) -> Strin
             }
             line
         }
-        (None, Some(Discovery::Asleep)) => format!("-     {name:<width$}  starts with its first call"),
+        (None, Some(Discovery::NotStarted)) => format!("-     {name:<width$}  starts with its first call"),
         (None, _) => {
-            let tools = catalog.tools.iter().filter(|it| source.has(&it.source)).count();
+            let tools = catalog.tools.iter().filter(|it| source.is_named(&it.source)).count();
             let noun = if tools == 1 { "tool" } else { "tools" };
-            let took = source.standing.took.unwrap_or_default().as_secs_f64();
+            let took = source.status.took.unwrap_or_default().as_secs_f64();
             format!("ok    {name:<width$}  {tools} {noun}, ready after {took:.1} s")
         }
     }
 }
 
 /// Quotes a path as one shell word.
-fn quoted(path: &Path) -> String {
+fn shell_quote(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
@@ -195,10 +197,11 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cli::Colour, output::Document};
+    use crate::{cli::Colour, output::JsonDocument};
 
     fn startup(address: &str, access: Access) -> Startup {
-        let output = Output { json: false, quiet: false, colour: Colour::Never, document: Document::Plain };
+        let output =
+            Output { json: false, quiet: false, colour: Colour::Never, document: JsonDocument::Plain };
         Startup {
             output,
             address: address.parse().unwrap(),
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curl_line_reads_the_token_where_it_is() {
+    fn curl_line_reads_the_token_from_its_source() {
         let cases = [
             ("127.0.0.1:7373", Access::Open, "curl http://127.0.0.1:7373/api/v1/tools"),
             (

@@ -1,20 +1,19 @@
 //! `wharf tools --cached`: shows the tools from the last run without starting any server.
 
-use super::{sections, unknown, view::ToolView};
-use crate::{
-    cli::ToolsArgs, command_error::CommandError, exit::Exit, output::Output, remembered::Remembered,
-};
+use super::{sections, unknown_name, view::ToolView};
+use crate::{cli::ToolsArgs, command_error::CommandError, exit::Exit, output::Output, tool_cache::ToolCache};
 use serde_json::{Value, json};
 
-pub(in crate::commands) fn cached(remembered: &Option<Remembered>, args: &ToolsArgs, output: Output) -> Exit {
-    let recalled = remembered.as_ref().ok_or_else(|| "there is no place to keep it".to_owned());
-    let shown = recalled.and_then(Remembered::recall).map_err(|why| {
-        let complaint =
-            format!("no list of tools is kept for this agent file: {why}\nhelp: `wharf tools` makes one");
+pub(in crate::commands) fn cached(tool_cache: &Option<ToolCache>, args: &ToolsArgs, output: Output) -> Exit {
+    let recalled = tool_cache.as_ref().ok_or_else(|| "there is no state folder".to_owned());
+    let shown = recalled.and_then(ToolCache::load).map_err(|why| {
+        let complaint = format!(
+            "there is no cached tool list for this agent file: {why}\nhelp: `wharf tools` creates one"
+        );
         CommandError::new("MCPError", &complaint, Exit::Unavailable)
     });
     match shown.and_then(|list| show(list, args, output)) {
-        Ok(()) => Exit::Fine,
+        Ok(()) => Exit::Success,
         Err(error) => output.fail(&error),
     }
 }
@@ -63,7 +62,7 @@ fn find(list: &Value, name: &str) -> Result<Value, CommandError> {
             items(list, "tools").map(|it| (word(it, "name"), word(it, "wire_name"))).collect();
         let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
         let tools: Vec<(&str, &str)> = tools.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        unknown(name, &servers, &tools)
+        unknown_name(name, &servers, &tools)
     })
 }
 

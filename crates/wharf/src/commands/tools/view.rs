@@ -51,8 +51,9 @@ impl ToolView {
 
     /// Formats the signature: `create_todo(title: string, priority?: 1..5)`.
     pub(super) fn signature(&self) -> String {
-        let (needed, optional): (Vec<_>, Vec<_>) = self.parameters.list.iter().partition(|it| it.is_required);
-        let mut out = format!("{}({}", printable(&self.name), fields(&needed));
+        let (required, optional): (Vec<_>, Vec<_>) =
+            self.parameters.list.iter().partition(|it| it.is_required);
+        let mut out = format!("{}({}", printable(&self.name), fields(&required));
         for parameter in optional {
             if out.len() > MAX_SIGNATURE {
                 out.push_str(", …");
@@ -75,7 +76,7 @@ impl ToolView {
             let line = first_line(&self.description);
             return if line.is_empty() { out } else { format!("{out}      {line}\n") };
         }
-        out.push_str(&indented(&self.description, "      "));
+        out.push_str(&indent_lines(&self.description, "      "));
         for (name, about) in self.parameters.list.iter().map(|it| (printable(&it.name), about(it))) {
             out.push_str(&format!(
                 "      - {name}{}\n",
@@ -94,7 +95,7 @@ impl ToolView {
             out.push_str(&format!("  quarantined: {}\n", printable(why)));
         }
         if !self.description.trim().is_empty() {
-            out.push_str(&format!("\n{}", indented(&self.description, "  ")));
+            out.push_str(&format!("\n{}", indent_lines(&self.description, "  ")));
         }
         if !self.parameters.list.is_empty() {
             out.push_str(&format!("\nParameters\n{}", table(&self.parameters.list)));
@@ -102,8 +103,8 @@ impl ToolView {
         if !self.result.is_empty() {
             out.push_str(&format!("\nResult\n{}", table(&self.result)));
         }
-        if let Some(promises) = promises(&self.annotations) {
-            out.push_str(&format!("\nThe server says\n  {promises}\n"));
+        if let Some(annotations) = describe_annotations(&self.annotations) {
+            out.push_str(&format!("\nAnnotations\n  {annotations}\n"));
         }
         if self.quarantined.is_none() {
             out.push_str(&format!("\nExample\n  wharf call {}\n", self.example()));
@@ -113,8 +114,8 @@ impl ToolView {
 
     /// Formats an example call with all required arguments.
     fn example(&self) -> String {
-        let needed = self.parameters.list.iter().filter(|it| it.is_required).map(Parameter::example);
-        [printable(&self.name)].into_iter().chain(needed).collect::<Vec<_>>().join(" ")
+        let required = self.parameters.list.iter().filter(|it| it.is_required).map(Parameter::example);
+        [printable(&self.name)].into_iter().chain(required).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -163,26 +164,26 @@ fn about(parameter: &Parameter) -> String {
     }
 }
 
-fn indented(text: &str, indent: &str) -> String {
+fn indent_lines(text: &str, indent: &str) -> String {
     let lines = printable(text.trim()).lines().map(|it| format!("{indent}{it}")).collect::<Vec<_>>();
     lines.iter().map(|it| format!("{}\n", it.trim_end())).collect()
 }
 
 /// Describes the effects of a tool from its annotations.
-fn promises(annotations: &Value) -> Option<String> {
+fn describe_annotations(annotations: &Value) -> Option<String> {
     let words = [
-        ("readOnlyHint", "it only reads", "it changes things"),
-        ("destructiveHint", "it may overwrite or delete", "it only adds"),
-        ("idempotentHint", "it is safe to repeat", "repeating it has another effect"),
-        ("openWorldHint", "it reaches other systems", "it stays in its own system"),
+        ("readOnlyHint", "read-only", "modifies data"),
+        ("destructiveHint", "may overwrite or delete", "only adds"),
+        ("idempotentHint", "idempotent", "not idempotent"),
+        ("openWorldHint", "reaches external systems", "closed system"),
     ];
     let only_reads = annotations["readOnlyHint"] == true;
-    let said =
+    let described =
         words.iter().filter(|(key, ..)| *key == "readOnlyHint" || !only_reads || *key == "openWorldHint");
-    let said: Vec<&str> = said
+    let described: Vec<&str> = described
         .filter_map(|(key, yes, no)| annotations[*key].as_bool().map(|it| if it { *yes } else { *no }))
         .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    (!described.is_empty()).then(|| described.join("; "))
 }
 
 #[cfg(test)]

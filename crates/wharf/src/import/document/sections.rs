@@ -1,11 +1,11 @@
 //! Finds the list of servers in a client's file.
 
-use crate::import::{client::Client, failure::ImportError, note::Note};
+use crate::import::{client::Client, import_error::ImportError, note::Note};
 use serde_json::{Map, Value};
 use std::path::Path;
 
 /// The parts of a file that concern servers.
-pub(super) struct Found {
+pub(super) struct ServerSection {
     pub(super) client: Option<Client>,
     pub(super) servers: Value,
     pub(super) inputs: Option<Value>,
@@ -16,20 +16,20 @@ pub(super) fn find(
     mut root: Map<String, Value>,
     client: Option<Client>,
     notes: &mut Vec<Note>,
-) -> Result<Found, ImportError> {
+) -> Result<ServerSection, ImportError> {
     let projects = root.remove("projects").filter(|_| matches!(client, None | Some(Client::ClaudeCode)));
     if client == Some(Client::ClaudeCode) || projects.as_ref().is_some_and(has_servers) {
         let own = root.remove("mcpServers").unwrap_or_else(|| Value::Object(Map::new()));
         let servers = with_projects(own, projects, notes);
-        return Ok(Found { client: Some(Client::ClaudeCode), servers, inputs: None });
+        return Ok(ServerSection { client: Some(Client::ClaudeCode), servers, inputs: None });
     }
     let known = [Client::Zed, Client::Codex].into_iter().find(|it| root.contains_key(it.section()));
     if let Some(known) = known.or(client.filter(|it| *it == Client::Codex)) {
         let servers = root.remove(known.section()).unwrap_or_else(|| Value::Object(Map::new()));
-        return Ok(Found { client: Some(known), servers, inputs: None });
+        return Ok(ServerSection { client: Some(known), servers, inputs: None });
     }
     if let Some(servers) = root.remove("mcpServers") {
-        return Ok(Found { client, servers, inputs: root.remove("inputs") });
+        return Ok(ServerSection { client, servers, inputs: root.remove("inputs") });
     }
     // VS Code: its `mcp.json`, or the older `mcp` section of its settings.
     let mut home = match root.remove("mcp") {
@@ -37,9 +37,9 @@ pub(super) fn find(
         _ => root,
     };
     let Some(servers) = home.remove("servers") else {
-        return Err(ImportError::WrongShape("there is neither `mcpServers` nor `servers` in it".to_owned()));
+        return Err(ImportError::WrongShape("it has neither `mcpServers` nor `servers`".to_owned()));
     };
-    Ok(Found { client: Some(Client::VsCode), servers, inputs: home.remove("inputs") })
+    Ok(ServerSection { client: Some(Client::VsCode), servers, inputs: home.remove("inputs") })
 }
 
 fn has_servers(projects: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! Parses Codex's TOML file into JSON values.
 
-use crate::import::failure::ImportError;
+use crate::import::import_error::ImportError;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 

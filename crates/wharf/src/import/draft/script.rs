@@ -1,34 +1,34 @@
 //! Fixes the script paths of a server that is a local program. wharf starts it in an empty folder, so a relative path
 //! would not be found.
 
-use super::Drafting;
+use super::ServerDrafter;
 use crate::import::launcher::Invocation;
 use wharf_config::Launcher;
 
 /// File extensions of scripts.
-const SCRIPTS: [&str; 14] =
+const SCRIPT_EXTENSIONS: [&str; 14] =
     ["js", "mjs", "cjs", "ts", "mts", "cts", "py", "pyz", "rb", "php", "pl", "lua", "jar", "sh"];
 
-impl Drafting<'_> {
+impl ServerDrafter<'_> {
     /// Adapts an invocation that relies on `cwd` to an empty folder. The three launchers run packages, which need no
     /// path.
-    pub(super) fn located(&mut self, mut invocation: Invocation, cwd: Option<String>) -> Invocation {
+    pub(super) fn locate_script(&mut self, mut invocation: Invocation, cwd: Option<String>) -> Invocation {
         if Launcher::parse(&invocation.command).is_some() {
             self.note_unused(cwd.as_deref());
             return invocation;
         }
         let is_uv = program_name(&invocation.command) == "uv";
-        let says_where = is_uv && invocation.args.iter().any(|it| it.starts_with("--directory"));
-        match (cwd, script(&invocation.args).filter(|_| !says_where)) {
-            (Some(cwd), _) if is_uv && !says_where => {
-                self.writer.note("`cwd` became `--directory`: a server starts in a private, empty folder");
-                invocation.args.splice(0..0, ["--directory".to_owned(), beside_agent_file(cwd)]);
+        let is_explicit = is_uv && invocation.args.iter().any(|it| it.starts_with("--directory"));
+        match (cwd, find_script(&invocation.args).filter(|_| !is_explicit)) {
+            (Some(cwd), _) if is_uv && !is_explicit => {
+                self.rewriter.note("`cwd` became `--directory`: a server starts in a private, empty folder");
+                invocation.args.splice(0..0, ["--directory".to_owned(), make_explicit(cwd)]);
             }
             (cwd, Some(at)) => {
                 let below = if cwd.is_some() { "below `cwd`" } else { "relative to the agent file" };
                 let folder = cwd.map_or_else(String::new, |it| format!("{}/", it.trim_end_matches('/')));
-                invocation.args[at] = beside_agent_file(format!("{folder}{}", invocation.args[at]));
-                self.writer.note(format!(
+                invocation.args[at] = make_explicit(format!("{folder}{}", invocation.args[at]));
+                self.rewriter.note(format!(
                     "its script is now a path {below}: a server starts in a private, empty folder"
                 ));
             }
@@ -39,18 +39,18 @@ impl Drafting<'_> {
 
     fn note_unused(&mut self, cwd: Option<&str>) {
         if cwd.is_some() {
-            self.writer.note("`cwd` left out: a server starts in a private, empty folder; paths that begin with `./` are relative to the agent file");
+            self.rewriter.note("`cwd` left out: a server starts in a private, empty folder; paths that begin with `./` are relative to the agent file");
         }
     }
 }
 
 /// Returns the index of the argument that is a relative path of a script.
-fn script(args: &[String]) -> Option<usize> {
+fn find_script(args: &[String]) -> Option<usize> {
     let is_script = |it: &str| {
         let ending = it.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
         let is_relative =
             !it.starts_with(['-', '/', '.', '~', '$', '@']) && !it.contains(['\\', ':', '=', ' ']);
-        is_relative && ending.is_some_and(|it| SCRIPTS.contains(&it.as_str()))
+        is_relative && ending.is_some_and(|it| SCRIPT_EXTENSIONS.contains(&it.as_str()))
     };
     // The argument of `-m`, `-c` or `-e` is not a path.
     let at = args.iter().position(|it| is_script(it))?;
@@ -59,9 +59,9 @@ fn script(args: &[String]) -> Option<usize> {
 }
 
 /// Makes a relative path explicit (`./path`), so that wharf resolves it against the folder of the agent file.
-fn beside_agent_file(path: String) -> String {
-    let says_where = path.starts_with(['/', '.', '~', '$', '\\']) || path.contains(':');
-    if says_where { path } else { format!("./{path}") }
+fn make_explicit(path: String) -> String {
+    let is_explicit = path.starts_with(['/', '.', '~', '$', '\\']) || path.contains(':');
+    if is_explicit { path } else { format!("./{path}") }
 }
 
 fn program_name(command: &str) -> &str {
@@ -88,19 +88,19 @@ mod tests {
             ("", None),
         ] {
             let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(script(&args), expected, "{line}");
+            assert_eq!(find_script(&args), expected, "{line}");
         }
     }
 
     #[test]
-    fn paths_say_where_they_are() {
+    fn relative_paths_become_explicit() {
         for (path, expected) in [
             ("x.js", "./x.js"),
             ("../x.js", "../x.js"),
             ("/srv/x.js", "/srv/x.js"),
             ("${workspaceFolder}/x.js", "${workspaceFolder}/x.js"),
         ] {
-            assert_eq!(beside_agent_file(path.to_owned()), expected);
+            assert_eq!(make_explicit(path.to_owned()), expected);
         }
     }
 }

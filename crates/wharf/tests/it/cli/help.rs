@@ -1,6 +1,6 @@
 //! Tests `--help` of every command.
 
-use super::{Place, stdout};
+use super::{CliWorkspace, stdout};
 use std::{fs, path::Path};
 
 /// Returns the commands that a help text lists.
@@ -12,14 +12,14 @@ fn commands(help: &str) -> Vec<String> {
 
 #[test]
 fn every_command_has_two_examples_and_a_section_of_global_options() {
-    let place = Place::new();
-    let all = commands(&stdout(&place.wharf(&["--help"])));
+    let workspace = CliWorkspace::new();
+    let all = commands(&stdout(&workspace.wharf(&["--help"])));
     assert!(all.len() > 15, "{all:?}");
     for command in &all {
-        let help = stdout(&place.wharf(&[command, "--help"]));
+        let help = stdout(&workspace.wharf(&[command, "--help"]));
         let mut pages = vec![(command.clone(), help.clone())];
         for inner in commands(&help) {
-            let page = stdout(&place.wharf(&[command, &inner, "--help"]));
+            let page = stdout(&workspace.wharf(&[command, &inner, "--help"]));
             pages.push((format!("{command} {inner}"), page));
         }
         for (command, help) in pages {
@@ -27,29 +27,29 @@ fn every_command_has_two_examples_and_a_section_of_global_options() {
             let count = examples.lines().filter(|it| it.starts_with(&format!("  wharf {command}"))).count();
             assert!(count >= 2, "`wharf {command} --help` has {count} examples:\n{help}");
             assert!(help.contains("\nGlobal options:\n"), "`wharf {command} --help`:\n{help}");
-            speaks_of_servers(&format!("`wharf {command} --help`"), &help);
+            assert_says_server(&format!("`wharf {command} --help`"), &help);
         }
     }
 }
 
 /// Checks that a text says server instead of source. `source` is a term of the API, and the name of a command and
 /// of a page.
-fn speaks_of_servers(place: &str, text: &str) {
+fn assert_says_server(location: &str, text: &str) {
     for line in text.lines().filter(|it| !it.contains("wharf sources")) {
         let rest = line.replace("sources.md", "");
         let mut words = rest.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-        assert!(words.all(|it| it != "source" && it != "sources"), "{place} speaks of sources: {line}");
+        assert!(words.all(|it| it != "source" && it != "sources"), "{location} says source: {line}");
     }
 }
 
 #[test]
-fn documents_for_people_speak_of_servers() {
+fn docs_say_server_not_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = ["agent-yaml", "cli", "clients", "gateway", "replicas", "servers", "todo", "wharf-toml"];
     let docs = docs.iter().map(|it| format!("docs/{it}.md")).chain(["README.md".to_owned()]);
     for name in docs {
         let text = fs::read_to_string(root.join(&name)).expect("the document");
-        speaks_of_servers(&name, &prose(&text));
+        assert_says_server(&name, &prose(&text));
     }
 }
 

@@ -1,15 +1,15 @@
 //! Tests `--json`: exactly one document in every case, in the format of docs/json.md.
 
-use super::{Place, TODO, json, stderr, stdout};
+use super::{CliWorkspace, TODO, json, stderr, stdout};
 
 const BROKEN: &str = "tools:\n  - name: a\n    type: mcp\n    server: x\n    command: bash\n";
 const DOWN: &str = "tools:\n  - {name: down, description: d, type: mcp, server: x, transport: http, url: 'http://127.0.0.1:1/mcp'}\n";
 
 #[test]
 fn every_error_of_every_command_is_one_document() {
-    let place = Place::with(TODO);
-    place.write("broken.yaml", BROKEN);
-    place.write("down.yaml", DOWN);
+    let workspace = CliWorkspace::with(TODO);
+    workspace.write("broken.yaml", BROKEN);
+    workspace.write("down.yaml", DOWN);
     let gone = "http://127.0.0.1:1";
     for (words, code) in [
         (&["call", "create_todo", "-f", "broken.yaml"][..], 2),
@@ -49,7 +49,7 @@ fn every_error_of_every_command_is_one_document() {
         (&["tools", "--nope"], 2),
         (&["call"], 2),
     ] {
-        let output = place.wharf(&[words, &["--json"]].concat());
+        let output = workspace.wharf(&[words, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}{}", stdout(&output), stderr(&output));
         let error = &json(&output)["error"];
         for key in ["type", "message"] {
@@ -61,10 +61,10 @@ fn every_error_of_every_command_is_one_document() {
 }
 
 #[test]
-fn a_file_that_is_wrong_has_its_diagnostics_in_the_document() {
-    let place = Place::with(BROKEN);
+fn invalid_file_has_its_diagnostics_in_the_json() {
+    let workspace = CliWorkspace::with(BROKEN);
     for (words, key) in [(&["call", "x"][..], "content"), (&["tools"], "tools"), (&["doctor"], "sources")] {
-        let report = json(&place.wharf(&[words, &["--json"]].concat()));
+        let report = json(&workspace.wharf(&[words, &["--json"]].concat()));
         assert_eq!(report[key], serde_json::json!([]), "{report}");
         assert_eq!(report["error"]["type"], "MCPConfigError");
         assert_eq!(report["diagnostics"][1]["code"], "V-05", "{report}");
@@ -73,7 +73,7 @@ fn a_file_that_is_wrong_has_its_diagnostics_in_the_document() {
 
 #[test]
 fn an_empty_folder_has_the_built_in_todo_server() {
-    let place = Place::new();
+    let workspace = CliWorkspace::new();
     for words in [
         &["tools"][..],
         &["call", "create_todo", "title=x"],
@@ -85,48 +85,48 @@ fn an_empty_folder_has_the_built_in_todo_server() {
         &["explain"],
         &["explain", "todo"],
     ] {
-        let output = place.wharf(words);
+        let output = workspace.wharf(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
     }
-    let noted = stderr(&place.wharf(&["tools"]));
+    let noted = stderr(&workspace.wharf(&["tools"]));
     assert_eq!(noted, "note: there is no agent.yaml here; this is the built-in Todo server\n");
-    assert_eq!(stderr(&place.wharf(&["tools", "-q"])), "");
-    assert_eq!(place.wharf(&["tools", "--json"]).status.code(), Some(0));
+    assert_eq!(stderr(&workspace.wharf(&["tools", "-q"])), "");
+    assert_eq!(workspace.wharf(&["tools", "--json"]).status.code(), Some(0));
     // A file named with `-f` must exist, and `check` needs a file.
-    assert_eq!(place.wharf(&["tools", "-f", "other.yaml"]).status.code(), Some(2));
-    assert_eq!(place.wharf(&["check"]).status.code(), Some(2));
-    place.write("agent.yml", TODO);
-    assert_eq!(place.wharf(&["tools"]).status.code(), Some(2));
+    assert_eq!(workspace.wharf(&["tools", "-f", "other.yaml"]).status.code(), Some(2));
+    assert_eq!(workspace.wharf(&["check"]).status.code(), Some(2));
+    workspace.write("agent.yml", TODO);
+    assert_eq!(workspace.wharf(&["tools"]).status.code(), Some(2));
 }
 
 #[test]
-fn signing_in_where_there_is_nothing_to_sign_in_to_is_a_usage_error() {
-    let output = Place::with(TODO).wharf(&["login", "todo"]);
+fn login_to_a_local_server_is_a_usage_error() {
+    let output = CliWorkspace::with(TODO).wharf(&["login", "todo"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("'todo' is not a remote server"), "{}", stderr(&output));
 }
 
 #[test]
 #[cfg(unix)]
-fn a_prompt_without_what_it_requires_is_a_usage_error() {
-    let place = super::own_server::place_with_server();
-    let output = place.wharf(&["prompt", "greet"]);
+fn missing_prompt_argument_is_a_usage_error() {
+    let workspace = super::scripted_server::workspace_with_server();
+    let output = workspace.wharf(&["prompt", "greet"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let said = "error: the prompt 'greet' requires who\nhelp: `wharf prompt greet who=…`\n";
     assert!(stderr(&output).contains(said), "{}", stderr(&output));
-    let misspelt = place.wharf(&["prompt", "greet", "whoo=Ann"]);
+    let misspelt = workspace.wharf(&["prompt", "greet", "whoo=Ann"]);
     assert!(stderr(&misspelt).contains("did you mean `who`?"), "{}", stderr(&misspelt));
-    let greeted = place.wharf(&["prompt", "greet", "who=2"]);
+    let greeted = workspace.wharf(&["prompt", "greet", "who=2"]);
     assert!(stdout(&greeted).contains(r#"{"who": "2"}"#), "{}{}", stdout(&greeted), stderr(&greeted));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_an_error_and_a_reader_that_has_left_is_not() {
+fn full_disk_is_an_error_and_closed_pipe_is_not() {
     use std::{fs::File, process::Stdio};
 
-    let place = Place::with(TODO);
-    let wharf = || place.command(env!("CARGO_BIN_EXE_wharf").as_ref());
+    let workspace = CliWorkspace::with(TODO);
+    let wharf = || workspace.command(env!("CARGO_BIN_EXE_wharf").as_ref());
     for words in [&["tools"][..], &["tools", "--json"], &["schema"], &["--help"], &["explain"]] {
         let full = File::options().write(true).open("/dev/full").expect("the device");
         let output = wharf().args(words).stdout(full).output().expect("wharf runs");

@@ -1,6 +1,6 @@
 //! Tests `wharf call` while a gateway with the same state folder runs.
 
-use super::{Place, json, own_server::place_with_server, stderr, stdout};
+use super::{CliWorkspace, json, scripted_server::workspace_with_server, stderr, stdout};
 use serde_json::Value;
 use std::{
     fs,
@@ -12,8 +12,8 @@ use std::{
 struct RunningServe(Child);
 
 impl RunningServe {
-    fn start(place: &Place) -> RunningServe {
-        let mut child = place
+    fn start(workspace: &CliWorkspace) -> RunningServe {
+        let mut child = workspace
             .command(env!("CARGO_BIN_EXE_wharf").as_ref())
             .args(["serve", "--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
@@ -33,8 +33,8 @@ impl Drop for RunningServe {
 }
 
 /// Counts the starts of the server.
-fn starts(place: &Place) -> usize {
-    let log = fs::read_to_string(place.path("log")).unwrap_or_default();
+fn starts(workspace: &CliWorkspace) -> usize {
+    let log = fs::read_to_string(workspace.path("log")).unwrap_or_default();
     log.matches("\"initialize\"").count()
 }
 
@@ -49,11 +49,11 @@ fn comparable(output: &Output) -> Value {
 
 #[test]
 fn a_call_uses_the_running_gateway_and_prints_the_same() {
-    let place = place_with_server();
-    let agent_file = fs::read_to_string(place.path("agent.yaml")).expect("the file");
+    let workspace = workspace_with_server();
+    let agent_file = fs::read_to_string(workspace.path("agent.yaml")).expect("the file");
     let todo = "  - {name: todo, description: Things to do, type: mcp, server: builtin:todo}\n";
-    place.write("agent.yaml", agent_file + todo);
-    let _gateway = RunningServe::start(&place);
+    workspace.write("agent.yaml", agent_file + todo);
+    let _gateway = RunningServe::start(&workspace);
     for (words, code, started) in [
         (&["call", "own__json"][..], 0, 1),
         (&["call", "own:json"], 0, 1),
@@ -65,16 +65,16 @@ fn a_call_uses_the_running_gateway_and_prints_the_same() {
         (&["call", "todo__create_todo", "title:=1"], 2, 0),
         (&["call", "own:nope"], 66, 1),
     ] {
-        let before = starts(&place);
-        let (through, document) = (place.wharf(words), place.wharf(&[words, &["--json"]].concat()));
+        let before = starts(&workspace);
+        let (through, document) = (workspace.wharf(words), workspace.wharf(&[words, &["--json"]].concat()));
         // A tool that the gateway does not know is looked up at the server directly.
         let expected = if code == 66 { before + 2 } else { before.max(started) };
-        assert_eq!(starts(&place), expected, "{words:?} started a server");
-        let direct = place.wharf(&[words, &["--direct"]].concat());
+        assert_eq!(starts(&workspace), expected, "{words:?} started a server");
+        let direct = workspace.wharf(&[words, &["--direct"]].concat());
         assert_eq!(through.status.code(), Some(code), "{words:?}: {}", stderr(&through));
         assert_eq!(direct.status.code(), Some(code), "{words:?}: {}", stderr(&direct));
         assert_eq!((stdout(&through), stderr(&through)), (stdout(&direct), stderr(&direct)), "{words:?}");
-        let direct = place.wharf(&[words, &["--direct", "--json"]].concat());
+        let direct = workspace.wharf(&[words, &["--direct", "--json"]].concat());
         assert_eq!(document.status.code(), Some(code), "{words:?}");
         assert_eq!(comparable(&document), comparable(&direct), "{words:?}");
     }
@@ -82,11 +82,11 @@ fn a_call_uses_the_running_gateway_and_prints_the_same() {
 
 #[test]
 fn a_gateway_of_another_agent_file_or_with_other_settings_is_not_used() {
-    let place = place_with_server();
-    fs::copy(place.path("agent.yaml"), place.path("other.yaml")).expect("a copy");
-    let gateway = RunningServe::start(&place);
-    assert_eq!(place.wharf(&["call", "own__json"]).status.code(), Some(0));
-    let before = starts(&place);
+    let workspace = workspace_with_server();
+    fs::copy(workspace.path("agent.yaml"), workspace.path("other.yaml")).expect("a copy");
+    let gateway = RunningServe::start(&workspace);
+    assert_eq!(workspace.wharf(&["call", "own__json"]).status.code(), Some(0));
+    let before = starts(&workspace);
     for (number, words) in [
         &["call", "own__json", "-f", "other.yaml"][..],
         &["call", "own__json", "--settings", "state/wharf.toml"],
@@ -95,10 +95,10 @@ fn a_gateway_of_another_agent_file_or_with_other_settings_is_not_used() {
     .into_iter()
     .enumerate()
     {
-        assert_eq!(place.wharf(words).status.code(), Some(0), "{words:?}");
-        assert_eq!(starts(&place), before + number + 1, "{words:?}");
+        assert_eq!(workspace.wharf(words).status.code(), Some(0), "{words:?}");
+        assert_eq!(starts(&workspace), before + number + 1, "{words:?}");
     }
     // A killed gateway is not used.
     drop(gateway);
-    assert_eq!(place.wharf(&["call", "own__json"]).status.code(), Some(0));
+    assert_eq!(workspace.wharf(&["call", "own__json"]).status.code(), Some(0));
 }

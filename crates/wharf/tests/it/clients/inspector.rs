@@ -1,12 +1,12 @@
 //! The official Inspector, which runs one step per start.
 
 use super::{
-    Way,
-    house::{TOKEN, Target},
+    Transport,
     scripted::node,
-    steps::{Step, Visit},
+    steps::{Step, StepRunner},
+    test_gateway::{TOKEN, Target},
 };
-use crate::servers::place::tool;
+use crate::servers::workspace::tool;
 use serde_json::{Value, json};
 
 pub(super) const INSPECTOR: &str =
@@ -18,27 +18,27 @@ const TOOL_ERROR: i32 = 5;
 /// Maximum number of attempts for a step that may run too early.
 const TRIES: usize = 10;
 
-pub(super) fn visit<'a>(target: &'a Target, era: &'a str) -> Box<Visit<'a>> {
-    Box::new(move |steps| steps.iter().map(|step| take_until(target, era, step)).collect())
+pub(super) fn run_steps<'a>(target: &'a Target, era: &'a str) -> Box<StepRunner<'a>> {
+    Box::new(move |steps| steps.iter().map(|step| repeat_step(target, era, step)).collect())
 }
 
 /// Retries a step, because each start uses a new server that may not be ready.
-fn take_until(target: &Target, era: &str, step: &Step) -> Value {
-    let mut answer = take(target, era, step);
+fn repeat_step(target: &Target, era: &str, step: &Step) -> Value {
+    let mut answer = run_step(target, era, step);
     for _ in 1..TRIES {
         if answer.to_string().contains(step.until) {
             break;
         }
-        answer = take(target, era, step);
+        answer = run_step(target, era, step);
     }
     answer
 }
 
-fn take(target: &Target, era: &str, step: &Step) -> Value {
+fn run_step(target: &Target, era: &str, step: &Step) -> Value {
     let mut command = target.client(node());
     command.arg(tool(INSPECTOR)).arg("--cli");
-    match target.way {
-        Way::Stdio => {
+    match target.transport {
+        Transport::Stdio => {
             // The Inspector passes only explicitly listed variables to its server.
             let variables = target.variables();
             let variables =
@@ -46,10 +46,10 @@ fn take(target: &Target, era: &str, step: &Step) -> Value {
             let variables: Vec<String> = variables.flat_map(|it| ["-e".to_owned(), it]).collect();
             command.args(&target.words).args(variables);
         }
-        Way::Sse => _ = command.args(["--transport", "sse", "--server-url", &target.words[0]]),
+        Transport::Sse => _ = command.args(["--transport", "sse", "--server-url", &target.words[0]]),
         _ => _ = command.args(["--transport", "http", "--server-url", &target.words[0]]),
     }
-    if target.way != Way::Stdio {
+    if target.transport != Transport::Stdio {
         command.args(["--header", &format!("Authorization: Bearer {TOKEN}"), "--protocol-era", era]);
     }
     let output = command.args(words(step)).output().expect("the Inspector runs");

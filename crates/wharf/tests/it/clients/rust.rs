@@ -1,11 +1,11 @@
 //! The official Rust client, running in the test process.
 
-#![expect(deprecated, reason = "servers ask for samples all the same")]
+#![expect(deprecated, reason = "servers still request sampling")]
 
 use super::{
-    Way,
-    house::{TOKEN, Target},
-    steps::{Step, Visit},
+    Transport,
+    steps::{Step, StepRunner},
+    test_gateway::{TOKEN, Target},
 };
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData,
@@ -28,16 +28,16 @@ use std::{
 };
 
 /// Maximum delay of a progress notification after the response: the client handles each in a separate task.
-const LATE: Duration = Duration::from_secs(10);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Default)]
-struct Theirs(Arc<Mutex<Vec<f64>>>);
+struct SdkClient(Arc<Mutex<Vec<f64>>>);
 
-type Running = RunningService<RoleClient, Theirs>;
+type Running = RunningService<RoleClient, SdkClient>;
 
-impl ClientHandler for Theirs {
+impl ClientHandler for SdkClient {
     fn get_info(&self) -> ClientConfig {
         let capabilities = read(json!({ "sampling": {}, "roots": {} }));
         ClientConfig::new(capabilities, Implementation::new("rust", "1"))
@@ -62,20 +62,20 @@ impl ClientHandler for Theirs {
     }
 }
 
-pub(super) fn visit<'a>(target: &'a Target, era: &'a str) -> Box<Visit<'a>> {
+pub(super) fn run_steps<'a>(target: &'a Target, era: &'a str) -> Box<StepRunner<'a>> {
     Box::new(move |steps| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let work = async { tokio::time::timeout(PATIENCE, take_all(target, era, steps)).await };
+        let work = async { tokio::time::timeout(RUN_TIMEOUT, run_all_steps(target, era, steps)).await };
         runtime.expect("a runtime").block_on(work).expect("it comes to an end")
     })
 }
 
-async fn take_all(target: &Target, era: &str, steps: &[Step]) -> Vec<Value> {
+async fn run_all_steps(target: &Target, era: &str, steps: &[Step]) -> Vec<Value> {
     let client = connect(target, era).await;
     let mut answers = Vec::new();
     for step in steps {
         client.service().0.lock().expect("nobody panicked").clear();
-        let answer = match take_until(&client, step).await {
+        let answer = match repeat_step(&client, step).await {
             Ok(result) => json!({ "result": result, "progress": progress(&client, step).await }),
             Err(ServiceError::McpError(error)) => json!({ "error": { "code": error.code } }),
             Err(error) => panic!("{}: {error}", step.method),
@@ -91,9 +91,9 @@ async fn connect(target: &Target, era: &str) -> Running {
         "legacy" => ClientLifecycleMode::Initialize,
         _ => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
     };
-    let client = Theirs::default();
-    let connected = match target.way {
-        Way::Stdio => {
+    let client = SdkClient::default();
+    let connected = match target.transport {
+        Transport::Stdio => {
             let mut command = target.client(&target.words[0]);
             command.args(&target.words[1..]);
             let process = TokioChildProcess::new(tokio::process::Command::from(command));
@@ -108,9 +108,9 @@ async fn connect(target: &Target, era: &str) -> Running {
     connected.expect("it connects")
 }
 
-async fn take_until(client: &Running, step: &Step) -> Result<Value, ServiceError> {
+async fn repeat_step(client: &Running, step: &Step) -> Result<Value, ServiceError> {
     loop {
-        let result = take(client, step).await?;
+        let result = run_step(client, step).await?;
         if result.to_string().contains(step.until) {
             return Ok(result);
         }
@@ -118,7 +118,7 @@ async fn take_until(client: &Running, step: &Step) -> Result<Value, ServiceError
     }
 }
 
-async fn take(client: &Running, step: &Step) -> Result<Value, ServiceError> {
+async fn run_step(client: &Running, step: &Step) -> Result<Value, ServiceError> {
     let params = &step.params;
     Ok(match step.method {
         "tools/list" => json!({ "tools": client.list_all_tools().await? }),
@@ -142,7 +142,7 @@ async fn progress(client: &Running, step: &Step) -> Vec<f64> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    _ = tokio::time::timeout(LATE, all).await;
+    _ = tokio::time::timeout(PROGRESS_TIMEOUT, all).await;
     heard()
 }
 

@@ -1,11 +1,11 @@
 //! Clients that are libraries. A script beside this file uses each as its documentation shows.
 
 use super::{
-    Maker, Way,
-    house::Target,
-    steps::{Step, Visit},
+    ClientKind, Transport,
+    steps::{Step, StepRunner},
+    test_gateway::Target,
 };
-use crate::servers::place::tool;
+use crate::servers::workspace::tool;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -15,28 +15,28 @@ use std::{
     process::{Command, Stdio},
 };
 
-pub(super) fn visit<'a>(maker: Maker, target: &'a Target, era: &'a str) -> Box<Visit<'a>> {
-    let transport = match target.way {
-        Way::Http => "http",
-        Way::Sse => "sse",
-        Way::WebSocket => "ws",
-        Way::Stdio => "stdio",
+pub(super) fn run_steps<'a>(kind: ClientKind, target: &'a Target, era: &'a str) -> Box<StepRunner<'a>> {
+    let transport = match target.transport {
+        Transport::Http => "http",
+        Transport::Sse => "sse",
+        Transport::WebSocket => "ws",
+        Transport::Stdio => "stdio",
     };
     Box::new(move |steps| {
-        let mut command = program(maker, target);
+        let mut command = program(kind, target);
         let answers = run(command.arg(transport).arg(era).args(&target.words), steps);
         answers.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     })
 }
 
 /// Builds the command: interpreter and script.
-fn program(maker: Maker, target: &Target) -> Command {
-    let (interpreter, script) = match maker {
-        Maker::Python1 => (tool("python/bin/python"), beside("python_1.py")),
-        Maker::Python2 => (tool("python-2/bin/python"), beside("python_2.py")),
-        Maker::TypeScript1 => (node(), installed("typescript_1.mjs", "typescript-1", target)),
-        Maker::TypeScript2 => (node(), installed("typescript_2.mjs", "typescript-2", target)),
-        Maker::Inspector | Maker::Rust => unreachable!("no script"),
+fn program(kind: ClientKind, target: &Target) -> Command {
+    let (interpreter, script) = match kind {
+        ClientKind::Python1 => (tool("python/bin/python"), beside("python_1.py")),
+        ClientKind::Python2 => (tool("python-2/bin/python"), beside("python_2.py")),
+        ClientKind::TypeScript1 => (node(), installed("typescript_1.mjs", "typescript-1", target)),
+        ClientKind::TypeScript2 => (node(), installed("typescript_2.mjs", "typescript-2", target)),
+        ClientKind::Inspector | ClientKind::Rust => unreachable!("no script"),
     };
     let mut command = target.client(interpreter);
     command.arg(script);

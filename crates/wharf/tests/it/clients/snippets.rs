@@ -1,12 +1,12 @@
 //! Runs the examples of docs/clients.md unchanged, except for the address.
 
 use super::{
-    Way,
-    house::{House, TOKEN, Target},
+    Transport,
     inspector::INSPECTOR,
     scripted::{beside_packages, node},
+    test_gateway::{TOKEN, Target, TestGateway},
 };
-use crate::servers::place::tool;
+use crate::servers::workspace::tool;
 use serde_json::Value;
 use std::{fs, path::Path, process::Command};
 
@@ -18,13 +18,16 @@ const AGENT_FILE: &str = "/srv/tools/agent.yaml";
 const SHOWN: [&str; 2] = ["todo__create_todo", "Buy milk"];
 
 #[test]
-fn what_the_page_shows_works() {
-    let house = House::open();
+fn client_page_examples_work() {
+    let test_gateway = TestGateway::open();
     let page = fs::read_to_string(PAGE).expect("the page");
     let mut run = 0;
     for snippet in snippets(&page) {
-        let target = house.target(Way::Http);
-        let text = snippet.text.replace(ADDRESS, house.address()).replace(AGENT_FILE, &house.agent_file());
+        let target = test_gateway.target(Transport::Http);
+        let text = snippet
+            .text
+            .replace(ADDRESS, test_gateway.address())
+            .replace(AGENT_FILE, &test_gateway.agent_file());
         let said = match (snippet.heading, snippet.language) {
             ("Claude Desktop" | "Cursor", "json") => inspect(&text, &target),
             ("VS Code", "json") => import(&text, &target),
@@ -33,7 +36,7 @@ fn what_the_page_shows_works() {
             ("TypeScript", "js") => javascript(&text, &target),
             ("Over HTTP", "sh") => continue,
             ("Quick start" | "Claude Code" | "Codex" | "Windsurf" | "Zed" | "Gemini CLI", _) => {
-                connect(&snippet, &house, &target);
+                connect(&snippet, &test_gateway, &target);
                 run += 1;
                 continue;
             }
@@ -67,8 +70,8 @@ fn snippets(page: &str) -> Vec<Snippet<'_>> {
 }
 
 /// Checks a client that `wharf connect` supports: runs the command and compares its output with the next block.
-fn connect(snippet: &Snippet<'_>, house: &House, target: &Target) {
-    let agent_file = Path::new(&house.agent_file()).canonicalize().expect("the agent file");
+fn connect(snippet: &Snippet<'_>, test_gateway: &TestGateway, target: &Target) {
+    let agent_file = Path::new(&test_gateway.agent_file()).canonicalize().expect("the agent file");
     let run = |line: &str| {
         let mut command = target.client("sh");
         command.args(["-euc", line]).env("HOME", target.home.path());

@@ -22,7 +22,7 @@ enum Expected {
 }
 
 /// Runs steps and returns the outcome of each: `{"result"}` or `{"error": {"code"}}`, with its `progress`.
-pub(super) type Visit<'a> = dyn FnMut(&[Step]) -> Vec<Value> + 'a;
+pub(super) type StepRunner<'a> = dyn FnMut(&[Step]) -> Vec<Value> + 'a;
 
 const INVALID_PARAMS: i64 = -32602;
 const NO_RESOURCE: i64 = -32002;
@@ -172,8 +172,8 @@ fn refused(method: &'static str, params: Value, codes: &'static [i64]) -> Step {
 }
 
 /// Runs the steps with a client and checks the responses.
-pub(super) fn check(client: &str, steps: &[Step], visit: &mut Visit<'_>) {
-    let answers = visit(steps);
+pub(super) fn check(client: &str, steps: &[Step], run_steps: &mut StepRunner<'_>) {
+    let answers = run_steps(steps);
     assert_eq!(answers.len(), steps.len(), "{client} did not take every step: {answers:#?}");
     for (step, answer) in steps.iter().zip(&answers) {
         let is_right = match &step.expected {

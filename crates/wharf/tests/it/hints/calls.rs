@@ -1,6 +1,6 @@
 //! Failures in the middle of a call.
 
-use super::{Case, check_call, place};
+use super::{Case, check_call, workspace};
 
 const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hints/odd.sh");
 
@@ -24,25 +24,26 @@ const TYPED: &[(&str, i32, &str)] = &[
 ];
 
 #[tokio::test]
-async fn calls() {
+async fn failed_calls_have_hints() {
     for (case, (typed, code, sent)) in CASES.iter().zip(TYPED) {
         let only = std::slice::from_ref(case);
-        let place = place(only, &[("odd", ODD.to_owned())], &["/bin/sh"]).set("TOKEN", "ahoy-4711-secret");
-        let said = place.wharf(typed).await;
+        let workspace =
+            workspace(only, &[("odd", ODD.to_owned())], &["/bin/sh"]).set("TOKEN", "ahoy-4711-secret");
+        let said = workspace.wharf(typed).await;
         said.check(*code, "");
         check_call(&said, case);
         let error = &said.json()["error"];
         assert_eq!((&error["phase"], &error["sent"]), (&"call".into(), &(*sent).into()), "{error:#}");
-        place.is_deserted();
+        workspace.assert_nothing_left();
     }
 }
 
 /// The server's last output is shown without colours and without secrets.
 #[tokio::test]
-async fn last_words_are_plain_and_keep_secrets() {
-    let place =
-        place(&CASES[1..2], &[("odd", ODD.to_owned())], &["/bin/sh"]).set("TOKEN", "ahoy-4711-secret");
-    let said = place.wharf("call death --json").await;
+async fn stderr_is_shown_without_colours_and_secrets() {
+    let workspace =
+        workspace(&CASES[1..2], &[("odd", ODD.to_owned())], &["/bin/sh"]).set("TOKEN", "ahoy-4711-secret");
+    let said = workspace.wharf("call death --json").await;
     let error = &said.json()["error"];
     let stderr = error["stderr"].as_str().unwrap_or_default();
     assert!(stderr.starts_with("the token is ") && !stderr.contains('\u{1b}'), "{error:#}");

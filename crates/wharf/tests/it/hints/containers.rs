@@ -2,10 +2,10 @@
 
 use super::{
     Case, check,
-    far::{Far, Routes, json, response},
-    place,
+    fake_servers::{FakeServers, Routes, json, response},
+    workspace,
 };
-use crate::servers::{docker::docker, place::Place, place::program};
+use crate::servers::{docker::docker, workspace::Workspace, workspace::program};
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
 /// Cases with a test server as the registry.
@@ -42,49 +42,49 @@ pub(super) const NO_DAEMON: &[Case] = &[Case {
 }];
 
 #[tokio::test]
-async fn images() {
-    let mut far = Far::default();
-    let port = far.answering(routes()).await.to_string();
-    let place = place(CASES, &[("registry", port.clone())], &[]);
+async fn image_errors_have_hints() {
+    let mut far = FakeServers::default();
+    let port = far.respond_with(routes()).await.to_string();
+    let workspace = workspace(CASES, &[("registry", port.clone())], &[]);
     let trust = format!("[[registry]]\nlocation = \"127.0.0.1:{port}\"\ninsecure = true\n");
-    fs::write(place.path("registries.conf"), trust).expect("a file");
-    let behind = docker(&place).join("docker");
+    fs::write(workspace.path("registries.conf"), trust).expect("a file");
+    let behind = docker(&workspace).join("docker");
     let trusting = format!(
         "CONTAINERS_REGISTRIES_CONF='{}' exec '{}' \"$@\"",
-        place.path("registries.conf").display(),
+        workspace.path("registries.conf").display(),
         behind.display()
     );
-    let place = with_docker(place, &trusting);
-    check(&place, CASES).await;
+    let workspace = with_docker(workspace, &trusting);
+    check(&workspace, CASES).await;
 }
 
 #[tokio::test]
-async fn no_init() {
-    let place = place(NO_INIT, &[], &[]);
-    let behind = docker(&place).join("docker").display().to_string();
+async fn missing_init_program_has_a_hint() {
+    let workspace = workspace(NO_INIT, &[], &[]);
+    let behind = docker(&workspace).join("docker").display().to_string();
     let import = format!("tar -c --files-from=/dev/null | '{behind}' import --quiet - localhost/harbour");
     let imported = Command::new("/bin/sh").args(["-c", &import]).output().expect("a shell");
     assert!(imported.status.success(), "{imported:?}");
     let without = format!(
         "verb=$1; shift; [ $verb != run ] || set -- --init-path=/no/init \"$@\"; exec '{behind}' $verb \"$@\""
     );
-    check(&with_docker(place, &without), NO_INIT).await;
+    check(&with_docker(workspace, &without), NO_INIT).await;
 }
 
 #[tokio::test]
-async fn no_daemon() {
+async fn missing_daemon_has_a_hint() {
     let podman = program("podman");
     let remote = format!("exec '{}' --remote --url unix:///nowhere/podman.sock \"$@\"", podman.display());
-    check(&with_docker(place(NO_DAEMON, &[], &[]), &remote), NO_DAEMON).await;
+    check(&with_docker(workspace(NO_DAEMON, &[], &[]), &remote), NO_DAEMON).await;
 }
 
 /// Puts a `docker` with this script first on `PATH`.
-fn with_docker(place: Place, script: &str) -> Place {
-    let folder = place.make_folder("first");
+fn with_docker(workspace: Workspace, script: &str) -> Workspace {
+    let folder = workspace.make_folder("first");
     let docker = folder.join("docker");
     fs::write(&docker, format!("#!/bin/sh\n{script}\n")).expect("a file");
     fs::set_permissions(docker, fs::Permissions::from_mode(0o755)).expect("it can be run");
-    place.first_on_path([folder])
+    workspace.first_on_path([folder])
 }
 
 fn routes() -> Routes {

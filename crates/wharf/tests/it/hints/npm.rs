@@ -2,12 +2,12 @@
 
 use super::{
     Case, check,
-    far::{Far, Routes, json, response},
-    place,
+    fake_servers::{FakeServers, Routes, json, response},
+    workspace,
 };
 use crate::servers::{
     background::free_port,
-    place::{Place, program},
+    workspace::{Workspace, program},
 };
 use std::{fs, process::Command};
 use tempfile::TempDir;
@@ -61,40 +61,40 @@ pub(super) const UNREACHABLE: &[Case] =
 const WRECK: &str = "#!/usr/bin/env node\nrequire('ballast')\n";
 
 #[tokio::test]
-async fn packages() {
-    let mut far = Far::default();
+async fn npm_errors_have_hints() {
+    let mut far = FakeServers::default();
     let folder = TempDir::new().expect("a folder");
     let locked = locked(&folder);
     // The packages are on a second server, because the registry's metadata must contain their URLs.
     let wreck = r#"{"name":"wreck","version":"1.0.0","bin":"wreck.js"}"#;
-    let shelf = far.answering(vec![
+    let package_server = far.respond_with(vec![
         ("/harbour.tgz".to_owned(), tarball(r#"{"name":"harbour","version":"1.0.0"}"#, None)),
         ("/wreck.tgz".to_owned(), tarball(wreck, Some(("wreck.js", WRECK)))),
     ]);
-    let shelf = shelf.await;
-    let registry = address(far.answering(routes(shelf)).await);
+    let package_server = package_server.await;
+    let registry = address(far.respond_with(routes(package_server)).await);
     let filled = [
         ("registry", registry.clone()),
         ("own", folder.path().join("own").display().to_string()),
         ("locked", locked),
         ("unprivileged", unprivileged()),
     ];
-    let place = with_registry(&registry, place(CASES, &filled, &["/bin/sh"]));
-    check(&place, CASES).await;
-    place.is_deserted();
+    let workspace = with_registry(&registry, workspace(CASES, &filled, &["/bin/sh"]));
+    check(&workspace, CASES).await;
+    workspace.assert_nothing_left();
 }
 
 #[tokio::test]
-async fn packages_from_nowhere() {
+async fn unreachable_registry_has_a_hint() {
     for registry in [address(free_port()), "http://registry.invalid/".to_owned()] {
-        let place = with_registry(&registry, place(UNREACHABLE, &[], &[]));
-        check(&place, UNREACHABLE).await;
+        let workspace = with_registry(&registry, workspace(UNREACHABLE, &[], &[]));
+        check(&workspace, UNREACHABLE).await;
     }
 }
 
-pub(crate) fn with_registry(registry: &str, place: Place) -> Place {
-    let cache = place.path("npm").display().to_string();
-    place
+pub(crate) fn with_registry(registry: &str, workspace: Workspace) -> Workspace {
+    let cache = workspace.path("npm").display().to_string();
+    workspace
         .set("NPM_CONFIG_REGISTRY", registry)
         .set("NPM_CONFIG_CACHE", &cache)
         .set("NPM_CONFIG_FETCH_RETRIES", "0")
@@ -105,8 +105,8 @@ pub(crate) fn address(port: u16) -> String {
     format!("http://127.0.0.1:{port}/")
 }
 
-fn routes(shelf: u16) -> Routes {
-    let dist = format!(r#"{{"tarball":"{}harbour.tgz"}}"#, address(shelf));
+fn routes(package_server: u16) -> Routes {
+    let dist = format!(r#"{{"tarball":"{}harbour.tgz"}}"#, address(package_server));
     let harbour = format!(
         r#"{{"name":"harbour","dist-tags":{{"latest":"1.0.0"}},"versions":{{"1.0.0":{{"name":"harbour","version":"1.0.0","dist":{dist}}}}}}}"#
     );

@@ -1,13 +1,13 @@
 //! Failures of child processes: they cannot be started, they exit, or they never respond.
 
-use super::{Case, check, far::Far, place};
-use crate::servers::{background::free_port, place::tool};
+use super::{Case, check, fake_servers::FakeServers, workspace};
+use crate::servers::{background::free_port, workspace::tool};
 use std::{fs, os::unix::fs::PermissionsExt};
 
 const ODD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/hints/odd.sh");
 
 /// Cases with an empty `PATH`.
-pub(super) const NOWHERE: &[Case] = &[
+pub(super) const EMPTY_PATH: &[Case] = &[
     Case { row: "no-npx", cause: "there is no `npx` on PATH (looked in ", entry: "command: npx, args: [it]" },
     Case { row: "no-uvx", cause: "there is no `uvx` on PATH (looked in ", entry: "command: uvx, args: [it]" },
     Case {
@@ -88,8 +88,8 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 #[tokio::test]
-async fn processes() {
-    let mut far = Far::default();
+async fn failed_processes_have_hints() {
+    let mut far = FakeServers::default();
     let files = tempfile::TempDir::new().expect("a folder");
     let file = |name: &str, mode: u32| {
         let path = files.path().join(name);
@@ -103,27 +103,27 @@ async fn processes() {
         ("python", tool("python/bin/python").display().to_string()),
         ("node", tool("node/node_modules/.bin/node").display().to_string()),
         ("odd", ODD.to_owned()),
-        ("far", far.hanging_up().await.to_string()),
+        ("far", far.close_connections().await.to_string()),
         ("closed", free_port().to_string()),
     ];
     let programs = filled.each_ref().map(|(_, value)| value.as_str());
     let granted: Vec<&str> = programs.into_iter().filter(|it| it.starts_with('/')).collect();
     let granted = [&granted[..], &["/no/such/program", "/bin/sh"]].concat();
-    let place = place(CASES, &filled, &granted);
-    check(&place, CASES).await;
-    place.is_deserted();
+    let workspace = workspace(CASES, &filled, &granted);
+    check(&workspace, CASES).await;
+    workspace.assert_nothing_left();
 }
 
 #[tokio::test]
-async fn launchers_that_are_missing() {
+async fn missing_launchers_have_hints() {
     let empty = tempfile::TempDir::new().expect("a folder");
-    let place = place(NOWHERE, &[], &[]).only_on_path(empty.path().to_owned());
-    check(&place, NOWHERE).await;
+    let workspace = workspace(EMPTY_PATH, &[], &[]).only_on_path(empty.path().to_owned());
+    check(&workspace, EMPTY_PATH).await;
 }
 
 #[tokio::test]
-async fn a_place_to_work_that_is_missing() {
-    let place = place(NO_SCRATCH, &[], &["/bin/sh"]);
-    fs::write(place.path("state/scratch"), "").expect("a file");
-    check(&place, NO_SCRATCH).await;
+async fn missing_scratch_folder_has_a_hint() {
+    let workspace = workspace(NO_SCRATCH, &[], &["/bin/sh"]);
+    fs::write(workspace.path("state/scratch"), "").expect("a file");
+    check(&workspace, NO_SCRATCH).await;
 }

@@ -2,10 +2,10 @@
 
 use super::{
     Case, check,
-    far::{Far, Routes, response},
-    place,
+    fake_servers::{FakeServers, Routes, response},
+    workspace,
 };
-use crate::servers::background::{Background, free_port};
+use crate::servers::background::{BackgroundServer, free_port};
 
 const EVERYTHING: &str = "@modelcontextprotocol/server-everything";
 
@@ -55,24 +55,24 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 #[tokio::test]
-async fn far_servers() {
-    let mut far = Far::default();
+async fn remote_failures_have_hints() {
+    let mut far = FakeServers::default();
     let (sse, http) = (free_port(), free_port());
     let _servers = tokio::join!(
-        Background::listening_on(sse, "npx", &["-y", EVERYTHING, "sse"]),
-        Background::listening_on(http, "npx", &["-y", EVERYTHING, "streamableHttp"]),
+        BackgroundServer::listening_on(sse, "npx", &["-y", EVERYTHING, "sse"]),
+        BackgroundServer::listening_on(http, "npx", &["-y", EVERYTHING, "streamableHttp"]),
     );
     let filled = [
         ("sse", sse),
         ("http", http),
-        ("far", far.answering(routes()).await),
-        ("forgets", far.forgetting_sessions().await),
-        ("hangs", far.hanging_up().await),
-        ("tls", far.self_signed().await),
+        ("far", far.respond_with(routes()).await),
+        ("forgets", far.forget_sessions().await),
+        ("hangs", far.close_connections().await),
+        ("tls", far.serve_self_signed().await),
         ("closed", free_port()),
     ];
     let filled = filled.map(|(word, port)| (word, port.to_string()));
-    check(&place(CASES, &filled, &[]), CASES).await;
+    check(&workspace(CASES, &filled, &[]), CASES).await;
 }
 
 fn routes() -> Routes {

@@ -1,11 +1,11 @@
 //! Errors of popular servers that lack something. The servers are real, from the folders that
 //! `cargo xtask provision` fills.
 
-use super::{Case, check, place};
-use crate::servers::{place::Place, popular::cached};
+use super::{Case, check, workspace};
+use crate::servers::{popular::cached, workspace::Workspace};
 
 /// A variable that is set for wharf and that a server needs.
-const SET_HERE: (&str, &str) = ("BRAVE_API_KEY", "not-a-key");
+const SET_VARIABLE: (&str, &str) = ("BRAVE_API_KEY", "not-a-key");
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -61,7 +61,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Complete hints where they depend on more than the row. Names refer to the entry `case-NUMBER-ROW`.
-const IN_FULL: &[(usize, &str)] = &[
+const FULL_HINTS: &[(usize, &str)] = &[
     (
         0,
         "the server needs `BRAVE_API_KEY`, which is set here but not passed on; add `inherit_env: [BRAVE_API_KEY]` in the entry `case-0-variable-not-passed-on`",
@@ -81,21 +81,21 @@ const IN_FULL: &[(usize, &str)] = &[
 ];
 
 #[tokio::test]
-async fn servers_that_lack_something_say_what() {
-    let place = cached(place(CASES, &[], &[])).set(SET_HERE.0, SET_HERE.1);
-    let home = place.make_folder("home").display().to_string();
-    let place = place.set("HOME", &home);
-    let report = check(&place, CASES).await;
-    for (number, hint) in IN_FULL {
+async fn missing_requirements_have_hints() {
+    let workspace = cached(workspace(CASES, &[], &[])).set(SET_VARIABLE.0, SET_VARIABLE.1);
+    let home = workspace.make_folder("home").display().to_string();
+    let workspace = workspace.set("HOME", &home);
+    let report = check(&workspace, CASES).await;
+    for (number, hint) in FULL_HINTS {
         assert_eq!(report["sources"][number]["error"]["hint"], *hint);
     }
-    assert!(!report.to_string().contains(SET_HERE.1), "{report:#}");
+    assert!(!report.to_string().contains(SET_VARIABLE.1), "{report:#}");
 }
 
 /// Following the hint literally works.
 #[tokio::test]
-async fn a_variable_that_is_passed_on_as_the_hint_says_is_there() {
+async fn following_the_variable_hint_works() {
     let entry = "  - {name: brave, description: d, type: mcp, server: x, command: npx, args: ['@modelcontextprotocol/server-brave-search@0.6.2'], inherit_env: [BRAVE_API_KEY]}\n";
-    let place = cached(Place::with(&format!("tools:\n{entry}"))).set(SET_HERE.0, SET_HERE.1);
-    place.wharf("doctor").await.check(0, "ok    brave");
+    let workspace = cached(Workspace::with(&format!("tools:\n{entry}"))).set(SET_VARIABLE.0, SET_VARIABLE.1);
+    workspace.wharf("doctor").await.check(0, "ok    brave");
 }

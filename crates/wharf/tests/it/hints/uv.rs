@@ -2,10 +2,10 @@
 
 use super::{
     Case, check,
-    far::{Far, response},
-    place,
+    fake_servers::{FakeServers, response},
+    workspace,
 };
-use crate::servers::{background::free_port, place::Place};
+use crate::servers::{background::free_port, workspace::Workspace};
 
 /// Cases with a test server as the package index.
 pub(super) const CASES: &[Case] = &[
@@ -54,21 +54,23 @@ const INDEX: &[u8] =
     b"<!doctype html><a href='harbour-1.0-py3-none-any.whl'>harbour-1.0-py3-none-any.whl</a>";
 
 #[tokio::test]
-async fn packages() {
-    let mut far = Far::default();
+async fn uv_errors_have_hints() {
+    let mut far = FakeServers::default();
     let index = response("200 OK", "Content-Type: text/html\r\n", INDEX);
-    let port = far
-        .answering(vec![("/simple/harbour/".to_owned(), index), ("/simple/never/".to_owned(), Vec::new())]);
+    let port = far.respond_with(vec![
+        ("/simple/harbour/".to_owned(), index),
+        ("/simple/never/".to_owned(), Vec::new()),
+    ]);
     let port = port.await;
-    check(&with_index(port, place(CASES, &[], &[])), CASES).await;
+    check(&with_index(port, workspace(CASES, &[], &[])), CASES).await;
 }
 
 #[tokio::test]
-async fn a_package_for_a_newer_python() {
-    let mut far = Far::default();
+async fn newer_python_hint_names_the_version() {
+    let mut far = FakeServers::default();
     let index = response("200 OK", "Content-Type: text/html\r\n", NEWER_INDEX);
-    let port = far.answering(vec![("/simple/lighthouse/".to_owned(), index)]).await;
-    let report = check(&with_index(port, place(NEWER, &[], &[])), NEWER).await;
+    let port = far.respond_with(vec![("/simple/lighthouse/".to_owned(), index)]).await;
+    let report = check(&with_index(port, workspace(NEWER, &[], &[])), NEWER).await;
     let hint = &report["sources"][0]["error"]["hint"];
     assert_eq!(
         hint,
@@ -77,18 +79,18 @@ async fn a_package_for_a_newer_python() {
 }
 
 #[tokio::test]
-async fn packages_from_the_cache() {
-    check(&place(CACHED, &[], &[]), CACHED).await;
+async fn cached_package_errors_have_hints() {
+    check(&workspace(CACHED, &[], &[]), CACHED).await;
 }
 
 #[tokio::test]
-async fn packages_from_nowhere() {
-    check(&with_index(free_port(), place(UNREACHABLE, &[], &[])), UNREACHABLE).await;
+async fn unreachable_index_has_a_hint() {
+    check(&with_index(free_port(), workspace(UNREACHABLE, &[], &[])), UNREACHABLE).await;
 }
 
-fn with_index(port: u16, place: Place) -> Place {
-    let cache = place.path("uv").display().to_string();
-    place
+fn with_index(port: u16, workspace: Workspace) -> Workspace {
+    let cache = workspace.path("uv").display().to_string();
+    workspace
         .set("UV_DEFAULT_INDEX", &format!("http://127.0.0.1:{port}/simple"))
         .set("UV_CACHE_DIR", &cache)
         .set("UV_OFFLINE", "0")

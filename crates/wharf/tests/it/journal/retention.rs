@@ -1,6 +1,6 @@
 //! Tests the limits of the journal: calls that are too old or too many are deleted while the gateway runs.
 
-use super::{recorded, search, until};
+use super::{recorded, search, wait_until};
 use crate::serve::server::Server;
 use std::{
     fs,
@@ -42,7 +42,7 @@ async fn calls_older_than_a_month_are_deleted_unless_the_operator_says_otherwise
         let folder = TempDir::new().expect("a folder");
         write_calls(&folder, &[40, 20, 1], 10).await;
         let server = start(folder, settings);
-        until("old calls are deleted", || recorded(&server) == expected);
+        wait_until("old calls are deleted", || recorded(&server) == expected);
     }
     let folder = TempDir::new().expect("a folder");
     write_calls(&folder, &[400], 10).await;
@@ -58,7 +58,7 @@ async fn the_oldest_calls_are_deleted_when_there_are_too_many_bytes() {
     let ages: Vec<u32> = (1..=20).rev().flat_map(|age| [age; 25]).collect();
     write_calls(&folder, &ages, 8_000).await;
     let server = start(folder, "[journal]\nmax_bytes = \"1MiB\"\n");
-    until("the oldest are deleted", || recorded(&server).len() < 200);
+    wait_until("the oldest are deleted", || recorded(&server).len() < 200);
     let left = recorded(&server);
     assert!(left.len() > 50, "{left:?}");
     let is_recent =

@@ -9,21 +9,21 @@ use std::{
 use tokio::{sync::watch, task::JoinSet, time::timeout};
 use wharf_mcp::{
     Opener, Raw, Request, Session,
-    http::{Client, Endpoint},
+    http::{HttpClient, HttpEndpoint},
     session::{ClientInfo, Connected, Era, EraHint, Options},
     ws,
 };
 
 /// Titles of the created todos, and the interface used.
-pub(super) type Acknowledged = BTreeMap<String, Door>;
+pub(super) type Acknowledged = BTreeMap<String, Interface>;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of callers per interface.
 const CALLERS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Door {
+pub(super) enum Interface {
     Rest,
     Legacy,
     Modern,
@@ -36,29 +36,31 @@ pub(super) struct Callers(JoinSet<Ended>);
 pub(super) type Ended = (Acknowledged, String);
 
 /// Interfaces with at least one response.
-pub(super) type Answered = watch::Receiver<BTreeSet<Door>>;
+pub(super) type Answered = watch::Receiver<BTreeSet<Interface>>;
 
-impl Door {
-    pub(super) const ALL: [Door; 4] = [Door::Rest, Door::Legacy, Door::Modern, Door::WebSocket];
+impl Interface {
+    pub(super) const ALL: [Interface; 4] =
+        [Interface::Rest, Interface::Legacy, Interface::Modern, Interface::WebSocket];
 
     /// Returns the name in the journal.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Door::Rest => "rest",
-            Door::Legacy | Door::Modern | Door::WebSocket => "mcp",
+            Interface::Rest => "rest",
+            Interface::Legacy | Interface::Modern | Interface::WebSocket => "mcp",
         }
     }
 }
 
 /// Starts all callers.
-pub(super) fn begin(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
+pub(super) fn start_callers(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
     let (tell, answered) = watch::channel(BTreeSet::new());
     let mut callers = JoinSet::new();
-    for door in Door::ALL {
+    for interface in Interface::ALL {
         for caller in 0..CALLERS {
             let (address, tell) = (gateway.address.clone(), tell.clone());
-            callers
-                .spawn(async move { call(door, &address, &format!("{kill}-{door:?}-{caller}"), tell).await });
+            callers.spawn(async move {
+                call(interface, &address, &format!("{kill}-{interface:?}-{caller}"), tell).await
+            });
         }
     }
     (Callers(callers), answered)
@@ -67,19 +69,24 @@ pub(super) fn begin(gateway: &Gateway, kill: usize) -> (Callers, Answered) {
 impl Callers {
     /// Waits for all callers to stop. Returns the acknowledged calls and the reasons for stopping.
     pub(super) async fn finish(self) -> (Acknowledged, Vec<String>) {
-        let all = timeout(PATIENCE, self.0.join_all()).await.expect("nobody is kept waiting");
+        let all = timeout(STEP_TIMEOUT, self.0.join_all()).await.expect("nobody is kept waiting");
         let (acknowledged, reasons): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         (acknowledged.into_iter().flatten().collect(), reasons)
     }
 }
 
-async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSet<Door>>) -> Ended {
+async fn call(
+    interface: Interface,
+    address: &str,
+    name: &str,
+    tell: watch::Sender<BTreeSet<Interface>>,
+) -> Ended {
     let mut answered = Acknowledged::new();
-    let connected = match door {
-        Door::Rest => None,
-        _ => match connect(door, address).await {
+    let connected = match interface {
+        Interface::Rest => None,
+        _ => match connect(interface, address).await {
             Ok(connected) => Some(connected),
-            Err(failure) => return (answered, format!("{name} could not come in: {failure}")),
+            Err(failure) => return (answered, format!("{name} could not connect: {failure}")),
         },
     };
     let (mut numbers, mut refused) = (0.., String::new());
@@ -94,8 +101,8 @@ async fn call(door: Door, address: &str, name: &str, tell: watch::Sender<BTreeSe
             // A refusal is tolerated: a slow database on a busy machine is not the subject of this test.
             Ok(Err(refusal)) => refused = format!("; before that: {refusal}"),
             Ok(Ok(())) => {
-                answered.insert(title, door);
-                tell.send_if_modified(|doors| doors.insert(door));
+                answered.insert(title, interface);
+                tell.send_if_modified(|interfaces| interfaces.insert(interface));
             }
         }
     };
@@ -124,23 +131,23 @@ async fn over_mcp(session: &Session, title: &str) -> Answer {
     Ok(if is_done { Ok(()) } else { Err(answer.to_string()) })
 }
 
-async fn connect(door: Door, address: &str) -> Result<Connected, String> {
+async fn connect(interface: Interface, address: &str) -> Result<Connected, String> {
     let token = format!("Bearer {TOKEN}").parse().expect("a header");
     let url = |rest: &str| rest.parse().expect("a URL");
-    let opener: Box<dyn Opener> = match door {
-        Door::WebSocket => {
-            let mut endpoint = ws::Endpoint::new(url(&format!("ws://{address}/ws")));
+    let opener: Box<dyn Opener> = match interface {
+        Interface::WebSocket => {
+            let mut endpoint = ws::HttpEndpoint::new(url(&format!("ws://{address}/ws")));
             endpoint.headers.insert("authorization", token);
             Box::new(endpoint)
         }
         _ => {
-            let client = Client::new(PATIENCE).expect("a client");
-            let mut endpoint = Endpoint::new(url(&format!("http://{address}/mcp")), client);
+            let client = HttpClient::new(STEP_TIMEOUT).expect("a client");
+            let mut endpoint = HttpEndpoint::new(url(&format!("http://{address}/mcp")), client);
             endpoint.headers.insert("authorization", token);
             Box::new(endpoint)
         }
     };
-    let era = if door == Door::Modern { Era::Modern } else { Era::Legacy };
+    let era = if interface == Interface::Modern { Era::Modern } else { Era::Legacy };
     let client = ClientInfo { name: "a caller".into(), version: "1".into() };
     let options = Options { era: EraHint::Only(era), ..Options::new(client) };
     Session::connect(&*opener, &options).await.map_err(|it| it.to_string())

@@ -12,7 +12,7 @@ use tokio::{
 pub(crate) const TOKEN: &str = "a-token-that-survives";
 
 /// Timeout for each step, long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of calls per journal page.
 const PAGE: usize = 500;
@@ -64,13 +64,13 @@ impl Gateway {
             }
             panic!("the gateway does not say where it is");
         };
-        let address = timeout(PATIENCE, address).await.expect("it starts in time");
+        let address = timeout(STEP_TIMEOUT, address).await.expect("it starts in time");
         Gateway { child, address }
     }
 
     /// Sends SIGKILL without a warning.
     pub(crate) async fn kill(mut self) {
-        timeout(PATIENCE, self.child.kill()).await.expect("it ends").expect("it was alive");
+        timeout(STEP_TIMEOUT, self.child.kill()).await.expect("it ends").expect("it was alive");
     }
 
     pub(crate) fn journal(&self) -> Pages<'_> {
@@ -101,7 +101,7 @@ pub(crate) async fn ask(address: &str, method: &str, path: &str, body: &str) -> 
         stream.read_to_string(&mut answer).await?;
         Ok::<String, std::io::Error>(answer)
     };
-    let answer = timeout(PATIENCE, exchange).await.expect("nobody is kept waiting");
+    let answer = timeout(STEP_TIMEOUT, exchange).await.expect("nobody is kept waiting");
     let answer = answer.map_err(|it| it.to_string())?;
     match answer.split_once("\r\n\r\n") {
         Some((head, body)) if head.starts_with("HTTP/1.1 200") => {

@@ -35,10 +35,7 @@ fn a_home_that_cannot_be_written_to_is_replaced_with_a_warning() {
     for home in [("HOME", home.as_path()), ("WHARF_HOME", &home), ("WHARF_HOME", &home.join("below"))] {
         let create = ["call", "todo:create_todo", "title=milk"];
         let said = run(folder.path(), home, &create);
-        assert!(
-            said.contains("warning: `") && said.contains("cannot be written to (Permission denied"),
-            "{said}"
-        );
+        assert!(said.contains("warning: `") && said.contains("is not writable (Permission denied"), "{said}");
         assert!(said.contains("temporary/wharf-") && said.contains("help: set WHARF_HOME"), "{said}");
         run(folder.path(), home, &["todo"]);
         run(folder.path(), home, &["stdio"]);

@@ -1,7 +1,7 @@
 //! Tests shared circuit breakers: a breaker that opens at one gateway opens at all, one gateway makes the probe,
 //! and if it is killed meanwhile, another makes the next probe.
 
-use super::{Harbour, PATIENCE, SOON, call, until};
+use super::{Cluster, PROPAGATION_TIMEOUT, STEP_TIMEOUT, call, until};
 use crate::kills::gateway::{Gateway, ask};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -15,36 +15,39 @@ async fn state(gateway: &str) -> Value {
     breakers["items"][0]["state"].clone()
 }
 
-async fn opens_everywhere(harbour: &Harbour, here: &str, there: &str) {
-    harbour.puppet.break_down(true);
+async fn check_opens_everywhere(cluster: &Cluster, here: &str, there: &str) {
+    cluster.puppet.set_broken(true);
     for _ in 0..3 {
         call(here, &json!({})).await.expect_err("it is broken");
     }
     assert_eq!(state(here).await, "OPEN");
-    until("the others know that it rests", SOON, async || state(there).await == "OPEN").await;
-    let before = harbour.puppet.calls();
-    let refused = call(there, &json!({})).await.expect_err("it rests");
-    assert!(refused.contains("503") && refused.contains("resting"), "{refused}");
-    assert_eq!(harbour.puppet.calls(), before, "nobody was asked");
+    until("the breaker opens at the other gateway", PROPAGATION_TIMEOUT, async || {
+        state(there).await == "OPEN"
+    })
+    .await;
+    let before = cluster.puppet.calls();
+    let refused = call(there, &json!({})).await.expect_err("the breaker is open");
+    assert!(refused.contains("503") && refused.contains("circuit breaker"), "{refused}");
+    assert_eq!(cluster.puppet.calls(), before, "no call was sent");
 }
 
 /// Starts two gateways and opens the circuit breaker of a source at both.
-async fn resting() -> (Harbour, Gateway, Gateway) {
-    let harbour = Harbour::new().await;
-    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+async fn with_open_breaker() -> (Cluster, Gateway, Gateway) {
+    let cluster = Cluster::new().await;
+    let (here, there) = tokio::join!(cluster.gateway(0), cluster.gateway(1));
     for gateway in [&here, &there] {
         call(&gateway.address, &json!({})).await.expect("it works");
     }
-    opens_everywhere(&harbour, &here.address, &there.address).await;
-    (harbour, here, there)
+    check_opens_everywhere(&cluster, &here.address, &there.address).await;
+    (cluster, here, there)
 }
 
 #[tokio::test]
-async fn one_of_all_tries_whether_a_source_is_back() {
-    let (harbour, here, there) = resting().await;
+async fn one_replica_makes_the_probe() {
+    let (cluster, here, there) = with_open_breaker().await;
 
-    harbour.puppet.break_down(false);
-    let before = harbour.puppet.calls();
+    cluster.puppet.set_broken(false);
+    let before = cluster.puppet.calls();
     // Both gateways call continuously, from the open breaker into the slow probe.
     let mut callers = JoinSet::new();
     for address in [&here.address, &there.address].repeat(4) {
@@ -58,10 +61,10 @@ async fn one_of_all_tries_whether_a_source_is_back() {
             }
         });
     }
-    until("somebody tries", PATIENCE, async || harbour.puppet.calls() > before).await;
+    until("a gateway sends the probe", STEP_TIMEOUT, async || cluster.puppet.calls() > before).await;
     tokio::time::sleep(Duration::from_millis(1000)).await;
-    assert_eq!(harbour.puppet.calls(), before + 1, "one call is out to see whether the source is back");
-    let all = tokio::time::timeout(PATIENCE, callers.join_all()).await.expect("everybody gets through");
+    assert_eq!(cluster.puppet.calls(), before + 1, "one call is in flight as the probe");
+    let all = tokio::time::timeout(STEP_TIMEOUT, callers.join_all()).await.expect("everybody gets through");
     assert!(all.iter().all(|it| it["success"] == true), "{all:?}");
     for gateway in [&here, &there] {
         assert_eq!(state(&gateway.address).await, "CLOSED");
@@ -69,10 +72,10 @@ async fn one_of_all_tries_whether_a_source_is_back() {
 }
 
 #[tokio::test]
-async fn one_that_is_killed_while_it_tries_is_not_waited_for() {
-    let (harbour, here, there) = resting().await;
-    harbour.puppet.break_down(false);
-    let before = harbour.puppet.calls();
+async fn probe_of_a_killed_replica_is_taken_over() {
+    let (cluster, here, there) = with_open_breaker().await;
+    cluster.puppet.set_broken(false);
+    let before = cluster.puppet.calls();
     let address = here.address.clone();
     let mut trying = JoinSet::new();
     trying.spawn(async move {
@@ -81,10 +84,11 @@ async fn one_that_is_killed_while_it_tries_is_not_waited_for() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
-    until("somebody tries", PATIENCE, async || harbour.puppet.calls() > before).await;
-    let refused = call(&there.address, &json!({})).await.expect_err("somebody else is trying");
+    until("a gateway sends the probe", STEP_TIMEOUT, async || cluster.puppet.calls() > before).await;
+    let refused = call(&there.address, &json!({})).await.expect_err("another gateway makes the probe");
     assert!(refused.contains("503"), "{refused}");
     here.kill().await;
-    until("another tries", LEASE, async || call(&there.address, &json!({})).await.is_ok()).await;
+    until("another gateway makes the probe", LEASE, async || call(&there.address, &json!({})).await.is_ok())
+        .await;
     assert_eq!(state(&there.address).await, "CLOSED");
 }

@@ -1,7 +1,7 @@
 //! Kills one of two gateways during many calls: the other goes on, and every call with a response is in the journal
 //! exactly once.
 
-use super::{Harbour, PATIENCE, call, journal};
+use super::{Cluster, STEP_TIMEOUT, call, journal};
 use serde_json::json;
 use std::sync::{
     Arc,
@@ -15,9 +15,9 @@ const CALLS: usize = 5_000;
 const CALLERS: usize = 8;
 
 #[tokio::test]
-async fn the_other_goes_on() {
-    let harbour = Harbour::new().await;
-    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+async fn surviving_gateway_records_every_call_once() {
+    let cluster = Cluster::new().await;
+    let (here, there) = tokio::join!(cluster.gateway(0), cluster.gateway(1));
     let (next, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
@@ -53,7 +53,7 @@ async fn the_other_goes_on() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     here.kill().await;
-    let names: Vec<String> = timeout(3 * PATIENCE, callers.join_all())
+    let names: Vec<String> = timeout(3 * STEP_TIMEOUT, callers.join_all())
         .await
         .expect("everybody is answered")
         .into_iter()

@@ -1,7 +1,7 @@
 //! Stops the database for ten seconds under load: no call fails or waits for it, `/ready` reports the outage, and
 //! afterwards every call is in the journal once, including those that a gateway had spooled before it was killed.
 
-use super::{Harbour, PATIENCE, call, journal, until};
+use super::{Cluster, STEP_TIMEOUT, call, journal, until};
 use crate::kills::gateway::{Gateway, ask};
 use serde_json::{Value, json};
 use std::{
@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::sleep};
 const OUTAGE: Duration = Duration::from_secs(10);
 
 /// Maximum duration of a call during the outage, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_CALL_DURATION: Duration = Duration::from_secs(5);
 
 const CALLERS: usize = 4;
 
@@ -32,7 +32,7 @@ fn load(gateways: [&Gateway; 2], stop: &Arc<AtomicBool>) -> JoinSet<Vec<String>>
                 let answer = call(&address, &json!({ "number": names.len() })).await;
                 let answer = answer.unwrap_or_else(|error| panic!("a call failed: {error}"));
                 assert_eq!(answer["success"], true, "{answer}");
-                assert!(start.elapsed() < LONGEST, "a call waited for {:?}", start.elapsed());
+                assert!(start.elapsed() < MAX_CALL_DURATION, "a call waited for {:?}", start.elapsed());
                 names.push(answer["request_id"].as_str().expect("a name").to_owned());
                 sleep(Duration::from_millis(2)).await;
             }
@@ -48,19 +48,20 @@ async fn ready(gateway: &Gateway) -> Value {
 
 /// Uses several threads, because stopping and starting the database takes a while and must not block the callers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_fails_and_nothing_is_lost() {
-    let mut harbour = Harbour::new().await;
-    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+async fn database_outage_loses_no_call() {
+    let mut cluster = Cluster::new().await;
+    let (here, there) = tokio::join!(cluster.gateway(0), cluster.gateway(1));
     for gateway in [&here, &there] {
-        until("it is ready", PATIENCE, async || ready(gateway).await == json!({ "status": "ready" })).await;
+        until("it is ready", STEP_TIMEOUT, async || ready(gateway).await == json!({ "status": "ready" }))
+            .await;
         call(&gateway.address, &json!({})).await.expect("it works");
     }
     let stop = Arc::<AtomicBool>::default();
     let callers = load([&here, &there], &stop);
     sleep(Duration::from_millis(500)).await;
-    harbour.postgres.stop();
-    let away = Instant::now();
-    until("it says what is missing", LONGEST, async || {
+    cluster.postgres.stop();
+    let stopped_at = Instant::now();
+    until("it says what is missing", MAX_CALL_DURATION, async || {
         let said = ready(&here).await;
         said["status"] == "degraded"
             && said["missing"] == json!(["database"])
@@ -68,16 +69,18 @@ async fn nothing_fails_and_nothing_is_lost() {
     })
     .await;
     let refused = ask(&here.address, "GET", "/api/v1/calls", "").await.expect_err("there is no journal");
-    assert!(refused.contains("503") && refused.contains("the database cannot be reached"), "{refused}");
-    sleep(OUTAGE.saturating_sub(away.elapsed())).await;
-    harbour.postgres.start_again().expect("it starts again");
+    assert!(refused.contains("503") && refused.contains("the database is unreachable"), "{refused}");
+    sleep(OUTAGE.saturating_sub(stopped_at.elapsed())).await;
+    cluster.postgres.start_again().expect("it starts again");
     for gateway in [&here, &there] {
-        until("it is ready again", PATIENCE, async || ready(gateway).await == json!({ "status": "ready" }))
-            .await;
+        until("it is ready again", STEP_TIMEOUT, async || {
+            ready(gateway).await == json!({ "status": "ready" })
+        })
+        .await;
     }
     stop.store(true, Ordering::Relaxed);
     let names: Vec<String> = callers.join_all().await.into_iter().flatten().collect();
-    until("nothing waits", PATIENCE, async || ready(&here).await == ready(&there).await).await;
+    until("nothing waits", STEP_TIMEOUT, async || ready(&here).await == ready(&there).await).await;
     let kept = journal(&there).await;
     let missing: Vec<_> = names.iter().filter(|it| kept.get(*it) != Some(&1)).collect();
     assert!(missing.is_empty(), "{} of {} are not there once: {missing:?}", missing.len(), names.len());
@@ -85,20 +88,20 @@ async fn nothing_fails_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn what_a_killed_one_wrote_down_meanwhile_is_there_when_it_is_back() {
-    let mut harbour = Harbour::new().await;
-    let here = harbour.gateway(0).await;
+async fn spool_of_a_killed_gateway_is_recovered() {
+    let mut cluster = Cluster::new().await;
+    let here = cluster.gateway(0).await;
     call(&here.address, &json!({})).await.expect("it works");
-    harbour.postgres.stop();
+    cluster.postgres.stop();
     let mut names = Vec::new();
     for number in 0..50 {
         let answer = call(&here.address, &json!({ "number": number })).await.expect("it works");
         names.push(answer["request_id"].as_str().expect("a name").to_owned());
     }
     here.kill().await;
-    harbour.postgres.start_again().expect("it starts again");
-    let here = harbour.gateway(0).await;
-    until("nothing waits", PATIENCE, async || ready(&here).await == json!({ "status": "ready" })).await;
+    cluster.postgres.start_again().expect("it starts again");
+    let here = cluster.gateway(0).await;
+    until("nothing waits", STEP_TIMEOUT, async || ready(&here).await == json!({ "status": "ready" })).await;
     let kept = journal(&here).await;
     assert!(names.iter().all(|it| kept.get(it) == Some(&1)), "{names:?} {kept:?}");
     assert_eq!(kept.len(), names.len() + 1);

@@ -19,7 +19,7 @@ use tokio::{
 use wharf_mcp::{
     Raw, RpcError,
     serve::{
-        About, Client, Handler, Incoming, Service, Serving,
+        About, Client, Handler, HandlerFuture, Incoming, Service,
         http::{HttpOptions, HttpService},
     },
 };
@@ -27,14 +27,14 @@ use wharf_mcp::{
 /// A running server, stopped on drop.
 pub(super) struct Puppet {
     address: String,
-    pub(super) strings: Arc<Strings>,
+    pub(super) controls: Arc<Controls>,
     serving: AbortHandle,
     _tasks: JoinSet<()>,
 }
 
 /// Controls and counters of the server.
 #[derive(Debug, Default)]
-pub(super) struct Strings {
+pub(super) struct Controls {
     pub(super) broken: AtomicBool,
     /// Number of calls so far, including failed ones.
     pub(super) calls: AtomicUsize,
@@ -42,12 +42,12 @@ pub(super) struct Strings {
 
 impl Puppet {
     pub(super) async fn start() -> Puppet {
-        let strings = Arc::<Strings>::default();
+        let controls = Arc::<Controls>::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let mut tasks = JoinSet::new();
-        let serving = tasks.spawn(serve(listener, strings.clone()));
-        Puppet { address, strings, serving, _tasks: tasks }
+        let serving = tasks.spawn(serve(listener, controls.clone()));
+        Puppet { address, controls, serving, _tasks: tasks }
     }
 
     pub(super) fn url(&self) -> String {
@@ -63,11 +63,11 @@ impl Puppet {
     }
 
     pub(super) fn calls(&self) -> usize {
-        self.strings.calls.load(Ordering::SeqCst)
+        self.controls.calls.load(Ordering::SeqCst)
     }
 
-    pub(super) fn break_down(&self, broken: bool) {
-        self.strings.broken.store(broken, Ordering::SeqCst);
+    pub(super) fn set_broken(&self, broken: bool) {
+        self.controls.broken.store(broken, Ordering::SeqCst);
     }
 }
 
@@ -77,16 +77,16 @@ impl Drop for Puppet {
     }
 }
 
-async fn serve(listener: TcpListener, strings: Arc<Strings>) {
-    let service = HttpService::new(Service::new(Server(strings.clone())), HttpOptions::default());
+async fn serve(listener: TcpListener, controls: Arc<Controls>) {
+    let service = HttpService::new(Service::new(Server(controls.clone())), HttpOptions::default());
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let (service, strings) = (service.clone(), strings.clone());
+        let (service, controls) = (service.clone(), controls.clone());
         let respond = service_fn(move |request: hyper::Request<Body>| {
-            let (service, strings) = (service.clone(), strings.clone());
+            let (service, controls) = (service.clone(), controls.clone());
             async move {
                 let mut response = service.respond(request).await;
-                if strings.broken.load(Ordering::SeqCst) {
+                if controls.broken.load(Ordering::SeqCst) {
                     response = Response::default();
                     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
                 }
@@ -99,15 +99,15 @@ async fn serve(listener: TcpListener, strings: Arc<Strings>) {
     }
 }
 
-struct Server(Arc<Strings>);
+struct Server(Arc<Controls>);
 
 impl Handler for Server {
     fn about(&self) -> About {
         About::new("puppet", "1", json!({ "tools": {} }).into())
     }
 
-    fn handle(&self, request: Incoming, _: Client) -> Serving {
-        let strings = self.0.clone();
+    fn handle(&self, request: Incoming, _: Client) -> HandlerFuture {
+        let controls = self.0.clone();
         Box::pin(async move {
             match request.method.as_str() {
                 "tools/list" => {
@@ -115,7 +115,7 @@ impl Handler for Server {
                     Ok(json!({ "tools": [tool] }).into())
                 }
                 "tools/call" => {
-                    strings.calls.fetch_add(1, Ordering::SeqCst);
+                    controls.calls.fetch_add(1, Ordering::SeqCst);
                     let params: Value = request.params.unwrap_or_else(Raw::empty_object).decode_or_default();
                     let arguments = &params["arguments"];
                     let millis = arguments["millis"].as_u64().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Tests that a handshake-era session that starts at one gateway continues at another, for the same principal.
 
-use super::{Harbour, SOMEBODY, SOON, until};
+use super::{Cluster, OTHER_TOKEN, PROPAGATION_TIMEOUT, until};
 use crate::kills::gateway::TOKEN;
 use serde_json::{Value, json};
 use tokio::{
@@ -49,9 +49,9 @@ async fn begin(gateway: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_elsewhere() {
-    let harbour = Harbour::new().await;
-    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
+async fn session_continues_at_another_replica() {
+    let cluster = Cluster::new().await;
+    let (here, there) = tokio::join!(cluster.gateway(0), cluster.gateway(1));
     let (here, there) = (here.address.as_str(), there.address.as_str());
     let session = begin(here).await;
     let call = request("tools/call", &json!({ "name": "puppet__echo", "arguments": { "number": 7 } }));
@@ -59,11 +59,11 @@ async fn a_session_goes_on_elsewhere() {
     let (status, _, body) = send(there, "POST", TOKEN, &session, &call).await;
     assert_eq!(status, 200, "{body}");
     assert!(body.contains("number") && !body.contains("isError\":true"), "{body}");
-    let (status, ..) = send(there, "POST", SOMEBODY, &session, &call).await;
+    let (status, ..) = send(there, "POST", OTHER_TOKEN, &session, &call).await;
     assert_eq!(status, 404, "it is not theirs");
     let (status, ..) = send(there, "POST", TOKEN, &"0".repeat(32), &call).await;
     assert_eq!(status, 404, "nobody has begun it");
-    let (status, ..) = send(there, "DELETE", SOMEBODY, &session, &Value::Null).await;
+    let (status, ..) = send(there, "DELETE", OTHER_TOKEN, &session, &Value::Null).await;
     assert_eq!(status, 404, "it is not theirs");
 
     // Session state set at one gateway is known to the other, but the database alone does not reveal the session id.
@@ -71,7 +71,7 @@ async fn a_session_goes_on_elsewhere() {
         send(there, "POST", TOKEN, &session, &request("logging/setLevel", &json!({ "level": "error" })))
             .await;
     assert_eq!(status, 200);
-    let location = Location::parse(&harbour.postgres.address()).expect("an address");
+    let location = Location::parse(&cluster.postgres.address()).expect("an address");
     let store = Store::open(&location).await.expect("the database opens");
     assert_eq!(store.session(&session).await.expect("it is read"), None, "its name is the client's alone");
     let key = sha256(&session);
@@ -81,8 +81,10 @@ async fn a_session_goes_on_elsewhere() {
 
     let (status, ..) = send(there, "DELETE", TOKEN, &session, &Value::Null).await;
     assert_eq!(status, 204);
-    until("it is over everywhere", SOON, async || send(here, "POST", TOKEN, &session, &call).await.0 == 404)
-        .await;
+    until("it is over everywhere", PROPAGATION_TIMEOUT, async || {
+        send(here, "POST", TOKEN, &session, &call).await.0 == 404
+    })
+    .await;
     assert_eq!(store.session(&key).await.expect("it is read"), None);
 }
 

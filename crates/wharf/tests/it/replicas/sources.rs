@@ -1,6 +1,6 @@
 //! Tests that a source registered at one gateway appears at all, and disappears when it is removed.
 
-use super::{Harbour, SOON, until};
+use super::{Cluster, PROPAGATION_TIMEOUT, until};
 use crate::kills::gateway::{TOKEN, ask};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ async fn send(gateway: &str, method: &str, path: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_registered_at_one_is_called_at_another() {
-    let harbour = Harbour::new().await;
-    let (here, there) = tokio::join!(harbour.gateway(0), harbour.gateway(1));
-    let url = harbour.puppet.url();
+async fn registered_source_is_served_by_every_replica() {
+    let cluster = Cluster::new().await;
+    let (here, there) = tokio::join!(cluster.gateway(0), cluster.gateway(1));
+    let url = cluster.puppet.url();
     let mut took = Vec::new();
     for name in ["late", "later", "last"] {
         let source = json!({ "name": name, "source_type": "mcp", "mcp_transport_type": "streamable_http", "mcp_server_url": url });
@@ -38,7 +38,10 @@ async fn what_is_registered_at_one_is_called_at_another() {
             let body = json!({ "arguments": { "number": 1 } }).to_string();
             ask(&there.address, "POST", &format!("/api/v1/tools/{name}:echo/call"), &body).await
         };
-        until("the others have it", SOON, async || call().await.is_ok_and(|it| it["success"] == true)).await;
+        until("the others have it", PROPAGATION_TIMEOUT, async || {
+            call().await.is_ok_and(|it| it["success"] == true)
+        })
+        .await;
         took.push(registered.elapsed());
     }
     println!("registered at one, called at another after {took:?}");
@@ -48,5 +51,8 @@ async fn what_is_registered_at_one_is_called_at_another() {
     let answer = send(&there.address, "DELETE", "/api/v1/sources/late", "").await;
     assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
     let gone = async || ask(&here.address, "POST", "/api/v1/tools/late:echo/call", "{}").await;
-    until("it is gone everywhere", SOON, async || gone().await.is_err_and(|it| it.contains("404"))).await;
+    until("it is gone everywhere", PROPAGATION_TIMEOUT, async || {
+        gone().await.is_err_and(|it| it.contains("404"))
+    })
+    .await;
 }

@@ -2,10 +2,10 @@
 //! a table of them; `UPDATE=1` rewrites it.
 
 mod large;
-mod open;
+mod permissive;
 
 use crate::serve::server::{AfterSending, Server};
-use open::Open;
+use permissive::PermissiveGateway;
 use std::{fs, path::Path};
 
 const ATTACKS: &str = include_str!("attacks.txt");
@@ -46,13 +46,14 @@ fn attacks() -> Vec<Attack<'static>> {
 }
 
 #[test]
-fn every_attack_gets_what_it_is_owed() {
-    let (server, open) = (Server::start(&[]), Open::start());
+fn every_attack_gets_its_expected_response() {
+    let (server, permissive) = (Server::start(&[]), PermissiveGateway::start());
     let attacks = attacks();
-    let check = |it: &Attack<'_>| it.check(if it.head.contains(&OPEN) { &open.server } else { &server });
+    let check =
+        |it: &Attack<'_>| it.check(if it.head.contains(&OPEN) { &permissive.server } else { &server });
     let wrong: Vec<String> = attacks.iter().filter_map(check).collect();
     assert!(wrong.is_empty(), "{} of {}:\n\n{}", wrong.len(), attacks.len(), wrong.join("\n\n"));
-    open.nothing_was_started();
+    permissive.check_nothing_started();
     // The gateway still runs, and its log contains no secrets and no control characters.
     assert_eq!(server.ask_with("GET", "/health", &[], None).0, 200);
     let log = server.log();
@@ -121,7 +122,7 @@ impl<'a> Attack<'a> {
         let line =
             line.replace("ADDRESS", &server.address).replace("SECRET", &server.token).replace("META", META);
         let folder = server.folder.path().display().to_string();
-        let line = open::TOKENS.iter().fold(line, |line, (word, token)| line.replace(word, token));
+        let line = permissive::TOKENS.iter().fold(line, |line, (word, token)| line.replace(word, token));
         let line = line.replace("MARKER", &format!("{folder}/marker")).replace("FOLDER", &folder);
         let line = line.replace("\\0", "\0").replace("\\r", "\r").replace("\\n", "\n");
         repeated(&line).unwrap_or(line)
@@ -137,7 +138,7 @@ fn repeated(line: &str) -> Option<String> {
 }
 
 #[test]
-fn the_page_has_the_same_table() {
+fn security_page_lists_every_attack() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).expect("the page");
     let (before, rest) = page.split_once(BEGIN).expect("where the table begins");

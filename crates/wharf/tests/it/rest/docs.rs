@@ -3,7 +3,7 @@
 use crate::serve::server::Server;
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn docs_page_loads_nothing_from_other_hosts() {
     let server = Server::start(&[]);
     let fetch = |path: &str| server.raw("GET", path, &[], None);
     let page = fetch("/docs");

@@ -47,7 +47,7 @@ impl Listener {
 }
 
 #[test]
-fn what_happens_is_told() {
+fn calls_and_catalog_changes_are_streamed() {
     let server = Server::start(&[]);
     let mut all = Listener::new(&server, "");
     let mut calls = Listener::new(&server, "?kind=call");
@@ -56,15 +56,19 @@ fn what_happens_is_told() {
         assert!(listener.until("content-type: ").ends_with("text/event-stream"));
         listener.until(": alive");
     }
-    let body = json!({ "arguments": { "title": "secret plans" }, "request_id": "told", "thread_id": "t" });
+    let body =
+        json!({ "arguments": { "title": "secret plans" }, "request_id": "streamed", "thread_id": "t" });
     assert_eq!(server.ask("POST", CREATE, Some(&body)).0, 200);
     let id = calls.until("id: ");
     assert!(id["id: ".len()..].parse::<u64>().is_ok_and(|it| it > 0), "{id}");
     assert_eq!(calls.until("event: "), "event: call");
-    let told: Value = serde_json::from_str(&calls.until("data: ")["data: ".len()..]).expect("JSON");
-    assert_eq!((&told["kind"], &told["source"]), (&json!("call"), &json!("todo")), "{told}");
-    assert_eq!((&told["data"]["request_id"], &told["data"]["status"]), (&json!("told"), &json!("success")));
-    assert!(!told.to_string().contains("secret plans"), "{told}");
+    let event: Value = serde_json::from_str(&calls.until("data: ")["data: ".len()..]).expect("JSON");
+    assert_eq!((&event["kind"], &event["source"]), (&json!("call"), &json!("todo")), "{event}");
+    assert_eq!(
+        (&event["data"]["request_id"], &event["data"]["status"]),
+        (&json!("streamed"), &json!("success"))
+    );
+    assert!(!event.to_string().contains("secret plans"), "{event}");
     assert_eq!(server.ask("GET", "/api/v1/events?sort=1", None).0, 400);
 
     assert_eq!(

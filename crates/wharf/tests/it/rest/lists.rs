@@ -27,7 +27,7 @@ fn server() -> Server {
     server
 }
 
-fn walk(server: &Server, list: &str, key: &str, limit: usize) -> Vec<String> {
+fn read_all_pages(server: &Server, list: &str, key: &str, limit: usize) -> Vec<String> {
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
         let (status, page) = server.ask("GET", &format!("/api/v1/{list}?limit={limit}{cursor}"), None);
@@ -52,13 +52,13 @@ fn lists_are_read_page_by_page() {
             items.iter().map(|it| it[*key].as_str().unwrap_or_default().to_owned()).collect();
         assert_eq!((all.len(), &whole["next_cursor"]), (*expected, &Value::Null), "{list}");
         for limit in [1, 2, *expected] {
-            assert_eq!(walk(&server, list, key, limit), all, "{list} by {limit}");
+            assert_eq!(read_all_pages(&server, list, key, limit), all, "{list} by {limit}");
         }
     }
 }
 
 #[test]
-fn lists_are_narrowed() {
+fn lists_are_filtered() {
     let server = server();
     for (query, expected) in [
         ("tools?source=two", 5),
@@ -94,7 +94,7 @@ fn lists_are_narrowed() {
 }
 
 #[test]
-fn a_parameter_that_means_nothing_is_refused() {
+fn unknown_or_invalid_parameters_are_rejected() {
     let server = Server::start(&[]);
     let lists = ["tools", "connections", "breakers", "sources", "prompts", "calls"];
     for list in lists {

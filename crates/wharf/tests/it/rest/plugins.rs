@@ -1,6 +1,6 @@
 //! Tests plugins: folders with a manifest, whose servers are really started.
 
-use super::registered::{MACHINE_TOKEN, with_launchers, workers};
+use super::registered_sources::{MACHINE_TOKEN, with_launchers, workers};
 use crate::serve::server::Server;
 use serde_json::{Value, json};
 use std::{fs, thread::sleep, time::Duration};
@@ -97,7 +97,7 @@ fn call(server: &Server, tool: &str, arguments: Value) -> (u16, Value) {
     server.ask("POST", &format!("/api/v1/tools/{tool}/call"), Some(&json!({ "arguments": arguments })))
 }
 
-fn nobody_is_left(server: &Server) {
+fn wait_for_no_workers(server: &Server) {
     let gone = (0..400).any(|_| {
         sleep(Duration::from_millis(25));
         workers(server).is_empty()
@@ -107,7 +107,7 @@ fn nobody_is_left(server: &Server) {
 
 /// A plugin that requires a secret, registered without it and with it.
 #[test]
-fn a_plugin_is_started_when_it_has_what_it_needs() {
+fn plugin_starts_once_its_variables_are_set() {
     let server = with_launchers(SETTINGS);
     let folder = plugin(&server, "clock", &[("plugin.json", CLOCK)]);
     let body = json!({ "name": "Clock MCP", "url": "mcp://clock-plugin", "source_type": "mcp", "mcp_plugin_dir": folder,
@@ -132,12 +132,12 @@ fn a_plugin_is_started_when_it_has_what_it_needs() {
     let (status, time) = now();
     assert_eq!((status, &time["success"]), (200, &json!(true)), "{time}");
     assert!(time["content"].to_string().contains("Europe/Berlin"), "{time}");
-    nobody_is_left(&server);
+    wait_for_no_workers(&server);
 }
 
 /// A registry manifest with an npm package, and one process for all calls.
 #[test]
-fn a_package_of_the_registry_is_a_plugin() {
+fn registry_manifest_is_a_plugin() {
     let server = with_launchers(SETTINGS);
     let folder = plugin(&server, "memory", &[("server.json", MEMORY)]);
     let body = json!({ "name": "memory", "source_type": "mcp", "mcp_plugin_dir": folder,
@@ -157,12 +157,12 @@ fn a_package_of_the_registry_is_a_plugin() {
     assert_eq!((status, &graph["structured_content"]["entities"]), (200, &entities), "{graph}");
     assert!(!workers(&server).is_empty(), "it stays");
     assert_eq!(server.ask("DELETE", "/api/v1/sources/memory", None).0, 204);
-    nobody_is_left(&server);
+    wait_for_no_workers(&server);
 }
 
 /// A script in the plugin folder gets its secret, starts for each call and exits afterwards.
 #[test]
-fn a_script_of_a_plugin_is_started_for_each_call() {
+fn plugin_script_starts_for_each_call() {
     let server = with_launchers(SETTINGS);
     let folder = plugin(&server, "script", &[("plugin.json", SCRIPTED), ("server.py", SCRIPT)]);
     let canary = "canary-e5-0b1d77c2";
@@ -171,9 +171,9 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     let source = register(&server, &body);
     assert_eq!((&source["lifecycle"], &source["tools"]), (&json!("transient"), &json!(1)), "{source}");
     let tell = || {
-        let (status, told) = call(&server, "script:tell", json!({}));
-        assert_eq!(status, 200, "{told}");
-        let text = told["content"][0]["text"].as_str().expect("text").to_owned();
+        let (status, result) = call(&server, "script:tell", json!({}));
+        assert_eq!(status, 200, "{result}");
+        let text = result["content"][0]["text"].as_str().expect("text").to_owned();
         serde_json::from_str::<Value>(&text).expect("JSON")
     };
     let (first, second) = (tell(), tell());
@@ -183,7 +183,7 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
         "only what it declares and is not ours"
     );
     assert_ne!(first["pid"], second["pid"]);
-    nobody_is_left(&server);
+    wait_for_no_workers(&server);
 
     let refresh = || server.ask("POST", "/api/v1/sources/script/refresh", None);
     fs::write(format!("{folder}/more"), "").expect("a file");
@@ -212,13 +212,13 @@ fn a_script_of_a_plugin_is_started_for_each_call() {
     for text in [calls.to_string(), server.log(), server.ask("GET", "/api/v1/sources", None).1.to_string()] {
         assert!(!text.contains(canary) && !text.contains(MACHINE_TOKEN), "{text}");
     }
-    nobody_is_left(&server);
+    wait_for_no_workers(&server);
 }
 
 /// At most `max_processes` processes run. A further start fails with a hint, and succeeds once another process has
 /// exited.
 #[test]
-fn so_many_processes_run_and_no_more() {
+fn max_processes_limits_running_servers() {
     let server = with_launchers(&format!("{SETTINGS}[calls]\nmax_processes = 1\n"));
     let folder = plugin(&server, "script", &[("plugin.json", SCRIPTED), ("server.py", SCRIPT)]);
     let body = |name: &str| {
@@ -232,12 +232,12 @@ fn so_many_processes_run_and_no_more() {
     let headers: &[&str] = &[&token, "Content-Type: application/json"];
     let refused = server.raw("POST", "/api/v1/tools/second:tell/call", headers, Some(&json!({})));
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
-    assert!(refused.contains("as many servers run as processes as may: 1"), "{refused}");
+    assert!(refused.contains("too many server processes (limit 1)"), "{refused}");
     assert!(refused.contains("`max_processes` in [calls] of wharf.toml"), "{refused}");
     // The running source is not affected.
     assert_eq!(call(&server, "first:tell", json!({})).0, 200);
     assert_eq!(server.ask("DELETE", "/api/v1/sources/first", None).0, 204);
-    nobody_is_left(&server);
+    wait_for_no_workers(&server);
     let runs = (0..100).any(|_| {
         sleep(Duration::from_millis(50));
         server.ask("POST", "/api/v1/sources/second/refresh", None).0 == 200

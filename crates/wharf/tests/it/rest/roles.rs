@@ -37,7 +37,7 @@ const ROBOT: &str = "token-of-the-robot";
 const NIGHT_SHIFT: &str = "token-of-the-night-shift";
 
 #[test]
-fn each_role_may_do_its_own_and_no_more() {
+fn roles_limit_operations() {
     let server = server();
     let admin = server.token.clone();
     let body = json!({ "arguments": { "title": "x" } });
@@ -87,7 +87,7 @@ fn each_role_may_do_its_own_and_no_more() {
 
 /// An MCP session belongs to the principal that opened it; for others it does not exist.
 #[test]
-fn a_session_is_its_openers() {
+fn session_belongs_to_its_principal() {
     let server = server();
     let ask = |method: &str, token: &str, session: &str, body: Option<&serde_json::Value>| {
         let (token, session) =
@@ -112,7 +112,7 @@ fn a_session_is_its_openers() {
 
 /// A token file that other users can read is rejected at startup.
 #[test]
-fn a_token_that_is_no_secret_is_refused() {
+fn missing_or_exposed_token_is_rejected() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("open");
     fs::write(&file, "token-that-all-can-read").expect("a token");
@@ -137,7 +137,7 @@ fn a_token_that_is_no_secret_is_refused() {
 
 /// Only the configured hosts and origins are accepted.
 #[test]
-fn the_operator_names_hosts_and_origins() {
+fn configured_hosts_and_origins_are_accepted() {
     let folder = TempDir::new().expect("a folder");
     let settings = folder.path().join("wharf.toml");
     let text = "[server]\nhosts = [\"wharf.example\"]\norigins = [\"https://app.example\"]\n";

@@ -10,7 +10,7 @@ const SETTINGS: &str = include_str!("schemathesis.toml");
 const LEFT_OUT: [&str; 6] = ["/openapi.json", "/mcp", "/sse", "/messages", "/ws", "/api/v1/events"];
 
 #[test]
-fn the_description_is_true() {
+fn responses_match_the_openapi_document() {
     let tools = std::env::var_os("WHARF_TOOLS").map(PathBuf::from);
     let tools = tools.expect("WHARF_TOOLS names the folder of tools: run `cargo xtask test`");
     let program = tools.join("schemathesis/bin/schemathesis");

@@ -11,7 +11,7 @@ use wharf_mcp::{
 };
 
 #[test]
-fn registered_sources_are_there_over_stdio() {
+fn registered_sources_are_served_over_stdio() {
     let upstream = Upstream::start();
     let server = Server::start(&[]);
     let body = json!({

@@ -16,7 +16,7 @@ use tokio::{net::TcpListener, runtime::Runtime, task::JoinSet, time};
 use wharf_mcp::{
     News, Raw, RpcError,
     serve::{
-        About, Client, Handler, Incoming, Service, Serving,
+        About, Client, Handler, HandlerFuture, Incoming, Service,
         http::{HttpOptions, HttpService},
     },
 };
@@ -56,13 +56,13 @@ impl Upstream {
     }
 
     /// Removes or restores the tool `chatty`, and sends a notification.
-    pub(super) fn hush(&self, silent: bool) {
+    pub(super) fn hide_chatty(&self, silent: bool) {
         self.heard.silent.store(silent, Ordering::Relaxed);
         self.service.announce(News::ToolsChanged);
     }
 
     /// Makes the server respond as busy, or normally again.
-    pub(super) fn is_busy(&self, busy: Option<(u16, &'static str)>) {
+    pub(super) fn set_busy(&self, busy: Option<(u16, &'static str)>) {
         *self.heard.busy.lock().unwrap_or_else(PoisonError::into_inner) = busy;
     }
 
@@ -113,7 +113,7 @@ impl Handler for Server {
         About::new("upstream", "1", json!({ "tools": { "listChanged": true } }).into())
     }
 
-    fn handle(&self, request: Incoming, client: Client) -> Serving {
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let heard = self.0.clone();
         if let Some(http) = &request.http {
             let mut headers = heard.headers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,6 +148,6 @@ async fn call(heard: &Heard, params: &Raw, client: Client) -> Raw {
         }
     }
     time::sleep(Duration::from_millis(params["arguments"]["millis"].as_u64().unwrap_or_default())).await;
-    let told = if params["arguments"]["tell"] == true { heard.headers() } else { String::new() };
-    json!({ "content": [{ "type": "text", "text": format!("call {number} {told}").trim_end() }] }).into()
+    let headers = if params["arguments"]["tell"] == true { heard.headers() } else { String::new() };
+    json!({ "content": [{ "type": "text", "text": format!("call {number} {headers}").trim_end() }] }).into()
 }

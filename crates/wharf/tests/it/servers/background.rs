@@ -1,6 +1,6 @@
 //! A server that listens on a port for the duration of a test.
 
-use super::place::{caches, path_with};
+use super::workspace::{caches, path_with};
 use std::{
     fs::{self, File},
     net::TcpListener,
@@ -16,17 +16,17 @@ use tokio::{
 };
 
 /// Timeout until the server listens.
-const PATIENCE: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A server process; it and all its children are killed on drop.
-pub(crate) struct Background {
+pub(crate) struct BackgroundServer {
     child: Child,
     folder: TempDir,
 }
 
-impl Background {
+impl BackgroundServer {
     /// Starts the server in its own process group and waits until it listens on the port.
-    pub(crate) async fn listening_on(port: u16, program: &str, args: &[&str]) -> Background {
+    pub(crate) async fn listening_on(port: u16, program: &str, args: &[&str]) -> BackgroundServer {
         let folder = TempDir::new().expect("a folder");
         let log = File::create(folder.path().join("log")).expect("a file");
         let child = Command::new(program)
@@ -43,12 +43,12 @@ impl Background {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|error| panic!("`{program}` does not start: {error}"));
-        let mut server = Background { child, folder };
-        let patient_until = Instant::now() + PATIENCE;
+        let mut server = BackgroundServer { child, folder };
+        let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             let ended = server.child.try_wait().expect("a status");
-            let hopeless = ended.is_some() || Instant::now() > patient_until;
-            assert!(!hopeless, "`{program} {}` does not listen:\n{}", args.join(" "), server.log());
+            let has_failed = ended.is_some() || Instant::now() > deadline;
+            assert!(!has_failed, "`{program} {}` does not listen:\n{}", args.join(" "), server.log());
             // Polls the port, because servers print different messages at startup, or none.
             sleep(Duration::from_millis(50)).await;
         }
@@ -61,7 +61,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundServer {
     fn drop(&mut self) {
         let group = format!("kill -s KILL -- -{}", self.child.id());
         _ = Command::new("sh").args(["-c", &group]).status();

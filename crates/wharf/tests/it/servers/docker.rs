@@ -1,7 +1,7 @@
 //! Tests a server in a container, with podman in place of docker. Nothing is pulled: the image is built here from a
 //! single program. Images and containers are in the test's folder, separate from those of the machine.
 
-use super::place::{Place, program};
+use super::workspace::{Workspace, program};
 use std::{
     env::consts::ARCH,
     fs,
@@ -29,15 +29,15 @@ lock_type = "file"
 "#;
 
 #[tokio::test]
-async fn the_container_is_given_its_key() {
-    let place = Place::with(AGENT_FILE).set("API_KEY", "ahoy-4711");
-    let bin = docker(&place);
-    build_image(&place, &bin.join("docker"));
-    let place = place.first_on_path([bin.clone()]);
-    place.wharf("tools").await.check(0, "docker_mcp (1)\n  docker_mcp__key  ");
+async fn container_receives_its_environment() {
+    let workspace = Workspace::with(AGENT_FILE).set("API_KEY", "ahoy-4711");
+    let bin = docker(&workspace);
+    build_image(&workspace, &bin.join("docker"));
+    let workspace = workspace.first_on_path([bin.clone()]);
+    workspace.wharf("tools").await.check(0, "docker_mcp (1)\n  docker_mcp__key  ");
     // Process 1 is an init program, which handles signals and reaps zombies.
-    place.wharf("call key").await.check(0, "the child of 1 has the key ahoy-4711\n");
-    place.is_deserted();
+    workspace.wharf("call key").await.check(0, "the child of 1 has the key ahoy-4711\n");
+    workspace.assert_nothing_left();
     let left =
         Command::new(bin.join("docker")).args(["ps", "--all", "--quiet"]).output().expect("docker runs");
     assert_eq!(String::from_utf8_lossy(&left.stdout), "", "containers that are left");
@@ -45,10 +45,10 @@ async fn the_container_is_given_its_key() {
 
 /// Creates a folder with a `docker` script that uses separate storage. It must come first on `PATH`, because a
 /// Docker without a daemon may be installed.
-pub(crate) fn docker(place: &Place) -> PathBuf {
-    let bin = place.make_folder("bin");
+pub(crate) fn docker(workspace: &Workspace) -> PathBuf {
+    let bin = workspace.make_folder("bin");
     let (settings, store, running) =
-        (place.path("containers.conf"), place.path("store"), place.path("running"));
+        (workspace.path("containers.conf"), workspace.path("store"), workspace.path("running"));
     fs::write(&settings, SETTINGS).expect("the file can be written");
     let script = format!(
         "#!/bin/sh\nCONTAINERS_CONF='{}' exec '{}' --root '{}' --runroot '{}' --tmpdir '{}' \
@@ -57,26 +57,29 @@ pub(crate) fn docker(place: &Place) -> PathBuf {
         program("podman").display(),
         store.display(),
         running.display(),
-        place.path("libpod").display(),
+        workspace.path("libpod").display(),
     );
     fs::write(bin.join("docker"), script).expect("the file can be written");
     fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).expect("it can be run");
     bin
 }
 
-fn build_image(place: &Place, docker: &Path) {
-    let folder = place.make_folder("image");
+fn build_image(workspace: &Workspace, docker: &Path) {
+    let folder = workspace.make_folder("image");
     fs::write(folder.join("Containerfile"), IMAGE).expect("the file can be written");
     let target = format!("{ARCH}-unknown-linux-musl");
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition", "2024", "--target", &target, SERVER, "-o"]).arg(folder.join("server"));
-    run(&mut rustc, &format!("`rustup target add {target}`, or `cargo xtask provision`, adds the target"));
+    run_checked(
+        &mut rustc,
+        &format!("`rustup target add {target}`, or `cargo xtask provision`, adds the target"),
+    );
     let mut build = Command::new(docker);
     build.args(["build", "--quiet", "--tag", "mcp-server:latest"]).arg(&folder);
-    run(&mut build, "`cargo xtask provision` sets up podman");
+    run_checked(&mut build, "`cargo xtask provision` sets up podman");
 }
 
-fn run(command: &mut Command, remedy: &str) {
+fn run_checked(command: &mut Command, remedy: &str) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {remedy}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?} failed; {remedy}\n{said}");

@@ -1,8 +1,8 @@
 //! Tests the reference server "everything" over each of its transports: command line, exit code and output.
 
 use super::{
-    background::{Background, free_port},
-    place::Place,
+    background::{BackgroundServer, free_port},
+    workspace::Workspace,
 };
 use serde_json::{Value, json};
 
@@ -26,32 +26,32 @@ const CASES: &[(&str, i32, &str)] = &[
 ];
 
 #[tokio::test]
-async fn over_stdio() {
+async fn everything_works_over_stdio() {
     let entry = format!("{{name: everything, description: d, type: mcp, server: '{PACKAGE}', command: npx}}");
     check(entry, "stdio").await;
 }
 
 #[tokio::test]
-async fn over_sse() {
+async fn everything_works_over_sse() {
     let port = free_port();
-    let _server = Background::listening_on(port, "npx", &["-y", PACKAGE, "sse"]).await;
+    let _server = BackgroundServer::listening_on(port, "npx", &["-y", PACKAGE, "sse"]).await;
     check(remote("sse", format!("http://127.0.0.1:{port}/sse")), "sse").await;
 }
 
 #[tokio::test]
-async fn over_streamable_http() {
+async fn everything_works_over_streamable_http() {
     let port = free_port();
-    let _server = Background::listening_on(port, "npx", &["-y", PACKAGE, "streamableHttp"]).await;
+    let _server = BackgroundServer::listening_on(port, "npx", &["-y", PACKAGE, "streamableHttp"]).await;
     check(remote("http", format!("http://127.0.0.1:{port}/mcp")), "http").await;
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_given_up() {
+async fn slow_call_times_out() {
     let port = free_port();
-    let _server = Background::listening_on(port, "npx", &["-y", PACKAGE, "streamableHttp"]).await;
-    let place = Place::with(&agent_file(remote("http", format!("http://127.0.0.1:{port}/mcp"))));
+    let _server = BackgroundServer::listening_on(port, "npx", &["-y", PACKAGE, "streamableHttp"]).await;
+    let workspace = Workspace::with(&agent_file(remote("http", format!("http://127.0.0.1:{port}/mcp"))));
     let typed = "call trigger-long-running-operation duration:=60 steps:=60 --timeout 1";
-    place.wharf(typed).await.check(124, "MCPTimeoutError");
+    workspace.wharf(typed).await.check(124, "MCPTimeoutError");
 }
 
 fn remote(transport: &str, url: String) -> String {
@@ -66,25 +66,25 @@ fn agent_file(entry: String) -> String {
 
 /// Runs two cases at a time, because each command starts a new server.
 async fn check(entry: String, transport: &str) {
-    let place = Place::with(&agent_file(entry));
+    let workspace = Workspace::with(&agent_file(entry));
     let (first, second) = CASES.split_at(CASES.len() / 2);
     tokio::join!(
-        check_cases(&place, first),
-        check_cases(&place, second),
-        check_tools(&place, transport),
-        check_content(&place),
+        check_cases(&workspace, first),
+        check_cases(&workspace, second),
+        check_tools(&workspace, transport),
+        check_content(&workspace),
     );
-    place.is_deserted();
+    workspace.assert_nothing_left();
 }
 
-async fn check_cases(place: &Place, cases: &[(&str, i32, &str)]) {
+async fn check_cases(workspace: &Workspace, cases: &[(&str, i32, &str)]) {
     for (typed, code, words) in cases {
-        place.wharf(typed).await.check(*code, words);
+        workspace.wharf(typed).await.check(*code, words);
     }
 }
 
-async fn check_tools(place: &Place, transport: &str) {
-    let said = place.wharf("tools --json").await;
+async fn check_tools(workspace: &Workspace, transport: &str) {
+    let said = workspace.wharf("tools --json").await;
     said.check(0, "");
     let report = said.json();
     let source = &report["sources"][0];
@@ -99,18 +99,18 @@ async fn check_tools(place: &Place, transport: &str) {
     assert_eq!(echo["input_schema"]["required"], json!(["message"]));
 }
 
-async fn check_content(place: &Place) {
-    let weather = place.wharf("call get-structured-content location=Chicago --json").await.json();
+async fn check_content(workspace: &Workspace) {
+    let weather = workspace.wharf("call get-structured-content location=Chicago --json").await.json();
     let structured = &weather["metadata"]["structured_content"];
     assert!(structured["temperature"].is_number() && structured["conditions"].is_string(), "{weather:#}");
 
-    let error = place.wharf("call get-sum a:=\"two\" b:=3 --json").await.json();
+    let error = workspace.wharf("call get-sum a:=\"two\" b:=3 --json").await.json();
     assert_eq!((&error["success"], &error["error"]["phase"]), (&json!(false), &json!("check")));
     let message = error["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("`arguments.a` is a string, but a number is expected"), "{message}");
 
-    let image = place.wharf("call get-tiny-image --save pictures").await;
+    let image = workspace.wharf("call get-tiny-image --save pictures").await;
     image.check(0, "written to pictures/content-2.png]");
-    let saved = std::fs::read(place.path("pictures/content-2.png")).expect("the picture");
+    let saved = std::fs::read(workspace.path("pictures/content-2.png")).expect("the picture");
     assert!(saved.starts_with(b"\x89PNG"), "{} bytes that are no picture", saved.len());
 }

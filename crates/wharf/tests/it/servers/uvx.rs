@@ -1,6 +1,6 @@
 //! Tests servers from PyPI, which use the newest protocol version.
 
-use super::place::{Place, program};
+use super::workspace::{Workspace, program};
 use std::{path::Path, process::Command};
 
 const CLOCK_AND_GIT: &str = "
@@ -15,17 +15,17 @@ tools:
 ";
 
 #[tokio::test]
-async fn the_clock_and_the_repository_are_of_the_modern_era() {
-    let place = Place::with(CLOCK_AND_GIT);
-    let repository = place.make_folder("repository");
+async fn time_and_git_servers_use_the_modern_era() {
+    let workspace = Workspace::with(CLOCK_AND_GIT);
+    let repository = workspace.make_folder("repository");
     commit(&repository, "the first of all commits");
     let repository = format!("repo_path={}", repository.display());
     let log = ["call", "git:git_log", &repository];
     let (tools, time, log, wrong) = tokio::join!(
-        place.wharf("tools --json"),
-        place.wharf("call clock:get_current_time timezone=Europe/Berlin"),
-        place.wharf_with(&log),
-        place.wharf("call clock:get_current_time timezone=Europe/Atlantis"),
+        workspace.wharf("tools --json"),
+        workspace.wharf("call clock:get_current_time timezone=Europe/Berlin"),
+        workspace.wharf_with(&log),
+        workspace.wharf("call clock:get_current_time timezone=Europe/Atlantis"),
     );
     for source in tools.json()["sources"].as_array().expect("a list") {
         assert_eq!((&source["state"], &source["era"]), (&"connected".into(), &"modern".into()), "{source:#}");
@@ -33,7 +33,7 @@ async fn the_clock_and_the_repository_are_of_the_modern_era() {
     time.check(0, "\"timezone\": \"Europe/Berlin\"");
     log.check(0, "the first of all commits");
     wrong.check(1, "Atlantis");
-    place.is_deserted();
+    workspace.assert_nothing_left();
 }
 
 fn commit(repository: &Path, message: &str) {

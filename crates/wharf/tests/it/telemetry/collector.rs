@@ -17,12 +17,12 @@ use tokio::{
 
 pub(super) struct Collector {
     pub(super) url: String,
-    got: Arc<Mutex<Got>>,
+    received: Arc<Mutex<Received>>,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Got {
+struct Received {
     headers: http::HeaderMap,
     bodies: Vec<Value>,
     asked: bool,
@@ -47,57 +47,57 @@ impl Collector {
     pub(super) async fn start(answers: bool) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let got = Arc::<Mutex<Got>>::default();
-        let (mut tasks, kept) = (JoinSet::new(), got.clone());
+        let received = Arc::<Mutex<Received>>::default();
+        let (mut tasks, kept) = (JoinSet::new(), received.clone());
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let got = kept.clone();
-                let service = service_fn(move |request| take(request, got.clone(), answers));
+                let received = kept.clone();
+                let service = service_fn(move |request| receive(request, received.clone(), answers));
                 connections.spawn(async move {
                     // An early disconnect is not an error.
                     _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
-        Collector { url, got, _tasks: tasks }
+        Collector { url, received, _tasks: tasks }
     }
 
-    pub(super) fn was_asked(&self) -> bool {
-        self.got.lock().expect("nobody panicked").asked
+    pub(super) fn has_requests(&self) -> bool {
+        self.received.lock().expect("nobody panicked").asked
     }
 
     /// Returns everything received, as text.
     pub(super) fn text(&self) -> String {
-        self.got.lock().expect("nobody panicked").bodies.iter().map(Value::to_string).collect()
+        self.received.lock().expect("nobody panicked").bodies.iter().map(Value::to_string).collect()
     }
 
     pub(super) fn header(&self, name: &str) -> Option<String> {
-        let got = self.got.lock().expect("nobody panicked");
-        got.headers.get(name).and_then(|it| it.to_str().ok()).map(str::to_owned)
+        let received = self.received.lock().expect("nobody panicked");
+        received.headers.get(name).and_then(|it| it.to_str().ok()).map(str::to_owned)
     }
 
     pub(super) fn resource(&self, name: &str) -> Option<String> {
-        let got = self.got.lock().expect("nobody panicked");
-        let resource = got.bodies.first().map(|it| attributes(&it["resourceSpans"][0]["resource"]));
+        let received = self.received.lock().expect("nobody panicked");
+        let resource = received.bodies.first().map(|it| attributes(&it["resourceSpans"][0]["resource"]));
         resource.and_then(|it| it.get(name).cloned())
     }
 
     pub(super) fn spans(&self) -> Vec<Span> {
-        let got = self.got.lock().expect("nobody panicked");
+        let received = self.received.lock().expect("nobody panicked");
         let list = |it: &Value, key: &str| it[key].as_array().cloned().unwrap_or_default();
-        let resources = got.bodies.iter().flat_map(|it| list(it, "resourceSpans"));
+        let resources = received.bodies.iter().flat_map(|it| list(it, "resourceSpans"));
         let scopes = resources.flat_map(|it| list(&it, "scopeSpans"));
         scopes.flat_map(|it| list(&it, "spans")).map(|it| Span::read(&it)).collect()
     }
 }
 
-async fn take(
+async fn receive(
     request: Request<Incoming>,
-    got: Arc<Mutex<Got>>,
+    received: Arc<Mutex<Received>>,
     answers: bool,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    got.lock().expect("nobody panicked").asked = true;
+    received.lock().expect("nobody panicked").asked = true;
     assert_eq!((request.method().as_str(), request.uri().path()), ("POST", "/v1/traces"));
     assert_eq!(request.headers()["content-type"], "application/json");
     if !answers {
@@ -105,9 +105,9 @@ async fn take(
     }
     let (parts, body) = request.into_parts();
     let body = body.collect().await.expect("a whole body").to_bytes();
-    let mut got = got.lock().expect("nobody panicked");
-    got.headers = parts.headers;
-    got.bodies.push(serde_json::from_slice(&body).expect("JSON"));
+    let mut received = received.lock().expect("nobody panicked");
+    received.headers = parts.headers;
+    received.bodies.push(serde_json::from_slice(&body).expect("JSON"));
     Ok(Response::new(Full::new(Bytes::from_static(b"{}"))))
 }
 

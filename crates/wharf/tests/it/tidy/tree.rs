@@ -83,7 +83,7 @@ fn from_folders(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn both_ways_find_this_file() {
+fn git_and_folder_listing_find_this_file() {
     let tree = Tree::read();
     let this = "crates/wharf/tests/it/tidy/tree.rs";
     assert!(tree.paths().any(|path| path == this));

@@ -59,22 +59,22 @@ impl Drop for Listening {
 impl Todos {
     /// Starts a server over stdio and connects to it.
     pub(super) async fn start(database: &str) -> Todos {
-        Todos::meet(&process(database), Era::Modern).await
+        Todos::connect(&process(database), Era::Modern).await
     }
 
     /// Connects to a URL. The transport is explicit, because `sse` and `http` URLs look alike.
-    pub(super) async fn reach(transport: &str, url: &str, era: Era) -> Todos {
+    pub(super) async fn connect_url(transport: &str, url: &str, era: Era) -> Todos {
         let url = url.parse().expect("an address");
-        let client = || http::Client::new(Duration::from_secs(10)).expect("a client");
+        let client = || http::HttpClient::new(Duration::from_secs(10)).expect("a client");
         let opener: Box<dyn Opener> = match transport {
-            "http" => Box::new(http::Endpoint::new(url, client())),
-            "sse" => Box::new(sse::Endpoint::new(url, client())),
-            _ => Box::new(ws::Endpoint::new(url)),
+            "http" => Box::new(http::HttpEndpoint::new(url, client())),
+            "sse" => Box::new(sse::SseEndpoint::new(url, client())),
+            _ => Box::new(ws::WsEndpoint::new(url)),
         };
-        Todos::meet(&*opener, era).await
+        Todos::connect(&*opener, era).await
     }
 
-    pub(super) async fn meet(opener: &dyn Opener, era: Era) -> Todos {
+    pub(super) async fn connect(opener: &dyn Opener, era: Era) -> Todos {
         let client = ClientInfo { name: "test".into(), version: "1".into() };
         let options = Options { era: EraHint::Only(era), ..Options::new(client) };
         let Connected { session, task, news } =
@@ -87,7 +87,7 @@ impl Todos {
         let request = Request::call_tool(tool, Some(&Raw::from(arguments)));
         let raw = self.session.request(request).await.expect("an answer");
         let result = CallResult::read(&raw);
-        let [Item::Good(Block::Text(text))] = &result.content[..] else { panic!("{raw:?}") };
+        let [Item::Valid(Block::Text(text))] = &result.content[..] else { panic!("{raw:?}") };
         if result.is_error {
             return Err(text.clone());
         }

@@ -4,28 +4,28 @@ use super::{engines::Engine, server::Todos};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn on_sqlite() {
-    everything(Engine::sqlite()).await;
+async fn suite_passes_on_sqlite() {
+    run_suite(Engine::sqlite()).await;
 }
 
 #[tokio::test]
-async fn on_postgres() {
-    everything(Engine::postgres()).await;
+async fn suite_passes_on_postgres() {
+    run_suite(Engine::postgres()).await;
 }
 
-async fn everything(engine: Engine) {
+async fn run_suite(engine: Engine) {
     let todos = Todos::start(&engine.address()).await;
-    tools_are_those_of_the_table(&todos).await;
-    todos_come_and_go(&todos).await;
-    complaints_name_the_field(&todos).await;
-    filters_combine(&todos).await;
-    a_search_is_literal(&todos).await;
-    sql_is_text(&todos).await;
-    resources_and_prompts(&todos).await;
+    check_tool_list(&todos).await;
+    check_create_update_delete(&todos).await;
+    check_errors_name_the_field(&todos).await;
+    check_filters(&todos).await;
+    check_literal_search(&todos).await;
+    check_sql_injection(&todos).await;
+    check_resources_and_prompts(&todos).await;
     todos.close().await;
 }
 
-async fn tools_are_those_of_the_table(todos: &Todos) {
+async fn check_tool_list(todos: &Todos) {
     let listed = todos.ask("tools/list", json!({})).await.expect("a list");
     let shown = |tool: &Value| {
         let parameters: Vec<&String> =
@@ -49,7 +49,7 @@ async fn tools_are_those_of_the_table(todos: &Todos) {
     assert_eq!(unknown, Err("unknown tool: drop_todos".to_owned()));
 }
 
-async fn todos_come_and_go(todos: &Todos) {
+async fn check_create_update_delete(todos: &Todos) {
     let arguments = json!({ "title": "Buy groceries", "description": "for two", "priority": 2, "tags": ["shopping", "errands"], "due_date": "2026-01-31" });
     let made = todos.call("create_todo", arguments.clone()).await.expect("a todo");
     assert_eq!((&made["id"], &made["status"]), (&json!(1), &json!("active")));
@@ -79,13 +79,13 @@ async fn todos_come_and_go(todos: &Todos) {
     for (tool, arguments) in
         [("delete_todo", json!({ "todo_id": 1 })), ("update_todo", json!({ "todo_id": 1, "title": "x" }))]
     {
-        let complaint = todos.call(tool, arguments).await;
-        assert_eq!(complaint, Err("there is no todo with `todo_id` 1".to_owned()));
+        let error = todos.call(tool, arguments).await;
+        assert_eq!(error, Err("there is no todo with `todo_id` 1".to_owned()));
     }
     todos.call("delete_todo", json!({ "id": 2 })).await.expect("it is deleted");
 }
 
-async fn complaints_name_the_field(todos: &Todos) {
+async fn check_errors_name_the_field(todos: &Todos) {
     for (tool, arguments, expected) in [
         ("create_todo", json!({}), "`title` is missing"),
         (
@@ -120,13 +120,13 @@ async fn complaints_name_the_field(todos: &Todos) {
         ("search_todos", json!({ "query": "x", "sort": "id;drop" }), "`search_todos` has no `sort`"),
         ("delete_todo", json!({ "todo_id": -1 }), "`todo_id` must be a whole number from 1, and is -1"),
     ] {
-        let complaint = todos.call(tool, arguments.clone()).await.expect_err("a complaint");
-        assert!(complaint.starts_with(expected), "{tool} {arguments}: {complaint}");
+        let error = todos.call(tool, arguments.clone()).await.expect_err("a complaint");
+        assert!(error.starts_with(expected), "{tool} {arguments}: {error}");
     }
     assert_eq!(todos.titles("list_todos", json!({})).await, [""; 0], "nothing was written");
 }
 
-async fn filters_combine(todos: &Todos) {
+async fn check_filters(todos: &Todos) {
     for (title, rest) in [
         ("a", json!({ "priority": 1, "tags": ["Home", "urgent"], "due_date": "2026-01-31" })),
         ("b", json!({ "priority": 1, "tags": ["home"], "due_date": "2026-02-01" })),
@@ -149,7 +149,7 @@ async fn filters_combine(todos: &Todos) {
     }
 }
 
-async fn a_search_is_literal(todos: &Todos) {
+async fn check_literal_search(todos: &Todos) {
     for title in ["Milk and eggs", "50% off: milk", "snake_case", "ÄPFEL"] {
         todos.create(title).await;
     }
@@ -167,7 +167,7 @@ async fn a_search_is_literal(todos: &Todos) {
 }
 
 /// SQL in any parameter is treated as text or rejected; the rows do not change.
-async fn sql_is_text(todos: &Todos) {
+async fn check_sql_injection(todos: &Todos) {
     let before = todos.call("list_todos", json!({})).await.expect("a list");
     for sql in [
         "'; DROP TABLE todos; --",
@@ -212,7 +212,7 @@ async fn sql_is_text(todos: &Todos) {
     assert_eq!(todos.call("list_todos", json!({})).await, Ok(before));
 }
 
-async fn resources_and_prompts(todos: &Todos) {
+async fn check_resources_and_prompts(todos: &Todos) {
     let listed = todos.ask("resources/list", json!({})).await.expect("a list");
     assert_eq!(listed["resources"][0]["uri"], "todo://all");
     let uri = &listed["resources"][1]["uri"];

@@ -13,7 +13,7 @@ use std::{
 use tokio::time::timeout;
 use wharf_mcp::{News, session::Era};
 
-const SOON: Duration = Duration::from_secs(20);
+const NEWS_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn every_transport_has_the_same_todos() {
@@ -24,8 +24,8 @@ async fn every_transport_has_the_same_todos() {
         for transport in ["stdio", "http", "sse", "websocket"] {
             let listening = (transport != "stdio").then(|| Listening::start(&database, transport));
             let todos = match &listening {
-                Some(listening) => Todos::reach(transport, &listening.url, era).await,
-                None => Todos::meet(&process(&database), era).await,
+                Some(listening) => Todos::connect_url(transport, &listening.url, era).await,
+                None => Todos::connect(&process(&database), era).await,
             };
             let title = format!("over {transport}, {era:?}");
             todos.create(&title).await;
@@ -40,20 +40,20 @@ async fn every_transport_has_the_same_todos() {
 }
 
 #[tokio::test]
-async fn clients_are_told_of_changes_by_others() {
+async fn clients_are_notified_of_changes_by_other_clients() {
     let engine = Engine::sqlite();
     for (transport, era) in
         [("http", Era::Modern), ("http", Era::Legacy), ("sse", Era::Legacy), ("websocket", Era::Legacy)]
     {
         let listening = Listening::start(&engine.address(), transport);
-        let mut hearer = Todos::reach(transport, &listening.url, era).await;
-        let writer = Todos::reach(transport, &listening.url, era).await;
+        let mut listener = Todos::connect_url(transport, &listening.url, era).await;
+        let writer = Todos::connect_url(transport, &listening.url, era).await;
         let mut heard = false;
         // A new client may not be subscribed yet, so the test changes something until it receives a notification.
         for _ in 0..100 {
             writer.create("news").await;
-            let news = timeout(SOON / 100, async {
-                while hearer.news.next().await.is_some_and(|it| it != News::ResourcesChanged) {}
+            let news = timeout(NEWS_TIMEOUT / 100, async {
+                while listener.news.next().await.is_some_and(|it| it != News::ResourcesChanged) {}
             });
             heard = news.await.is_ok();
             if heard {
@@ -62,39 +62,39 @@ async fn clients_are_told_of_changes_by_others() {
         }
         assert!(heard, "{transport} {era:?}");
         writer.close().await;
-        hearer.close().await;
+        listener.close().await;
     }
 }
 
 #[tokio::test]
-async fn clients_are_told_of_changes_by_other_processes() {
+async fn clients_are_notified_of_changes_by_other_processes() {
     for engine in [Engine::sqlite(), Engine::postgres()] {
-        let mut hearer = Todos::meet(&process(&engine.address()), Era::Legacy).await;
+        let mut listener = Todos::connect(&process(&engine.address()), Era::Legacy).await;
         let writer = Todos::start(&engine.address()).await;
         let id = writer.create("news").await["id"].clone();
-        hearer.is_told().await;
+        listener.wait_for_resources_changed().await;
         writer.call("update_todo", json!({ "id": id, "priority": 1 })).await.expect("it is changed");
-        hearer.is_told().await;
+        listener.wait_for_resources_changed().await;
         writer.call("delete_todo", json!({ "id": id })).await.expect("it is deleted");
-        hearer.is_told().await;
+        listener.wait_for_resources_changed().await;
         writer.close().await;
-        hearer.close().await;
+        listener.close().await;
     }
 }
 
 impl Todos {
     /// Waits for the notification that the resources have changed.
-    async fn is_told(&mut self) {
-        let told = timeout(SOON, async {
+    async fn wait_for_resources_changed(&mut self) {
+        let notified = timeout(NEWS_TIMEOUT, async {
             while self.news.next().await.expect("the server lives") != News::ResourcesChanged {}
         });
-        told.await.expect("it is told");
+        notified.await.expect("a notification");
     }
 }
 
 /// A web page must not be able to use a local server over any transport.
 #[test]
-fn pages_of_strangers_are_not_let_in() {
+fn foreign_hosts_and_origins_are_rejected() {
     let engine = Engine::sqlite();
     for (transport, request) in [
         ("http", "POST /mcp HTTP/1.1\r\nContent-Length: 0\r\n"),
@@ -113,7 +113,7 @@ fn pages_of_strangers_are_not_let_in() {
             ("Host: evil.example\r\n".to_owned(), false),
         ] {
             let mut stream = TcpStream::connect(&address).expect("a connection");
-            stream.set_read_timeout(Some(SOON)).expect("a timeout");
+            stream.set_read_timeout(Some(NEWS_TIMEOUT)).expect("a timeout");
             stream.write_all(format!("{request}{headers}\r\n").as_bytes()).expect("it is sent");
             let mut status = [0; 12];
             stream.read_exact(&mut status).expect("an answer");
@@ -124,7 +124,7 @@ fn pages_of_strangers_are_not_let_in() {
 
 /// An HTML form of another site cannot send JSON, so other content types are rejected before the body is read.
 #[test]
-fn a_message_that_is_not_announced_as_json_is_refused() {
+fn message_without_json_content_type_is_rejected() {
     let engine = Engine::sqlite();
     for (transport, path) in [("http", "/mcp"), ("sse", "/messages?sessionId=x")] {
         let listening = Listening::start(&engine.address(), transport);
@@ -137,7 +137,7 @@ fn a_message_that_is_not_announced_as_json_is_refused() {
             ("Content-Type: application/json; charset=utf-8\r\n", false),
         ] {
             let mut stream = TcpStream::connect(&address).expect("a connection");
-            stream.set_read_timeout(Some(SOON)).expect("a timeout");
+            stream.set_read_timeout(Some(NEWS_TIMEOUT)).expect("a timeout");
             // For rejected requests, sends only the head, because the response must not wait for the body.
             let (length, body) = if refused { (100, "") } else { (2, "{}") };
             let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n");

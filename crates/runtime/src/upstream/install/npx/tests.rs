@@ -1,16 +1,16 @@
 //! Tests the states in which an install can leave a folder of npm's cache.
 
 use super::*;
-use crate::Text;
+use crate::MaskedString;
 use tempfile::TempDir;
 use wharf_config::{EnvOrigin, EnvVar};
 
 fn env(variables: &[(&str, &str)]) -> ChildEnv {
-    let variable = |value: &str| EnvVar { value: Text::plain(value), origin: EnvOrigin::Always };
+    let variable = |value: &str| EnvVar { value: MaskedString::plain(value), origin: EnvOrigin::Always };
     ChildEnv(variables.iter().map(|(name, value)| ((*name).to_owned(), variable(value))).collect())
 }
 
-fn unpack(folder: &Path, finished: bool) {
+fn unpack_package(folder: &Path, finished: bool) {
     fs::create_dir_all(folder.join("node_modules/server")).unwrap();
     if finished {
         fs::write(folder.join("package.json"), "{}").unwrap();
@@ -18,7 +18,7 @@ fn unpack(folder: &Path, finished: bool) {
 }
 
 #[test]
-fn the_cache_is_where_npm_settings_say() {
+fn cache_folder_follows_npm_settings() {
     let home = TempDir::new().unwrap();
     let path = home.path().to_str().unwrap();
     assert_eq!(cache(&env(&[("HOME", path)])), Some(home.path().join(".npm")));
@@ -30,25 +30,25 @@ fn the_cache_is_where_npm_settings_say() {
 }
 
 #[test]
-fn a_claim_is_held_by_one_and_goes_with_it() {
+fn claim_is_exclusive_and_ends_with_its_release() {
     let cache = TempDir::new().unwrap();
     let folder = cache.path().join("0123");
     let Claim::Held(claimed) = claim(&folder) else { panic!("it is free") };
     assert!(matches!(claim(&folder), Claim::Taken));
-    unpack(&folder, true);
-    assert!(!is_whole(&folder), "while somebody installs");
+    unpack_package(&folder, true);
+    assert!(!is_complete(&folder), "while somebody installs");
     claimed.release();
-    assert!(is_whole(&folder));
-    assert!(matches!(claim(&folder), Claim::Whole));
-    assert!(is_whole(&folder));
+    assert!(is_complete(&folder));
+    assert!(matches!(claim(&folder), Claim::Complete));
+    assert!(is_complete(&folder));
 }
 
 #[test]
-fn a_folder_of_a_killed_host_is_emptied() {
+fn claim_left_by_a_killed_host_empties_the_folder() {
     let cache = TempDir::new().unwrap();
     let folder = cache.path().join("0123");
-    unpack(&folder, true);
-    fs::write(folder.join(CLAIM), "installing\n").unwrap();
+    unpack_package(&folder, true);
+    fs::write(folder.join(CLAIM_FILE), "installing\n").unwrap();
     let Claim::Held(claimed) = claim(&folder) else { panic!("nobody holds it") };
     assert!(!folder.join("node_modules").exists() && !folder.join("package.json").exists());
     claimed.release();
@@ -56,11 +56,11 @@ fn a_folder_of_a_killed_host_is_emptied() {
 }
 
 #[test]
-fn what_others_are_unpacking_is_left_alone() {
+fn folder_that_npm_is_unpacking_is_not_emptied() {
     let cache = TempDir::new().unwrap();
     let folder = cache.path().join("0123");
-    unpack(&folder, false);
-    assert!(!is_whole(&folder));
+    unpack_package(&folder, false);
+    assert!(!is_complete(&folder));
     let Claim::Held(_claimed) = claim(&folder) else { panic!("nobody holds it") };
     assert!(folder.join("node_modules/server").exists());
 }
@@ -68,13 +68,13 @@ fn what_others_are_unpacking_is_left_alone() {
 #[test]
 fn an_unfinished_or_half_updated_folder_is_removed() {
     let cache = TempDir::new().unwrap();
-    for (left, torn) in [
+    for (left, interrupted) in [
         (&["node_modules/server"][..], true),
         (&["node_modules/server", "package.json"], false),
         (&["node_modules/.server-a1B2c3D4", "package.json"], true),
         (&["node_modules/@scope/.server-a1B2c3_4", "package.json"], true),
         (&["node_modules/.cache", "node_modules/.bin", "package.json"], false),
-        (&["node_modules/server", CLAIM], false),
+        (&["node_modules/server", CLAIM_FILE], false),
     ] {
         let folder = TempDir::new_in(cache.path()).unwrap();
         for name in left {
@@ -83,8 +83,8 @@ fn an_unfinished_or_half_updated_folder_is_removed() {
                 false => fs::write(folder.path().join(name), "").unwrap(),
             }
         }
-        assert_eq!(remove_if_torn(folder.path()), torn, "{left:?}");
-        assert_eq!(folder.path().exists(), !torn, "{left:?}");
+        assert_eq!(remove_if_interrupted(folder.path()), interrupted, "{left:?}");
+        assert_eq!(folder.path().exists(), !interrupted, "{left:?}");
     }
 }
 

@@ -25,7 +25,7 @@ fn tool() -> Value {
 }
 
 #[test]
-fn a_signature_names_what_is_required_first() {
+fn signature_lists_required_parameters_first() {
     assert_eq!(
         ToolView::of(&tool()).signature(),
         "todo__create_todo(title: string, priority?: 1..5, tags?: string[])"
@@ -46,7 +46,7 @@ fn a_long_signature_leaves_optional_parameters_out() {
 }
 
 #[test]
-fn an_entry_is_short_or_long() {
+fn entry_is_short_unless_long_is_set() {
     let view = ToolView::of(&tool());
     assert_eq!(
         view.entry(false),
@@ -60,13 +60,13 @@ fn an_entry_is_short_or_long() {
 }
 
 #[test]
-fn a_page_says_everything() {
+fn page_shows_all_details() {
     assert_eq!(
         ToolView::of(&tool()).page(),
         "todo__create_todo\n  tool `create_todo` of the server `todo`\n\n  Creates a todo.\n\n  It is active at first.\n\
          \nParameters\n  priority?  1..5      [default: 3]\n  title      string    What is to be done\n  tags?      string[]\n\
          \nResult\n  id  integer\n\
-         \nThe server says\n  it changes things; it is safe to repeat\n\
+         \nAnnotations\n  modifies data; idempotent\n\
          \nExample\n  wharf call todo__create_todo title=text\n"
     );
 }

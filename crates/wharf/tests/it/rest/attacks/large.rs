@@ -19,7 +19,7 @@ fn status(answer: &str) -> &str {
 }
 
 #[test]
-fn what_is_too_long_is_refused() {
+fn oversized_requests_are_rejected() {
     let server = Server::start(&[]);
     let sized = |body: &[u8]| call(&server, &format!("Content-Length: {}\r\n", body.len()), body);
     let titled =
@@ -59,7 +59,7 @@ fn what_is_too_long_is_refused() {
 
 /// Made-up tool names create no metric series and no forged log lines.
 #[test]
-fn made_up_names_leave_no_trace() {
+fn unknown_tool_names_create_no_series_and_no_log_lines() {
     let server = Server::start(&["--log-format", "text"]);
     for number in 0..300 {
         let path = format!("/api/v1/tools/made-up-{number}%0AINFO%20forged%1B%5B31m/call");
@@ -82,7 +82,7 @@ fn made_up_names_leave_no_trace() {
 
 /// Clients with equal request ids each receive their own responses.
 #[test]
-fn answers_are_never_crossed() {
+fn clients_with_equal_ids_get_their_own_responses() {
     let server = std::sync::Arc::new(Server::start(&[]));
     let callers: Vec<_> = (0..4)
         .map(|caller| {
@@ -91,7 +91,7 @@ fn answers_are_never_crossed() {
                 for number in 0..25 {
                     let title = format!("{caller}-{number}");
                     let arguments = json!({ "name": "todo__create_todo", "arguments": { "title": title } });
-                    let made = super::super::switches::mcp(&server, "tools/call", arguments);
+                    let made = super::super::disabled_tools::mcp(&server, "tools/call", arguments);
                     assert_eq!(made["result"]["structuredContent"]["title"], title, "{made}");
                 }
             })

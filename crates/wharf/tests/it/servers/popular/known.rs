@@ -1,33 +1,38 @@
 //! Facts about each server of the client's file, in the same order.
 
-pub(super) struct Known {
+pub(super) struct KnownServer {
     /// Name in the client's file.
     pub(super) name: &'static str,
     /// Description in a few words.
     pub(super) about: &'static str,
     /// Requirements beyond the package, for the page.
     pub(super) needs: &'static str,
-    pub(super) tried: Tried,
+    pub(super) coverage: TestCoverage,
 }
 
-pub(super) enum Tried {
+pub(super) enum TestCoverage {
     /// The tests start it, and it lists this many tools.
     Started { tools: usize },
     /// Only checked and explained, because starting it would contact an external service.
     Checked { why: &'static str },
 }
 
-const fn starts(name: &'static str, tools: usize, about: &'static str, needs: &'static str) -> Known {
-    Known { name, about, needs, tried: Tried::Started { tools } }
+const fn starts(name: &'static str, tools: usize, about: &'static str, needs: &'static str) -> KnownServer {
+    KnownServer { name, about, needs, coverage: TestCoverage::Started { tools } }
 }
 
-const fn checked(name: &'static str, why: &'static str, about: &'static str, needs: &'static str) -> Known {
-    Known { name, about, needs, tried: Tried::Checked { why } }
+const fn checked(
+    name: &'static str,
+    why: &'static str,
+    about: &'static str,
+    needs: &'static str,
+) -> KnownServer {
+    KnownServer { name, about, needs, coverage: TestCoverage::Checked { why } }
 }
 
 const NOTHING: &str = "nothing";
 
-pub(super) const KNOWN: &[Known] = &[
+pub(super) const KNOWN: &[KnownServer] = &[
     starts("filesystem", 14, "files in folders that you name", "folders that exist, at the end of `args`"),
     starts(
         "memory",

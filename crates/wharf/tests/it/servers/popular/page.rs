@@ -1,6 +1,6 @@
 //! Generates `docs/servers.md`: the agent.yaml entry of each server, and its requirements.
 
-use super::known::{KNOWN, Known, Tried};
+use super::known::{KNOWN, KnownServer, TestCoverage};
 use serde_json::Value;
 
 const INTRODUCTION: &str = "# Popular servers
@@ -25,33 +25,33 @@ that Python. Servers that report to their authors when they start have the switc
 pub(super) fn page(agent_file: &str, env_file: impl Fn(&str) -> String, sources: &Value) -> String {
     let sources = sources.as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: String = KNOWN.iter().zip(sources).map(|(known, source)| row(known, source)).collect();
-    let section = |(known, entry): (&Known, String)| section(known, &entry, &env_file);
+    let section = |(known, entry): (&KnownServer, String)| section(known, &entry, &env_file);
     let sections: String = KNOWN.iter().zip(entries(agent_file)).map(section).collect();
     format!("{INTRODUCTION}{rows}{sections}")
 }
 
-fn row(known: &Known, source: &Value) -> String {
-    let Known { name, needs, tried, .. } = known;
+fn row(known: &KnownServer, source: &Value) -> String {
+    let KnownServer { name, needs, coverage, .. } = known;
     let package = source["server"].as_str().unwrap_or_default();
-    let tools = match tried {
-        Tried::Started { tools } => tools.to_string(),
-        Tried::Checked { .. } => "–".to_owned(),
+    let tools = match coverage {
+        TestCoverage::Started { tools } => tools.to_string(),
+        TestCoverage::Checked { .. } => "–".to_owned(),
     };
     format!("| [{name}](#{name}) | `{package}` | {tools} | {needs} |\n")
 }
 
-fn section(known: &Known, entry: &str, env_file: impl Fn(&str) -> String) -> String {
-    let Known { name, about, tried, .. } = known;
-    let tried = match tried {
-        Tried::Started { .. } => String::new(),
-        Tried::Checked { why } => format!(" Not started by the tests: {why}."),
+fn section(known: &KnownServer, entry: &str, env_file: impl Fn(&str) -> String) -> String {
+    let KnownServer { name, about, coverage, .. } = known;
+    let coverage = match coverage {
+        TestCoverage::Started { .. } => String::new(),
+        TestCoverage::Checked { why } => format!(" Not started by the tests: {why}."),
     };
     let (first, rest) = about.split_at(1);
     let about = first.to_uppercase() + rest;
     let named = entry.lines().find_map(|it| it.trim().strip_prefix("envFile: "));
     let values =
         named.map_or_else(String::new, |it| format!("\n```sh\n# {it}\n{}```\n", values(&env_file(it))));
-    format!("\n## {name}\n\n{about}.{tried}\n\n```yaml\n{entry}```\n{values}")
+    format!("\n## {name}\n\n{about}.{coverage}\n\n```yaml\n{entry}```\n{values}")
 }
 
 /// Returns the lines of an env file without its comments.

@@ -1,0 +1,237 @@
+//! Handles of the session task: send it requests and wait for the responses.
+
+use super::{
+    deadline::Deadline,
+    hooks::RequestHooks,
+    host::Host,
+    news::{self, News, NewsFeed},
+    send_once::SendOnce,
+    session_loop::{SessionCommand, SessionLoop},
+    terms::Terms,
+};
+use crate::{Disconnect, Failure, Link, Outbound, Raw, Sent};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{
+        mpsc::{self, error::TrySendError},
+        oneshot, watch,
+    },
+    task::JoinSet,
+    time,
+};
+
+/// Capacity of the command channel to the session task.
+const COMMAND_CAPACITY: usize = 64;
+
+/// Handle to the session task, usable before and after the handshake.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestSender {
+    commands: mpsc::Sender<SessionCommand>,
+    common: SenderCommon,
+}
+
+/// Handle that does not keep the session alive.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakRequestSender {
+    commands: mpsc::WeakSender<SessionCommand>,
+    common: SenderCommon,
+}
+
+/// Access to the session's [`Disconnect`] after its end.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionEnd(watch::Receiver<Option<Arc<Disconnect>>>);
+
+/// Part of a handle that both strong and weak handles need.
+#[derive(Clone, Debug)]
+struct SenderCommon {
+    abandons: mpsc::UnboundedSender<u64>,
+    shared: Arc<SessionState>,
+    ended: SessionEnd,
+}
+
+/// State shared by the session task and its handles.
+#[derive(Debug, Default)]
+pub(crate) struct SessionState {
+    next_id: AtomicU64,
+    pub(crate) terms: OnceLock<Terms>,
+    pub(crate) first_output: tokio::sync::Notify,
+    /// Whether the server has requested roots.
+    pub(crate) asked_roots: AtomicBool,
+    /// Notified when a response to a server request was queued.
+    pub(crate) answered: tokio::sync::Notify,
+    /// Whether the caller's deadline has passed, so that closing must be quick.
+    pub(crate) overdue: AtomicBool,
+    /// Number of pending requests.
+    pub(crate) unanswered: AtomicUsize,
+    /// Log level last sent to the server, plus one; 0 if none.
+    pub(crate) log_level: AtomicU8,
+}
+
+/// Spawns the session task in `tasks`.
+pub(crate) fn spawn(
+    link: Link,
+    host: Arc<dyn Host>,
+    close_grace: Duration,
+    tasks: &mut JoinSet<()>,
+) -> (RequestSender, SessionEnd, NewsFeed) {
+    let (commands, command_receiver) = mpsc::channel(COMMAND_CAPACITY);
+    let (abandons, abandoned) = mpsc::unbounded_channel();
+    let (end_sender, ended) = watch::channel(None);
+    let (news, feed) = news::feed();
+    let shared = Arc::<SessionState>::default();
+    let session_loop = SessionLoop::new(link, host, shared.clone(), news, close_grace);
+    tasks.spawn(async move {
+        session_loop.run(command_receiver, abandoned, &end_sender).await;
+    });
+    let ended = SessionEnd(ended);
+    let common = SenderCommon { abandons, shared, ended: ended.clone() };
+    (RequestSender { commands, common }, ended, feed)
+}
+
+impl RequestSender {
+    pub(crate) fn next_id(&self) -> u64 {
+        // Start at 1: some servers treat 0 as a missing id.
+        self.common.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn shared(&self) -> &SessionState {
+        &self.common.shared
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.commands.is_closed()
+    }
+
+    pub(crate) fn weak(&self) -> WeakRequestSender {
+        WeakRequestSender { commands: self.commands.downgrade(), common: self.common.clone() }
+    }
+
+    /// Sends a request and waits for its response. Dropping the future cancels the request at the server.
+    pub(crate) async fn exchange(
+        &self,
+        message: Outbound,
+        deadline: impl Into<Deadline>,
+        hooks: RequestHooks,
+    ) -> Result<Raw, Failure> {
+        let deadline = deadline.into();
+        let (reply, answer) = oneshot::channel();
+        let Outbound::Request { id, .. } = message else {
+            return Err(Failure::protocol("only a request can be answered"));
+        };
+        let guard = AbandonOnDrop { id, abandons: &self.common.abandons, armed: true };
+        let send_once = SendOnce::default();
+        let command = SessionCommand::Request { message, reply, hooks, send_once: send_once.clone() };
+        // The channel nearly always has capacity; avoid the timer in that case.
+        match self.commands.try_send(command) {
+            Ok(()) => {}
+            Err(TrySendError::Closed(_)) => return Err(self.common.ended.failure().await),
+            Err(TrySendError::Full(command)) => {
+                match Box::pin(time::timeout_at(deadline.initial(), self.commands.send(command))).await {
+                    Err(_) => return Err(Failure::timeout(Sent::No)),
+                    Ok(Err(_)) => return Err(self.common.ended.failure().await),
+                    Ok(Ok(())) => {}
+                }
+            }
+        }
+        self.common.wait(guard, answer, &send_once, &deadline).await
+    }
+
+    /// Publishes news that we inferred from the server's behaviour.
+    pub(crate) async fn publish(&self, news: News) {
+        // After the session has ended the news is irrelevant.
+        let _ = self.commands.send(SessionCommand::Publish(news)).await;
+    }
+
+    pub(crate) async fn notify(&self, message: Outbound) -> Result<(), Failure> {
+        match self.commands.send(SessionCommand::Send(message)).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.common.ended.failure().await),
+        }
+    }
+}
+
+impl WeakRequestSender {
+    /// Sends a request without a deadline, keeping the session alive only until the session task accepts it. Dropping
+    /// the future cancels the request.
+    pub(crate) async fn send_request(
+        &self,
+        build: impl FnOnce(u64) -> Outbound,
+        hooks: RequestHooks,
+    ) -> Option<Result<Raw, Failure>> {
+        let commands = self.commands.upgrade()?;
+        let id = self.common.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let (reply, answer) = oneshot::channel();
+        let send_once = SendOnce::default();
+        let mut guard = AbandonOnDrop { id, abandons: &self.common.abandons, armed: true };
+        commands.send(SessionCommand::Request { message: build(id), reply, hooks, send_once }).await.ok()?;
+        drop(commands);
+        let answer = answer.await;
+        guard.armed = false;
+        answer.ok()
+    }
+
+    /// Waits until the session has ended.
+    pub(crate) async fn wait_for_end(&self) {
+        let mut ended = self.common.ended.0.clone();
+        let _ = ended.wait_for(Option::is_some).await;
+    }
+}
+
+impl SenderCommon {
+    async fn wait(
+        &self,
+        mut guard: AbandonOnDrop<'_>,
+        answer: oneshot::Receiver<Result<Raw, Failure>>,
+        send_once: &SendOnce,
+        deadline: &Deadline,
+    ) -> Result<Raw, Failure> {
+        match deadline.wait(answer).await {
+            // The guard stays armed and cancels the request.
+            None if send_once.cancel() => Err(Failure::timeout(Sent::No)),
+            None => Err(Failure::timeout(Sent::Unknown)),
+            Some(answered) => {
+                guard.armed = false;
+                match answered {
+                    Ok(answer) => answer,
+                    Err(_) => Err(self.ended.failure().await),
+                }
+            }
+        }
+    }
+}
+
+impl SessionEnd {
+    /// Returns how the session ended, as far as known.
+    pub(crate) fn disconnect(&self) -> Arc<Disconnect> {
+        self.0.borrow().clone().unwrap_or_else(|| Arc::new(Disconnect::because("the session ended")))
+    }
+
+    /// Builds the failure of a request made after the end.
+    async fn failure(&self) -> Failure {
+        let mut ended = self.0.clone();
+        let _ = ended.wait_for(Option::is_some).await;
+        Failure::closed(Sent::No, self.disconnect())
+    }
+}
+
+/// Guard that cancels a request when dropped while armed.
+struct AbandonOnDrop<'a> {
+    id: u64,
+    abandons: &'a mpsc::UnboundedSender<u64>,
+    armed: bool,
+}
+
+impl Drop for AbandonOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            // Unbounded, but holds at most one entry per request; a destructor cannot wait for capacity.
+            let _ = self.abandons.send(self.id);
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! Runs one source: owns its session keeper, its circuit breaker and its status.
+//!
+//! Sends requests under the timeout, retry and breaker rules of the source. Does not know how tools are resolved or
+//! how calls are recorded.
+
+use crate::{
+    Fault, FaultKind, Glob, Redactor, Trace,
+    call::{Call, Caller, Deadline, OnProgress},
+    catalog::ToolEntry,
+    circuit_breaker::coordinator::{BreakerCoordinator, ProbeDecision},
+    circuit_breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, Permit, Verdict},
+    events::{EventBus, EventKind},
+    fault::Stage,
+    lists_to_refresh::ListsToRefresh,
+    options::RuntimeOptions,
+    session_keeper::incident::{ConnectFailure, Reached, SharedSession},
+    session_keeper::{SessionKeeper, SessionKeeperContext},
+    source_status::{ConnectionState, SourceStatus},
+    status_publisher::StatusPublisher,
+    upstream::{Upstream, UpstreamContext},
+};
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use wharf_config::{Lifecycle, Source};
+use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, session::Progress};
+
+/// Coordinates breaker probes with other replicas, if configured.
+struct Coordination(Option<Arc<dyn BreakerCoordinator>>);
+
+/// One source at run time.
+#[derive(Debug)]
+pub(crate) struct ActiveSource {
+    upstream: Upstream,
+    keeper: SessionKeeper,
+    circuit_breaker: Arc<CircuitBreaker>,
+    coordinator: Coordination,
+    publisher: Arc<StatusPublisher>,
+    lists_to_refresh: Arc<ListsToRefresh>,
+    repeatable: Vec<Glob>,
+    stop: watch::Sender<bool>,
+}
+
+/// Complete state of one source.
+#[derive(Clone, Debug)]
+pub struct SourceState {
+    /// The configuration of the source.
+    pub source: Arc<Source>,
+    /// Session and health.
+    pub status: SourceStatus,
+    /// State of the connection.
+    pub connection: ConnectionState,
+    /// State of the circuit breaker.
+    pub circuit_breaker: BreakerSnapshot,
+    /// Number of requests the current session has not answered yet.
+    pub unanswered: usize,
+}
+
+impl ActiveSource {
+    /// Creates the active source and the task that maintains its session.
+    pub(crate) fn new(
+        source: Arc<Source>,
+        context: &UpstreamContext,
+        options: &RuntimeOptions,
+        bus: EventBus,
+        refresh_needed: Arc<Notify>,
+    ) -> (Arc<ActiveSource>, impl Future<Output = ()> + Send + 'static) {
+        let name: Arc<str> = source.name.expose().into();
+        let publisher = Arc::new(StatusPublisher::new(name.clone(), bus, context.redactor.clone()));
+        let (on_change, wakeup, coordinator) =
+            (publisher.clone(), refresh_needed.clone(), options.coordinator.clone());
+        let circuit_breaker = CircuitBreaker::new(options.breaker, move |breaker| {
+            on_change.breaker_changed(breaker);
+            if let Some(coordinator) = &coordinator {
+                coordinator.breaker_changed(&name, breaker);
+            }
+            // Lists that were not read while the breaker was open may now be due.
+            wakeup.notify_one();
+        });
+        let lists_to_refresh = Arc::new(ListsToRefresh::new(refresh_needed));
+        let upstream = Upstream::new(source, context.clone());
+        let (stop, stopped) = watch::channel(false);
+        let keeper_context = SessionKeeperContext {
+            upstream: upstream.clone(),
+            publisher: publisher.clone(),
+            lists_to_refresh: lists_to_refresh.clone(),
+            consent: options.consent.clone(),
+            idle_stop: options.idle_stop,
+            stop: stopped,
+        };
+        let (keeper, task) = SessionKeeper::new(keeper_context);
+        let (repeatable, coordinator) =
+            (options.repeatable.clone(), Coordination(options.coordinator.clone()));
+        (
+            Arc::new(ActiveSource {
+                upstream,
+                keeper,
+                circuit_breaker,
+                coordinator,
+                publisher,
+                lists_to_refresh,
+                repeatable,
+                stop,
+            }),
+            task,
+        )
+    }
+
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        self.upstream.shared_source()
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.publisher.name()
+    }
+
+    pub(crate) fn redactor(&self) -> &Arc<Redactor> {
+        self.upstream.redactor()
+    }
+
+    /// Converts a failure of this source into a fault in the user's words.
+    pub(crate) fn fault(&self, failure: &Failure) -> Arc<Fault> {
+        Arc::new(self.upstream.fault(failure))
+    }
+
+    pub(crate) fn lists_to_refresh(&self) -> &ListsToRefresh {
+        &self.lists_to_refresh
+    }
+
+    pub(crate) fn circuit_breaker(&self) -> &Arc<CircuitBreaker> {
+        &self.circuit_breaker
+    }
+
+    pub(crate) fn publish(&self, what: EventKind) {
+        self.publisher.publish(what);
+    }
+
+    pub(crate) fn state(&self) -> SourceState {
+        let (status, connection) = self.publisher.status();
+        let (source, circuit_breaker) = (self.source().clone(), self.circuit_breaker.snapshot());
+        SourceState { source, status, connection, circuit_breaker, unanswered: self.keeper.unanswered() }
+    }
+
+    /// Stops the server permanently.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Retires the current session and resets the circuit breaker. The next call starts a new server.
+    pub(crate) fn restart(&self) {
+        self.keeper.retire(None);
+        self.circuit_breaker.reset();
+    }
+
+    /// Returns a permit for one request. Fails if the circuit breaker is open, or if another replica holds the probe.
+    pub(crate) async fn admit(&self) -> Result<Permit, Arc<Fault>> {
+        let permit = self.circuit_breaker.admit().map_err(|wait| Arc::new(self.breaker_open(wait)))?;
+        match &self.coordinator.0 {
+            Some(coordinator) if permit.is_probe() => {
+                self.apply_decision(permit, coordinator.may_probe(self.name()).await)
+            }
+            _ => Ok(permit),
+        }
+    }
+
+    /// Returns a permit, or a timeout fault at the deadline. Agreeing on a probe with other replicas can take a
+    /// while.
+    pub(crate) async fn admit_by(&self, by: Deadline) -> Result<Permit, Arc<Fault>> {
+        by.wait(pin!(self.admit())).await.unwrap_or_else(|| Err(self.deadline_exceeded()))
+    }
+
+    fn deadline_exceeded(&self) -> Arc<Fault> {
+        Arc::new(Fault::with_source(self.source(), Fault::deadline_exceeded()))
+    }
+
+    /// Applies the coordinator's decision about a probe.
+    fn apply_decision(&self, permit: Permit, decision: ProbeDecision) -> Result<Permit, Arc<Fault>> {
+        let breaker_open = |wait| Arc::new(self.breaker_open(wait));
+        match decision {
+            ProbeDecision::Go => Ok(permit),
+            ProbeDecision::Closed => {
+                self.adopt_breaker_state(BreakerState::Closed { failures: 0 });
+                self.circuit_breaker.admit().map_err(breaker_open)
+            }
+            ProbeDecision::Wait(wait) => {
+                self.adopt_breaker_state(BreakerState::Open { until: Instant::now() + wait });
+                Err(breaker_open(wait))
+            }
+        }
+    }
+
+    /// Adopts the breaker state that another replica has determined for this source.
+    pub(crate) fn adopt_breaker_state(&self, breaker: BreakerState) {
+        if let Some(breaker) = self.circuit_breaker.adopt_state(breaker) {
+            self.publisher.breaker_changed(breaker);
+            // Lists that were not read while the breaker was open may now be due.
+            self.lists_to_refresh.wake_catalog_writer();
+        }
+    }
+
+    /// Returns an open session or the connect failure, and records which one in `reached`.
+    pub(crate) async fn session(&self, reached: &mut Reached) -> Result<Arc<SharedSession>, Arc<Fault>> {
+        *reached = Reached::Nothing;
+        match self.keeper.session().await {
+            Ok(session) => {
+                *reached = Reached::Session(session.clone());
+                Ok(session)
+            }
+            Err(ConnectFailure { fault, incident }) => {
+                *reached = Reached::ConnectFailure(incident);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Returns a session for background work. Using an open session this way does not postpone the idle stop.
+    pub(crate) async fn background_session(
+        &self,
+        reached: &mut Reached,
+    ) -> Result<Arc<SharedSession>, Arc<Fault>> {
+        match self.keeper.open_session() {
+            Some(session) => {
+                *reached = Reached::Session(session.clone());
+                Ok(session)
+            }
+            None => self.session(reached).await,
+        }
+    }
+
+    /// Returns whether the server was stopped as idle and has not been started since.
+    pub(crate) fn is_stopped_as_idle(&self) -> bool {
+        self.keeper.is_stopped_as_idle()
+    }
+
+    /// Replaces the set of resources whose updates this source reports.
+    pub(crate) fn watch(&self, uris: BTreeSet<String>) {
+        self.keeper.watch(uris);
+    }
+
+    /// Waits until the subscription to a resource is active. Starts the server if necessary.
+    pub(crate) async fn is_watching(&self, uri: &str) -> Result<(), Arc<Fault>> {
+        let rpc_fault = |error| self.fault(&Failure::rpc(error));
+        if self.source().lifecycle == Lifecycle::Transient {
+            let why = "this server is started for each call, so its resources cannot be watched";
+            return Err(rpc_fault(RpcError::new(RpcError::METHOD_NOT_FOUND, why)));
+        }
+        self.session(&mut Reached::default()).await?.is_watching(uri).await.map_err(rpc_fault)
+    }
+
+    /// Sends a request under the timeouts of this source and settles the permit. Retries once if the connection was
+    /// lost and nothing was sent, or if the tool may be repeated.
+    pub(crate) async fn ask(&self, permit: Permit, ask: SourceRequest<'_>) -> Result<Raw, Arc<Fault>> {
+        let mut reached = Reached::default();
+        let mut answer = self.ask_once(&ask, &mut reached).await;
+        if let Err(fault) = &answer
+            && self.can_retry(fault, &ask)
+        {
+            answer = self.ask_once(&ask, &mut reached).await;
+        }
+        self.settle(permit, answer.as_ref().err(), reached);
+        answer
+    }
+
+    /// Records what the outcome of a request shows about the health of the source. A failure that several requests
+    /// share counts once.
+    pub(crate) fn settle(&self, permit: Permit, fault: Option<&Arc<Fault>>, reached: Reached) {
+        let verdict = verdict(fault);
+        self.record_health(verdict, fault, &reached);
+        let incident = fault.and_then(|it| reached.incident(it));
+        // A probe always counts: no other call can close or open the breaker while the probe is in flight.
+        let counts = permit.is_probe() || incident.is_none_or(|it| it.claim_for_breaker());
+        permit.settle(if counts { verdict } else { Verdict::Unknown });
+        // Once the breaker is open, the failing session is retired so that the probe starts a new server.
+        let is_open = !matches!(self.circuit_breaker.snapshot().state, BreakerState::Closed { .. });
+        if verdict == Verdict::Failed
+            && is_open
+            && let Some(session) = reached.session()
+        {
+            self.keeper.retire(Some(session));
+        }
+    }
+
+    /// Records the outcome of a listing. Without a permit no caller waited for it, and the breaker does not change. A
+    /// successful listing does not show that the tools work, so it does not reset the failure count.
+    pub(crate) fn settle_listing(
+        &self,
+        permit: Option<Permit>,
+        fault: Option<&Arc<Fault>>,
+        reached: Reached,
+    ) {
+        match (fault, permit) {
+            (Some(fault), Some(permit)) => self.settle(permit, Some(fault), reached),
+            (Some(_), None) => self.record_health(verdict(fault), fault, &reached),
+            (None, _) if self.circuit_breaker.snapshot().failures == 0 => {
+                self.publisher.record_verdict(Verdict::Healthy)
+            }
+            (None, _) => self.publisher.record_response(),
+        }
+    }
+
+    fn record_health(&self, verdict: Verdict, fault: Option<&Arc<Fault>>, reached: &Reached) {
+        let incident = fault.and_then(|it| reached.incident(it));
+        if verdict != Verdict::Failed || incident.is_none_or(|it| it.claim_for_health()) {
+            self.publisher.record_verdict(verdict);
+        }
+    }
+
+    /// Sends the request once and records in `reached` whether it got a session.
+    async fn ask_once(&self, ask: &SourceRequest<'_>, reached: &mut Reached) -> Result<Raw, Arc<Fault>> {
+        let session = ask.by.wait(pin!(self.session(reached))).await;
+        let session = session.unwrap_or_else(|| Err(self.deadline_exceeded()))?;
+        let request = self.with_deadline(ask.request(), ask.by);
+        let request = match ask.caller {
+            Some(caller) => self.upstream.on_behalf(request, caller),
+            None => request,
+        };
+        let request = match ask.trace {
+            // Our request is a child span of the caller's request.
+            Some(trace) => request.traced(&trace.traceparent(), trace.state.as_deref()),
+            None => request,
+        };
+        session.request(request).await.and_then(require_object).map_err(|failure| self.fault(&failure))
+    }
+
+    /// Sets the deadline of a request. A caller's timeout is a hard limit; the source's timeouts allow for progress.
+    fn with_deadline(&self, request: Request, by: Deadline) -> Request {
+        let timeouts = self.source().timeouts;
+        match by.instant() {
+            Some(by) => request.deadline(by),
+            None => request.deadline(Instant::now() + timeouts.total).idle_timeout(timeouts.request),
+        }
+    }
+
+    fn can_retry(&self, fault: &Fault, ask: &SourceRequest<'_>) -> bool {
+        let lost =
+            fault.kind == FaultKind::Connection && fault.phase == Stage::Call && fault.status.is_none();
+        lost && (fault.sent == Sent::No || ask.tool.is_some_and(|it| self.is_retryable(it)))
+    }
+
+    fn is_retryable(&self, tool: &ToolEntry) -> bool {
+        let id = tool.id();
+        self.repeatable.iter().any(|it| it.matches(&id))
+    }
+
+    fn breaker_open(&self, wait: Duration) -> Fault {
+        let source = self.source();
+        let name = source.name.shown();
+        let cause = match wait.is_zero() {
+            true => {
+                format!(
+                    "the circuit breaker for `{name}` is open after repeated failures; a probe is in progress"
+                )
+            }
+            false => format!(
+                "the circuit breaker for `{name}` is open after repeated failures; next try in {:.0} s",
+                wait.as_secs_f64().ceil()
+            ),
+        };
+        let last = self.publisher.status().0.fault;
+        let last = last.map(|it| format!("; last failure: {}", it.cause)).unwrap_or_default();
+        let hint = format!("`wharf doctor` shows what is wrong with `{name}`");
+        let fault = Fault::local(FaultKind::BreakerOpen, Stage::Admit, cause + &last, Some(hint));
+        let retry_after = Some(wait.max(Duration::from_secs(1)));
+        Fault::with_source(source, Fault { retry_after, ..fault })
+    }
+}
+
+impl std::fmt::Debug for Coordination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "shared" } else { "alone" })
+    }
+}
+
+/// A request to a source, which may be sent more than once.
+pub(crate) struct SourceRequest<'a> {
+    /// Method and parameters.
+    pub(crate) method: Method<'a>,
+    /// The caller's deadline, if any.
+    pub(crate) by: Deadline,
+    /// The tool, for a tool call.
+    pub(crate) tool: Option<&'a ToolEntry>,
+    /// Callback for progress.
+    pub(crate) on_progress: Option<Arc<Mutex<OnProgress>>>,
+    /// The client on whose behalf the request is made.
+    pub(crate) caller: Option<&'a Caller>,
+    /// The trace span of the request.
+    pub(crate) trace: Option<&'a Trace>,
+}
+
+/// Method and parameters of a request.
+pub(crate) enum Method<'a> {
+    /// Tool, by its name on the wire, and arguments.
+    Tool(&'a str, Option<&'a Raw>),
+    /// Prompt, by its name on the wire, and arguments.
+    Prompt(&'a str, Option<&'a Raw>),
+    /// URI of a resource.
+    Resource(&'a str),
+    /// Any other method and parameters, forwarded unchanged.
+    Other(&'a str, Option<&'a Raw>),
+}
+
+impl<'a> SourceRequest<'a> {
+    pub(crate) fn new(method: Method<'a>) -> SourceRequest<'a> {
+        SourceRequest {
+            method,
+            by: Deadline::default(),
+            tool: None,
+            on_progress: None,
+            caller: None,
+            trace: None,
+        }
+    }
+
+    /// Creates a request that calls `tool`.
+    pub(crate) fn tool(tool: &'a ToolEntry, call: &'a mut Call, by: Deadline) -> SourceRequest<'a> {
+        let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
+        let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
+        let (caller, trace) = (call.caller.as_ref(), call.trace.as_ref());
+        SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace }
+    }
+
+    /// Sets the client on whose behalf the request is made.
+    pub(crate) fn on_behalf(self, caller: Option<&'a Caller>) -> SourceRequest<'a> {
+        SourceRequest { caller, ..self }
+    }
+
+    fn request(&self) -> Request {
+        let request = match &self.method {
+            Method::Tool(name, arguments) => {
+                let headers = self.tool.map(|it| it.header_params(*arguments)).unwrap_or_default();
+                Request::call_tool(name, *arguments).header_params(headers)
+            }
+            Method::Prompt(name, arguments) => Request::get_prompt(name, *arguments),
+            Method::Resource(uri) => Request::read_resource(uri),
+            Method::Other(method, params) => {
+                let request = Request::new((*method).to_owned());
+                params.map_or(Request::new((*method).to_owned()), |it| request.params(it.clone()))
+            }
+        };
+        match &self.on_progress {
+            Some(on_progress) => request.on_progress(share_callback(on_progress)),
+            None => request,
+        }
+    }
+}
+
+/// Checks that the result is an object, as MCP requires for every result.
+fn require_object(result: Raw) -> Result<Raw, Failure> {
+    if result.is_object() { Ok(result) } else { Err(Failure::protocol("the result is not an object")) }
+}
+
+/// Shares one progress callback between the attempts of a request. Only one attempt runs at a time.
+fn share_callback(on_progress: &Arc<Mutex<OnProgress>>) -> impl FnMut(Progress) + Send + 'static {
+    let on_progress = on_progress.clone();
+    move |at| on_progress.lock().unwrap_or_else(PoisonError::into_inner)(&at)
+}
+
+/// Derives the breaker verdict from a fault. Only the source's own failures count. A server that answers with a
+/// JSON-RPC error is reachable, so that counts as healthy, except for an internal error.
+fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
+    let Some(fault) = fault else { return Verdict::Healthy };
+    match fault.kind {
+        FaultKind::Connection if matches!(fault.status, Some(401 | 403)) => Verdict::Unknown,
+        FaultKind::Protocol if fault.rpc.as_ref().is_some_and(|it| it.code != RpcError::INTERNAL) => {
+            Verdict::Healthy
+        }
+        FaultKind::Protocol if fault.rpc.is_some() => Verdict::Unknown,
+        // The caller's deadline expired before the request was sent, which shows nothing about the source.
+        FaultKind::Timeout if fault.phase == Stage::Admit => Verdict::Unknown,
+        FaultKind::Connection | FaultKind::Timeout | FaultKind::Protocol => Verdict::Failed,
+        FaultKind::ToolNotFound => Verdict::Healthy,
+        FaultKind::Quarantined
+        | FaultKind::Disabled
+        | FaultKind::Arguments
+        | FaultKind::BreakerOpen
+        | FaultKind::ProcessLimitReached
+        | FaultKind::NotReady
+        | FaultKind::Closing
+        | FaultKind::Abandoned => Verdict::Unknown,
+    }
+}

@@ -1,0 +1,83 @@
+//! Schedules background retries for a source whose listing failed.
+//!
+//! A retry counts in the breaker only if a caller starts to wait for it. While the breaker is open, retries wait
+//! until it would allow a probe.
+
+use crate::{Fault, FaultKind};
+use std::time::Duration;
+use tokio::time::Instant;
+use wharf_mcp::session::List;
+
+/// Pause after the first failure. Each further failure doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Maximum pause.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// Maximum number of doublings, after which the pause has its maximum length.
+const MAX_DOUBLINGS: u32 = 6;
+
+/// Consecutive failures of one source and the time of the next retry.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    failures: u32,
+    at: Option<Instant>,
+    /// The lists that could not be read.
+    lists: Vec<List>,
+}
+
+impl Retry {
+    /// Returns the time of the next retry, if the last listing failed.
+    pub(super) fn at(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Takes the lists that the next retry has to read.
+    pub(super) fn take_lists(&mut self) -> Vec<List> {
+        std::mem::take(&mut self.lists)
+    }
+
+    /// Schedules the next retry after a failure. Returns true for the first failure in a row.
+    pub(super) fn failed(&mut self, fault: &Fault, lists: Vec<List>) -> bool {
+        let now = Instant::now();
+        self.lists = lists;
+        if fault.kind == FaultKind::BreakerOpen {
+            // The breaker was open and nothing was sent. The breaker determines when a retry may run.
+            self.at.get_or_insert(now);
+            return false;
+        }
+        self.failures = self.failures.saturating_add(1);
+        let pause = pause(self.failures).max(fault.retry_after.unwrap_or_default());
+        self.at = Some(now + pause);
+        self.failures == 1
+    }
+
+    /// Clears the failures after a success. Returns how many there were.
+    pub(super) fn succeeded(&mut self) -> u32 {
+        std::mem::take(self).failures
+    }
+}
+
+/// Returns the pause after the given number of failures, shortened by up to 20 % so that sources which failed
+/// together do not retry together.
+fn pause(failures: u32) -> Duration {
+    let nominal = FIRST_PAUSE * 2u32.pow(failures.saturating_sub(1).min(MAX_DOUBLINGS));
+    nominal.min(MAX_PAUSE).mul_f64(0.8 + 0.2 * fastrand::f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_from_a_second_to_a_minute() {
+        for (failures, longest) in
+            [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60), (u32::MAX, 60)]
+        {
+            for _ in 0..100 {
+                let (pause, longest) = (pause(failures).as_secs_f64(), f64::from(longest));
+                assert!((longest * 0.8..=longest).contains(&pause), "{failures}: {pause}");
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The HTTP API of the gateway: MCP over every transport, REST, and the endpoints for operators, on one port.
+//!
+//! Every request passes the same steps: host and origin check, routing, authentication, authorization, then the
+//! handler. A failure in any step becomes a problem document (RFC 9457). The module does not know how connections are
+//! accepted or framed; [`crate::http_server`] does that.
+
+mod admission;
+mod body;
+mod docs;
+mod events;
+mod openapi;
+mod problem;
+mod query;
+mod rest;
+mod routes;
+mod tokens;
+mod websocket;
+
+use crate::{
+    exit::Exit,
+    gateway::{Gateway, announce},
+    http_server::{ConnectionHandle, accept, serve_http},
+    journal::Journal,
+    registry::SourceRegistry,
+};
+use admission::HostPolicy;
+use bytes::Bytes;
+use events::Hub;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body as _, Incoming};
+use problem::Problem;
+use query::Query;
+pub(crate) use rest::CALL_RECORD;
+use rest::{DetachedTasks, RequestIds};
+use routes::{Operation, Route, RouteMatch, find};
+use serde_json::json;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+pub(crate) use tokens::{MIN_TOKEN_LENGTH, Tokens, read as read_token, read_or_create_token};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    time::timeout,
+};
+use wharf_mcp::{
+    Raw,
+    serve::{
+        Service,
+        http::{Body, Guard, HttpOptions, HttpService, Owner, SessionStore, SseService},
+    },
+};
+use wharf_runtime::{Catalog, Handle};
+
+/// How long a list request waits for sources that are still starting.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The HTTP API with everything that its handlers share.
+#[derive(Clone)]
+pub(crate) struct Api {
+    shared: Arc<ApiState>,
+}
+
+/// Options of the HTTP API: who may connect, and the limits.
+pub(crate) struct ApiOptions {
+    pub(crate) address: SocketAddr,
+    pub(crate) guard: Guard,
+    pub(crate) tokens: Tokens,
+    /// Maximum number of concurrent calls, if limited.
+    pub(crate) max_calls: Option<usize>,
+    /// Maximum number of open MCP streams, if the operator sets it.
+    pub(crate) max_streams: Option<usize>,
+    /// Session store shared between replicas, so that a client can continue its session at another one.
+    pub(crate) session_store: Option<Arc<dyn SessionStore>>,
+}
+
+struct ApiState {
+    handle: Handle,
+    journal: Journal,
+    registry: SourceRegistry,
+    service: Service<Gateway>,
+    mcp: HttpService<Gateway>,
+    sse: SseService<Gateway>,
+    /// Permits for open WebSockets.
+    sockets: Arc<Semaphore>,
+    host_policy: HostPolicy,
+    tokens: Tokens,
+    /// Maximum number of concurrent calls; further ones are rejected.
+    max_calls: usize,
+    hub: Hub,
+    request_ids: RequestIds,
+    detached_tasks: DetachedTasks,
+    /// `/openapi.json`, rendered on the first request.
+    openapi: OnceLock<Bytes>,
+    draining: watch::Receiver<bool>,
+}
+
+impl Api {
+    /// Creates the API with these options.
+    pub(crate) fn new(
+        handle: Handle,
+        journal: Journal,
+        registry: SourceRegistry,
+        api_options: ApiOptions,
+        draining: watch::Receiver<bool>,
+    ) -> Api {
+        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
+        // Requests that reach MCP have already passed the host and origin check here, so MCP accepts all of them.
+        let anything = || vec!["*".to_owned()];
+        let admitted = Guard { hosts: anything(), origins: anything() };
+        let ApiOptions { address, guard, tokens, max_calls, max_streams, session_store } = api_options;
+        let defaults = HttpOptions::default();
+        let stream_limit = max_streams.unwrap_or(defaults.stream_limit);
+        let sockets = Arc::new(Semaphore::new(stream_limit));
+        let options = HttpOptions { guard: admitted, session_store, stream_limit, ..defaults };
+        let mcp = HttpService::new(service.clone(), options.clone());
+        let sse = SseService::new(service.clone(), options, "/messages");
+        let (hub, request_ids, detached_tasks) =
+            (Hub::default(), RequestIds::default(), DetachedTasks::default());
+        let (host_policy, max_calls) = (HostPolicy::new(guard, address), max_calls.unwrap_or(usize::MAX));
+        let shared = ApiState {
+            handle,
+            journal,
+            registry,
+            service,
+            mcp,
+            sse,
+            sockets,
+            host_policy,
+            tokens,
+            max_calls,
+            hub,
+            request_ids,
+            detached_tasks,
+            openapi: OnceLock::new(),
+            draining,
+        };
+        Api { shared: Arc::new(shared) }
+    }
+
+    /// Invalidates the cached session of this key, or all of them if there is no key, because another replica changed
+    /// or ended it.
+    pub(crate) fn invalidate_session(&self, key: Option<&str>) {
+        self.shared.mcp.invalidate(key);
+    }
+
+    /// Serves connections until `shutdown` completes.
+    pub(crate) async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = Exit>) -> Exit {
+        let ApiState { handle, service, hub, detached_tasks, draining, .. } = &*self.shared;
+        let announcing = announce(service.clone(), handle.clone());
+        let distributing = hub.distribute(handle.clone(), draining.clone());
+        let api = self.clone();
+        let serving = accept(listener, shutdown, move |stream, shutdown_signal| {
+            let api = api.clone();
+            serve_http(stream, shutdown_signal, move |request, connection| {
+                api.clone().respond(request, connection.clone())
+            })
+        });
+        let exit = tokio::select! {
+            exit = serving => exit,
+            () = announcing => Exit::InternalError,
+            () = distributing => Exit::InternalError,
+        };
+        service.handler().shutdown();
+        detached_tasks.finish().await;
+        exit
+    }
+
+    async fn respond(self, mut request: Request<Incoming>, connection: ConnectionHandle) -> Response<Body> {
+        let mut response = match self.admit(&mut request, connection) {
+            Ok((operation, segment)) => self.answer(operation.route, &segment, request).await,
+            Err(problem) => problem.into(),
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// Checks host and origin, finds the operation, authenticates and authorizes. Stores the principal's name in the
+    /// request's extensions and, depending on the route, the principal or the connection handle.
+    fn admit(
+        &self,
+        request: &mut Request<Incoming>,
+        connection: ConnectionHandle,
+    ) -> Result<(&'static Operation, String), Problem> {
+        admission::check(request, &self.shared.host_policy)?;
+        let found = find(request.method(), request.uri().path());
+        if let RouteMatch::Operation(operation @ Operation { role: None, .. }, _) = found {
+            return Ok((operation, String::new()));
+        }
+        let principal = self.shared.tokens.admit(request.headers())?;
+        let (operation, segment) = match found {
+            RouteMatch::Operation(operation, segment) => (operation, segment),
+            RouteMatch::OtherMethods(allowed) => return Err(Problem::method_not_allowed(allowed)),
+            RouteMatch::Nothing => return Err(Problem::unknown_path(request.uri().path())),
+        };
+        operation.role.map_or(Ok(()), |role| principal.require_role(role))?;
+        let has_body = request.method() == Method::POST && !request.body().is_end_stream();
+        if has_body || operation.about.body.is_some() {
+            body::check_is_json(request.headers())?;
+        }
+        request.extensions_mut().insert(Owner(principal.name.clone()));
+        match operation.route {
+            Route::Mcp => {}
+            Route::WebSocket | Route::Events => _ = request.extensions_mut().insert(connection),
+            _ => _ = request.extensions_mut().insert(principal),
+        }
+        let no_text = || Problem::new(StatusCode::BAD_REQUEST, "the path is not UTF-8");
+        Ok((operation, segment.ok_or_else(no_text)?))
+    }
+
+    async fn answer(&self, route: Route, segment: &str, request: Request<Incoming>) -> Response<Body> {
+        let answer = match route {
+            Route::Mcp => self.mcp(request).await,
+            // The rarer routes are boxed, so that the future of an MCP request stays small.
+            Route::Sse => Box::pin(self.sse(request)).await,
+            Route::WebSocket => {
+                websocket::upgrade(request, self.shared.service.clone(), &self.shared.sockets)
+            }
+            Route::Health | Route::Ready | Route::Metrics | Route::OpenApi => {
+                self.operator_response(route, &request)
+            }
+            Route::Docs | Route::DocsScript | Route::DocsStyle => Ok(docs::respond(route)),
+            Route::Events => {
+                let ApiState { hub, handle, draining, .. } = &*self.shared;
+                hub.subscribe(handle, &request, *draining.borrow())
+            }
+            _ => Box::pin(rest::respond(&self.shared, route, segment, request)).await,
+        };
+        answer.unwrap_or_else(Response::from)
+    }
+
+    async fn mcp(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+        admission::check_accept(request.headers())?;
+        let (parts, body) = request.into_parts();
+        let body = body::read_all(body).await?;
+        Ok(self.shared.mcp.respond_to(parts, body).await)
+    }
+
+    async fn sse(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+        let (parts, body) = request.into_parts();
+        let body = Full::new(body::read_all(body).await?);
+        Ok(self.shared.sse.respond(Request::from_parts(parts, body)).await)
+    }
+
+    /// Answers the endpoints for operators: health, readiness, metrics and the OpenAPI document.
+    fn operator_response(
+        &self,
+        route: Route,
+        request: &Request<Incoming>,
+    ) -> Result<Response<Body>, Problem> {
+        let ApiState { journal, handle, openapi, .. } = &*self.shared;
+        match route {
+            Route::Metrics => {
+                Query::read(request.uri().query(), &[])?;
+                let text = journal.metrics().text(handle, journal.reach());
+                Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+            }
+            Route::OpenApi => {
+                let text = openapi.get_or_init(|| openapi::document().to_string().into());
+                Ok(document(StatusCode::OK, "application/json", text.clone()))
+            }
+            Route::Ready => Ok(self.ready()),
+            _ => Ok(json_response(StatusCode::OK, json!({ "status": "ok" }))),
+        }
+    }
+
+    /// Answers `/ready`: whether the gateway accepts new work. A lost database only degrades it, because calls still
+    /// work, and otherwise all replicas would leave service at once. Only a gateway that cannot journal calls any
+    /// more answers 503.
+    fn ready(&self) -> Response<Body> {
+        let reach = self.shared.journal.reach();
+        let (away, full, waiting) = (reach.is_away(), reach.is_full(), reach.waiting());
+        let mut body = match *self.shared.draining.borrow() {
+            true => json!({ "status": "draining" }),
+            false if away || full || waiting > 0 => {
+                let missing = [("database", away), ("journal", full)];
+                let missing: Vec<&str> =
+                    missing.iter().filter(|(_, it)| *it).map(|(name, _)| *name).collect();
+                json!({ "status": "degraded", "missing": missing, "waiting": waiting })
+            }
+            false => json!({ "status": "ready" }),
+        };
+        if reach.lost() > 0 {
+            body["lost"] = json!(reach.lost());
+        }
+        let is_unwell = full || body["status"] == "draining";
+        let status = if is_unwell { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+        json_response(status, body)
+    }
+}
+
+impl ApiState {
+    /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
+    async fn settled(&self) -> Arc<Catalog> {
+        timeout(SETTLE_TIMEOUT, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
+    }
+
+    /// Fails at once if the database is unreachable, for operations that need it.
+    fn require_database(&self) -> Result<(), Problem> {
+        if !self.journal.reach().is_away() {
+            return Ok(());
+        }
+        Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the database is unreachable")
+            .hint("try again later; calls without `Idempotency-Key` and `request_id` still work")
+            .retry_after(Duration::from_secs(1)))
+    }
+
+    /// Checks that the limit of concurrent calls allows one more.
+    fn check_call_limit(&self) -> Result<(), Problem> {
+        if self.handle.in_flight() < self.max_calls {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            format!("too many concurrent calls (limit {})", self.max_calls),
+        )
+        .hint("try again in a moment, or raise `max_calls` in [server] of wharf.toml")
+        .retry_after(Duration::from_secs(1)))
+    }
+}
+
+/// Builds a response with a JSON document.
+fn json_response(status: StatusCode, value: impl Into<Raw>) -> Response<Body> {
+    document(status, "application/json", value.into().into_bytes())
+}
+
+fn document(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

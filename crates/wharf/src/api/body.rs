@@ -1,0 +1,108 @@
+//! Reads the body of a request within limits of size and time, and parses it as one unambiguous JSON object.
+
+mod unambiguous;
+
+use super::problem::Problem;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use wharf_mcp::{Raw, serve::http::is_json};
+
+/// Maximum size of a body, in bytes.
+const MAX_BODY_BYTES: usize = 4 << 20;
+
+/// Timeout between two parts of a body, and for the whole body.
+const BODY_PAUSE_TIMEOUT: Duration = Duration::from_secs(8);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long to keep reading a body that is too large before sending the response.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Reads one JSON object. An empty body counts as an empty object.
+pub(super) async fn read_object(request: Request<Incoming>) -> Result<Raw, Problem> {
+    let bytes = collect(request.into_body()).await?;
+    if bytes.is_empty() {
+        return Ok(Raw::empty_object());
+    }
+    let no_json = |why: String| malformed(format!("the body cannot be read as JSON: {why}"));
+    let raw = Raw::parse(bytes).map_err(|error| no_json(error.to_string()))?;
+    if !raw.is_object() {
+        return Err(malformed("the body is not a JSON object"));
+    }
+    unambiguous::check(&raw).map_err(|why| no_json(why.to_owned()))?;
+    Ok(raw)
+}
+
+/// Reads the whole body.
+pub(super) async fn read_all(body: Incoming) -> Result<Bytes, Problem> {
+    if body.is_end_stream() { Ok(Bytes::new()) } else { collect(body).await }
+}
+
+/// Rejects a request without a JSON `Content-Type`, before its body is read.
+pub(super) fn check_is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    if is_json(headers) {
+        return Ok(());
+    }
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body has to be JSON")
+        .hint("send `Content-Type: application/json`, and no `Content-Encoding`"))
+}
+
+async fn collect(mut body: Incoming) -> Result<Bytes, Problem> {
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").closing();
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
+        return Err(Box::pin(body_too_large(body)).await);
+    }
+    let last = Instant::now() + BODY_TIMEOUT;
+    let mut whole = BytesMut::new();
+    loop {
+        let frame =
+            timeout_at(last.min(Instant::now() + BODY_PAUSE_TIMEOUT), body.frame()).await.map_err(late)?;
+        let Some(frame) = frame else { return Ok(whole.freeze()) };
+        let frame = frame.map_err(|_| malformed("the body was cut off").closing())?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > MAX_BODY_BYTES {
+            return Err(Box::pin(body_too_large(body)).await);
+        }
+        if whole.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        whole.extend_from_slice(&data);
+    }
+}
+
+/// Discards the rest of the body for a while, because a client that is still sending would not read the response.
+async fn body_too_large(mut body: Incoming) -> Problem {
+    let last = Instant::now() + DISCARD_TIMEOUT;
+    let mut discarded = 0;
+    while let Ok(Some(Ok(frame))) = timeout_at(last, body.frame()).await {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+        if discarded > 4 * MAX_BODY_BYTES {
+            break;
+        }
+    }
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB").closing()
+}
+
+/// Rejects unknown keys, because they are most likely typing errors.
+pub(super) fn reject_unknown_keys(body: &Raw, keys: &[&str]) -> Result<(), Problem> {
+    let members = body.members();
+    let Some((unknown, _)) = members.0.iter().find(|(key, _)| !keys.contains(&&**key)) else { return Ok(()) };
+    let unknown = super::problem::shorten(unknown);
+    Err(malformed(format!("unknown key `{unknown}`")).hint(format!("the keys are {}", keys.join(", "))))
+}
+
+/// Reads a string member with at most `longest` characters and no control characters.
+pub(super) fn read_text(body: &Raw, key: &str, longest: usize) -> Result<Option<String>, Problem> {
+    let Some(raw) = body.member(key) else { return Ok(None) };
+    let fits = |it: &String| it.chars().count() <= longest && !it.chars().any(char::is_control);
+    let text = raw.decode::<String>().ok().filter(fits);
+    let wrong = || malformed(format!("`{key}` has to be a string of at most {longest} printable characters"));
+    text.map(Some).ok_or_else(wrong)
+}
+
+pub(super) fn malformed(what: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, what)
+}

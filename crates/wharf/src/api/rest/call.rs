@@ -1,0 +1,133 @@
+//! `POST /api/v1/tools/{tool_id}/call`.
+
+use super::{HandlerResult, idempotency, principal};
+use crate::{
+    api::{ApiState, body, document, json_response, problem::Problem, query::Query},
+    exit::Exit,
+    telemetry,
+};
+use http::{Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use wharf_mcp::{Raw, model::CallResult};
+use wharf_runtime::{Call, CallRecord, Caller, Outcome, views};
+
+/// Maximum timeout that a caller may set.
+const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// Media type of a complete call record. `wharf call` asks for it, so that its output is the same with and without a
+/// gateway.
+pub(crate) const CALL_RECORD: &str = "application/vnd.wharf.call+json";
+
+/// Maximum length of a `request_id` or `thread_id`, in characters.
+const MAX_ID_CHARS: usize = 256;
+
+pub(super) async fn run(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -> HandlerResult {
+    let request_span = shared.journal.telemetry().start_rest(request.headers(), id);
+    let work = respond(shared, id, request);
+    match request_span {
+        None => work.await,
+        Some(request_span) => {
+            request_span
+                .run_rest(work, |it| it.as_ref().map_or_else(|it| it.status(), Response::status))
+                .await
+        }
+    }
+}
+
+async fn respond(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -> HandlerResult {
+    Query::read(request.uri().query(), &[])?;
+    let key = idempotency::key(request.headers())?;
+    let principal = principal(&request);
+    let wants_record = request.headers().get(header::ACCEPT).is_some_and(|it| it == CALL_RECORD);
+    let body = body::read_object(request).await?;
+    let call = Call { principal: Some(principal.clone()), ..call(id, &body)? };
+    shared.check_call_limit()?;
+    if key.is_some() || call.request_id.is_some() {
+        shared.require_database()?;
+    }
+    match key {
+        Some(key) => {
+            idempotency::make_call(shared, idempotency::key_record(&principal, key, id, &body), call).await
+        }
+        None if wants_record => {
+            let record_document = record_document(&make_call(shared, call).await?);
+            Ok(document(StatusCode::OK, CALL_RECORD, record_document.into_bytes()))
+        }
+        None => Ok(json_response(StatusCode::OK, report(&make_call(shared, call).await?)?)),
+    }
+}
+
+/// A completed call.
+pub(super) struct CompletedCall {
+    pub(super) record: Arc<CallRecord>,
+    /// Whether the call is in the journal.
+    is_recorded: bool,
+}
+
+/// Makes a call and records it in the journal before it returns.
+pub(super) async fn make_call(shared: &ApiState, call: Call) -> Result<CompletedCall, Problem> {
+    let _reserved = shared.request_ids.reserve(call.request_id.as_deref(), &shared.journal).await?;
+    let record = shared.handle.call(call).await;
+    let is_recorded = shared.journal.keep(&record, "rest").await;
+    Ok(CompletedCall { record, is_recorded })
+}
+
+fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
+    body::reject_unknown_keys(body, &["arguments", "timeout", "thread_id", "request_id"])?;
+    let arguments = body.member("arguments");
+    if arguments.as_ref().is_some_and(|it| !it.is_object()) {
+        return Err(body::malformed("`arguments` is not an object"));
+    }
+    let timeout = body.member("timeout").map(|it| seconds(&it)).transpose()?;
+    let thread_id = body::read_text(body, "thread_id", MAX_ID_CHARS)?;
+    let request_id = body::read_text(body, "request_id", MAX_ID_CHARS)?;
+    if request_id.as_ref().is_some_and(String::is_empty) {
+        return Err(body::malformed("`request_id` is empty"));
+    }
+    let (trace, caller) = (telemetry::child_trace(), Some(Caller::without_client()));
+    let tool = id.to_owned();
+    Ok(Call { tool, arguments, timeout, thread_id, request_id, trace, caller, ..Call::default() })
+}
+
+fn seconds(raw: &Raw) -> Result<Duration, Problem> {
+    let seconds = raw.decode::<f64>().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+    let fits = seconds.filter(|it| !it.is_zero() && *it <= MAX_TIMEOUT);
+    fits.ok_or_else(|| body::malformed("`timeout` is a number of seconds above 0, at most 86400"))
+}
+
+/// Builds the complete record: the document that `wharf call --json` prints, the raw result, and the exit code.
+fn record_document(CompletedCall { record, is_recorded }: &CompletedCall) -> Raw {
+    Raw::object([
+        ("document", views::tool_result(record)),
+        ("result", record.result().into()),
+        ("exit_code", json!(Exit::from(&record.outcome).code()).into()),
+        ("recorded", json!(is_recorded).into()),
+    ])
+}
+
+/// Builds the response to a call, or a problem if the call failed.
+pub(super) fn report(CompletedCall { record, is_recorded }: &CompletedCall) -> Result<Raw, Problem> {
+    if let Outcome::Failed(fault) = &record.outcome {
+        let problem = Problem::of(fault, Some(&record.request_id));
+        return Err(if *is_recorded { problem } else { problem.unrecorded() });
+    }
+    let result = record.result().map(|it| CallResult::read(&it));
+    let content = result.as_ref().map_or_else(|| Raw::list([]), |it| views::content_blocks(&it.content));
+    let success = matches!(record.outcome, Outcome::Answered(_));
+    let tool_id = record.source.as_deref().zip(record.wire_name.as_ref());
+    let recorded = (!is_recorded).then(|| ("recorded", json!(false).into()));
+    let members = [
+        ("request_id", json!(&*record.request_id).into()),
+        ("tool_id", json!(tool_id.map(|(source, name)| format!("{source}:{name}"))).into()),
+        ("status", json!(record.status().as_str()).into()),
+        ("success", json!(success).into()),
+        ("is_error", json!(!success).into()),
+        ("content", content),
+        ("structured_content", result.and_then(|it| it.structured).into()),
+        ("error", json!(record.error_text()).into()),
+        ("execution_time_ms", json!(record.took.as_secs_f64() * 1_000.0).into()),
+    ];
+    Ok(Raw::object(members.into_iter().chain(recorded)))
+}

@@ -1,0 +1,142 @@
+//! The route table of the API: path, method, required role and description of every operation.
+//!
+//! The router and `/openapi.json` both use it, so that they always agree.
+
+mod table;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+pub(super) use table::ROUTES;
+use wharf_config::Role;
+
+/// The handler of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Health,
+    Ready,
+    Metrics,
+    OpenApi,
+    Docs,
+    DocsScript,
+    DocsStyle,
+    Mcp,
+    Sse,
+    WebSocket,
+    Tools,
+    Tool,
+    SwitchTool,
+    CallTool,
+    Calls,
+    Call,
+    Connections,
+    Restart,
+    Breakers,
+    Reset,
+    Prompts,
+    FillIn,
+    Sources,
+    Source,
+    Register,
+    ChangeSource,
+    RemoveSource,
+    RefreshSource,
+    Events,
+}
+
+/// One method of one path.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) route: Route,
+    pub(super) method: Method,
+    /// A segment in braces matches any one segment.
+    pub(super) path: &'static str,
+    /// Required role; `None` needs no token.
+    pub(super) role: Option<Role>,
+    pub(super) about: About,
+}
+
+/// Description of an operation. The names of schemas and parameters refer to `openapi/components.json`.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) parameters: &'static [&'static str],
+    /// Schema of the request body.
+    pub(super) body: Option<&'static str>,
+    /// Successful responses: status, media type, schema.
+    pub(super) answers: &'static [(u16, &'static str, &'static str)],
+    /// Error statuses that are specific to this operation.
+    pub(super) problems: &'static [u16],
+}
+
+/// Result of a route lookup.
+#[derive(Debug)]
+pub(super) enum RouteMatch {
+    Operation(&'static Operation, PathSegment),
+    /// The path exists, but not with this method: the allowed methods.
+    OtherMethods(String),
+    Nothing,
+}
+
+/// The decoded segment that the braces matched; `None` if it is not UTF-8.
+pub(super) type PathSegment = Option<String>;
+
+/// Finds the operation for a method and path.
+pub(super) fn find(method: &Method, path: &str) -> RouteMatch {
+    let mut others = String::new();
+    for operation in ROUTES {
+        let Some(segment) = match_path(operation.path, path) else { continue };
+        if operation.method == *method {
+            return RouteMatch::Operation(
+                operation,
+                percent_decode_str(segment).decode_utf8().ok().map(Into::into),
+            );
+        }
+        let comma = if others.is_empty() { "" } else { ", " };
+        others = others + comma + operation.method.as_str();
+    }
+    if others.is_empty() { RouteMatch::Nothing } else { RouteMatch::OtherMethods(others) }
+}
+
+/// Returns the segment that the braces of `pattern` match, or an empty string if it has none. Returns `None` if
+/// `path` does not match.
+fn match_path<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+    let Some((before, after)) = pattern.split_once('{') else { return (pattern == path).then_some("") };
+    let after = after.split_once('}').map_or("", |(_, after)| after);
+    let segment = path.strip_prefix(before)?.strip_suffix(after)?;
+    (!segment.is_empty() && !segment.contains('/')).then_some(segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_map_to_operations() {
+        for (method, path, expected) in [
+            (Method::GET, "/health", "Health"),
+            (Method::POST, "/health", "GET"),
+            (Method::GET, "/api/v1/tools", "Tools"),
+            (Method::GET, "/api/v1/tools/", ""),
+            (Method::GET, "/api/v1/tools/a%2Fb", "Tool a/b"),
+            (Method::POST, "/api/v1/tools/a:b/call", "CallTool a:b"),
+            (Method::GET, "/api/v1/tools/a:b/call", "POST"),
+            (Method::PUT, "/api/v1/tools/call", "GET, PATCH"),
+            (Method::POST, "/api/v1/tools//call", ""),
+            (Method::GET, "/api/v1/tools/a/b", ""),
+            (Method::GET, "/api/v1/tools/..", "Tool .."),
+            (Method::PUT, "/mcp", "POST, GET, DELETE"),
+            (Method::GET, "//evil.example", ""),
+            (Method::GET, "/health;/admin", ""),
+        ] {
+            let found = match find(&method, path) {
+                RouteMatch::Operation(it, segment) => {
+                    format!("{:?} {}", it.route, segment.unwrap_or_default()).trim_end().to_owned()
+                }
+                RouteMatch::OtherMethods(others) => others,
+                RouteMatch::Nothing => String::new(),
+            };
+            assert_eq!(found, expected, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! A parsed client request: `tools/call`, `prompts/get` or `resources/read`. It may take several rounds when the
+//! server asks for input.
+
+use super::invalid;
+use http::request::Parts;
+use std::sync::Arc;
+use wharf_mcp::{Raw, RpcError, serve::http::Owner, session::Input};
+
+/// The kind of a client request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    Tool,
+    Prompt,
+    Resource,
+}
+
+/// A parsed client request.
+#[derive(Debug)]
+pub(super) struct ClientRequest {
+    pub(super) kind: RequestKind,
+    /// Name of the tool or prompt, or URI of the resource.
+    pub(super) name: String,
+    pub(super) arguments: Option<Raw>,
+    /// Answers and state that the client sends when it resumes a suspended call.
+    pub(super) input: Option<Input>,
+    pub(super) principal: PrincipalName,
+}
+
+/// The authenticated principal, if any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PrincipalName(pub(super) Option<Arc<str>>);
+
+impl ClientRequest {
+    /// Parses the request's parameters in one pass.
+    pub(super) fn read(
+        kind: RequestKind,
+        params: &Raw,
+        principal: PrincipalName,
+    ) -> Result<ClientRequest, RpcError> {
+        let key = if kind == RequestKind::Resource { "uri" } else { "name" };
+        let names = [key, "arguments", "inputResponses", "requestState"];
+        let [name, arguments, responses, state] = params.pick(names);
+        let name = name.and_then(|it| it.decode().ok());
+        let name = name.ok_or_else(|| invalid(&format!("`{key}` is missing")))?;
+        if arguments.as_ref().is_some_and(|it| !it.is_object()) {
+            return Err(invalid("`arguments` is not an object"));
+        }
+        let input = (responses.is_some() || state.is_some()).then_some(Input { responses, state });
+        Ok(ClientRequest { kind, name, arguments, input, principal })
+    }
+}
+
+impl PrincipalName {
+    pub(super) fn of(http: Option<&Parts>) -> PrincipalName {
+        PrincipalName(http.and_then(|it| it.extensions.get::<Owner>()).map(|it| it.0.clone()))
+    }
+}

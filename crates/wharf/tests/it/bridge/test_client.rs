@@ -1,0 +1,219 @@
+//! A gateway process, and a test client for it in one era over one transport.
+
+use super::test_server::TestServer;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::time;
+use wharf_mcp::{
+    Host, News, Opener, Raw, Request, Session, SessionTask,
+    http::{self, HttpClient},
+    model::LogLevel,
+    session::{ClientInfo, Connected, Era, EraHint, HostFuture, NewsFeed, NoHost, Options},
+    sse, ws,
+};
+
+/// Timeout that is long enough for a busy machine.
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A gateway in front of test servers, stopped on drop.
+pub(super) struct Gateway {
+    child: Child,
+    address: String,
+    _folder: TempDir,
+}
+
+/// Transports of the gateway.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Transport {
+    Http,
+    Ws,
+    Sse,
+}
+
+/// A client of the gateway that answers every server question.
+pub(super) struct TestClient {
+    pub(super) session: Session,
+    news: NewsFeed,
+    name: &'static str,
+    _task: SessionTask,
+}
+
+struct Answers(&'static str);
+
+impl Gateway {
+    pub(super) fn in_front_of(test_server: &TestServer) -> Gateway {
+        Gateway::in_front_of_all(&[test_server])
+    }
+
+    /// Starts a gateway in front of these servers. The sources are named `island`, `island1` and so on.
+    pub(super) fn in_front_of_all(test_servers: &[&TestServer]) -> Gateway {
+        let folder = TempDir::new().expect("a folder");
+        let entry = "type: mcp, server: i, description: d, prefix: \"\", transport: http";
+        let names = ["island", "island1", "island2"];
+        let entries = names.iter().zip(test_servers).map(|(name, test_server)| {
+            format!("  - {{ name: {name}, {entry}, url: \"{}\" }}\n", test_server.url)
+        });
+        let agent = format!("tools:\n{}", entries.collect::<String>());
+        fs::write(folder.path().join("agent.yaml"), agent).expect("the file can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+        command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
+        command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().expect("the program starts");
+        let said = BufReader::new(child.stdout.take().expect("its stdout"));
+        let mut lines = said.lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")).map(str::to_owned)
+        });
+        Gateway { child, address: address.expect("an address"), _folder: folder }
+    }
+
+    /// Restarts the session of the source through the REST API.
+    pub(super) fn restart(&self) {
+        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
+        let head = "POST /api/v1/connections/island/restart HTTP/1.1";
+        let (host, body) = (&self.address, "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
+        let request = format!("{head}\r\nHost: {host}\r\nConnection: close\r\n{body}");
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    /// Sends SIGTERM and returns the exit code.
+    pub(super) fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.child.wait().expect("it ends").code()
+    }
+
+    fn opener(&self, transport: Transport) -> Box<dyn Opener> {
+        let client = HttpClient::new(STEP_TIMEOUT).expect("a client");
+        let url =
+            |scheme: &str, path: &str| format!("{scheme}://{}{path}", self.address).parse().expect("a URL");
+        match transport {
+            Transport::Http => Box::new(http::HttpEndpoint::new(url("http", "/mcp"), client)),
+            Transport::Ws => Box::new(ws::WsEndpoint::new(url("ws", "/ws"))),
+            Transport::Sse => Box::new(sse::SseEndpoint::new(url("http", "/sse"), client)),
+        }
+    }
+
+    pub(super) async fn connect(&self, transport: Transport, era: Era, name: &'static str) -> TestClient {
+        self.connect_with(transport, era, name, Arc::new(Answers(name))).await
+    }
+
+    pub(super) async fn connect_with(
+        &self,
+        transport: Transport,
+        era: Era,
+        name: &'static str,
+        host: Arc<dyn Host>,
+    ) -> TestClient {
+        let client = ClientInfo { name: name.into(), version: "1".into() };
+        let options = Options { host, era: EraHint::Only(era), ..Options::new(client) };
+        let connected = Session::connect(&*self.opener(transport), &options).await;
+        let Connected { session, news, task } =
+            connected.unwrap_or_else(|it| panic!("{transport:?} {era:?}: {it}"));
+        TestClient { session, news, name, _task: task }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl TestClient {
+    /// Calls a tool and returns its text, or the error.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> String {
+        said(self.session.request(Request::call_tool(tool, Some(&arguments.into()))).await)
+    }
+
+    /// Sends a request and returns the complete result.
+    pub(super) async fn result(&self, request: Request) -> Value {
+        self.session.request(request).await.expect("a result").decode_or_default()
+    }
+
+    pub(super) async fn ask(&self, request: Request) -> String {
+        said(self.session.request(request).await)
+    }
+
+    /// Makes a call and returns its log messages of this level and above.
+    pub(super) async fn collect_logs(&self, level: LogLevel) -> Vec<String> {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let received = heard.clone();
+        let request = Request::call_tool("speak", None).logs(
+            level,
+            true,
+            Arc::new(move |line: &Raw| {
+                let line: Value = line.decode_or_default();
+                received.lock().expect("a lock").push(line["data"].as_str().unwrap_or("?").to_owned());
+            }),
+        );
+        assert_eq!(self.ask(request).await, "speak", "{}", self.name);
+        heard.lock().expect("a lock").clone()
+    }
+
+    pub(super) fn watch(&self, uris: &[&str]) {
+        self.session.watch(uris.iter().map(|it| (*it).to_owned()).collect());
+    }
+
+    /// Waits for a notification that matches.
+    pub(super) async fn news(&mut self, wanted: impl Fn(&News) -> bool) -> News {
+        let waiting = async {
+            loop {
+                let news = self.news.next().await.expect("the session lives");
+                if wanted(&news) {
+                    return news;
+                }
+            }
+        };
+        time::timeout(STEP_TIMEOUT, waiting)
+            .await
+            .unwrap_or_else(|_| panic!("no such news for {}", self.name))
+    }
+
+    /// Returns the notifications that have already arrived.
+    pub(super) fn received_news(&mut self) -> Vec<News> {
+        std::iter::from_fn(|| self.news.try_next()).collect()
+    }
+}
+
+fn said(answer: Result<Raw, wharf_mcp::Failure>) -> String {
+    match answer {
+        Ok(result) => {
+            let result: Value = result.decode_or_default();
+            let places = ["/content/0/text", "/messages/0/content/text", "/contents/0/text"];
+            let text = places.iter().find_map(|it| result.pointer(it)?.as_str().map(str::to_owned));
+            text.unwrap_or_else(|| result.to_string())
+        }
+        Err(failure) => format!("{} {failure}", failure.rpc_code().unwrap_or_default()),
+    }
+}
+
+impl Host for Answers {
+    fn capabilities(&self) -> Raw {
+        json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} }).into()
+    }
+
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
+        let answer = match method {
+            "elicitation/create" => json!({ "action": "accept", "content": { "name": self.0 } }),
+            "sampling/createMessage" => {
+                json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": self.0 } })
+            }
+            "roots/list" => json!({ "roots": [{ "uri": format!("file:///{}", self.0), "name": self.0 }] }),
+            _ => return NoHost.answer(method, params),
+        };
+        Box::pin(async move { Ok(answer.into()) })
+    }
+}

@@ -1,0 +1,242 @@
+//! An in-process test server of one era. It sends questions, log messages and change notifications.
+
+use http::Request;
+use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{Mutex, mpsc},
+    task::JoinSet,
+    time::sleep,
+};
+use wharf_mcp::{
+    News, Raw, RpcError,
+    serve::{
+        About, Client, Eras, Handler, HandlerFuture, Incoming, LogLevel, Service,
+        http::{HttpOptions, HttpService},
+    },
+    session::Era,
+};
+
+/// Resource that the tool `touch` changes.
+pub(super) const THING: &str = "island://thing";
+
+const FORM: &str = "elicitation/create";
+const SAMPLE: &str = "sampling/createMessage";
+const ROOTS: &str = "roots/list";
+
+const TOOLS: [&str; 10] =
+    ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo", "grow"];
+
+/// A running server, stopped on drop.
+pub(super) struct TestServer {
+    pub(super) url: String,
+    /// The service; knows which resources are subscribed.
+    pub(super) service: Service<TestHandler>,
+    _serving: JoinSet<()>,
+}
+
+/// Request handler of the server.
+pub(super) struct TestHandler {
+    eras: Eras,
+    /// Lifetime of its lists, and whether they are public.
+    kept: (Duration, bool),
+    /// Number of calls of `grow`. Each adds a tool without a notification.
+    grown: AtomicU64,
+    news: mpsc::UnboundedSender<News>,
+}
+
+impl TestServer {
+    pub(super) async fn start(eras: Eras) -> TestServer {
+        TestServer::start_with(eras, (Duration::ZERO, false)).await
+    }
+
+    pub(super) async fn start_with(eras: Eras, kept: (Duration, bool)) -> TestServer {
+        let (tell, mut news) = mpsc::unbounded_channel();
+        let service = Service::new(TestHandler { eras, kept, grown: AtomicU64::new(0), news: tell });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let http = HttpService::new(service.clone(), HttpOptions::default());
+        let mut serving = JoinSet::new();
+        let announcer = service.clone();
+        serving.spawn(async move {
+            while let Some(news) = news.recv().await {
+                announcer.announce(news);
+            }
+        });
+        serving.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let http = http.clone();
+                let respond = service_fn(move |request: Request<Body>| {
+                    let http = http.clone();
+                    async move { Ok::<_, Infallible>(http.respond(request).await) }
+                });
+                connections.spawn(async move {
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
+                });
+            }
+        });
+        TestServer { url, service, _serving: serving }
+    }
+}
+
+impl Handler for TestHandler {
+    fn about(&self) -> About {
+        let capabilities = json!({
+            "tools": {}, "prompts": {}, "resources": { "subscribe": true }, "logging": {}, "completions": {},
+        });
+        let (ttl, shared_cache) = self.kept;
+        About { eras: self.eras, ttl, shared_cache, ..About::new("island", "1", capabilities.into()) }
+    }
+
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
+        let news = self.news.clone();
+        let calls = request.params.as_ref().and_then(|it| it.member("name"));
+        if calls.is_some_and(|it| it.as_bytes() == b"\"grow\"") {
+            self.grown.fetch_add(1, Ordering::Relaxed);
+        }
+        if request.method == "tools/list" {
+            let grown = (0..self.grown.load(Ordering::Relaxed)).map(|it| format!("grown-{it}"));
+            let tools: Vec<Value> = TOOLS.map(str::to_owned).into_iter().chain(grown).map(tool).collect();
+            return Box::pin(async move { Ok(json!({ "tools": tools }).into()) });
+        }
+        Box::pin(async move { answer(&request, &client, &news).await.map(Raw::from) })
+    }
+}
+
+async fn answer(
+    request: &Incoming,
+    client: &Client,
+    news: &mpsc::UnboundedSender<News>,
+) -> Result<Value, RpcError> {
+    let params: Value = request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default();
+    let name = params["name"].as_str().unwrap_or_default();
+    match request.method.as_str() {
+        "prompts/list" => Ok(json!({ "prompts": [{ "name": "greet" }] })),
+        "resources/list" => Ok(json!({ "resources": [{ "uri": THING, "name": "thing" }] })),
+        "resources/templates/list" => {
+            Ok(json!({ "resourceTemplates": [{ "uriTemplate": "island://secret/{id}", "name": "s" }] }))
+        }
+        "completion/complete" => Ok(json!({ "completion": { "values": ["done"] } })),
+        "tools/call" => call(name, &params, client, news).await,
+        "prompts/get" => {
+            let said = asked(&[("who", FORM)], &params, client).await?;
+            let text = |said: &Value| format!("Greet {}.", said["who"]["content"]["name"]);
+            Ok(said.map_or_else(
+                |wanted| wanted,
+                |said| json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text(&said) } }] }),
+            ))
+        }
+        "resources/read" if params["uri"] == THING => {
+            Ok(json!({ "contents": [{ "uri": THING, "text": "a thing" }] }))
+        }
+        "resources/read" => {
+            let said = asked(&[("who", FORM)], &params, client).await?;
+            let uri = &params["uri"];
+            let text = |said: &Value| format!("for {}", said["who"]["content"]["name"]);
+            Ok(said.map_or_else(
+                |wanted| wanted,
+                |said| json!({ "contents": [{ "uri": uri, "text": text(&said) }] }),
+            ))
+        }
+        other => Err(RpcError::method_not_found(other)),
+    }
+}
+
+async fn call(
+    name: &str,
+    params: &Value,
+    client: &Client,
+    news: &mpsc::UnboundedSender<News>,
+) -> Result<Value, RpcError> {
+    let questions: &[(&str, &'static str)] = match name {
+        "form" => &[("who", FORM)],
+        "sample" => &[("what", SAMPLE)],
+        "both" => &[("who", FORM), ("what", SAMPLE)],
+        "roots" => &[("where", ROOTS)],
+        "link" => &[("link", FORM)],
+        _ => &[],
+    };
+    if !questions.is_empty() {
+        let said = asked(questions, params, client).await?;
+        return Ok(said.map_or_else(|wanted| wanted, |said| text(&said.to_string())));
+    }
+    match name {
+        "speak" => {
+            for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Error] {
+                client.log(level, Some("island"), json!(level.name()).into()).await;
+            }
+        }
+        "touch" => drop(news.send(News::ResourceUpdated(THING.to_owned()))),
+        "whoami" => {
+            let meta: Value = client.meta().map(|it| it.decode_or_default()).unwrap_or_default();
+            let capabilities: Value = client.terms().capabilities.decode_or_default();
+            return Ok(text(&json!({ "meta": meta, "capabilities": capabilities }).to_string()));
+        }
+        _ => {
+            sleep(Duration::from_millis(params["arguments"]["wait"].as_u64().unwrap_or_default())).await;
+            return Ok(text(&params["arguments"]["nonce"].to_string()));
+        }
+    }
+    Ok(text(name))
+}
+
+/// Asks the client these questions. The inner `Err` is the result that requests the input, where the era has no
+/// other way.
+async fn asked(
+    questions: &[(&str, &'static str)],
+    params: &Value,
+    client: &Client,
+) -> Result<Result<Value, Value>, RpcError> {
+    let mut wanted = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    if questions.iter().any(|(key, _)| *key == "link") {
+        wanted =
+            json!({ "mode": "url", "message": "?", "url": "https://example.com/", "elicitationId": "1" });
+    }
+    if client.terms().era == Era::Legacy {
+        let said = Arc::new(Mutex::new(json!({})));
+        let mut asking = JoinSet::new();
+        for (key, method) in questions {
+            let (client, said, wanted, key) =
+                (client.clone(), said.clone(), wanted.clone(), (*key).to_owned());
+            let method = *method;
+            asking.spawn(async move {
+                let answer = client.ask(method, Some(wanted.into())).await?;
+                said.lock().await[key] = answer.decode_or_default();
+                Ok::<(), RpcError>(())
+            });
+        }
+        for asked in asking.join_all().await {
+            asked?;
+        }
+        return Ok(Ok(said.lock().await.clone()));
+    }
+    let given = &params["inputResponses"];
+    if questions.iter().all(|(key, _)| given[*key].is_object()) {
+        return match params["requestState"] == "of the island" {
+            true => Ok(Ok(given.clone())),
+            false => Err(RpcError::new(RpcError::INVALID_PARAMS, "the state is not mine")),
+        };
+    }
+    let asks: Value =
+        questions.iter().map(|(key, it)| (*key, json!({ "method": it, "params": wanted }))).collect();
+    Ok(Err(json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "of the island" })))
+}
+
+fn tool(name: String) -> Value {
+    json!({ "name": name, "inputSchema": { "type": "object" } })
+}
+
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}

@@ -1,0 +1,250 @@
+//! Starts the programs of a measurement: each gateway in front of its own echo server, on free ports.
+
+use crate::{
+    command_line::CommandLine,
+    drive::{Client, Target},
+    machine::Gateway,
+    post::Address,
+};
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time,
+};
+
+/// Timeout for starting and stopping a program.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bearer token for our gateway in a measurement.
+const TOKEN: &str = "a-token-for-measuring-only";
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#;
+
+/// Transport between the gateway and its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UpstreamTransport {
+    Stdio,
+    Http,
+}
+
+/// Gateway to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GatewayKind {
+    /// No gateway: the server itself, over HTTP.
+    NoGateway,
+    Probe,
+    Wharf,
+    Rival,
+}
+
+/// Paths of the programs.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    own: PathBuf,
+    wharf: PathBuf,
+    rival: Option<PathBuf>,
+}
+
+/// A running gateway and its server; both stop when it is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningGateway {
+    pub(crate) target: Target,
+    /// Time from the start to the first tool list.
+    pub(crate) started: Duration,
+    gateway: Child,
+    _server: Option<Child>,
+    _folder: TempDir,
+}
+
+impl Programs {
+    #[expect(clippy::disallowed_methods, reason = "it starts itself in its other roles")]
+    pub(crate) fn of(command_line: &CommandLine) -> Result<Programs, String> {
+        let own = std::env::current_exe().map_err(|it| it.to_string())?;
+        let wharf = command_line.text("wharf").ok_or("missing `--wharf PROGRAM`")?;
+        Ok(Programs { own, wharf: wharf.into(), rival: command_line.text("rival").map(PathBuf::from) })
+    }
+
+    pub(crate) fn has_rival(&self) -> bool {
+        self.rival.is_some()
+    }
+
+    /// Starts a gateway in front of a server with this many tools.
+    pub(crate) async fn start(
+        &self,
+        kind: GatewayKind,
+        transport: UpstreamTransport,
+        tools: usize,
+    ) -> Result<RunningGateway, String> {
+        let folder = TempDir::new().map_err(|it| it.to_string())?;
+        let tools = tools.to_string();
+        let mut server = None;
+        let mut upstream = String::new();
+        if transport == UpstreamTransport::Http && kind != GatewayKind::NoGateway {
+            let (child, url) =
+                start_and_read_url(Command::new(&self.own).args(["echo", "http", "--tools", &tools])).await?;
+            (server, upstream) = (Some(child), url);
+        }
+        let started_at = Instant::now();
+        let (gateway, url) = match kind {
+            GatewayKind::NoGateway => {
+                start_and_read_url(Command::new(&self.own).args(["echo", "http", "--tools", &tools])).await?
+            }
+            GatewayKind::Probe => start_and_read_url(&mut self.probe(transport, &tools, &upstream)).await?,
+            GatewayKind::Wharf => {
+                start_and_read_url(&mut self.wharf(transport, &tools, &upstream, folder.path())?).await?
+            }
+            GatewayKind::Rival => self.rival(transport, &tools, &upstream, folder.path())?,
+        };
+        let target = Target {
+            address: Address::of(&url),
+            bearer: (kind == GatewayKind::Wharf).then(|| format!("Bearer {TOKEN}")),
+            tool: if kind == GatewayKind::Rival { "up/{}" } else { "{}" }.to_owned(),
+            gateway: gateway.id().map(Gateway),
+        };
+        let mut running =
+            RunningGateway { target, started: Duration::ZERO, gateway, _server: server, _folder: folder };
+        running.wait_for_tools().await?;
+        running.started = started_at.elapsed();
+        Ok(running)
+    }
+
+    fn probe(&self, transport: UpstreamTransport, tools: &str, upstream: &str) -> Command {
+        let mut command = Command::new(&self.own);
+        command.arg("probe");
+        match transport {
+            UpstreamTransport::Http => command.args(["--http", upstream]),
+            UpstreamTransport::Stdio => {
+                command.arg("--").arg(&self.own).args(["echo", "stdio", "--tools", tools])
+            }
+        };
+        command
+    }
+
+    /// Runs our gateway in its normal configuration, with token, checks, circuit breakers and journal.
+    fn wharf(
+        &self,
+        transport: UpstreamTransport,
+        tools: &str,
+        upstream: &str,
+        folder: &Path,
+    ) -> Result<Command, String> {
+        let own = self.own.display();
+        let endpoint = match transport {
+            UpstreamTransport::Http => format!("transport: http\n    url: \"{upstream}\""),
+            UpstreamTransport::Stdio => {
+                format!("command: \"{own}\"\n    args: [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]")
+            }
+        };
+        let agent = format!(
+            "tools:\n  - name: up\n    description: echo\n    type: mcp\n    server: up\n    prefix: \"\"\n    {endpoint}\n"
+        );
+        let settings = format!("[grants]\ncommands = [\"{own}\"]\n");
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(|it| it.to_string());
+        write("agent.yaml", &agent)?;
+        write("wharf.toml", &settings)?;
+        let mut command = Command::new(&self.wharf);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--settings", "wharf.toml"])
+            .current_dir(folder)
+            .env("WHARF_HOME", folder.join("home"))
+            .env("WHARF_TOKEN", TOKEN);
+        Ok(command)
+    }
+
+    /// Runs `mcp-proxy`, which does not print its port, so it gets a port that was free a moment ago.
+    fn rival(
+        &self,
+        transport: UpstreamTransport,
+        tools: &str,
+        upstream: &str,
+        folder: &Path,
+    ) -> Result<(Child, String), String> {
+        let program = self.rival.as_ref().ok_or("there is no rival")?;
+        let free =
+            TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).map_err(|it| it.to_string())?;
+        let port = free.port();
+        let backend = match transport {
+            UpstreamTransport::Http => format!("transport = \"http\"\nurl = \"{upstream}\"\n"),
+            UpstreamTransport::Stdio => format!(
+                "transport = \"stdio\"\ncommand = \"{}\"\nargs = [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]\n",
+                self.own.display()
+            ),
+        };
+        let settings = format!(
+            "[proxy]\nname = \"load\"\nseparator = \"/\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n\
+             [[backends]]\nname = \"up\"\n{backend}"
+        );
+        let file = folder.join("proxy.toml");
+        fs::write(&file, settings).map_err(|it| it.to_string())?;
+        let mut command = Command::new(program);
+        let child = quiet(command.arg("--config").arg(&file)).stdout(Stdio::null()).spawn();
+        Ok((child.map_err(|it| it.to_string())?, format!("http://127.0.0.1:{port}/")))
+    }
+}
+
+impl RunningGateway {
+    async fn wait_for_tools(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            let listed = self.tools().await;
+            match listed {
+                Ok(()) => return Ok(()),
+                Err(why) if Instant::now() >= deadline => {
+                    return Err(format!("it never listed its tools: {why}"));
+                }
+                Err(_) => time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    }
+
+    async fn tools(&self) -> Result<(), String> {
+        let mut client = Client::connect(&self.target).await?;
+        let answer = client.post(Bytes::from_static(LIST.as_bytes())).await?;
+        let name = format!("\"{}\"", self.target.tool.replace("{}", "echo"));
+        match memchr::memmem::find(&answer.body, name.as_bytes()) {
+            Some(_) => Ok(()),
+            None => Err(format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))),
+        }
+    }
+
+    /// Stops the gateway with SIGTERM.
+    pub(crate) async fn stop(mut self) {
+        let pid = self.gateway.id().and_then(|it| Pid::from_raw(it.cast_signed()));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::TERM);
+            let _ = time::timeout(START_TIMEOUT, self.gateway.wait()).await;
+        }
+    }
+}
+
+fn quiet(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true)
+}
+
+/// Starts a program that prints its URL on stdout.
+async fn start_and_read_url(command: &mut Command) -> Result<(Child, String), String> {
+    let mut child = quiet(command).stdout(Stdio::piped()).spawn().map_err(|it| it.to_string())?;
+    let stdout = child.stdout.take().ok_or("it has no stdout")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let address = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            let url = line.split_whitespace().find(|it| it.starts_with("http://") && it.ends_with("/mcp"));
+            if let Some(url) = url {
+                return Some(url.to_owned());
+            }
+        }
+        None
+    };
+    let address = time::timeout(START_TIMEOUT, address).await.ok().flatten();
+    address.map(|it| (child, it)).ok_or_else(|| "it did not print its URL".to_owned())
+}
