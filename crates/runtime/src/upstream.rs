@@ -9,7 +9,7 @@ mod processes;
 mod program;
 mod working_directory;
 
-use crate::{call::Caller, fault::Fault, publisher::StatusPublisher, redact::Redactor};
+use crate::{call::Caller, fault::Fault, redact::Redactor, status_publisher::StatusPublisher};
 pub use credentials::Login;
 pub use host::{Consent, DeclineAll, ServerRequest};
 pub use install::Installs;

@@ -40,13 +40,13 @@ impl Plugins {
         let folder = self.root().join(plugin);
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join(file), text).expect("a file");
-        private(&folder, 0o755);
-        private(&folder.join(file), 0o644);
+        set_mode(&folder, 0o755);
+        set_mode(&folder.join(file), 0o644);
         folder
     }
 }
 
-pub(crate) fn private(path: &Path, mode: u32) {
+pub(crate) fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }

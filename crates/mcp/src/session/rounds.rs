@@ -85,7 +85,7 @@ impl Rounds<'_> {
         let Some(name) = self.request.name.as_deref().filter(|_| self.request.method == "tools/call") else {
             return false;
         };
-        self.session.sender.tell(News::ToolsChanged).await;
+        self.session.sender.publish(News::ToolsChanged).await;
         // Boxed, because listing is itself a request and the future would be recursive.
         let listing = time::timeout_at(self.deadline, Box::pin(self.session.list(List::Tools))).await;
         let Ok(Ok(listing)) = listing else { return false };

@@ -141,7 +141,7 @@ async fn invalid_requests_get_their_status() {
 async fn websocket_serves_mcp() {
     let server = Server::start(&["--no-auth"]);
     let url = format!("ws://{}/ws", server.address).parse().expect("a URL");
-    let connected = Session::connect(&ws::HttpEndpoint::new(url), &options()).await.expect("a session");
+    let connected = Session::connect(&ws::WsEndpoint::new(url), &options()).await.expect("a session");
     let arguments = Raw::from(json!({ "title": "Over a socket" }));
     let made = connected.session.request(Request::call_tool("todo:create_todo", Some(&arguments))).await;
     let made: Value = made.expect("an answer").decode().expect("JSON");

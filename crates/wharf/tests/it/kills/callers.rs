@@ -136,7 +136,7 @@ async fn connect(interface: Interface, address: &str) -> Result<Connected, Strin
     let url = |rest: &str| rest.parse().expect("a URL");
     let opener: Box<dyn Opener> = match interface {
         Interface::WebSocket => {
-            let mut endpoint = ws::HttpEndpoint::new(url(&format!("ws://{address}/ws")));
+            let mut endpoint = ws::WsEndpoint::new(url(&format!("ws://{address}/ws")));
             endpoint.headers.insert("authorization", token);
             Box::new(endpoint)
         }
