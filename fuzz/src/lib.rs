@@ -1,25 +1,25 @@
-//! An input that says itself how it arrives: its first line is the plan, and what follows is the stream. A target
-//! that reads a stream in chunks cuts it so, and a seed stays a text that can be read.
+//! Splits a fuzz input into a chunk plan (the first line) and a byte stream (the rest). A target that reads a stream
+//! in chunks uses the plan, so a seed stays readable text.
 
-/// A stream of bytes, a limit for whoever reads it, and the chunks it comes in.
+/// A byte stream, a limit for its reader, and the sizes of its chunks.
 #[derive(Debug)]
 pub struct ChunkedInput<'a> {
-    /// The first byte of the plan, as it is.
+    /// The first byte of the plan.
     pub limit: usize,
-    /// Everything behind the plan.
+    /// The bytes after the plan.
     pub stream: &'a [u8],
     sizes: &'a [u8],
 }
 
 impl<'a> ChunkedInput<'a> {
-    /// Reads the plan; an input without one has no stream either.
+    /// Parses the plan. Returns `None` for an input without one.
     pub fn of(input: &'a [u8]) -> Option<ChunkedInput<'a>> {
         let end = input.iter().position(|byte| *byte == b'\n')?;
         let (limit, sizes) = input[..end].split_first()?;
         Some(ChunkedInput { limit: usize::from(*limit), stream: &input[end + 1..], sizes })
     }
 
-    /// The stream, cut. The sizes take turns: `a` is one byte, `z` is twenty-six, and `@` is all that is left.
+    /// Splits the stream into chunks. The sizes repeat: `a` is one byte, `z` is 26, and `@` is the rest.
     pub fn chunks(&self) -> impl Iterator<Item = &'a [u8]> {
         let mut left = self.stream;
         let mut sizes = self.sizes.iter().map(|letter| usize::from(letter % 32)).cycle();

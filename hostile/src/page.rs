@@ -53,34 +53,34 @@ const HEAD: &str = "\
 const INTRODUCTION: &str = "\
 # Hostile servers
 
-How wharf handles servers that misbehave. The server is `hostile/`, made of raw bytes and without any MCP library;
-each row below is a mode of it, tried as a user would: a source in an agent file, one call of its tool while a good
-source is called beside it, one call after it, and a look at what is left running. `cargo test -p hostile` tries every
-row; `UPDATE=1 cargo test -p hostile` tries them with the plain client of the reference SDK too and writes this page.
+How wharf handles servers that misbehave. The server is `hostile/`, which writes raw bytes and uses no MCP library. Each
+row below is one of its modes. A test puts the server into an agent file beside a good one, calls a tool of both at the
+same time, makes one more call, and looks for processes that are left. `cargo test -p hostile` tests every row.
+`UPDATE=1 cargo test -p hostile` also tests the client of the reference SDK, and rewrites this page.
 
-What is asserted for every row: the class, the time (*soon* is under three seconds on a busy machine with two cores, a
-timeout comes when it is due), at most 64 MiB more memory than before at any moment, a neighbour that notices nothing,
-a next call that comes out as said, no process left two seconds after the end, and a failure that says why.
+For every row the test checks: the class; the time (a failure within three seconds on a busy machine with two cores, a
+timeout when it is due); at most 64 MiB more memory at any moment; no effect on the good server; the result of the next
+call; no process left after two seconds; and a failure message with the cause.
 
 | class | what the caller gets |
 | --- | --- |
 | OK | the answer |
 | TE | the tool's own error |
-| Conn | `MCPConnectionError`: not reached, or gone |
-| Time | `MCPTimeoutError`, at the time that was configured |
+| Conn | `MCPConnectionError`: unreachable, or disconnected |
+| Time | `MCPTimeoutError`, at the configured time |
 | Proto | `MCPProtocolError`: the server broke the protocol or a limit |
 | NF | `MCPToolNotFoundError` |
 | Open | `MCPConnectionError` at once: the circuit breaker is open after five failures |
 
-*server* is what the server speaks while it behaves: `legacy` has a handshake, `modern` is 2026-07-28, `dual` is both.
-The last column is `rmcp` with its default options and a timer of eight seconds around it: *hang* is no outcome within
-those, *n GiB* is the memory it took, *n left* the processes that outlived it by two seconds. Both clients were built
-without optimisation and ran four at a time, so that a *hang* with much memory may be one that only takes long. It has
-neither of the last two transports.
+*server* is the era of the server while it behaves: `legacy` has a handshake, `modern` is 2026-07-28, `dual` is both. The
+last column is `rmcp` with its default options and a timeout of eight seconds: *hang* means no outcome within that time,
+*n GiB* is the memory it used, *n left* is the number of processes left after two seconds. Both clients were built
+without optimisation and ran four at a time, so a *hang* with much memory may only be slow. rmcp does not have the last
+two transports.
 
-Two things that are not as the protocol has them are taken all the same. A message without `jsonrpc` is read
-(`missing_jsonrpc`): several servers leave it out, and what it is can be told without. Half a surrogate pair
-(`lone_surrogate`), which no text can hold, is read as U+FFFD, so that its neighbours are not lost.
+wharf accepts two violations of the protocol. It reads a message without `jsonrpc` (`missing_jsonrpc`), because several
+servers leave it out and the message is clear without it. It reads half a surrogate pair (`lone_surrogate`), which is not
+valid text, as U+FFFD, so that the rest of the result is not lost.
 ";
 
 fn summary(page: &mut String, theirs: &Reports) {

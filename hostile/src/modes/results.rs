@@ -29,7 +29,7 @@ pub(super) const MODES: &[Mode] = &[
     mode("content_not_array", Call, "answers with a text where a list belongs", |received, _| {
         vec![Action::send(received.result(json!({ "content": received.nonce() })))]
     }),
-    mode("unknown_block", Call, "answers with a kind of content that nobody knows", |received, _| {
+    mode("unknown_block", Call, "answers with an unknown kind of content", |received, _| {
         blocks(received, json!({ "type": "hologram", "shape": [1, 2, 3] }))
     }),
     mode("bad_base64", Call, "answers with a picture that is none", |received, _| {
@@ -58,7 +58,7 @@ pub(super) const MODES: &[Mode] = &[
             received.result(json!({ "resultType": "input_required", "requestState": "again" })),
         )]
     }),
-    mode("result_type_unknown", Call, "answers with a kind of result that nobody knows", |received, _| {
+    mode("result_type_unknown", Call, "answers with an unknown kind of result", |received, _| {
         vec![Action::send(received.result(json!({ "resultType": "poem", "content": [] })))]
     }),
     mode("resource_link_file", Call, "answers with a link to a file", |received, _| {

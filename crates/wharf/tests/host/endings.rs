@@ -40,7 +40,7 @@ pub(super) fn check_task_panic() {
     block_on(check_all(check_task));
 }
 
-/// Checks a panic of one task: the host goes on, but the task's servers are stopped.
+/// Checks a panic of one task: the host continues, but the task's servers are stopped.
 async fn check_task(shape: &str) {
     let sandbox = Sandbox::new(shape);
     let mut host = sandbox.start_program(&itself(), "be task-panics supervised agent.yaml");

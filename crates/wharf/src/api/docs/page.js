@@ -1,4 +1,4 @@
-// Shows what /openapi.json says. Everything that comes from elsewhere is put into the page as text, never as markup.
+// Renders /openapi.json. Text from the document and from responses is inserted as text, never as markup.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -23,7 +23,7 @@ function ask(path, options = {}) {
   return fetch(path, { ...options, headers, credentials: "omit", redirect: "error" });
 }
 
-// What a reference stands for; one level is enough for parameters, and schemas are shown as they are written.
+// Resolves a reference. One level is enough for parameters; schemas are shown as written.
 const resolve = (it) =>
   it.$ref ? it.$ref.slice(2).split("/").reduce((at, key) => at[key], spec) : it;
 
@@ -74,7 +74,7 @@ function trial(method, path, parameters, body) {
       try {
         pretty = JSON.stringify(JSON.parse(said), null, 2);
       } catch {
-        // Not JSON: shown as it came.
+        // Not JSON: shown unchanged.
       }
       shown.textContent = `${answer.status} ${answer.statusText}\n\n${pretty}`;
     } catch (error) {
@@ -135,5 +135,5 @@ byId("entrance").addEventListener("submit", (event) => {
   load().catch((error) => say(error.message, true));
 });
 
-// Without a token wherever none is needed.
+// Sends no token to operations that need none.
 load().catch(() => {});

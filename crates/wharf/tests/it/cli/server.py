@@ -55,7 +55,7 @@ def answer(line):
 
 
 def reply(line):
-    """The answer to a request as a line, and nothing for a notification."""
+    """Returns the response to a request as one line, or nothing for a notification."""
     log.write(line.strip() + "\n")
     message = json.loads(line)
     if "id" not in message:

@@ -1,4 +1,4 @@
-"""Runs a program on a terminal of its own, copies what it shows to stdout, and types what arrives on stdin."""
+"""Runs a program on a pseudo-terminal. Copies its output to stdout and types the input from stdin."""
 
 import os
 import pty

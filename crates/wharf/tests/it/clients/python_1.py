@@ -1,4 +1,4 @@
-"""Takes the steps that it reads through the official Python client, version 1, and prints what came of each."""
+"""Reads steps, performs them with the official Python client, version 1, and prints the result of each."""
 
 import asyncio
 import contextlib

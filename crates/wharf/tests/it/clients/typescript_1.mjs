@@ -1,4 +1,4 @@
-// Takes the steps that it reads through the official TypeScript client, version 1, and prints what came of each.
+// Reads steps, performs them with the official TypeScript client, version 1, and prints the result of each.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ const [transport, , ...target] = process.argv.slice(2);
 setTimeout(() => process.exit(124), 120_000).unref();
 const headers = { Authorization: `Bearer ${process.env.WHARF_TOKEN}` };
 
-// The client's own class has no place for headers; the one of Node that it uses has.
+// The client's own class accepts no headers, but the Node class that it uses does.
 class WithToken extends WebSocket {
     constructor(url, protocols) {
         super(url, { protocols, headers });

@@ -1,4 +1,4 @@
-// Takes the steps that it reads through the official TypeScript client, version 2, and prints what came of each.
+// Reads steps, performs them with the official TypeScript client, version 2, and prints the result of each.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -27,7 +27,8 @@ const take = {
 
 const mode = { legacy: "legacy", modern: { pin: "2026-07-28" }, auto: "auto" }[era];
 const steps = JSON.parse(readFileSync(0, "utf8"));
-// A server may ask for roots in the middle of anything, and this client then adds to the progress that it was told of.
+// Declares roots only if a step needs them: a server may request roots at any time, and this client then counts that as
+// progress of the step.
 const roots = steps.some(({ params }) => params.name?.endsWith("get-roots-list")) ? { roots: {} } : {};
 const options = { capabilities: { sampling: {}, ...roots }, versionNegotiation: { mode } };
 const client = new Client({ name: "typescript-2", version: "1" }, options);

@@ -1,4 +1,4 @@
-# A server that sends the arguments of a call back as they came, and one text that is none.
+# A server that returns the arguments of a call unchanged, and one string that is not valid Unicode.
 
 answer() {
     printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"

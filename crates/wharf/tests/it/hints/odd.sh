@@ -1,4 +1,4 @@
-# A server that is odd in one way, as its first argument says, and otherwise like any other.
+# A server that misbehaves in one way, which its first argument selects.
 
 version=2025-11-25
 [ "$1" != old ] || version=1999-01-01

@@ -1,5 +1,5 @@
-# A server that starts other processes, as its first argument says, and then serves two tools: one that answers, and one
-# that never does.
+# A server that starts other processes, which its first argument selects, and then serves two tools: one that answers,
+# and one that never does.
 
 case $1 in
 direct | serve) ;;
@@ -45,5 +45,5 @@ while read -r line; do
     esac
 done
 
-# Not even the end of its input ends this one.
+# This one keeps running after the end of its input.
 [ "$1" != ignores-term ] || exec sleep 985

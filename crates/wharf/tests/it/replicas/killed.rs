@@ -1,4 +1,4 @@
-//! Kills one of two gateways during many calls: the other goes on, and every call with a response is in the journal
+//! Kills one of two gateways during many calls: the other continues, and every call with a response is in the journal
 //! exactly once.
 
 use super::{Cluster, STEP_TIMEOUT, call, journal};

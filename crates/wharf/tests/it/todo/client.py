@@ -1,4 +1,4 @@
-"""Lists and calls all five tools of a Todo server with the official Python client, and prints what came of it."""
+"""Lists and calls all five tools of a Todo server with the official Python client, and prints the results."""
 
 import asyncio
 import contextlib

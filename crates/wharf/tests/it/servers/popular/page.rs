@@ -5,10 +5,10 @@ use serde_json::Value;
 
 const INTRODUCTION: &str = "# Popular servers
 
-These servers of npm and PyPI work behind wharf. The entries below are what `wharf init --from` makes of one file of
-Claude Desktop that has them all; `wharf check` accepts them as they are. The tests start the servers that need nobody
-else, in these versions, and count their tools. The others are checked and explained (`wharf explain`), and never
-started by the tests.
+These servers of npm and PyPI work behind wharf. `wharf init --from` wrote the entries below, from one configuration file of
+Claude Desktop that has them all; `wharf check` accepts them unchanged. The tests start the servers that need no account
+and no other service, in these versions, and count their tools. The tests check and explain the others (`wharf check`,
+`wharf explain`), but never start them.
 
 The variables of a server are in the file that `envFile` names. Below an entry you see that file, with placeholders for
 secrets. If your shell has a variable, write `inherit_env: [NAME]` instead. Leave the version out to get the newest one. A
