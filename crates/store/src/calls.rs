@@ -1,65 +1,47 @@
 //! The `calls` table, also called the journal: written in batches, read newest first.
 
-use crate::{
-    Calls, ReadPage, Store, StoreError,
-    rows::{AnyRow, plain_row},
-    statement::{Statement, Value},
-    store::Pools,
-};
+use crate::{Store, StoreError, columns::columns, rows::AnyRow, sqlite::Durability, statement::Statement};
 
-pub(crate) const COLUMNS: &str = "request_id, thread_id, source, tool_name, parameters, execution_start, \
-    execution_duration_ms, status, result, error, error_type, door, principal";
+/// Maximum number of rows per `INSERT`. At 13 values per row this stays far below the bind limit of either engine.
+const MAX_INSERT_ROWS: usize = 256;
 
-/// Maximum number of rows per `INSERT`. At 13 values per row this stays far below the bind limit of either engine,
-/// and the statements of every length fit into the statement cache.
-const CHUNK: usize = 256;
+/// Number of rows up to which SQLite has a statement for every number.
+const MAX_CACHED_ROWS: usize = 32;
 
-/// One recorded call. The caller has already redacted and truncated its contents.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CallRow {
-    /// Unique id of the call.
-    pub request_id: String,
-    /// Conversation that the call belongs to.
-    pub thread_id: Option<String>,
-    /// Name of the source.
-    pub source: String,
-    /// Name of the tool.
-    pub tool_name: String,
-    /// Arguments, as JSON.
-    pub parameters: String,
-    /// Start time, in microseconds since 1970.
-    pub execution_start: i64,
-    /// Duration in milliseconds.
-    pub execution_duration_ms: f64,
-    /// `success`, `failure` or `timeout`.
-    pub status: String,
-    /// Result, as JSON.
-    pub result: Option<String>,
-    /// Error message.
-    pub error: Option<String>,
-    /// Type of the error.
-    pub error_type: Option<String>,
-    /// Interface that received the call: `rest`, `mcp`, `cli` or `agent`.
-    pub door: Option<String>,
-    /// The authenticated principal, if any.
-    pub principal: Option<String>,
+columns! {
+    /// One recorded call. The caller has already redacted and truncated its contents.
+    ///
+    /// The order of the columns is the order in the encoding, which must not change: an upgrade reads spool files of
+    /// the version before.
+    pub struct CallRow {
+        /// Start time, in microseconds since 1970.
+        pub execution_start: i64,
+        /// Duration in milliseconds.
+        pub execution_duration_ms: f64,
+        /// Unique id of the call.
+        pub request_id: String,
+        /// Conversation that the call belongs to.
+        pub thread_id: Option<String>,
+        /// Name of the source.
+        pub source: String,
+        /// Name of the tool.
+        pub tool_name: String,
+        /// Arguments, as JSON.
+        pub parameters: String,
+        /// `success`, `failure` or `timeout`.
+        pub status: String,
+        /// Result, as JSON.
+        pub result: Option<String>,
+        /// Error message.
+        pub error: Option<String>,
+        /// Type of the error.
+        pub error_type: Option<String>,
+        /// Interface that received the call: `rest`, `mcp`, or `gone` if the caller disconnected.
+        pub via: Option<String>,
+        /// The authenticated principal, if any.
+        pub principal: Option<String>,
+    }
 }
-
-plain_row!(CallRow {
-    request_id,
-    thread_id,
-    source,
-    tool_name,
-    parameters,
-    execution_start,
-    execution_duration_ms,
-    status,
-    result,
-    error,
-    error_type,
-    door,
-    principal,
-});
 
 /// Selects calls. A call must match every field that is set.
 #[derive(Clone, Debug, Default)]
@@ -98,28 +80,34 @@ pub struct CallPage {
 
 impl Store {
     /// Records calls. A call whose id is already recorded stays unchanged, so a caller can send the whole batch
-    /// again after a partial failure.
-    pub async fn record_calls(&self, calls: impl IntoIterator<Item = CallRow>) -> Result<(), StoreError> {
-        if let Pools::Sqlite(files) = &self.pools {
-            let rows = Rows(calls.into_iter().collect());
-            return files.recorder.record(rows, Rows::views, files.write_lock.clone()).await;
-        }
-        let statements = inserts(calls.into_iter());
+    /// again after a partial failure. On SQLite a power cut can lose the latest calls, because their commits are not
+    /// synced one by one.
+    pub async fn record_calls(&self, calls: Vec<CallRow>) -> Result<(), StoreError> {
+        let statements = self.inserts(calls);
         if statements.is_empty() {
             return Ok(());
         }
-        let _: Vec<AnyRow> = self.write(statements).await?;
+        let _: Vec<AnyRow> = self.write_as(Durability::ProcessCrash, statements).await?;
         Ok(())
     }
 
-    /// Records the calls that `read` finds in an encoded page.
-    pub async fn record_page(&self, page: Vec<u8>, read: ReadPage) -> Result<(), StoreError> {
-        match &self.pools {
-            Pools::Sqlite(files) => {
-                files.recorder.record((page, read), on_page, files.write_lock.clone()).await
+    /// Builds the `INSERT` statements. Every number of rows is a statement of its own, which the engine prepares once and
+    /// keeps in a cache of 100. On PostgreSQL a prepared statement is cheap and a round trip is not; on SQLite it is the
+    /// other way round, so long statements have a number of rows that is a power of two.
+    fn inserts(&self, calls: Vec<CallRow>) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        let mut calls = calls.into_iter();
+        while calls.len() > 0 {
+            let rows = calls.len().min(MAX_INSERT_ROWS);
+            let is_cached = self.is_shared() || rows <= MAX_CACHED_ROWS;
+            let rows = if is_cached { rows } else { 1 << rows.ilog2() };
+            let mut statement = Statement::new("INSERT INTO calls (").sql(CallRow::COLUMNS).sql(") VALUES (");
+            for (index, call) in calls.by_ref().take(rows).enumerate() {
+                statement = statement.sql(if index == 0 { "" } else { "), (" }).values(call.into_values());
             }
-            Pools::Postgres(_) => self.record_calls(read(&page).map(CallRow::from)).await,
+            statements.push(statement.sql(") ON CONFLICT (request_id) DO NOTHING"));
         }
+        statements
     }
 
     /// Returns one call.
@@ -174,50 +162,5 @@ impl CallFilter {
 }
 
 fn select() -> Statement {
-    Statement::new("SELECT ").sql(COLUMNS).sql(" FROM calls WHERE 1 = 1")
-}
-
-struct Rows(Vec<CallRow>);
-
-impl Rows {
-    fn views(&self) -> Calls<'_> {
-        Box::new(self.0.iter().map(CallRow::view))
-    }
-}
-
-fn on_page((page, read): &(Vec<u8>, ReadPage)) -> Calls<'_> {
-    read(page)
-}
-
-fn inserts(mut calls: impl Iterator<Item = CallRow>) -> Vec<Statement> {
-    let mut statements = Vec::new();
-    while let Some(first) = calls.next() {
-        let mut statement = Statement::new("INSERT INTO calls (").sql(COLUMNS).sql(") VALUES (");
-        statement = statement.values(first.into_values());
-        for call in calls.by_ref().take(CHUNK - 1) {
-            statement = statement.sql("), (").values(call.into_values());
-        }
-        statements.push(statement.sql(") ON CONFLICT (request_id) DO NOTHING"));
-    }
-    statements
-}
-
-impl CallRow {
-    fn into_values(self) -> [Value; 13] {
-        [
-            self.request_id.into(),
-            self.thread_id.into(),
-            self.source.into(),
-            self.tool_name.into(),
-            self.parameters.into(),
-            self.execution_start.into(),
-            self.execution_duration_ms.into(),
-            self.status.into(),
-            self.result.into(),
-            self.error.into(),
-            self.error_type.into(),
-            self.door.into(),
-            self.principal.into(),
-        ]
-    }
+    Statement::new("SELECT ").sql(CallRow::COLUMNS).sql(" FROM calls WHERE 1 = 1")
 }

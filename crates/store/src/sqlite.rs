@@ -2,16 +2,15 @@
 //!
 //! The write-ahead log lets readers and the writer run at the same time. Every commit is synced before it is
 //! acknowledged (`synchronous = FULL`), so it survives a power cut. The journal is the exception: it is written for
-//! every call, so the [`Recorder`] does not sync each commit, and a power cut can lose the latest records.
+//! every call, so its connection syncs only when the log is checkpointed (`synchronous = NORMAL`).
 
 use crate::{
     StoreError,
     migrate::{self, MigrationError},
     new_file,
-    recorder::Recorder,
 };
 use sqlx::{
-    Sqlite, SqlitePool, Transaction,
+    SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
@@ -23,21 +22,37 @@ use tokio::{
 /// How long to wait for a lock or a free connection.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long the journal waits for a lock. It is shorter, because the journal has a spool for calls that cannot be
+/// inserted.
+const JOURNAL_LOCK_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Number of pages in the write-ahead log that triggers a checkpoint by the journal. Rarer, larger checkpoints cost less
+/// in total.
+const JOURNAL_CHECKPOINT_PAGES: &str = "4000";
+
 /// Retry interval while another process sets up the database.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of concurrent readers.
 const MAX_READERS: u32 = 4;
 
+/// Names the failures that a committed write survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Everything, because the commit is synced.
+    PowerCut,
+    /// The end of the process, even by a kill. The commit is in the hands of the operating system, but not synced.
+    ProcessCrash,
+}
+
 /// All connections to one SQLite file.
 #[derive(Clone, Debug)]
 pub(crate) struct SqlitePools {
-    pub(crate) writer: SqlitePool,
-    /// Writes the call records.
-    pub(crate) recorder: Recorder,
+    synced: SqlitePool,
+    unsynced: SqlitePool,
     /// Serializes the writers of this process. Unlike SQLite's lock, this mutex is fair and wakes the next writer
     /// at once.
-    pub(crate) write_lock: Arc<Mutex<()>>,
+    write_lock: Arc<Mutex<()>>,
     pub(crate) readers: SqlitePool,
 }
 
@@ -58,14 +73,27 @@ impl SqlitePools {
             // A file, unlike a server, does not disconnect, so connections need no check and no expiry.
             pool.test_before_acquire(false).idle_timeout(None).max_lifetime(None)
         };
-        let writer = pool(1).connect_lazy_with(options.clone().journal_mode(SqliteJournalMode::Wal));
-        set_up(&writer).await?;
+        let synced = pool(1).connect_lazy_with(options.clone().journal_mode(SqliteJournalMode::Wal));
+        set_up(&synced).await?;
+        let journal = options
+            .clone()
+            .busy_timeout(JOURNAL_LOCK_TIMEOUT)
+            .synchronous(SqliteSynchronous::Normal)
+            .pragma("wal_autocheckpoint", JOURNAL_CHECKPOINT_PAGES);
         Ok(SqlitePools {
-            writer,
-            recorder: Recorder::new(path, LOCK_TIMEOUT),
+            synced,
+            unsynced: pool(1).connect_lazy_with(journal),
             write_lock: Arc::default(),
             readers: pool(MAX_READERS).connect_lazy_with(options),
         })
+    }
+
+    /// Returns the connection for writes of this durability.
+    pub(crate) fn writer(&self, durability: Durability) -> &SqlitePool {
+        match durability {
+            Durability::PowerCut => &self.synced,
+            Durability::ProcessCrash => &self.unsynced,
+        }
     }
 
     /// Waits for the right to write.
@@ -73,15 +101,10 @@ impl SqlitePools {
         self.write_lock.lock().await
     }
 
-    /// Begins a transaction with the write lock: upgrading a read transaction later can fail.
-    pub(crate) async fn begin(&self) -> sqlx::Result<Transaction<'static, Sqlite>> {
-        self.writer.begin_with("BEGIN IMMEDIATE").await
-    }
-
     pub(crate) async fn close(&self) {
         self.readers.close().await;
-        self.recorder.close().await;
-        self.writer.close().await;
+        self.unsynced.close().await;
+        self.synced.close().await;
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::{
     Change, Location, StoreError, changes, migrate,
     rows::PlainRow,
-    sqlite::SqlitePools,
+    sqlite::{Durability, SqlitePools},
     statement::{Statement, Value},
 };
 use futures_util::TryStreamExt;
@@ -165,16 +165,26 @@ impl Store {
     /// Runs statements in one transaction and returns the rows of the last. A single statement is atomic by itself
     /// and needs one round trip instead of three.
     pub(crate) async fn write<T: PlainRow>(&self, statements: Vec<Statement>) -> Result<Vec<T>, StoreError> {
+        self.write_as(Durability::PowerCut, statements).await
+    }
+
+    /// Like [`Store::write`], with a choice of durability on SQLite.
+    pub(crate) async fn write_as<T: PlainRow>(
+        &self,
+        durability: Durability,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<T>, StoreError> {
         let mut statements: Vec<Statement> = statements.into_iter().map(|it| self.for_engine(it)).collect();
         if statements.len() == 1
             && let Some(only) = statements.pop()
         {
-            return self.write_alone(only).await;
+            return self.write_alone(durability, only).await;
         }
         match &self.pools {
             Pools::Sqlite(files) => {
                 let _lock = files.write_lock().await;
-                let mut transaction = files.begin().await?;
+                // Takes the write lock at once: upgrading a read transaction later can fail.
+                let mut transaction = files.writer(durability).begin_with("BEGIN IMMEDIATE").await?;
                 in_order!(statements, transaction)
             }
             Pools::Postgres(pool) => {
@@ -200,18 +210,19 @@ impl Store {
 
     /// Runs one statement without a transaction and returns its rows.
     pub(crate) async fn write_one<T: PlainRow>(&self, statement: Statement) -> Result<Vec<T>, StoreError> {
-        self.write_alone(self.for_engine(statement)).await
+        self.write_alone(Durability::PowerCut, self.for_engine(statement)).await
     }
 
     async fn write_alone<T: PlainRow>(
         &self,
+        durability: Durability,
         Statement { sql, values }: Statement,
     ) -> Result<Vec<T>, StoreError> {
         let sql = AssertSqlSafe(sql);
         Ok(match &self.pools {
             Pools::Sqlite(files) => {
                 let _lock = files.write_lock().await;
-                bound!(sqlx::query_as(sql), values).fetch_all(&files.writer).await?
+                bound!(sqlx::query_as(sql), values).fetch_all(files.writer(durability)).await?
             }
             Pools::Postgres(pool) => bound!(sqlx::query_as(sql), values).fetch_all(pool).await?,
         })

@@ -129,7 +129,7 @@ fn batch(number: usize) -> Vec<CallRow> {
         execution_duration_ms: 1.5,
         status: "success".into(),
         result: Some(r#"{"id":42,"title":"Buy groceries","status":"active"}"#.into()),
-        door: Some("mcp".into()),
+        via: Some("mcp".into()),
         ..CallRow::default()
     };
     (0..BATCH).map(call).collect()

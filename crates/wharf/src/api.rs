@@ -258,7 +258,7 @@ impl Api {
         match route {
             Route::Metrics => {
                 Query::read(request.uri().query(), &[])?;
-                let text = journal.metrics().text(handle, journal.reach());
+                let text = journal.metrics().text(handle, journal.status());
                 Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
             Route::OpenApi => {
@@ -274,8 +274,8 @@ impl Api {
     /// work, and otherwise all replicas would leave service at once. Only a gateway that cannot journal calls any
     /// more answers 503.
     fn ready(&self) -> Response<Body> {
-        let reach = self.shared.journal.reach();
-        let (away, full, waiting) = (reach.is_away(), reach.is_full(), reach.waiting());
+        let database = self.shared.journal.status();
+        let (away, full, waiting) = (database.is_away(), database.is_full(), database.waiting());
         let mut body = match *self.shared.draining.borrow() {
             true => json!({ "status": "draining" }),
             false if away || full || waiting > 0 => {
@@ -286,8 +286,8 @@ impl Api {
             }
             false => json!({ "status": "ready" }),
         };
-        if reach.lost() > 0 {
-            body["lost"] = json!(reach.lost());
+        if database.lost() > 0 {
+            body["lost"] = json!(database.lost());
         }
         let is_unwell = full || body["status"] == "draining";
         let status = if is_unwell { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
@@ -303,7 +303,7 @@ impl ApiState {
 
     /// Fails at once if the database is unreachable, for operations that need it.
     fn require_database(&self) -> Result<(), Problem> {
-        if !self.journal.reach().is_away() {
+        if !self.journal.status().is_away() {
             return Ok(());
         }
         Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the database is unreachable")

@@ -172,7 +172,7 @@ impl Gateway {
     async fn call(&self, call: Call) -> Result<Raw, RpcError> {
         let record = self.handle.call(call).await;
         if let Some(journal) = &self.journal {
-            journal.keep(&record, "mcp").await;
+            journal.record(&record, "mcp").await;
         }
         match (&record.outcome, record.result()) {
             (Outcome::Failed(fault), _) => Err(rpc_error(fault)),

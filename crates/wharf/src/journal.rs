@@ -1,24 +1,18 @@
 //! The journal of calls: a call is recorded before its caller receives the answer.
 //!
-//! With SQLite, a call is first appended to the [`spool`] beside the database, and moved into the database together
-//! with others a moment later. Reading the journal waits for that move. With PostgreSQL, which other replicas read,
-//! every call is inserted before it is answered. Calls that end at about the same time share one insert, and while
-//! the database is unreachable they go to a spool. Calls whose caller has disconnected are recorded too.
+//! Calls whose caller has disconnected are recorded too. See [`writer`] for how a call gets into the database.
 
-mod backlog;
-mod binding;
-mod entry;
-mod reach;
+mod database_status;
+mod replay;
 mod retention;
+mod row;
 mod spool;
-mod through;
+mod writer;
 
 use crate::{metrics::Metrics, state_folder::make_private_folder, telemetry::Telemetry};
-use backlog::Backlog;
-use binding::Binding;
-use entry::Entry;
-pub(crate) use reach::Reach;
+pub(crate) use database_status::DatabaseStatus;
 pub(crate) use retention::Retention;
+use row::call_row;
 use sha2::{Digest, Sha256};
 use std::{
     future::Future,
@@ -27,70 +21,52 @@ use std::{
     pin::Pin,
     sync::Arc,
 };
-use through::Through;
 use wharf_runtime::{CallRecord, Handle};
 use wharf_store::{Location, Store};
+use writer::JournalWriter;
 
-/// How often a batch yields to let more calls join before it is written.
-const TURNS: usize = 16;
-
-/// Default size in bytes up to which arguments and results are recorded in full.
-const WHOLE: usize = 64 << 10;
+/// Default of `[calls] record_limit`: size in bytes up to which arguments and results are recorded in full.
+const DEFAULT_RECORD_LIMIT: usize = 64 << 10;
 
 /// The task that writes the journal. It ends when the journal is dropped.
-pub(crate) type Writing = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type JournalTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Records calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
-    way: Way,
+    writer: JournalWriter,
     store: Store,
     metrics: Arc<Metrics>,
     telemetry: Telemetry,
-    reach: Arc<Reach>,
+    status: Arc<DatabaseStatus>,
     /// Size in bytes above which only the beginning of a value is recorded.
-    limit: usize,
-}
-
-/// How a call gets into the database.
-#[derive(Clone, Debug)]
-enum Way {
-    /// Through the spool, then in batches (SQLite).
-    Bound(Binding),
-    /// Directly, in batches (PostgreSQL).
-    Through(Through),
+    record_limit: usize,
 }
 
 impl Journal {
-    /// Opens the journal of this database and returns it with its writer task. First recovers calls that an earlier
-    /// process left in a spool. `folder` holds the spool of a PostgreSQL database.
-    pub(crate) async fn open(
+    /// Opens the journal of this database and returns it with its task. The spool of SQLite is beside the database,
+    /// that of PostgreSQL in `folder`.
+    pub(crate) fn open(
         store: Store,
         location: &Location,
         folder: Option<&Path>,
-    ) -> Result<(Journal, Writing), String> {
-        let reach = Arc::<Reach>::default();
-        let (way, writing): (Way, Writing) = match location {
-            Location::Sqlite(path) => {
-                let (binding, writing) = Binding::open(store.clone(), path, reach.clone()).await?;
-                (Way::Bound(binding), Box::pin(writing))
-            }
-            Location::Postgres(address) => {
-                let made = folder.map_or(Ok(()), make_private_folder);
-                let backlog =
-                    made.and_then(|()| Backlog::beside(folder.map(|it| spool_of(address, it)).as_deref()));
-                let backlog = backlog.map_err(|it| unspoolable(folder.unwrap_or(Path::new("")), &it))?;
-                let (through, writing) = Through::open(store.clone(), backlog, reach.clone());
-                (Way::Through(through), Box::pin(writing))
-            }
+    ) -> Result<(Journal, JournalTask), String> {
+        let status = Arc::<DatabaseStatus>::default();
+        let spool = match location {
+            Location::Sqlite(path) => Some(path.clone()),
+            Location::Postgres(address) => folder.map(|it| spool_path(address, it)),
         };
-        let (metrics, telemetry) = (Arc::default(), Telemetry::default());
-        Ok((Journal { way, store, metrics, telemetry, reach, limit: WHOLE }, writing))
+        let folder = spool.as_deref().and_then(Path::parent);
+        let made = folder.map_or(Ok(()), make_private_folder);
+        let opened = made.and_then(|()| JournalWriter::open(store.clone(), spool.as_deref(), status.clone()));
+        let (writer, task) = opened.map_err(|it| cannot_spool(folder.unwrap_or(Path::new("")), &it))?;
+        let (metrics, telemetry, record_limit) = (Arc::default(), Telemetry::default(), DEFAULT_RECORD_LIMIT);
+        Ok((Journal { writer, store, metrics, telemetry, status, record_limit }, Box::pin(task)))
     }
 
     /// Sets the size above which values are truncated, if given.
-    pub(crate) fn cutting_at(self, limit: Option<usize>) -> Journal {
-        Journal { limit: limit.unwrap_or(self.limit), ..self }
+    pub(crate) fn with_record_limit(self, limit: Option<usize>) -> Journal {
+        Journal { record_limit: limit.unwrap_or(self.record_limit), ..self }
     }
 
     /// Sets the tracer.
@@ -110,15 +86,13 @@ impl Journal {
 
     /// The database, for reading calls. Waits until all acknowledged calls are in it.
     pub(crate) async fn calls(&self) -> &Store {
-        if let Way::Bound(binding) = &self.way {
-            binding.settle().await;
-        }
+        self.writer.flush().await;
         &self.store
     }
 
     /// The status of the database and of the spool.
-    pub(crate) fn reach(&self) -> &Arc<Reach> {
-        &self.reach
+    pub(crate) fn status(&self) -> &Arc<DatabaseStatus> {
+        &self.status
     }
 
     /// Counters over all calls.
@@ -126,54 +100,31 @@ impl Journal {
         &self.metrics
     }
 
-    /// Records a call and returns once it is durable. Returns false if it could not be recorded; it then counts as
-    /// lost.
-    pub(crate) async fn keep(&self, record: &CallRecord, door: &'static str) -> bool {
+    /// Records a call that came in `via` this interface, and returns once it is durable. Returns false if it could not
+    /// be recorded; it then counts as lost.
+    pub(crate) async fn record(&self, record: &CallRecord, via: &str) -> bool {
         self.metrics.count(record);
         self.telemetry.record_call(record);
-        let entry = Entry::of(record, door, self.limit);
-        match &self.way {
-            Way::Bound(binding) => binding.keep(&entry).await,
-            Way::Through(through) => through.keep(entry.row()).await,
-        }
+        self.writer.record(call_row(record, via, self.record_limit)).await
     }
 
     /// Records calls whose caller has disconnected, until the runtime has shut down.
-    pub(crate) async fn follow(self, handle: Handle) {
+    pub(crate) async fn record_abandoned(self, handle: Handle) {
         let mut abandoned = handle.abandoned_calls();
         while let Some(record) = abandoned.next().await {
-            self.metrics.count(&record);
-            self.telemetry.record_call(&record);
-            let entry = Entry::of(&record, "gone", self.limit);
-            match &self.way {
-                Way::Bound(binding) => _ = binding.keep(&entry).await,
-                Way::Through(through) => through.note(entry.row()).await,
-            }
+            self.record(&record, "gone").await;
         }
     }
 }
 
-/// Yields while more calls join the batch. A write, and the wakeup after it, cost about the same for one call as for
-/// ten. A single call does not wait: the loop ends as soon as none has joined.
-async fn gather(mut before: usize, mut waiting: impl FnMut() -> usize) {
-    for _ in 0..TURNS {
-        tokio::task::yield_now().await;
-        let now = waiting();
-        if now == before {
-            return;
-        }
-        before = now;
-    }
-}
-
-fn unspoolable(folder: &Path, error: &io::Error) -> String {
+fn cannot_spool(folder: &Path, error: &io::Error) -> String {
     let folder = folder.display();
     format!("calls cannot be spooled in `{folder}`: {error}\nhelp: see that wharf may write there")
 }
 
 /// Returns the path of the spool for this database. It depends on host and database name only, not on the user or the
 /// options.
-fn spool_of(address: &str, folder: &Path) -> PathBuf {
+fn spool_path(address: &str, folder: &Path) -> PathBuf {
     let place = address.rsplit_once('@').map_or(address, |(_, place)| place);
     let place = place.split('?').next().unwrap_or_default();
     let hash: String = Sha256::digest(place).iter().take(4).map(|byte| format!("{byte:02x}")).collect();

@@ -1,6 +1,6 @@
 //! Metrics in the text format of Prometheus.
 
-use crate::journal::Reach;
+use crate::journal::DatabaseStatus;
 use std::{
     collections::BTreeMap,
     fmt::Write,
@@ -60,28 +60,28 @@ impl Metrics {
     }
 
     /// Renders all metrics.
-    pub(crate) fn text(&self, handle: &Handle, reach: &Reach) -> String {
+    pub(crate) fn text(&self, handle: &Handle, database: &DatabaseStatus) -> String {
         let mut out = String::new();
         self.write_calls(&mut out);
         write_sources(&mut out, handle);
         write_head(&mut out, "wharf_calls_in_flight", "gauge", "Calls in flight.");
         write_line(&mut out, "wharf_calls_in_flight", &[], handle.in_flight());
         write_head(&mut out, "wharf_database_up", "gauge", "Whether the database can be reached.");
-        write_line(&mut out, "wharf_database_up", &[], u8::from(!reach.is_away()));
+        write_line(&mut out, "wharf_database_up", &[], u8::from(!database.is_away()));
         write_head(
             &mut out,
             "wharf_journal_waiting_calls",
             "gauge",
             "Recorded calls that are not in the database yet.",
         );
-        write_line(&mut out, "wharf_journal_waiting_calls", &[], reach.waiting());
+        write_line(&mut out, "wharf_journal_waiting_calls", &[], database.waiting());
         write_head(
             &mut out,
             "wharf_journal_lost_calls_total",
             "counter",
             "Calls that could not be recorded.",
         );
-        write_line(&mut out, "wharf_journal_lost_calls_total", &[], reach.lost());
+        write_line(&mut out, "wharf_journal_lost_calls_total", &[], database.lost());
         out
     }
 

@@ -9,7 +9,7 @@ mod sessions;
 
 use crate::{
     api::Api,
-    journal::Reach,
+    journal::DatabaseStatus,
     registry::{SourceRegistry, disabled_tools},
 };
 pub(crate) use breakers::SharedBreakers;
@@ -32,14 +32,14 @@ const MAX_QUEUED_CHANGES: usize = 64;
 /// This gateway as one of several replicas.
 pub(crate) struct Replica {
     store: Store,
-    reach: Arc<Reach>,
+    database: Arc<DatabaseStatus>,
     breaker_requests: mpsc::UnboundedReceiver<BreakerRequest>,
 }
 
 /// The state that changes of other replicas are applied to.
 struct ReplicaState<'a> {
     store: Store,
-    reach: Arc<Reach>,
+    database: Arc<DatabaseStatus>,
     handle: Handle,
     api: Api,
     registry: &'a SourceRegistry,
@@ -51,25 +51,25 @@ struct ReplicaState<'a> {
 impl Replica {
     /// Creates the replica and its breaker coordinator for the runtime. Returns `None` if the database cannot be
     /// shared.
-    pub(crate) fn new(store: &Store, reach: &Arc<Reach>) -> Option<(Replica, SharedBreakers)> {
+    pub(crate) fn new(store: &Store, database: &Arc<DatabaseStatus>) -> Option<(Replica, SharedBreakers)> {
         store.is_shared().then(|| {
             let (shared_breakers, breaker_requests) = SharedBreakers::new();
-            (Replica { store: store.clone(), reach: reach.clone(), breaker_requests }, shared_breakers)
+            (Replica { store: store.clone(), database: database.clone(), breaker_requests }, shared_breakers)
         })
     }
 
     /// The session store for legacy-era sessions, shared by all replicas.
     pub(crate) fn sessions(&self) -> SharedSessions {
-        SharedSessions::new(self.store.clone(), self.reach.clone())
+        SharedSessions::new(self.store.clone(), self.database.clone())
     }
 
     /// Applies the changes of other replicas. Never returns.
     pub(crate) async fn follow(self, handle: Handle, api: Api, registry: &SourceRegistry) {
-        let Replica { store, reach, mut breaker_requests } = self;
+        let Replica { store, database, mut breaker_requests } = self;
         let (sender, mut changes) = mpsc::channel(MAX_QUEUED_CHANGES);
         let listening = listen(store.changes(), sender);
-        let breakers = StoredBreakers::new(store.clone(), handle.clone(), reach.clone());
-        let mut state = ReplicaState { store, reach, handle, api, registry, breakers, missed: false };
+        let breakers = StoredBreakers::new(store.clone(), handle.clone(), database.clone());
+        let mut state = ReplicaState { store, database, handle, api, registry, breakers, missed: false };
         let mut ticks = interval(breakers::LEASE_RENEWAL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let applying = async {
@@ -103,12 +103,12 @@ impl ReplicaState<'_> {
         tracing::debug!(target: "wharf::replica", ?change, "received a change of another replica");
         match change {
             Change::Lost => {
-                if self.reach.set_away(true) {
+                if self.database.set_away(true) {
                     tracing::warn!(target: "wharf::replica", "the database is unreachable; calls continue without it");
                 }
                 return;
             }
-            Change::Everything if self.reach.set_away(false) => {
+            Change::Everything if self.database.set_away(false) => {
                 tracing::info!(target: "wharf::replica", "the database is reachable again");
             }
             Change::Session(key) => return self.api.invalidate_session(Some(&key)),
@@ -143,7 +143,7 @@ impl ReplicaState<'_> {
     }
 
     async fn tick(&mut self) {
-        if self.reach.is_away() {
+        if self.database.is_away() {
             return;
         }
         self.breakers.renew().await;

@@ -17,7 +17,7 @@ fn call(number: i64) -> CallRow {
         result: (number % 7 != 0).then(|| "{}".to_owned()),
         error: (number % 7 == 0).then(|| "it 'failed'".to_owned()),
         error_type: (number % 7 == 0).then(|| "MCPError".to_owned()),
-        door: Some("rest".into()),
+        via: Some("rest".into()),
         principal: (number % 2 == 0).then(|| "ci".to_owned()),
     }
 }
@@ -32,7 +32,7 @@ async fn batch_is_recorded_once() {
         again[3].status = "timeout".into();
         again.push(call(1_000));
         store.record_calls(again).await.expect("they are kept");
-        store.record_calls([]).await.expect("nothing is kept");
+        store.record_calls(vec![]).await.expect("nothing is kept");
         assert_eq!(store.call("req-00003").await.expect("it is read"), Some(calls[3].clone()));
         assert_eq!(store.call("req-00007").await.expect("it is read"), Some(calls[7].clone()));
         assert_eq!(store.call("nope").await.expect("it is read"), None);
@@ -45,7 +45,7 @@ async fn batch_is_recorded_once() {
 async fn nul_character_is_replaced_on_both_engines() {
     on_both(async |store| {
         let odd = CallRow { error: Some("a\0b".into()), ..call(1) };
-        store.record_calls([odd, call(2)]).await.expect("they are kept");
+        store.record_calls(vec![odd, call(2)]).await.expect("they are kept");
         let kept = store.call("req-00001").await.expect("it is read").expect("there is one");
         assert_eq!(kept.error.as_deref(), Some("a\u{fffd}b"));
     })
@@ -55,7 +55,8 @@ async fn nul_character_is_replaced_on_both_engines() {
 #[tokio::test]
 async fn pages_cover_everything_once_newest_first() {
     on_both(async |store| {
-        store.record_calls((0..100).map(call)).await.expect("they are kept");
+        let calls: Vec<CallRow> = (0..100).map(call).collect();
+        store.record_calls(calls).await.expect("they are kept");
         let text = |text: &str| Some(text.to_owned());
         let none = CallFilter::default;
         type Fits = fn(i64) -> bool;

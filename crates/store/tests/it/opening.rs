@@ -79,6 +79,36 @@ async fn newer_database_is_rejected() {
     assert!(said.starts_with("the database is newer than this program"), "{said}");
 }
 
+/// The column `via` was called `door` in schema version 8.
+#[tokio::test]
+async fn calls_keep_their_interface_when_the_column_is_renamed() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("wharf.db");
+    let database = Database::make().await;
+    let Location::Postgres(address) = &database.location else { panic!("a server") };
+    let file = Location::Sqlite(path.clone());
+    for location in [&file, &database.location] {
+        Store::open(location).await.expect("the database opens").close().await;
+    }
+    let downgrade = "ALTER TABLE calls RENAME COLUMN via TO door; \
+        DELETE FROM wharf_schema WHERE version > 8; \
+        INSERT INTO calls (request_id, source, tool_name, parameters, execution_start, execution_duration_ms, \
+        status, door) VALUES ('old', 'todo', 'list_todos', '{}', 1, 1.5, 'success', 'mcp')";
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut connection = sqlx::ConnectOptions::connect(&options).await.expect("a connection");
+    sqlx::raw_sql(downgrade).execute(&mut connection).await.expect("it can be written");
+    sqlx::Connection::close(connection).await.expect("it closes");
+    let mut connection =
+        <sqlx::PgConnection as sqlx::Connection>::connect(address).await.expect("a connection");
+    sqlx::raw_sql(downgrade).execute(&mut connection).await.expect("it can be written");
+    for location in [&file, &database.location] {
+        let store = Store::open(location).await.expect("the database opens");
+        let call = store.call("old").await.expect("it is read").expect("it is there");
+        assert_eq!(call.via.as_deref(), Some("mcp"), "{}", store.engine());
+        store.close().await;
+    }
+}
+
 #[tokio::test]
 async fn open_error_names_the_cause_without_the_password() {
     let folder = TempDir::new().expect("a folder");

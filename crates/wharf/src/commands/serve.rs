@@ -13,7 +13,7 @@ use crate::{
     environment::Environment,
     exit::Exit,
     http_server::{configured_guard, raise_file_limit},
-    journal::{Journal, Writing},
+    journal::{Journal, JournalTask},
     registry::{PlanOwner, SourceRegistry, disabled_tools},
     reload,
     replica::Replica,
@@ -95,7 +95,7 @@ async fn serve(
     let (replica, session_store) = join_replicas(&mut app, &store, &journal);
     let runtime = started_early.unwrap_or_else(|| app.start());
     plan_owner.start_sources(&app, &runtime);
-    let abandoned = journal.clone().follow(runtime.handle());
+    let abandoned = journal.clone().record_abandoned(runtime.handle());
     let exporting = export(exporter, runtime.handle());
     let (drain, draining) = watch::channel(false);
     runtime.handle().set_disabled_tools(disabled);
@@ -154,7 +154,7 @@ struct OpenedState {
     store: Store,
     /// Tools that an operator has disabled; they stay disabled across restarts.
     disabled: DisabledTools,
-    journal: (Journal, Writing),
+    journal: (Journal, JournalTask),
     registered: (SourceRegistry, PlanOwner),
 }
 
@@ -166,9 +166,8 @@ impl OpenedState {
         let disabled = disabled_tools(&store).await.map_err(|error| error.to_string())?;
         let registered = SourceRegistry::open(store.clone(), environment, file, app).await;
         let registered = registered.map_err(|error| error.to_string())?;
-        let (journal, writing) =
-            Journal::open(store.clone(), location, environment.spool().as_deref()).await?;
-        let journal = (journal.cutting_at(app.record_limit()), writing);
+        let (journal, writing) = Journal::open(store.clone(), location, environment.spool().as_deref())?;
+        let journal = (journal.with_record_limit(app.record_limit()), writing);
         Ok(OpenedState { store, disabled, journal, registered })
     }
 }
@@ -179,7 +178,7 @@ fn join_replicas(
     store: &Store,
     journal: &Journal,
 ) -> (Option<Replica>, Option<Arc<dyn SessionStore>>) {
-    let Some((replica, shared_breakers)) = Replica::new(store, journal.reach()) else { return (None, None) };
+    let Some((replica, shared_breakers)) = Replica::new(store, journal.status()) else { return (None, None) };
     app.set_breaker_coordinator(Arc::new(shared_breakers));
     let session_store = Arc::new(replica.sessions());
     (Some(replica), Some(session_store))

@@ -7,11 +7,11 @@ use wharf_config::{JournalSettings, Limit};
 use wharf_store::{Location, Store, StoreError};
 
 /// Default limits for SQLite.
-const USUAL_AGE: Duration = Duration::from_secs(30 * 86_400);
-const USUAL_BYTES: u64 = 1 << 30;
+const DEFAULT_KEEP: Duration = Duration::from_secs(30 * 86_400);
+const DEFAULT_MAX_BYTES: u64 = 1 << 30;
 
 /// Delay of the first purge after the start, and the interval after that.
-const FIRST_PURGE: Duration = Duration::from_secs(1);
+const FIRST_PURGE_DELAY: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Number of calls that are deleted at once, and the pause between batches.
@@ -37,14 +37,14 @@ impl Retention {
             }
         }
         Retention {
-            keep: limit(settings.keep, is_file.then_some(USUAL_AGE)),
-            max_bytes: limit(settings.max_bytes, is_file.then_some(USUAL_BYTES)),
+            keep: limit(settings.keep, is_file.then_some(DEFAULT_KEEP)),
+            max_bytes: limit(settings.max_bytes, is_file.then_some(DEFAULT_MAX_BYTES)),
         }
     }
 
     /// Purges old calls periodically. Never returns.
     pub(crate) async fn run(self, store: Store) {
-        time::sleep(FIRST_PURGE).await;
+        time::sleep(FIRST_PURGE_DELAY).await;
         loop {
             match self.purge(&store).await {
                 Ok(0) => {}
@@ -112,9 +112,9 @@ mod tests {
     }
 
     /// Calls of this size, one per minute, the last one a minute ago.
-    fn calls(count: u64, bytes: usize) -> impl Iterator<Item = CallRow> {
+    fn calls(count: u64, bytes: usize) -> Vec<CallRow> {
         let now = SystemTime::now();
-        (0..count).map(move |number| {
+        let call = |number| {
             let began = now - Duration::from_secs(60) * u32::try_from(count - number).expect("a few");
             let micros = began.duration_since(UNIX_EPOCH).expect("a time").as_micros();
             CallRow {
@@ -123,7 +123,8 @@ mod tests {
                 parameters: "x".repeat(bytes),
                 ..CallRow::default()
             }
-        })
+        };
+        (0..count).map(call).collect()
     }
 
     async fn kept(store: &Store) -> Vec<String> {

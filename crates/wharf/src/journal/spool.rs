@@ -1,195 +1,220 @@
-//! The spool: two files beside a database that hold calls which are answered but not in the database yet. One is
-//! appended to while the other is being moved into the database.
+//! The spool: files with calls that are answered but not in the database yet.
 //!
-//! An append is cheap and survives a kill of the process: the next process recovers the files. The owner holds a lock
-//! on its files while it runs, so that no other process takes them.
+//! An append is cheap and survives a kill of the process: the next process adopts the files. The owner holds a lock on
+//! its files while it runs, so that no other process takes them.
 
 use crate::state_folder::{is_still_at, open_private};
 use std::{
-    fs::{self, File, OpenOptions},
+    collections::VecDeque,
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
 };
+use tokio::time::Instant;
+use wharf_store::CallRow;
 
 /// Part of a spool file's name that follows the name of the database.
-const MARK: &str = "-calls.";
+const FILE_MARK: &str = "-calls.";
 
-/// Maximum size of one file, in bytes. Callers wait long before that; the limit is reached only while the database is
-/// gone.
-const LIMIT: u64 = 256 << 20;
+/// Size in bytes above which a new file is begun. A file is read as a whole.
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Maximum size of all files in bytes. It is reached only while the database is away.
+const MAX_SPOOL_BYTES: u64 = 256 << 20;
+
+/// Number of full files whose calls are also in memory. The others are read back.
+const MAX_CACHED_FILES: usize = 4;
 
 /// Probe that is written to check for free space: as large as a call with long arguments.
 const PROBE: &[u8] = &[0; 64 << 10];
 
 /// Makes the file names of one process unique.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+static FILE_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Two files with calls.
+/// Calls in files, oldest first.
 #[derive(Debug)]
-pub(crate) struct Spool {
+pub(super) struct Spool {
+    /// Path that the names of all files begin with.
+    base: PathBuf,
+    /// Full files, and those of processes that have exited.
+    full: VecDeque<SpoolFile>,
     /// The file that calls are appended to.
-    active: Leaf,
-    /// The file that is empty or being moved into the database.
-    other: Leaf,
+    active: SpoolFile,
 }
 
 #[derive(Debug)]
-struct Leaf {
+struct SpoolFile {
     path: PathBuf,
     file: File,
-    length: u64,
-    entries: usize,
-}
-
-/// Amount of data in the active file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Load {
-    pub(crate) bytes: u64,
-    pub(crate) entries: usize,
-}
-
-/// A spool file of a process that has exited, now locked by this one. It is deleted only after its calls have been
-/// moved.
-#[derive(Debug)]
-pub(crate) struct Left {
-    path: PathBuf,
-    file: File,
+    bytes: u64,
+    rows: usize,
+    /// All of its calls, or none: it then has to be read.
+    cached: Vec<CallRow>,
+    /// When the first row was appended.
+    begun: Instant,
 }
 
 impl Spool {
-    /// Creates a spool beside a database.
-    pub(crate) fn beside(database: &Path) -> io::Result<Spool> {
-        Ok(Spool { active: Leaf::new(database)?, other: Leaf::new(database)? })
+    /// Creates a spool whose file names begin with `base`, and adopts files whose owner has exited.
+    pub(super) fn open(base: &Path) -> io::Result<Spool> {
+        let full = SpoolFile::adopt_all(base)?;
+        Ok(Spool { base: base.to_owned(), full, active: SpoolFile::create(base)? })
     }
 
-    /// Appends all of these entries or, on an error, none.
-    pub(crate) fn append(&mut self, bytes: &[u8], entries: usize) -> io::Result<Load> {
-        let leaf = &mut self.active;
-        if leaf.length + bytes.len() as u64 > LIMIT {
-            return Err(io::Error::other("the spool is full, and the database does not take it"));
+    /// Number of calls.
+    pub(super) fn rows(&self) -> usize {
+        self.files().map(|it| it.rows).sum()
+    }
+
+    /// Size in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files().map(|it| it.bytes).sum()
+    }
+
+    /// Returns when the first call was appended to the active file. Returns `None` if other files are full.
+    pub(super) fn collects_since(&self) -> Option<Instant> {
+        (self.full.is_empty() && self.active.bytes < MAX_FILE_BYTES).then_some(self.active.begun)
+    }
+
+    /// Appends all of these calls or, on an error, none. After it returns, they survive a kill of this process.
+    pub(super) fn append(&mut self, rows: Vec<CallRow>) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(512 * rows.len());
+        rows.iter().for_each(|row| row.encode(&mut bytes));
+        if self.bytes() + bytes.len() as u64 > MAX_SPOOL_BYTES {
+            return Err(io::Error::other("the spool is full, and the database does not accept its calls"));
         }
-        if let Err(error) = leaf.file.write_all(bytes) {
-            leaf.back_to(leaf.length)?;
-            return Err(error);
+        if self.active.bytes >= MAX_FILE_BYTES {
+            self.rotate()?;
         }
-        leaf.length += bytes.len() as u64;
-        leaf.entries += entries;
-        Ok(self.load())
-    }
-
-    /// The amount of data in the active file.
-    pub(crate) fn load(&self) -> Load {
-        Load { bytes: self.active.length, entries: self.active.entries }
-    }
-
-    /// Number of entries in both files.
-    pub(crate) fn waiting(&self) -> u64 {
-        (self.active.entries + self.other.entries) as u64
+        self.active.append(&bytes, rows)
     }
 
     /// Checks for free space by writing a probe and removing it.
-    pub(crate) fn has_room(&mut self) -> bool {
-        let leaf = &mut self.active;
-        let fits = leaf.length + PROBE.len() as u64 <= LIMIT && leaf.file.write_all(PROBE).is_ok();
-        leaf.back_to(leaf.length).is_ok() && fits
+    pub(super) fn has_room(&mut self) -> bool {
+        let fits = self.bytes() + PROBE.len() as u64 <= MAX_SPOOL_BYTES;
+        let fits = fits && self.active.file.write_all(PROBE).is_ok();
+        self.active.truncate().is_ok() && fits
     }
 
-    /// Swaps the files and returns the content of the one written so far. If the previous page was not forgotten yet,
-    /// returns that page again.
-    pub(crate) fn turn(&mut self) -> io::Result<Vec<u8>> {
-        if self.other.length == 0 {
-            std::mem::swap(&mut self.active, &mut self.other);
+    /// Returns the calls of the oldest file. It stays in the spool until [`Spool::remove_oldest`].
+    pub(super) fn read_oldest(&mut self) -> io::Result<Vec<CallRow>> {
+        if self.full.is_empty() {
+            self.rotate()?;
         }
-        self.other.read()
+        let Some(oldest) = self.full.front_mut() else { return Ok(Vec::new()) };
+        match std::mem::take(&mut oldest.cached) {
+            cached if cached.len() == oldest.rows => Ok(cached),
+            _ => oldest.read(),
+        }
     }
 
-    /// Truncates the file whose content was returned by [`Spool::turn`], because it is now in the database.
-    pub(crate) fn forget(&mut self) -> io::Result<()> {
-        self.other.back_to(0)
+    /// Deletes the oldest file, because its calls are in the database.
+    pub(super) fn remove_oldest(&mut self) -> io::Result<()> {
+        let Some(oldest) = self.full.front() else { return Ok(()) };
+        fs::remove_file(&oldest.path)?;
+        self.full.pop_front();
+        Ok(())
+    }
+
+    /// Begins a new active file.
+    fn rotate(&mut self) -> io::Result<()> {
+        let new = SpoolFile::create(&self.base)?;
+        if self.full.len() >= MAX_CACHED_FILES {
+            self.active.cached = Vec::new();
+        }
+        self.full.push_back(std::mem::replace(&mut self.active, new));
+        Ok(())
+    }
+
+    fn files(&self) -> impl Iterator<Item = &SpoolFile> {
+        self.full.iter().chain([&self.active])
     }
 }
 
 impl Drop for Spool {
-    /// Removes empty files, so that the next process has nothing to recover.
+    /// Removes an empty file, so that the next process has nothing to adopt.
     fn drop(&mut self) {
-        for leaf in [&self.active, &self.other] {
-            if leaf.length == 0 {
-                let _ = fs::remove_file(&leaf.path);
-            }
+        if self.active.bytes == 0 {
+            let _ = fs::remove_file(&self.active.path);
         }
     }
 }
 
-impl Leaf {
-    fn new(database: &Path) -> io::Result<Leaf> {
+impl SpoolFile {
+    /// Creates a file and locks it.
+    fn create(base: &Path) -> io::Result<SpoolFile> {
         loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let mut name = database.as_os_str().to_owned();
-            name.push(format!("{MARK}{}-{number}", process::id()));
-            let path = PathBuf::from(name);
-            let file = open_private(&path)?;
-            // The file may belong to a process with the same id in another container, or another process may be
-            // recovering it.
-            if file.try_lock().is_ok() && is_still_at(&file, &path) {
-                let length = file.metadata()?.len();
-                return Ok(Leaf { path, file, length, entries: 0 });
+            let number = FILE_NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut name = base.as_os_str().to_owned();
+            name.push(format!("{FILE_MARK}{}-{number}", process::id()));
+            // The file may belong to a process with the same id in another container.
+            if let Some(new) = SpoolFile::lock(name.into())?
+                && new.bytes == 0
+            {
+                return Ok(new);
             }
         }
     }
 
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(usize::try_from(self.length).unwrap_or_default());
-        self.file.seek(SeekFrom::Start(0))?;
-        (&self.file).take(self.length).read_to_end(&mut bytes)?;
-        Ok(bytes)
+    /// Finds and locks the files whose owner has exited, oldest first.
+    fn adopt_all(base: &Path) -> io::Result<VecDeque<SpoolFile>> {
+        let (Some(folder), Some(name)) = (base.parent(), base.file_name()) else {
+            return Ok(VecDeque::new());
+        };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let mark = format!("{}{FILE_MARK}", name.to_string_lossy());
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let is_ours = path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(&mark));
+            if is_ours && let Some(mut file) = SpoolFile::lock(path)? {
+                file.rows = file.read()?.len();
+                match file.rows {
+                    0 => fs::remove_file(&file.path)?,
+                    _ => found.push((file.file.metadata()?.modified()?, file)),
+                }
+            }
+        }
+        found.sort_by_key(|(modified, _)| *modified);
+        Ok(found.into_iter().map(|(_, file)| file).collect())
     }
 
-    /// Truncates the file. Every write appends, so no seek is needed.
-    fn back_to(&mut self, length: u64) -> io::Result<()> {
-        self.file.set_len(length)?;
-        self.length = length;
-        if length == 0 {
-            self.entries = 0;
+    /// Opens a file, and returns `None` if another process has it or has just removed it.
+    fn lock(path: PathBuf) -> io::Result<Option<SpoolFile>> {
+        let file = open_private(&path)?;
+        if file.try_lock().is_err() || !is_still_at(&file, &path) {
+            return Ok(None);
         }
+        let bytes = file.metadata()?.len();
+        Ok(Some(SpoolFile { path, file, bytes, rows: 0, cached: Vec::new(), begun: Instant::now() }))
+    }
+
+    fn append(&mut self, bytes: &[u8], rows: Vec<CallRow>) -> io::Result<()> {
+        if let Err(error) = self.file.write_all(bytes) {
+            self.truncate()?;
+            return Err(error);
+        }
+        if self.rows == 0 {
+            self.begun = Instant::now();
+        }
+        self.bytes += bytes.len() as u64;
+        self.rows += rows.len();
+        self.cached.extend(rows);
         Ok(())
     }
-}
 
-impl Left {
-    /// Finds and locks the spool files beside a database whose owner has exited.
-    pub(crate) fn beside(database: &Path) -> io::Result<Vec<Left>> {
-        let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else {
-            return Ok(Vec::new());
-        };
-        let mark = format!("{}{MARK}", name.to_string_lossy());
-        let mut all = Vec::new();
-        for entry in fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })? {
-            let path = entry?.path();
-            let is_one = path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(&mark));
-            if !is_one {
-                continue;
-            }
-            // Another process may just have recovered and deleted it.
-            let Ok(file) = OpenOptions::new().read(true).open(&path) else { continue };
-            if file.try_lock().is_ok() {
-                all.push(Left { path, file });
-            }
-        }
-        Ok(all)
+    fn read(&mut self) -> io::Result<Vec<CallRow>> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or_default());
+        self.file.seek(SeekFrom::Start(0))?;
+        (&self.file).take(self.bytes).read_to_end(&mut bytes)?;
+        Ok(CallRow::decode_all(&bytes).collect())
     }
 
-    /// Reads the whole file.
-    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        (&self.file).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Deletes the file, because its calls are in the database.
-    pub(crate) fn forget(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+    /// Removes what was written beyond the last complete append. Every write appends, so no seek is needed.
+    fn truncate(&self) -> io::Result<()> {
+        self.file.set_len(self.bytes)
     }
 }
 
@@ -200,55 +225,55 @@ mod tests {
 
     type Tried = Result<(), Box<dyn Error>>;
 
+    fn call(name: &str) -> CallRow {
+        CallRow { request_id: name.to_owned(), ..CallRow::default() }
+    }
+
     #[test]
-    fn a_page_is_given_until_it_is_forgotten() -> Tried {
+    fn a_file_is_returned_until_it_is_removed() -> Tried {
         let folder = tempfile::tempdir()?;
-        let mut spool = Spool::beside(&folder.path().join("wharf.db"))?;
-        spool.append(b"one ", 1)?;
-        assert_eq!(spool.append(b"two ", 1)?, Load { bytes: 8, entries: 2 });
-        assert_eq!(spool.turn()?, b"one two ");
-        spool.append(b"three ", 1)?;
-        assert_eq!(spool.turn()?, b"one two ", "it was not forgotten");
-        spool.forget()?;
-        assert_eq!(spool.turn()?, b"three ");
-        spool.append(b"four ", 1)?;
-        spool.forget()?;
-        assert_eq!(spool.turn()?, b"four ");
+        let mut spool = Spool::open(&folder.path().join("wharf.db"))?;
+        spool.append(vec![call("one")])?;
+        spool.append(vec![call("two")])?;
+        assert_eq!(spool.read_oldest()?, [call("one"), call("two")]);
+        spool.append(vec![call("three")])?;
+        assert_eq!((spool.read_oldest()?, spool.rows()), (vec![call("one"), call("two")], 3));
+        spool.remove_oldest()?;
+        assert_eq!((spool.read_oldest()?, spool.rows()), (vec![call("three")], 1));
         Ok(())
     }
 
     #[test]
-    fn a_spool_at_its_limit_takes_nothing_more_until_it_is_brought_in() -> Tried {
+    fn a_full_spool_accepts_nothing_until_a_file_is_removed() -> Tried {
         let folder = tempfile::tempdir()?;
-        let mut spool = Spool::beside(&folder.path().join("wharf.db"))?;
-        spool.append(b"one ", 1)?;
+        let mut spool = Spool::open(&folder.path().join("wharf.db"))?;
+        spool.append(vec![call("one")])?;
         assert!(spool.has_room());
         // A sparse file counts as full but uses no disk space.
-        spool.active.file.set_len(LIMIT)?;
-        spool.active.length = LIMIT;
-        assert!(spool.append(b"two ", 1).is_err());
+        spool.active.bytes = MAX_SPOOL_BYTES;
+        spool.active.truncate()?;
+        assert!(spool.append(vec![call("two")]).is_err());
         assert!(!spool.has_room());
-        assert_eq!((spool.waiting(), spool.load().bytes), (1, LIMIT));
-        std::mem::swap(&mut spool.active, &mut spool.other);
-        spool.forget()?;
-        spool.append(b"two ", 1)?;
-        assert_eq!(spool.turn()?, b"two ");
+        assert_eq!(spool.read_oldest()?, [call("one")]);
+        spool.remove_oldest()?;
+        spool.append(vec![call("two")])?;
+        assert_eq!(spool.read_oldest()?, [call("two")]);
         Ok(())
     }
 
     #[test]
-    fn what_is_left_behind_is_found_and_what_is_in_use_is_not() -> Tried {
+    fn files_are_adopted_when_their_owner_has_exited() -> Tried {
         let folder = tempfile::tempdir()?;
-        let database = folder.path().join("wharf.db");
-        let mut spool = Spool::beside(&database)?;
-        spool.append(b"one ", 1)?;
-        assert!(Left::beside(&database)?.is_empty(), "its owner lives");
-        drop(spool);
-        let left = Left::beside(&database)?;
-        let all: Vec<Vec<u8>> = left.iter().map(Left::read).collect::<Result<_, _>>()?;
-        assert_eq!(all, [b"one ".to_vec()], "the empty one is gone by itself");
-        left.into_iter().try_for_each(Left::forget)?;
-        assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+        let base = folder.path().join("wharf.db");
+        let mut first = Spool::open(&base)?;
+        first.append(vec![call("one")])?;
+        assert_eq!(Spool::open(&base)?.rows(), 0, "its owner is running");
+        drop(first);
+        let mut next = Spool::open(&base)?;
+        assert_eq!((next.rows(), next.read_oldest()?), (1, vec![call("one")]));
+        next.remove_oldest()?;
+        drop(next);
+        assert_eq!(fs::read_dir(folder.path())?.count(), 0, "empty files are removed");
         Ok(())
     }
 }

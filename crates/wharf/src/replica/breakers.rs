@@ -6,7 +6,7 @@
 //! the database is not queried, and when the database is unreachable, every replica's own breaker decides.
 
 use super::QUERY_TIMEOUT;
-use crate::journal::Reach;
+use crate::journal::DatabaseStatus;
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -42,7 +42,7 @@ pub(super) enum BreakerRequest {
 pub(super) struct StoredBreakers {
     store: Store,
     handle: Handle,
-    reach: Arc<Reach>,
+    database: Arc<DatabaseStatus>,
     /// Last seen epoch, by source.
     known: HashMap<String, i64>,
     /// Epochs of the leases for this replica's running probes, by source.
@@ -78,9 +78,9 @@ impl BreakerCoordinator for SharedBreakers {
 }
 
 impl StoredBreakers {
-    pub(super) fn new(store: Store, handle: Handle, reach: Arc<Reach>) -> StoredBreakers {
+    pub(super) fn new(store: Store, handle: Handle, database: Arc<DatabaseStatus>) -> StoredBreakers {
         let (known, leases, unwritten) = Default::default();
-        StoredBreakers { store, handle, reach, known, leases, unwritten }
+        StoredBreakers { store, handle, database, known, leases, unwritten }
     }
 
     pub(super) async fn answer(&mut self, request: BreakerRequest) {
@@ -127,7 +127,7 @@ impl StoredBreakers {
             BreakerState::Closed { .. } | BreakerState::HalfOpen => None,
         };
         let epoch = self.known.get(source).copied().unwrap_or_default();
-        let breaker_changed = match self.reach.is_away() {
+        let breaker_changed = match self.database.is_away() {
             true => None,
             false => run_query(self.store.set_breaker(source, Some(epoch), open_for)).await,
         };
@@ -144,7 +144,7 @@ impl StoredBreakers {
 
     async fn decide_probe(&mut self, source: &str) -> ProbeDecision {
         // The database does not know yet that this breaker is open.
-        if self.reach.is_away() || self.unwritten.contains_key(source) {
+        if self.database.is_away() || self.unwritten.contains_key(source) {
             return ProbeDecision::Go;
         }
         let mut wait = Duration::ZERO;

@@ -1,7 +1,7 @@
 //! Stores legacy-era MCP sessions in the database, so that a client can continue at any replica.
 
 use super::QUERY_TIMEOUT;
-use crate::journal::Reach;
+use crate::journal::DatabaseStatus;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -21,12 +21,12 @@ const SESSION_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug)]
 pub(crate) struct SharedSessions {
     store: Store,
-    reach: Arc<Reach>,
+    database: Arc<DatabaseStatus>,
 }
 
 impl SharedSessions {
-    pub(super) fn new(store: Store, reach: Arc<Reach>) -> SharedSessions {
-        SharedSessions { store, reach }
+    pub(super) fn new(store: Store, database: Arc<DatabaseStatus>) -> SharedSessions {
+        SharedSessions { store, database }
     }
 
     /// Runs a query with a timeout. Fails at once if the database is unreachable.
@@ -34,7 +34,7 @@ impl SharedSessions {
         &self,
         query: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreUnavailable> {
-        if self.reach.is_away() {
+        if self.database.is_away() {
             return Err(StoreUnavailable);
         }
         match timeout(QUERY_TIMEOUT, query).await {

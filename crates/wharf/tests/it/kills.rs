@@ -89,7 +89,7 @@ async fn check(gateway: &Gateway, expected: &Acknowledged, engine: &str, kill: u
         for call in &page {
             let title = call["parameters"]["title"].as_str().unwrap_or_default();
             let is_right =
-                |interface: &Interface| call["status"] == "success" && call["door"] == interface.name();
+                |interface: &Interface| call["status"] == "success" && call["via"] == interface.name();
             if missing.get(title).is_some_and(is_right) {
                 missing.remove(title);
             }

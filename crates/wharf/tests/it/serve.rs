@@ -50,7 +50,7 @@ async fn default_gateway_serves_todos() {
     assert_eq!(created["structured_content"]["title"], "Buy milk");
 
     let (status, call) = server.ask("GET", "/api/v1/calls/first", None);
-    assert_eq!((status, &call["status"], &call["door"]), (200, &json!("success"), &json!("rest")));
+    assert_eq!((status, &call["status"], &call["via"]), (200, &json!("success"), &json!("rest")));
     assert_eq!((&call["tool_name"], &call["source"]), (&json!("create_todo"), &json!("todo")));
     assert_eq!(
         (&call["parameters"]["title"], &call["result"]["title"]),

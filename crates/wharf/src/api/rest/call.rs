@@ -70,7 +70,7 @@ pub(super) struct CompletedCall {
 pub(super) async fn make_call(shared: &ApiState, call: Call) -> Result<CompletedCall, Problem> {
     let _reserved = shared.request_ids.reserve(call.request_id.as_deref(), &shared.journal).await?;
     let record = shared.handle.call(call).await;
-    let is_recorded = shared.journal.keep(&record, "rest").await;
+    let is_recorded = shared.journal.record(&record, "rest").await;
     Ok(CompletedCall { record, is_recorded })
 }
 

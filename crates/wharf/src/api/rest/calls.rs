@@ -67,7 +67,7 @@ fn context(row: &CallRow) -> Raw {
     }
     row.error.iter().for_each(|it| add("error", json!(it).into()));
     row.error_type.iter().for_each(|it| add("error_type", json!(it).into()));
-    row.door.iter().for_each(|it| add("door", json!(it).into()));
+    row.via.iter().for_each(|it| add("via", json!(it).into()));
     row.principal.iter().for_each(|it| add("principal", json!(it).into()));
     add("status", json!(row.status).into());
     Raw::object(context)

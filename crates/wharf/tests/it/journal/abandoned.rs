@@ -39,6 +39,6 @@ fn calls_of_disconnected_callers_are_recorded_and_counted() {
     wait_until("all are counted", || server.text("/metrics").contains(&format!("{counted} {CALLERS}\n")));
     let (_, page) = server.ask("GET", "/api/v1/calls?limit=500", None);
     let calls = page["items"].as_array().expect("a list");
-    let gone = calls.iter().filter(|it| it["door"] == "gone" && it["tool_name"] == "silence").count();
+    let gone = calls.iter().filter(|it| it["via"] == "gone" && it["tool_name"] == "silence").count();
     assert_eq!(gone as u64, CALLERS, "{page}");
 }

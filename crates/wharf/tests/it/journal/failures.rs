@@ -7,6 +7,7 @@ use crate::{
 };
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
+use sqlx::{ConnectOptions, Executor, sqlite::SqliteConnectOptions};
 use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
@@ -62,7 +63,7 @@ fn calls_lost_on_a_full_disk_are_counted_logged_and_shown() {
     assert!(said["missing"].as_array().is_some_and(|it| it.contains(&json!("journal"))), "{said}");
     assert_eq!(metric(&server, "wharf_journal_lost_calls_total"), 21);
     let log = server.log();
-    let lines = log.matches("calls could not be written down").count();
+    let lines = log.matches("calls could not be recorded").count();
     assert!((1..10).contains(&lines), "not one line for each call: {log}");
 
     limit_files(&server, None);
@@ -72,14 +73,15 @@ fn calls_lost_on_a_full_disk_are_counted_logged_and_shown() {
     let (_, answer) = list();
     assert_eq!((&answer["success"], answer.get("recorded")), (&json!(true), None), "{answer}");
     assert_eq!(recorded(&server).len(), TODOS + 1);
-    assert!(server.log().contains("calls are written down again"), "{}", server.log());
+    assert!(server.log().contains("calls are recorded again"), "{}", server.log());
 }
 
-#[test]
-fn calls_do_not_wait_for_a_locked_sqlite() {
+#[tokio::test]
+async fn calls_do_not_wait_for_a_locked_sqlite() {
     let server = Server::start(&[]);
-    let other = rusqlite::Connection::open(database_file(&server)).expect("a connection");
-    other.execute_batch("BEGIN IMMEDIATE").expect("the right to write");
+    let database = SqliteConnectOptions::new().filename(database_file(&server));
+    let mut other = database.connect().await.expect("a connection");
+    other.execute("BEGIN IMMEDIATE").await.expect("the write lock");
     let mut names: Vec<Value> = Vec::new();
     let mut call = || {
         let (status, answer) = search(&server, 10);
@@ -102,7 +104,7 @@ fn calls_do_not_wait_for_a_locked_sqlite() {
         assert_eq!(server.ask("GET", "/api/v1/calls", None).0, 503);
     }
     assert!(begun.elapsed() < Duration::from_secs(15), "they waited {:?}", begun.elapsed());
-    other.execute_batch("ROLLBACK").expect("it is given back");
+    other.execute("ROLLBACK").await.expect("it is released");
     wait_until("it is ready again", || ready(&server) == (200, json!({ "status": "ready" })));
     names.reverse();
     assert_eq!(json!(recorded(&server)), json!(names));

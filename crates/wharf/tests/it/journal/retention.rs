@@ -15,7 +15,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 async fn write_calls(folder: &TempDir, ages: &[u32], bytes: usize) {
     let location = Location::Sqlite(folder.path().join("home/wharf.db"));
     let store = Store::open(&location).await.expect("the database opens");
-    let calls = ages.iter().enumerate().map(|(number, age)| {
+    let call = |(number, age): (usize, &u32)| {
         let began = (SystemTime::now() - DAY * *age).duration_since(UNIX_EPOCH).expect("a time");
         CallRow {
             request_id: format!("{age}-days-{number:04}"),
@@ -24,7 +24,8 @@ async fn write_calls(folder: &TempDir, ages: &[u32], bytes: usize) {
             status: "success".to_owned(),
             ..CallRow::default()
         }
-    });
+    };
+    let calls: Vec<CallRow> = ages.iter().enumerate().map(call).collect();
     store.record_calls(calls).await.expect("they are written");
     store.close().await;
 }

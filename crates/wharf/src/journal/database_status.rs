@@ -14,7 +14,7 @@ const LOSS_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Tracks whether the database is reachable, and whether calls can be recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct DatabaseStatus {
     /// The database is unreachable or stuck.
     away: AtomicBool,
     /// Number of calls in the spool that are not in the database.
@@ -29,11 +29,11 @@ pub(crate) struct Reach {
 /// Lost calls that are not logged yet.
 #[derive(Debug, Default)]
 struct LossLog {
-    unsaid: usize,
-    said_at: Option<Instant>,
+    unlogged: usize,
+    logged_at: Option<Instant>,
 }
 
-impl Reach {
+impl DatabaseStatus {
     pub(crate) fn is_away(&self) -> bool {
         self.away.load(Ordering::Relaxed)
     }
@@ -47,8 +47,9 @@ impl Reach {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_waiting(&self, waiting: u64) {
-        self.waiting.store(waiting, Ordering::Relaxed);
+    /// Sets the number of waiting calls and returns the number before.
+    pub(super) fn set_waiting(&self, waiting: u64) -> u64 {
+        self.waiting.swap(waiting, Ordering::Relaxed)
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -59,11 +60,11 @@ impl Reach {
     pub(super) fn lose(&self, calls: usize, why: &dyn Display) {
         let lost = self.lost.fetch_add(calls as u64, Ordering::Relaxed) + calls as u64;
         let mut log = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        log.unsaid += calls;
-        if log.said_at.is_none_or(|it| it.elapsed() >= LOSS_LOG_INTERVAL) {
-            let calls = std::mem::take(&mut log.unsaid);
-            tracing::error!(target: "wharf::journal", calls, lost, "calls could not be written down: {why}");
-            log.said_at = Some(Instant::now());
+        log.unlogged += calls;
+        if log.logged_at.is_none_or(|it| it.elapsed() >= LOSS_LOG_INTERVAL) {
+            let calls = std::mem::take(&mut log.unlogged);
+            tracing::error!(target: "wharf::journal", calls, lost, "calls could not be recorded: {why}");
+            log.logged_at = Some(Instant::now());
         }
     }
 
@@ -75,9 +76,9 @@ impl Reach {
         let was_full = self.full.swap(full, Ordering::Relaxed);
         if was_full && !full {
             let mut log = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-            let calls = std::mem::take(&mut log.unsaid);
+            let calls = std::mem::take(&mut log.unlogged);
             let lost = self.lost();
-            tracing::warn!(target: "wharf::journal", calls, lost, "calls are written down again");
+            tracing::warn!(target: "wharf::journal", calls, lost, "calls are recorded again");
         }
     }
 }
