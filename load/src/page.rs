@@ -11,17 +11,17 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "<!-- Written by `cargo xtask bench`. -->
 # Performance
 
-What the gateway costs, measured side by side in one run: only the ratios mean something on another machine. `cargo xtask
-bench` measures anew and writes this page.
+The cost of the gateway, measured side by side in one run. On another machine, compare only the ratios. `cargo xtask bench`
+measures again and rewrites this page.
 
-- **limit** is a gateway that does nothing but read a request, change its id and pass it on: no token, no sessions, no check
-  of arguments, no timeouts, no breaker, no record. No gateway can cost less.
-- **wharf** is `wharf serve` as anybody runs it: token, sessions, arguments checked against the tool's schema, deadline,
+- **limit** is a gateway that only reads a request, changes its id and forwards it: no token, no sessions, no check of
+  arguments, no timeouts, no breaker, no record. No gateway can cost less.
+- **wharf** is `wharf serve` with its defaults: token, sessions, arguments checked against the tool's schema, deadline,
   breaker, and every call written to the journal before it is answered.
 - **mcp-proxy** is the gateway of that name from the crate registry.
 
-All stand in front of the same server, which does nothing but answer. *CPU* is the processor time that one call costs the
-gateway, in microseconds: the steadiest of the figures, and the one that says how many calls a machine can carry.
+All are in front of the same server, which only answers. *CPU* is the processor time of the gateway per call, in
+microseconds. It varies least, and shows how many calls a machine can handle.
 ";
 
 /// Formats all measurements as a page.
