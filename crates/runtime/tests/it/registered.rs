@@ -244,7 +244,7 @@ async fn metadata_service_is_not_dialled_without_a_grant() {
         }
         let output = connection_error(source).await;
         assert!(
-            output.contains("`169.254.169.254` is a link-local or metadata address"),
+            output.contains("`169.254.169.254` is a link-local, metadata or non-host address"),
             "{transport} {output}"
         );
     }

@@ -128,7 +128,7 @@ fn event_streams_are_limited() {
 fn mcp_streams_are_limited() {
     let server = Server::start(&[]);
     let listen = request(&server, "GET /mcp", &session(&server), "");
-    check_limit(&server, &listen, 2_000, "2000 streams are open");
+    check_limit(&server, &listen, 2_000, "too many open streams (limit 2000)");
 }
 
 /// The configured limit applies to all kinds of streams together.
