@@ -11,7 +11,6 @@ mod connection;
 mod dispatch;
 pub mod http;
 mod listen;
-pub mod mailbox;
 mod stdio;
 mod watched;
 mod ws;

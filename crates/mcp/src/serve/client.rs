@@ -1,6 +1,6 @@
 //! The handler's view of the client while it answers one request, and the client state that lasts between requests.
 
-use super::{mailbox, watched::ResourceSubscription};
+use super::watched::ResourceSubscription;
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     model::LogLevel,
@@ -14,7 +14,7 @@ use std::{
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// Maximum number of resources that one client may subscribe to.
 const MAX_WATCHED_RESOURCES: usize = 1_000;
@@ -49,7 +49,7 @@ impl ClientTerms {
 pub struct Client {
     terms: Arc<ClientTerms>,
     peer: Arc<Peer>,
-    out: mailbox::Sender<Outbound>,
+    out: mpsc::Sender<Outbound>,
     meta: Option<Raw>,
     progress_token: Option<Raw>,
     log_level: Option<LogLevel>,
@@ -152,7 +152,7 @@ impl Client {
     pub(crate) fn new(
         terms: Arc<ClientTerms>,
         peer: Arc<Peer>,
-        out: mailbox::Sender<Outbound>,
+        out: mpsc::Sender<Outbound>,
         meta: Option<&Raw>,
         id: Raw,
     ) -> Client {

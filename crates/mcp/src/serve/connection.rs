@@ -3,7 +3,7 @@
 //! The conversation owns the tasks that answer requests. A cancelled request aborts its task. When the client closes
 //! its side, pending tasks get [`DRAIN_TIMEOUT`] to finish and are then aborted.
 
-use super::{Handler, Incoming, Service, check_batch, client::Peer, dispatch, listen, mailbox};
+use super::{Handler, Incoming, Service, check_batch, client::Peer, dispatch, listen};
 use crate::{
     Message, News, Outbound, Raw, Routing, RpcError,
     envelope::{self, ParsedFrame},
@@ -32,7 +32,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 struct Connection<H> {
     service: Service<H>,
     peer: Arc<Peer>,
-    out: mailbox::Sender<Outbound>,
+    out: mpsc::Sender<Outbound>,
     answering: JoinSet<()>,
     /// Tasks of `subscriptions/listen` requests. They do not count towards [`MAX_CONCURRENT_REQUESTS`].
     listening: JoinSet<()>,
@@ -47,8 +47,8 @@ pub(super) fn serve<H: Handler>(
     service: Service<H>,
     http: Option<Arc<::http::request::Parts>>,
     frames: mpsc::Receiver<Bytes>,
-) -> (impl Future<Output = ()> + Send, mailbox::Receiver<Outbound>) {
-    let (out, written) = mailbox::channel(OUTBOUND_CAPACITY);
+) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Outbound>) {
+    let (out, written) = mpsc::channel(OUTBOUND_CAPACITY);
     let (answering, listening, running) = (JoinSet::new(), JoinSet::new(), HashMap::new());
     let peer = Arc::default();
     let connection = Connection { service, peer, out, answering, listening, running, http };

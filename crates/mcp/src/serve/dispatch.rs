@@ -4,7 +4,7 @@
 use super::{
     About, Eras, Handler, Incoming, Service,
     client::{Client, ClientTerms, Peer},
-    listen, mailbox,
+    listen,
 };
 use crate::{
     Outbound, Raw, RpcError,
@@ -17,6 +17,7 @@ use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
 };
+use tokio::sync::mpsc;
 
 /// Methods whose results carry `ttlMs` and `cacheScope`.
 const CACHEABLE: [&str; 6] = [
@@ -34,7 +35,7 @@ pub(super) async fn answer<H: Handler>(
     request: Incoming,
     id: Raw,
     peer: Arc<Peer>,
-    out: mailbox::Sender<Outbound>,
+    out: mpsc::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
     let meta = request.params.as_ref().and_then(meta::find_meta);
     let named = meta.as_ref().and_then(|meta| meta.member(MetaKey::VERSION));

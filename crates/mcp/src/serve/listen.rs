@@ -1,6 +1,6 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
-use super::{Handler, Incoming, Service, mailbox, watched::ResourceSubscription};
+use super::{Handler, Incoming, Service, watched::ResourceSubscription};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     session::{MetaKey, meta},
@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
 use std::mem;
+use tokio::sync::mpsc;
 
 /// Maximum number of resources in one subscription.
 const MAX_RESOURCES: usize = 1_000;
@@ -28,7 +29,7 @@ pub(super) async fn run<H: Handler>(
     service: &Service<H>,
     request: &Incoming,
     id: Raw,
-    out: mailbox::Sender<Outbound>,
+    out: mpsc::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
     let wanted = request.params.as_ref().and_then(|params| params.member("notifications"));
     let Some(wanted) = wanted.filter(Raw::is_object) else {
@@ -60,7 +61,7 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
 }
 
 async fn send_notification(
-    out: &mailbox::Sender<Outbound>,
+    out: &mpsc::Sender<Outbound>,
     method: &'static str,
     params: Option<Raw>,
     id: &Raw,

@@ -1,6 +1,6 @@
 //! Serves one client over a pair of byte streams, one message per line, such as stdin and stdout.
 
-use super::{Handler, Service, connection, mailbox};
+use super::{Handler, Service, connection};
 use crate::{
     Written,
     frame::{FRAME_LIMIT, Line, Lines},
@@ -51,13 +51,13 @@ async fn read(mut source: impl AsyncRead + Unpin, frames: mpsc::Sender<Bytes>) -
 
 async fn write(
     mut sink: impl AsyncWrite + Unpin,
-    mut messages: mailbox::Receiver<crate::Outbound>,
+    mut messages: mpsc::Receiver<crate::Outbound>,
 ) -> io::Result<()> {
     let mut outbox = Outbox::new(Charset::UTF_8, Written::default());
     while let Some(message) = messages.recv().await {
         outbox.push(&message);
         while outbox.has_room()
-            && let Some(message) = messages.try_recv()
+            && let Ok(message) = messages.try_recv()
         {
             outbox.push(&message);
         }

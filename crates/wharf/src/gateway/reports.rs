@@ -2,11 +2,8 @@
 //!
 //! A slow client never delays a call: when the queue is full, new reports are dropped.
 
-use wharf_mcp::{
-    Raw,
-    serve::{Client, mailbox},
-    session::Progress,
-};
+use tokio::sync::mpsc;
+use wharf_mcp::{Raw, serve::Client, session::Progress};
 use wharf_runtime::{LogSubscription, OnProgress};
 
 /// Maximum number of reports queued for a slow client.
@@ -14,11 +11,11 @@ const MAX_QUEUED_REPORTS: usize = 64;
 
 /// Receives the reports for the client.
 #[derive(Debug)]
-pub(super) struct Reports(mailbox::Receiver<Report>);
+pub(super) struct Reports(mpsc::Receiver<Report>);
 
 /// Queues the reports of the server.
 #[derive(Clone, Debug)]
-pub(super) struct Reporter(mailbox::Sender<Report>);
+pub(super) struct Reporter(mpsc::Sender<Report>);
 
 #[derive(Debug)]
 pub(super) enum Report {
@@ -27,7 +24,7 @@ pub(super) enum Report {
 }
 
 pub(super) fn channel() -> (Reporter, Reports) {
-    let (reporter, reports) = mailbox::channel(MAX_QUEUED_REPORTS);
+    let (reporter, reports) = mpsc::channel(MAX_QUEUED_REPORTS);
     (Reporter(reporter), Reports(reports))
 }
 
@@ -57,7 +54,7 @@ impl Reports {
 
     /// Sends all queued reports to the client.
     pub(super) async fn send_queued(&mut self, client: &Client) {
-        while let Some(report) = self.0.try_recv() {
+        while let Ok(report) = self.0.try_recv() {
             report.send(client).await;
         }
     }

@@ -8,12 +8,13 @@ use super::{
 use crate::{
     Message, Outbound, Raw, Routing, RpcError,
     envelope::ParsedFrame,
-    serve::{Handler, Incoming, check_batch, mailbox},
+    serve::{Handler, Incoming, check_batch},
     session::BATCHING,
 };
 use ::http::{Response, StatusCode, request::Parts};
 use futures_util::{StreamExt, stream};
 use std::{future::Future, pin::Pin, sync::Arc};
+use tokio::sync::mpsc;
 
 /// Maximum number of requests of one batch that run concurrently.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
@@ -38,7 +39,7 @@ impl<H: Handler> HttpService<H> {
             return response::error_response(StatusCode::BAD_REQUEST, None, error);
         }
         let http = Some(Arc::new(parts));
-        let (out, outgoing) = mailbox::channel(OUTBOUND_CAPACITY);
+        let (out, outgoing) = mpsc::channel(OUTBOUND_CAPACITY);
         let mut answers = Vec::<BatchAnswer>::new();
         for message in messages {
             match message {
@@ -65,7 +66,7 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-async fn send_answers(answers: Vec<BatchAnswer>, out: mailbox::Sender<Outbound>) {
+async fn send_answers(answers: Vec<BatchAnswer>, out: mpsc::Sender<Outbound>) {
     let send = |answer: BatchAnswer| async {
         let (id, outcome) = answer.await;
         // A failed send means that the client has disconnected.

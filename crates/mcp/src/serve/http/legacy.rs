@@ -11,14 +11,14 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{Handler, Incoming, dispatch, mailbox},
+    serve::{Handler, Incoming, dispatch},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
 use futures_util::{future::abortable, stream};
 use http_body::Frame;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Maximum number of messages waiting for a slow client.
 pub(super) const OUTBOUND_CAPACITY: usize = 64;
@@ -94,7 +94,7 @@ impl<H: Handler> HttpService<H> {
         parts: Parts,
     ) -> Response<Body> {
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
-        let (out, messages) = mailbox::channel(OUTBOUND_CAPACITY);
+        let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
         let pending = self.answer(session.clone(), id.clone(), request, out);
         match response::json_or_messages(id, Box::pin(pending), messages, |_| StatusCode::OK).await {
             Ok(response) => response,
@@ -110,7 +110,7 @@ impl<H: Handler> HttpService<H> {
         session: Arc<HttpSession>,
         id: Raw,
         request: Incoming,
-        out: mailbox::Sender<Outbound>,
+        out: mpsc::Sender<Outbound>,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
         // Only these methods change state that outlasts the request.
         let stateful_methods = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];

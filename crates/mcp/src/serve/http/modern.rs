@@ -8,11 +8,12 @@ use super::{
 use crate::{
     Message, Raw, RpcError,
     http::{decode_value, headers},
-    serve::{Handler, Incoming, dispatch, mailbox},
+    serve::{Handler, Incoming, dispatch},
     session::MetaKey,
 };
 use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// Maximum number of messages waiting for a slow client.
 const OUTBOUND_CAPACITY: usize = 64;
@@ -46,7 +47,7 @@ impl<H: Handler> HttpService<H> {
             _ => None,
         };
         let request = Incoming { method, params, http: Some(Arc::new(parts)) };
-        let (out, messages) = mailbox::channel(OUTBOUND_CAPACITY);
+        let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
         let pending = dispatch::answer(self.service.clone(), request, id.clone(), Arc::default(), out);
         let pending: Pending = match permit {
             None => Box::pin(pending),

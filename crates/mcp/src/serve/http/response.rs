@@ -4,7 +4,7 @@ use super::{
     legacy::{CANCELLED, NO_SESSION},
     replay_buffer::EventId,
 };
-use crate::{Outbound, Raw, Routing, RpcError, serve::mailbox};
+use crate::{Outbound, Raw, Routing, RpcError};
 use ::http::{
     HeaderValue, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
@@ -14,7 +14,7 @@ use futures_util::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use std::{convert::Infallible, fmt::Write, future::Future, pin::Pin, time::Duration};
-use tokio::time;
+use tokio::{sync::mpsc, time};
 
 /// Body of every response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -57,7 +57,7 @@ pub(super) fn too_many(id: Option<Raw>, what: &str, limit: usize) -> Response<Bo
 pub(super) async fn json_or_stream(
     id: Raw,
     pending: Pending,
-    messages: mailbox::Receiver<Outbound>,
+    messages: mpsc::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
 ) -> Response<Body> {
     match json_or_messages(id, pending, messages, status_of).await {
@@ -76,13 +76,13 @@ pub(super) async fn json_or_stream(
 pub(super) async fn json_or_messages(
     id: Raw,
     mut pending: Pending,
-    mut messages: mailbox::Receiver<Outbound>,
+    mut messages: mpsc::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
 ) -> Result<Response<Body>, MessageStream> {
     let first = tokio::select! {
         biased;
         Some(message) = messages.recv() => message,
-        outcome = &mut pending => match messages.try_recv() {
+        outcome = &mut pending => match messages.try_recv().ok() {
             Some(message) => {
                 pending = Box::pin(std::future::ready(outcome));
                 message
@@ -101,7 +101,7 @@ pub(super) async fn json_or_messages(
 }
 
 /// Streams all messages that are sent while `work` runs.
-pub(super) fn stream_while(work: Work, messages: mailbox::Receiver<Outbound>) -> Response<Body> {
+pub(super) fn stream_while(work: Work, messages: mpsc::Receiver<Outbound>) -> Response<Body> {
     event_stream(stream::unfold((Some(work), messages), |(mut work, mut messages)| async {
         let event = loop {
             tokio::select! {
@@ -161,7 +161,7 @@ pub(super) fn keep_alive() -> Bytes {
 }
 
 /// Returns the next message as an SSE event, or a keep-alive comment after [`KEEP_ALIVE`] without one.
-pub(super) async fn next_or_keep_alive(messages: &mut mailbox::Receiver<Outbound>) -> Option<Bytes> {
+pub(super) async fn next_or_keep_alive(messages: &mut mpsc::Receiver<Outbound>) -> Option<Bytes> {
     match time::timeout(KEEP_ALIVE, messages.recv()).await {
         Ok(message) => message.map(|message| event(&message)),
         Err(_) => Some(keep_alive()),
@@ -178,7 +178,7 @@ pub(super) enum StreamItem {
 /// The messages of one request, followed by its response.
 pub(super) struct MessageStream {
     first: Option<Outbound>,
-    messages: mailbox::Receiver<Outbound>,
+    messages: mpsc::Receiver<Outbound>,
     /// The pending response; `None` once it has been sent.
     pending: Option<Pending>,
     id: Raw,
@@ -203,7 +203,7 @@ impl MessageStream {
             () = time::sleep(KEEP_ALIVE) => return Some(StreamItem::KeepAlive),
         };
         // Messages sent before the response go first.
-        if let Some(message) = self.messages.try_recv() {
+        if let Ok(message) = self.messages.try_recv() {
             self.pending = Some(Box::pin(std::future::ready(outcome)));
             return Some(StreamItem::Message(message));
         }

@@ -5,7 +5,7 @@ use super::{
     response::{self, Body},
     sessions::{Owner, random_id},
 };
-use crate::serve::{Handler, Service, connection, mailbox};
+use crate::serve::{Handler, Service, connection};
 use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream;
@@ -45,7 +45,7 @@ struct ClientStream {
     clients: Arc<Clients>,
     endpoint_event: Option<Bytes>,
     connection: Pin<Box<dyn Future<Output = ()> + Send>>,
-    messages: mailbox::Receiver<crate::Outbound>,
+    messages: mpsc::Receiver<crate::Outbound>,
 }
 
 impl<H: Handler> SseService<H> {
