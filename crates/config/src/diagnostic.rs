@@ -1,6 +1,6 @@
 //! Collects all diagnostics about a file, so that the user can fix them in one go.
 
-use super::{grants::MissingGrant, mask::Mask, messages, place::Place, suggest};
+use super::{echo::one_line, grants::MissingGrant, mask::Mask, place::Place, suggest};
 use std::{collections::HashSet, sync::Arc};
 
 /// Maximum number of diagnostics shown. Further ones are only counted.
@@ -233,8 +233,8 @@ impl Diagnostics {
         let mut seen = HashSet::new();
         self.items.retain(|it| seen.insert((it.place, it.message.clone())));
         for item in &mut self.items {
-            item.message = messages::one_line(&item.message, MAX_MESSAGE_CHARS);
-            item.hint = item.hint.as_ref().map(|it| messages::one_line(it, MAX_MESSAGE_CHARS));
+            item.message = one_line(&item.message, MAX_MESSAGE_CHARS);
+            item.hint = item.hint.as_ref().map(|it| one_line(it, MAX_MESSAGE_CHARS));
         }
         let unshown = self.items.split_off(self.items.len().min(MAX_SHOWN));
         let [errors, warnings] = std::mem::take(&mut self.dropped);

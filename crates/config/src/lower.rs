@@ -4,7 +4,6 @@ mod endpoint;
 mod model;
 mod tool;
 
-pub(super) use endpoint::{TRANSPORTS, unused_keys};
 pub(super) use tool::tool;
 
 use super::{

@@ -5,9 +5,9 @@
 
 use super::{
     diagnostic::Diagnostics,
-    lower::unused_keys,
     node::{Node, Value},
     place::Place,
+    transport::unused_keys,
 };
 
 /// A key that is present, with its value.

@@ -5,9 +5,9 @@
 //! arguments.
 
 use super::{
-    lower::TRANSPORTS,
     plan::{Builtin, EraChoice, Launcher, Lifecycle, Provider},
     read::MAX_TIMEOUT_SECONDS,
+    transport::TRANSPORTS,
 };
 use serde_json::{Value, json};
 

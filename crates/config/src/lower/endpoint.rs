@@ -8,7 +8,6 @@ use crate::{
     env::{Env, Origin},
     launch::{self, Arguments, LaunchContext},
     masked_string::MaskedString,
-    node::{Node, Value},
     place::{Place, Placed},
     plan::{
         Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, RemoteEndpoint,
@@ -16,6 +15,7 @@ use crate::{
     },
     raw::Field,
     read::{Reader, StringPairs},
+    transport::Transport,
     url::{self, SchemeRule},
 };
 use std::{collections::HashSet, time::Duration};
@@ -67,43 +67,6 @@ pub(super) enum TransportKind {
     },
 }
 
-/// Keys that belong to specific transports.
-const TRANSPORT_KEYS: [&str; 11] = [
-    "command",
-    "args",
-    "env",
-    "inherit_env",
-    "encoding",
-    "url",
-    "headers",
-    "timeout",
-    "sse_read_timeout",
-    "terminate_on_close",
-    "install_timeout",
-];
-
-/// Returns the keys that this entry's transport does not use. Returns none if the transport is not clear yet.
-pub(crate) fn unused_keys(node: &Node) -> Vec<&'static str> {
-    let text = |key: &str| match node.child(key).map(|it| &it.value) {
-        Some(Value::Str(it)) => it.text.expose(),
-        _ => "",
-    };
-    let at = node.at;
-    let kind = match (text("transport"), text("command"), text("server")) {
-        ("stdio", ..) => TransportKind::Stdio { written: Some(at) },
-        ("sse", ..) => TransportKind::Sse { written: at },
-        ("websocket", ..) => TransportKind::WebSocket { written: at },
-        ("http" | "streamable_http" | "streamable-http", ..) => TransportKind::Http { written: at },
-        ("", "", server) if !launch::spec::is_scoped_npm(server) => return Vec::new(),
-        ("", ..) => TransportKind::Stdio { written: None },
-        _ => return Vec::new(),
-    };
-    TRANSPORT_KEYS.into_iter().filter(|it| !kind.used_keys().contains(it)).collect()
-}
-
-/// Names of the transports.
-pub(crate) const TRANSPORTS: [&str; 4] = ["stdio", "sse", "websocket", "http"];
-
 impl TransportKind {
     /// Determines the transport. `None` means that a diagnostic was recorded.
     pub(super) fn of(
@@ -118,12 +81,12 @@ impl TransportKind {
         let Some(transport) = transport else { return Some(TransportKind::Stdio { written: None }) };
         let transport = reader.text("transport", Some(transport))?;
         let written = transport.at;
-        match transport.value.expose() {
-            "stdio" => Some(TransportKind::Stdio { written: Some(written) }),
-            "sse" => Some(TransportKind::Sse { written }),
-            "websocket" => Some(TransportKind::WebSocket { written }),
-            "http" | "streamable_http" | "streamable-http" => Some(TransportKind::Http { written }),
-            _ => {
+        match Transport::named(transport.value.expose()) {
+            Some(Transport::Stdio) => Some(TransportKind::Stdio { written: Some(written) }),
+            Some(Transport::Sse) => Some(TransportKind::Sse { written }),
+            Some(Transport::WebSocket) => Some(TransportKind::WebSocket { written }),
+            Some(Transport::Http) => Some(TransportKind::Http { written }),
+            Some(Transport::Builtin) | None => {
                 reader.diagnostics.unknown_transport(written, &transport.value);
                 None
             }
@@ -142,17 +105,14 @@ impl TransportKind {
 
     /// Returns the transport-specific keys that this transport uses.
     fn used_keys(self) -> &'static [&'static str] {
-        match self {
-            TransportKind::Builtin(_) => &["command"],
-            TransportKind::Stdio { .. } => {
-                &["command", "args", "env", "inherit_env", "encoding", "install_timeout"]
-            }
-            TransportKind::Sse { .. } => &["url", "headers", "timeout", "sse_read_timeout"],
-            TransportKind::WebSocket { .. } => &["url"],
-            TransportKind::Http { .. } => {
-                &["url", "headers", "timeout", "sse_read_timeout", "terminate_on_close"]
-            }
-        }
+        let transport = match self {
+            TransportKind::Builtin(_) => Transport::Builtin,
+            TransportKind::Stdio { .. } => Transport::Stdio,
+            TransportKind::Sse { .. } => Transport::Sse,
+            TransportKind::WebSocket { .. } => Transport::WebSocket,
+            TransportKind::Http { .. } => Transport::Http,
+        };
+        transport.used_keys()
     }
 }
 

@@ -233,5 +233,5 @@ pub(super) const REMOTE: &str = "streamable_http";
 
 /// Formats a word of a manifest for a message.
 fn for_message(word: &str) -> String {
-    crate::messages::echo(word)
+    crate::echo::echo(word)
 }

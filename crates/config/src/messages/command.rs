@@ -1,8 +1,8 @@
 //! Diagnostics about the program that an entry starts. Each tells how an operator can allow it.
 
 use crate::{
-    diagnostic::Diagnostics, env::Env, grants::MissingGrant, launch, masked_string::MaskedString,
-    messages::echo, place::Place, plan::Launcher,
+    diagnostic::Diagnostics, echo::echo, env::Env, grants::MissingGrant, launch, masked_string::MaskedString,
+    place::Place, plan::Launcher,
 };
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use crate::{
     diagnostic::Diagnostics,
+    echo::echo,
     files::FileError,
     masked_string::MaskedString,
-    messages::echo,
     node::{Node, Str, Value},
     place::Place,
     scalar,

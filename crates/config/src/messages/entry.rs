@@ -1,8 +1,8 @@
 //! Diagnostics about the agent and about one entry of `tools:`.
 
 use crate::{
-    diagnostic::Diagnostics, env_file::InvalidLine, lower::TRANSPORTS, masked_string::MaskedString,
-    messages::echo, place::Place, plan::Builtin, url::SchemeRule,
+    diagnostic::Diagnostics, echo::echo, env_file::InvalidLine, masked_string::MaskedString, place::Place,
+    plan::Builtin, transport::TRANSPORTS, url::SchemeRule,
 };
 
 /// Diagnostics about the agent.

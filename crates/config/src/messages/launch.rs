@@ -1,8 +1,8 @@
 //! Diagnostics about the arguments of a launcher and about the operator's settings.
 
 use crate::{
-    child_env::DeclaredIn, diagnostic::Diagnostics, env::Env, files::FileError, grants::MissingGrant,
-    masked_string::MaskedString, messages::echo, place::Place, plan::Launcher,
+    child_env::DeclaredIn, diagnostic::Diagnostics, echo::echo, env::Env, files::FileError,
+    grants::MissingGrant, masked_string::MaskedString, place::Place, plan::Launcher,
 };
 
 /// Diagnostics about the arguments of a launcher. Each refusal shows the setting with which an operator can allow it.

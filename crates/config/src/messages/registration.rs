@@ -1,6 +1,6 @@
 //! Diagnostics about sources that are registered at run time.
 
-use crate::{diagnostic::Diagnostics, messages::echo, place::Place};
+use crate::{diagnostic::Diagnostics, echo::echo, place::Place};
 
 /// Diagnostics about the body of a registration.
 impl Diagnostics {
