@@ -3,6 +3,7 @@
 //! Reading is one pass over the frame. This module also recognizes frames that are not messages, because only the
 //! bytes tell: blank lines, log output on stdout, and damaged messages.
 
+pub use crate::json::DEPTH_LIMIT;
 use crate::{
     Raw, id_scan,
     json::{Members, surrogates},
@@ -11,9 +12,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt, io::Write};
-
-/// Maximum nesting depth of a message; the JSON library refuses to decode deeper values.
-pub const DEPTH_LIMIT: usize = 127;
 
 /// Maximum number of messages in a batch.
 const BATCH_LIMIT: usize = 1_000;

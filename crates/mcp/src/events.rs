@@ -3,6 +3,7 @@
 //! Chunk-driven like [`crate::frame`]. This is not a library because of the limit: an endless event, line or comment
 //! must never use more memory than the limit allows.
 
+use ::http::{HeaderMap, header::CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
 use std::time::Duration;
 
@@ -123,6 +124,13 @@ impl SseParser {
         std::mem::take(&mut self.has_data)
             .then(|| SseEvent { kind: if kind.is_empty() { "message".into() } else { kind }, data })
     }
+}
+
+/// Returns whether the content type of a response is an event stream.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    const EVENTS: &[u8] = b"text/event-stream";
+    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes().trim_ascii_start());
+    kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! answers to callers: the session does.
 
 mod answer;
+mod authorized;
 mod client;
 mod exchange;
 pub(crate) mod headers;
@@ -16,11 +17,12 @@ use crate::{
 };
 use ::http::{HeaderMap, HeaderValue};
 pub(crate) use answer::{Answer, BodyError};
+pub(crate) use authorized::send_request;
 pub use client::HttpClient;
 use client::is_not_http;
 pub(crate) use client::no_response;
+pub(crate) use exchange::status_failure;
 use exchange::{Exchange, ExchangeResult};
-pub(crate) use exchange::{is_stream, status_failure};
 pub use headers::{decode_value, encode_value};
 use plain_http_pool::PlainHttpPool;
 use std::{

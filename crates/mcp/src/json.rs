@@ -3,9 +3,10 @@
 //! A [`Raw`] is usually a slice of the frame it arrived in, so a small one keeps the whole frame in memory. Use
 //! [`Raw::detached`] to copy a value that is kept for long.
 
+pub(crate) mod splice;
 pub(crate) mod surrogates;
 
-use crate::{envelope::DEPTH_LIMIT, id_scan};
+use crate::id_scan;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -14,6 +15,9 @@ use serde::{
 };
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
+
+/// Maximum nesting depth of a message; the JSON library refuses to decode deeper values.
+pub const DEPTH_LIMIT: usize = 127;
 
 /// Members of an object in order, with raw values.
 #[derive(Debug, Default)]
@@ -39,7 +43,7 @@ impl Raw {
     /// Builds an object from raw members, in this order.
     pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, Raw)>) -> Raw {
         let members: Vec<(&str, Raw)> = members.into_iter().collect();
-        crate::session::meta::object(members.iter().map(|(name, value)| (*name, value.as_bytes())))
+        splice::object(members.iter().map(|(name, value)| (*name, value.as_bytes())))
     }
 
     /// Builds an array from raw values.
@@ -120,7 +124,7 @@ impl Raw {
     /// Returns the object with a member set, replacing an existing one.
     #[must_use]
     pub fn with(&self, name: &str, value: &Raw) -> Raw {
-        crate::session::meta::replace(self, name, value.as_bytes())
+        splice::replace(self, name, value.as_bytes())
     }
 
     /// Returns the object without a member.
@@ -128,7 +132,7 @@ impl Raw {
     pub fn without(&self, name: &str) -> Raw {
         let members = self.members();
         let others = members.0.iter().filter(|(key, _)| key != name);
-        crate::session::meta::object(others.map(|(key, value)| (&**key, value.get().as_bytes())))
+        splice::object(others.map(|(key, value)| (&**key, value.get().as_bytes())))
     }
 
     /// Copies the value into its own memory.

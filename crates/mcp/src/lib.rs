@@ -7,6 +7,7 @@
 //!
 //! This crate knows nothing about configuration files, policies, tool renaming, databases or models.
 
+mod charset;
 mod egress;
 pub mod envelope;
 pub mod events;

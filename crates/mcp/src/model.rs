@@ -10,14 +10,26 @@ mod prompt;
 mod resource;
 mod tool;
 
-use crate::{Raw, session::Listing};
+use crate::Raw;
 pub use content::{Block, Blocks, CallResult};
 pub use log_level::LogLevel;
 pub use prompt::{Prompt, PromptArgument, PromptMessage, PromptResult};
 pub use resource::{Contents, ReadResult, Resource, Template};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use std::time::Duration;
 pub use tool::Tool;
+
+/// Complete list.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Items, each as the server sent it.
+    pub items: Vec<Raw>,
+    /// Shortest cache lifetime that the server gave, if any.
+    pub ttl: Option<Duration>,
+    /// Whether the list must not be shared between users. A missing `cacheScope` counts as private.
+    pub private: bool,
+}
 
 /// One item of a list.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,8 +11,8 @@ mod store;
 mod transport;
 
 use crate::Failure;
+pub(crate) use authorizer::challenge;
 pub use authorizer::{Authorizer, AuthorizerFuture, Bearer, RejectedRequest};
-pub(crate) use authorizer::{challenge, send, send_authorized};
 use flow::Start;
 use futures_util::future::{FutureExt, Shared};
 use rmcp::transport::auth::{JwtSigningAlgorithm, WWWAuthenticateParams};

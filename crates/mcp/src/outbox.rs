@@ -3,7 +3,7 @@
 //! Messages queued during a write leave together in the next one. The outbox records where each message ends, so that
 //! after a broken pipe the session knows which requests were certainly not sent.
 
-use crate::{Outbound, Written, stdio::Charset};
+use crate::{Outbound, Written, charset::Charset};
 use bytes::{Buf, BufMut, BytesMut};
 use std::collections::VecDeque;
 

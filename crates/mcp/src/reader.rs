@@ -2,9 +2,9 @@
 
 use crate::{
     Inbound,
+    charset::{Charset, Transcoder},
     frame::{Line, Lines},
     link::{LinkIo, Verdict, decode_frame, failed_request},
-    stdio::{Charset, Transcoder},
 };
 use bytes::BytesMut;
 use std::io;

@@ -21,6 +21,7 @@ mod session_loop;
 mod subscriptions;
 mod terms;
 
+pub use crate::model::Listing;
 use crate::{Disconnect, Failure, Opener, Outbound, Phase, Raw, RpcError, model::LogLevel};
 use deadline::Deadline;
 use hooks::RequestHooks;
@@ -28,7 +29,7 @@ pub use hooks::{OnLog, OnProgress, Progress};
 pub use host::{Host, HostFuture, NoHost, Roots};
 pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
-pub use pages::{List, ListLimits, Listing};
+pub use pages::{List, ListLimits};
 pub use request::{Input, Request};
 use sender::RequestSender;
 use std::{

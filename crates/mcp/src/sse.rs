@@ -5,9 +5,9 @@ mod local_server;
 
 use crate::{
     Disconnect, Failure, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
-    events::{SseEvent, SseParser},
+    events::{SseEvent, SseParser, is_event_stream},
     frame::FRAME_LIMIT,
-    http::{Answer, HttpClient, headers::retry_after, status_failure},
+    http::{Answer, HttpClient, headers::retry_after, send_request, status_failure},
     link::{LinkIo, Verdict, decode_frame},
     oauth::{self, Authorizer},
 };
@@ -66,7 +66,7 @@ impl SseEndpoint {
     async fn listen(&self) -> Result<SseStream, Failure> {
         let request = self.client.pool(&self.url)?.get(self.url.clone()).headers(self.headers.clone());
         let request = request.header(header::ACCEPT, "text/event-stream");
-        let response = oauth::send(self.authorizer.as_ref(), &self.url, request).await?;
+        let response = send_request(self.authorizer.as_ref(), &self.url, request).await?;
         let status = response.status();
         if !status.is_success() {
             let failure = Failure::connect(format!("the server answered {status}"));
@@ -77,7 +77,7 @@ impl SseEndpoint {
                 .with_challenge(challenge)
                 .with_retry_after(wait));
         }
-        if !crate::http::is_stream(response.headers()) {
+        if !is_event_stream(response.headers()) {
             return Err(Failure::connect("the server offers no event stream at this address"));
         }
         let events = SseParser::new(self.frame_limit);
@@ -243,7 +243,7 @@ async fn post(endpoint: SseEndpoint, post_url: Url, message: Outbound) -> Option
         };
         let request = pool.post(post_url.clone()).headers(endpoint.headers);
         let request = request.header(header::CONTENT_TYPE, "application/json").body(body.freeze());
-        match oauth::send(endpoint.authorizer.as_ref(), &post_url, request).await {
+        match send_request(endpoint.authorizer.as_ref(), &post_url, request).await {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(status_failure(response).await),
             Err(failure) => Some(failure),

@@ -4,7 +4,6 @@
 //! the server in steps: close stdin, TERM, KILL. With a supervisor the steps reach every process that the server
 //! started, even if we are killed ourselves; without one they reach only the server's process group.
 
-mod charset;
 mod group;
 mod leash;
 #[cfg(target_os = "linux")]
@@ -20,9 +19,8 @@ mod tail;
 #[cfg(target_os = "linux")]
 mod tree;
 
+pub use crate::charset::Charset;
 use crate::{Failure, Link, Opener, Opening, frame::FRAME_LIMIT};
-pub use charset::Charset;
-pub(crate) use charset::Transcoder;
 use process::Process;
 pub use run::RunOutcome;
 use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};

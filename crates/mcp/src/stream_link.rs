@@ -2,11 +2,11 @@
 
 use crate::{
     Disconnect, Inbound, Link,
+    charset::Charset,
     frame::FRAME_LIMIT,
     link::LinkIo,
     outbox::Outbox,
     reader::{Reader, Stop},
-    stdio::Charset,
 };
 use std::{io, time::Duration};
 use tokio::{

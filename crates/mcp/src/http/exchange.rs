@@ -1,19 +1,17 @@
 //! One POST and the processing of its response.
 
 use super::{
-    Answer, BodyError, Context, HttpEndpoint, headers, is_not_http, no_response, plain_http_pool::Posted,
+    Answer, BodyError, Context, HttpEndpoint, authorized, headers, is_not_http, no_response,
+    plain_http_pool::Posted,
 };
 use crate::{
     Class, Failure, Inbound, Message, Outbound, Phase, Sent,
     envelope::{self, ParsedFrame},
-    events::SseParser,
+    events::{SseParser, is_event_stream},
     link::{Verdict, decode_frame},
     oauth,
 };
-use ::http::{
-    HeaderMap, HeaderValue, StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_TYPE},
-};
+use ::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_LENGTH};
 use bytes::{Bytes, BytesMut};
 use std::{sync::Arc, time::Duration};
 use tokio::time;
@@ -149,7 +147,8 @@ impl Context {
         let body = body.freeze();
         let headers = headers::of(message, &self.endpoint.headers, session);
         let authorizer = self.endpoint.authorizer.as_ref();
-        oauth::send_authorized(authorizer, headers, |headers| self.post_once(headers, body.clone())).await
+        authorized::send_authorized(authorizer, headers, |headers| self.post_once(headers, body.clone()))
+            .await
     }
 
     /// Posts through the keep-alive pool for plain HTTP if there is one, and through `reqwest` otherwise.
@@ -169,7 +168,7 @@ impl Context {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, Failure> {
-        oauth::send(self.endpoint.authorizer.as_ref(), &self.endpoint.url, request).await
+        authorized::send_request(self.endpoint.authorizer.as_ref(), &self.endpoint.url, request).await
     }
 
     /// Opens an SSE stream by GET, from the start or after `last_event`.
@@ -222,7 +221,7 @@ impl Context {
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Err(Failure::protocol("the server accepted a request without answering it"));
         }
-        if is_stream(response.headers()) {
+        if is_event_stream(response.headers()) {
             // Boxed to keep the future of a JSON response small.
             return Box::pin(self.read_stream(id, response)).await;
         }
@@ -331,12 +330,6 @@ fn is_answer_to(received: &Inbound, id: u64) -> bool {
         Inbound::Batch(items) => items.iter().any(|item| is_answer_to(item, id)),
         _ => false,
     }
-}
-
-pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    const EVENTS: &[u8] = b"text/event-stream";
-    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes().trim_ascii_start());
-    kind.and_then(|kind| kind.get(..EVENTS.len())).is_some_and(|kind| kind.eq_ignore_ascii_case(EVENTS))
 }
 
 /// Builds the failure for an error status. Uses the JSON-RPC error of the body, except for 401, 403 and 429.

@@ -2,11 +2,8 @@
 //!
 //! Servers need not offer it and may close it at any time. The client then resumes it after the last event.
 
-use super::{
-    Context,
-    exchange::{DEFAULT_RETRY, is_stream},
-};
-use crate::events::SseParser;
+use super::{Context, exchange::DEFAULT_RETRY};
+use crate::events::{SseParser, is_event_stream};
 use std::{sync::Arc, time::Duration};
 use tokio::time;
 
@@ -20,7 +17,7 @@ pub(super) async fn run(context: Arc<Context>) {
     loop {
         match context.get(last.as_deref()).await {
             Ok(response) if response.status().is_server_error() => {}
-            Ok(response) if !response.status().is_success() || !is_stream(response.headers()) => return,
+            Ok(response) if !response.status().is_success() || !is_event_stream(response.headers()) => return,
             Ok(mut response) => {
                 let mut events = SseParser::new(context.endpoint.frame_limit);
                 // No request waits for an event on this stream. After an invalid one, resume from the last valid

@@ -1,17 +1,8 @@
 //! The interface between a link and its credentials: [`Authorizer`] supplies tokens and learns of rejected requests.
 
-use crate::{
-    Failure,
-    http::{Answer, no_response},
-};
+use crate::Failure;
 use ::http::{HeaderMap, HeaderValue, StatusCode, header};
-use reqwest::RequestBuilder;
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
-use url::Url;
-
-/// Maximum number of attempts per request: with the current token, after signing in, and after requesting more
-/// scopes.
-const MAX_ATTEMPTS: usize = 3;
+use std::{fmt, future::Future, pin::Pin};
 
 /// A pending result of an [`Authorizer`].
 pub type AuthorizerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
@@ -47,14 +38,22 @@ impl Bearer {
         value.set_sensitive(true);
         Some(Bearer(value))
     }
+
+    pub(crate) fn header_value(&self) -> &HeaderValue {
+        &self.0
+    }
 }
 
 impl RejectedRequest {
-    fn of(response: &Answer, sent: Option<Bearer>) -> Option<RejectedRequest> {
-        let status = response.status();
+    /// Returns the rejected request, if the response rejects its credentials.
+    pub(crate) fn of(
+        status: StatusCode,
+        headers: &HeaderMap,
+        sent: Option<Bearer>,
+    ) -> Option<RejectedRequest> {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN).then(|| RejectedRequest {
             status: status.as_u16(),
-            challenge: challenge(response.headers()),
+            challenge: challenge(headers),
             sent,
         })
     }
@@ -72,51 +71,4 @@ pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
 /// Checks whether a challenge asks for a bearer token.
 pub(super) fn is_bearer(challenge: &str) -> bool {
     challenge.split([' ', ',']).any(|word| word.eq_ignore_ascii_case("bearer"))
-}
-
-/// Sends a request with the current token, and again while the authorizer can get a better one.
-pub(crate) async fn send_authorized<F>(
-    authorizer: Option<&Arc<dyn Authorizer>>,
-    headers: HeaderMap,
-    send: impl Fn(HeaderMap) -> F,
-) -> Result<Answer, Failure>
-where
-    F: Future<Output = Result<Answer, Failure>>,
-{
-    let Some(authorizer) = authorizer else { return send(headers).await };
-    let mut attempts_left = MAX_ATTEMPTS;
-    loop {
-        let token = authorizer.token().await?;
-        let mut request_headers = headers.clone();
-        if let Some(Bearer(value)) = token.clone() {
-            request_headers.insert(header::AUTHORIZATION, value);
-        }
-        let response = send(request_headers).await?;
-        attempts_left -= 1;
-        let Some(rejected) = RejectedRequest::of(&response, token).filter(|_| attempts_left > 0) else {
-            return Ok(response);
-        };
-        let (status, challenge) = (rejected.status, rejected.challenge.clone());
-        let may_succeed = authorizer.on_rejected(rejected).await;
-        if !may_succeed.map_err(|failure| failure.with_status(status).with_challenge(challenge))? {
-            return Ok(response);
-        }
-    }
-}
-
-/// Sends a `reqwest` request like [`send_authorized`]. Fails if its body cannot be cloned.
-pub(crate) async fn send(
-    authorizer: Option<&Arc<dyn Authorizer>>,
-    url: &Url,
-    request: RequestBuilder,
-) -> Result<Answer, Failure> {
-    send_authorized(authorizer, HeaderMap::new(), |headers| {
-        let request = request.try_clone();
-        async {
-            let request = request.ok_or_else(|| Failure::protocol("the request cannot be sent again"))?;
-            let sent = request.headers(headers).send().await;
-            sent.map(Answer::from).map_err(|error| no_response(url, &error))
-        }
-    })
-    .await
 }

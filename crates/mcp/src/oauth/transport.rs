@@ -4,7 +4,7 @@
 //! unless the MCP server itself is there or the configuration allows private networks. Proxies from the environment
 //! are ignored.
 
-use crate::{EgressPolicy, Failure};
+use crate::{EgressPolicy, Failure, events::is_event_stream};
 use reqwest::{Url, redirect::Policy};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
@@ -70,7 +70,7 @@ impl OAuthHttpClient for Transport {
             }
             let mut body = Vec::new();
             // An MCP server asked without credentials may open an endless SSE stream, whose body is not needed.
-            if crate::http::is_stream(response.headers()) {
+            if is_event_stream(response.headers()) {
                 return Ok(answer.body(body)?);
             }
             while let Some(chunk) = response.chunk().await? {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Outbound, Raw, RpcError,
+    json::splice,
     model::LogLevel,
     panic_guard,
     session::{Era, LATEST_LEGACY, LEGACY, MODERN, MetaKey, meta},
@@ -135,13 +136,13 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
         as_meta: OnceLock::new(),
     }));
     let About { info, capabilities, instructions, .. } = service.about();
-    let (version, instructions) = (meta::string(version), instructions.as_deref().map(meta::string));
+    let (version, instructions) = (splice::string(version), instructions.as_deref().map(splice::string));
     let members = [
         ("protocolVersion", version.as_slice()),
         ("capabilities", capabilities.as_bytes()),
         ("serverInfo", info.as_bytes()),
     ];
-    Ok(meta::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text)))))
+    Ok(splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text)))))
 }
 
 /// Reads version, capabilities and identity of the client from `_meta` of a 2026-07-28 request.
@@ -160,10 +161,10 @@ pub(super) fn modern_terms(eras: Eras, meta: Option<&Raw>) -> Result<ClientTerms
 
 fn discovery_result(about: &About) -> Raw {
     let versions = Raw::from(json!(supported_versions(about.eras)));
-    let instructions = about.instructions.as_deref().map(meta::string);
+    let instructions = about.instructions.as_deref().map(splice::string);
     let members =
         [("supportedVersions", versions.as_bytes()), ("capabilities", about.capabilities.as_bytes())];
-    meta::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text))))
+    splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text))))
 }
 
 /// Adds the members that every 2026-07-28 result needs, unless the handler has set them.
@@ -187,10 +188,10 @@ fn add_protocol_members(about: &About, method: &str, result: &Raw) -> Raw {
     let given = result.member("_meta").unwrap_or_else(Raw::empty_object);
     if given.member(MetaKey::SERVER).is_none() {
         all.retain(|(name, _)| *name != "_meta");
-        let meta = meta::replace(&given, MetaKey::SERVER, about.info.as_bytes());
+        let meta = splice::replace(&given, MetaKey::SERVER, about.info.as_bytes());
         all.push(("_meta", meta.into_bytes().to_vec().into()));
     }
-    meta::object(all.iter().map(|(name, value)| (*name, &**value)))
+    splice::object(all.iter().map(|(name, value)| (*name, &**value)))
 }
 
 fn supported_versions(eras: Eras) -> Vec<&'static str> {

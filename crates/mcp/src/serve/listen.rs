@@ -1,10 +1,7 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
 use super::{Handler, Incoming, Service, watched::ResourceSubscription};
-use crate::{
-    News, Outbound, Raw, Routing, RpcError,
-    session::{MetaKey, meta},
-};
+use crate::{News, Outbound, Raw, Routing, RpcError, json::splice, session::MetaKey};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
@@ -67,8 +64,8 @@ async fn send_notification(
     id: &Raw,
 ) {
     let params = params.unwrap_or_else(Raw::empty_object);
-    let subscription = meta::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
-    let params = Some(meta::replace(&params, "_meta", subscription.as_bytes()));
+    let subscription = splice::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
+    let params = Some(splice::replace(&params, "_meta", subscription.as_bytes()));
     let message = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
     let _ = out.send(message).await;
 }

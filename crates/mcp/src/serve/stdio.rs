@@ -3,9 +3,9 @@
 use super::{Handler, Service, connection};
 use crate::{
     Written,
+    charset::Charset,
     frame::{FRAME_LIMIT, Line, Lines},
     outbox::Outbox,
-    stdio::Charset,
 };
 use bytes::Bytes;
 use std::io;

@@ -13,7 +13,7 @@ use super::{
     sender::{self, RequestSender, SessionEnd},
     terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms},
 };
-use crate::{Class, Disconnect, Failure, Opener, Outbound, Phase, Raw, Sent};
+use crate::{Class, Disconnect, Failure, Opener, Outbound, Phase, Raw, Sent, json::splice};
 use std::{pin::pin, sync::Arc, sync::atomic::Ordering, time::Duration};
 use tokio::{
     task::JoinSet,
@@ -192,14 +192,14 @@ impl<'a> HandshakeAttempt<'a> {
     async fn initialize(&self, version: &'static str) -> Result<Terms, Failure> {
         let id = self.sender.next_id();
         let (client, capabilities) = (self.options.client.to_raw(), self.options.host.capabilities());
-        let version = meta::string(version);
+        let version = splice::string(version);
         let extra = self.options.extra_meta.as_ref().map(|extra| ("_meta", extra.as_bytes()));
         let members = [
             ("protocolVersion", version.as_slice()),
             ("capabilities", capabilities.as_bytes()),
             ("clientInfo", client.as_bytes()),
         ];
-        let params = Some(meta::object(members.into_iter().chain(extra)));
+        let params = Some(splice::object(members.into_iter().chain(extra)));
         let message =
             Outbound::Request { id, method: "initialize".into(), params, routing: crate::Routing::default() };
         let result = self.sender.exchange(message, self.deadline, RequestHooks::default()).await?;

@@ -1,7 +1,11 @@
 //! Builds `_meta` and splices it into request params without decoding them.
 
 use super::{Era, Options, Terms, terms::MODERN};
-use crate::{Raw, model::LogLevel};
+use crate::{
+    Raw,
+    json::splice::{in_braces, prepend, put_comma, put_member, put_string, replace, string},
+    model::LogLevel,
+};
 use bytes::{BufMut, BytesMut};
 use memchr::memmem::Finder;
 use serde_json::json;
@@ -53,11 +57,11 @@ pub(crate) fn session_meta(terms: &Terms, options: &Options) -> Option<Vec<u8>> 
 /// Returns the `_meta` members that every request of the 2026-07-28 era carries.
 pub(crate) fn modern(options: &Options) -> Vec<u8> {
     let mut out = BytesMut::new();
-    member(&mut out, MetaKey::VERSION, &string(MODERN));
-    member(&mut out, MetaKey::CLIENT, options.client.to_raw().as_bytes());
-    member(&mut out, MetaKey::CAPABILITIES, options.host.capabilities().as_bytes());
+    put_member(&mut out, MetaKey::VERSION, &string(MODERN));
+    put_member(&mut out, MetaKey::CLIENT, options.client.to_raw().as_bytes());
+    put_member(&mut out, MetaKey::CAPABILITIES, options.host.capabilities().as_bytes());
     for (name, value) in options.extra_meta.iter().flat_map(|extra| extra.members().0) {
-        member(&mut out, &name, value.get().as_bytes());
+        put_member(&mut out, &name, value.get().as_bytes());
     }
     out.to_vec()
 }
@@ -70,12 +74,12 @@ const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
 pub(crate) fn forwarded(given: Option<&Raw>, era: Era, level: Option<LogLevel>) -> Option<Raw> {
     let mut out = BytesMut::new();
     if let Some(level) = level.filter(|_| era == Era::Modern) {
-        member(&mut out, MetaKey::LOG_LEVEL, &string(level.name()));
+        put_member(&mut out, MetaKey::LOG_LEVEL, &string(level.name()));
     }
     for (name, value) in given.iter().flat_map(|it| it.members().0) {
         let ours = name == "progressToken" || name == MetaKey::LOG_LEVEL;
         if !ours && (era == Era::Modern || !name.starts_with(PROTOCOL_PREFIX)) {
-            member(&mut out, &name, value.get().as_bytes());
+            put_member(&mut out, &name, value.get().as_bytes());
         }
     }
     (!out.is_empty()).then(|| Raw::spliced(in_braces(&out)))
@@ -95,45 +99,26 @@ pub(crate) fn with_meta(
     let params = params.unwrap_or_else(Raw::empty_object);
     let mut meta = BytesMut::with_capacity(64 + session_meta.map_or(0, <[u8]>::len));
     if let Some(token) = token {
-        member(&mut meta, "progressToken", token.to_string().as_bytes());
+        put_member(&mut meta, "progressToken", token.to_string().as_bytes());
     }
     let own = find_meta(&params);
     let Some(given) = forwarded.or(own.as_ref()) else {
-        comma(&mut meta);
+        put_comma(&mut meta);
         meta.put_slice(session_meta.unwrap_or_default());
         return Some(prepend(&params, "_meta", &in_braces(&meta)));
     };
     let given = given.members();
     for (name, value) in given.0.iter().filter(|(name, _)| token.is_none() || name != "progressToken") {
-        member(&mut meta, name, value.get().as_bytes());
+        put_member(&mut meta, name, value.get().as_bytes());
     }
     let session_meta = Raw::spliced(in_braces(session_meta.unwrap_or_default()));
     for (name, value) in session_meta.members().0.iter().filter(|(name, _)| given.get(name).is_none()) {
-        member(&mut meta, name, value.get().as_bytes());
+        put_member(&mut meta, name, value.get().as_bytes());
     }
     Some(match own {
         Some(_) => replace(&params, "_meta", &in_braces(&meta)),
         None => prepend(&params, "_meta", &in_braces(&meta)),
     })
-}
-
-/// Sets a member of `params`, replacing an existing one.
-pub(crate) fn replace(params: &Raw, name: &str, value: &[u8]) -> Raw {
-    let members = params.members();
-    let others =
-        members.0.iter().filter(|(key, _)| key != name).map(|(key, value)| (&**key, value.get().as_bytes()));
-    object(std::iter::once((name, value)).chain(others))
-}
-
-/// Builds an object from raw members.
-pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
-    let mut out = BytesMut::with_capacity(128);
-    out.put_u8(b'{');
-    for (name, value) in members {
-        member(&mut out, name, value);
-    }
-    out.put_u8(b'}');
-    Raw::spliced(out)
 }
 
 /// Builds the params of a request for a named item, with optional arguments.
@@ -145,63 +130,16 @@ pub(crate) fn named_params(key: &str, name: &str, arguments: Option<&Raw>) -> Ra
     out.put_u8(b':');
     put_string(&mut out, name);
     if let Some(arguments) = arguments {
-        member(&mut out, "arguments", arguments.as_bytes());
+        put_member(&mut out, "arguments", arguments.as_bytes());
     }
     out.put_u8(b'}');
     Raw::spliced(out)
-}
-
-/// Encodes a JSON string.
-pub(crate) fn string(text: &str) -> Vec<u8> {
-    json!(text).to_string().into_bytes()
-}
-
-/// Appends a JSON string, with a fast path for names that need no escaping.
-fn put_string(out: &mut BytesMut, text: &str) {
-    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
-        out.put_slice(&string(text));
-        return;
-    }
-    out.put_u8(b'"');
-    out.put_slice(text.as_bytes());
-    out.put_u8(b'"');
 }
 
 /// Returns the `_meta` of params. The byte search is far cheaper than parsing every member.
 pub(crate) fn find_meta(params: &Raw) -> Option<Raw> {
     static META: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"_meta\""));
     META.find(params.as_bytes()).and_then(|_| params.member("_meta"))
-}
-
-fn prepend(params: &Raw, name: &str, value: &[u8]) -> Raw {
-    let rest = params.as_bytes().strip_prefix(b"{").unwrap_or(b"}").trim_ascii_start();
-    let mut out = BytesMut::with_capacity(params.as_bytes().len() + value.len() + name.len() + 8);
-    out.put_u8(b'{');
-    member(&mut out, name, value);
-    if rest != b"}" {
-        out.put_u8(b',');
-    }
-    out.put_slice(rest);
-    Raw::spliced(out)
-}
-
-fn member(out: &mut BytesMut, name: &str, value: &[u8]) {
-    comma(out);
-    put_string(out, name);
-    out.put_u8(b':');
-    out.put_slice(value);
-}
-
-fn comma(out: &mut BytesMut) {
-    if !matches!(out.last(), None | Some(b'{')) {
-        out.put_u8(b',');
-    }
-}
-
-fn in_braces(members: &[u8]) -> Vec<u8> {
-    // The caller may leave a trailing comma when no members follow.
-    let members = members.strip_suffix(b",").unwrap_or(members);
-    [b"{", members, b"}"].concat()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads paginated lists, with limits against lists that never end.
 
-use super::{Request, Session, meta};
-use crate::{Failure, Raw};
+use super::{Request, Session};
+use crate::{Failure, Raw, json::splice, model::Listing};
 use serde_json::value::RawValue;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::Instant;
@@ -28,17 +28,6 @@ pub struct ListLimits {
     pub items: usize,
     /// Timeout for the whole list.
     pub within: Duration,
-}
-
-/// Complete list.
-#[derive(Clone, Debug, Default)]
-pub struct Listing {
-    /// Items, each as the server sent it.
-    pub items: Vec<Raw>,
-    /// Shortest cache lifetime that the server gave, if any.
-    pub ttl: Option<Duration>,
-    /// Whether the list must not be shared between users. A missing `cacheScope` counts as private.
-    pub private: bool,
 }
 
 impl Default for ListLimits {
@@ -85,7 +74,7 @@ pub(super) async fn read(session: &Session, list: List) -> Result<Listing, Failu
     let mut seen = HashSet::new();
     let mut cursor: Option<Raw> = None;
     for _ in 0..limits.pages {
-        let params = cursor.as_ref().map(|cursor| meta::object([("cursor", cursor.as_bytes())]));
+        let params = cursor.as_ref().map(|cursor| splice::object([("cursor", cursor.as_bytes())]));
         let request_deadline = deadline.min(Instant::now() + session.settings.request_timeout);
         let request = Request { params, ..Request::new(list.method()) }.deadline(request_deadline);
         let page = session.request(request).await?;

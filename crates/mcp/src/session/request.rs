@@ -5,7 +5,7 @@ use super::{
     host::Host,
     meta::{self, MetaKey},
 };
-use crate::{Raw, model::LogLevel};
+use crate::{Raw, json::splice, model::LogLevel};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -132,9 +132,9 @@ impl Request {
     pub fn traced(self, traceparent: &str, tracestate: Option<&str>) -> Request {
         let own = || self.params.as_ref().and_then(|it| it.member("_meta"));
         let given = self.meta.clone().or_else(own).unwrap_or_else(Raw::empty_object);
-        let mut meta = meta::replace(&given, MetaKey::TRACE_PARENT, &meta::string(traceparent));
+        let mut meta = splice::replace(&given, MetaKey::TRACE_PARENT, &splice::string(traceparent));
         if let Some(state) = tracestate {
-            meta = meta::replace(&meta, MetaKey::TRACE_STATE, &meta::string(state));
+            meta = splice::replace(&meta, MetaKey::TRACE_STATE, &splice::string(state));
         }
         self.meta(meta)
     }

@@ -3,9 +3,10 @@
 //! In the 2026-07-28 era a server cannot send requests to its client. Instead it returns an `input_required` result;
 //! the client sends the request again under a new id, with the answers and the server's opaque state.
 
-use super::{Input, List, News, OnProgress, Request, Session, meta};
+use super::{Input, List, News, OnProgress, Request, Session};
 use crate::{
     Failure, Host, Raw, RpcError,
+    json::splice,
     model::{Read, Tool},
     panic_guard,
 };
@@ -126,14 +127,14 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
         })?;
         answers.push((key.into_owned(), answer));
     }
-    Ok(Some(meta::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes())))))
+    Ok(Some(splice::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes())))))
 }
 
 /// Adds the input responses and state of an earlier round to `params`.
 fn with_input(params: &Raw, Input { responses, state }: &Input) -> Raw {
     let given = [("inputResponses", responses), ("requestState", state)];
     given.into_iter().fold(params.clone(), |params, (name, value)| match value {
-        Some(value) => meta::replace(&params, name, value.as_bytes()),
+        Some(value) => splice::replace(&params, name, value.as_bytes()),
         None => params,
     })
 }
@@ -142,11 +143,11 @@ fn with_input(params: &Raw, Input { responses, state }: &Input) -> Raw {
 fn next_round(first: &Raw, answers: Option<&Raw>, result: &Raw) -> Raw {
     let mut params = first.clone();
     if let Some(answers) = answers {
-        params = meta::replace(&params, "inputResponses", answers.as_bytes());
+        params = splice::replace(&params, "inputResponses", answers.as_bytes());
     }
     // The state is opaque: send it back unchanged, and omit it if there was none.
     if let Some(state) = result.member("requestState") {
-        params = meta::replace(&params, "requestState", state.as_bytes());
+        params = splice::replace(&params, "requestState", state.as_bytes());
     }
     params
 }
