@@ -1,6 +1,7 @@
 //! Defines the catalog: everything that the servers offer, under the names shown to people and models.
 //!
-//! A [`Catalog`] is an immutable snapshot. The catalog writer (`CatalogWriter`) publishes a new one after every change;
+//! A [`Catalog`] is an immutable snapshot that contains data only: an entry has the configuration of its source, with
+//! which the executor finds the running one. The catalog writer (`CatalogWriter`) publishes a new one after every change;
 //! holders of an older snapshot keep it unchanged.
 
 mod freshness;
@@ -8,7 +9,7 @@ mod lookup;
 mod offer;
 pub(crate) mod tool_names;
 
-use crate::{active_source::ActiveSource, fault::Fault};
+use crate::fault::Fault;
 pub use freshness::Freshness;
 use freshness::FreshnessByList;
 pub(crate) use lookup::Lookup;
@@ -61,7 +62,7 @@ pub struct ToolEntry {
     /// Reason why an operator has disabled the tool, if disabled.
     pub disabled: Option<String>,
     offered: Arc<OfferedTool>,
-    active_source: Arc<ActiveSource>,
+    config: Arc<Source>,
 }
 
 /// One prompt of one source.
@@ -73,7 +74,8 @@ pub struct PromptEntry {
     pub source: String,
     /// The prompt.
     pub prompt: Prompt,
-    pub(crate) active_source: Arc<ActiveSource>,
+    /// Configuration of the source.
+    pub(crate) config: Arc<Source>,
 }
 
 /// An item together with its source.
@@ -122,7 +124,8 @@ pub(crate) struct ListedSource {
 /// One source in the catalog.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceListing {
-    pub(crate) active_source: Arc<ActiveSource>,
+    /// Configuration of the source.
+    pub(crate) source: Arc<Source>,
     pub(crate) discovery: Discovery,
     /// Number of completed listings, successful or not.
     pub(crate) reads: u64,
@@ -207,7 +210,7 @@ impl Catalog {
     /// failed cannot have the tool.
     pub fn is_misspelt(&self, name: &str) -> bool {
         let names_source = |it: &SourceListing| {
-            name.strip_prefix(&**it.active_source.name()).is_some_and(|it| it.starts_with(':'))
+            name.strip_prefix(it.source.name.expose()).is_some_and(|it| it.starts_with(':'))
         };
         name.contains(':') && !self.listings.iter().any(names_source) && self.nearest(name).is_some()
     }
@@ -228,7 +231,7 @@ impl Catalog {
     }
 
     pub(crate) fn listing(&self, source: &str) -> Option<&SourceListing> {
-        self.listings.iter().find(|it| &**it.active_source.name() == source)
+        self.listings.iter().find(|it| it.source.name.expose() == source)
     }
 }
 
@@ -246,8 +249,9 @@ impl ToolEntry {
         tool_id(&self.source, &self.wire_name)
     }
 
-    pub(crate) fn active_source(&self) -> &Arc<ActiveSource> {
-        &self.active_source
+    /// Returns the configuration of the source.
+    pub(crate) fn config(&self) -> &Arc<Source> {
+        &self.config
     }
 
     /// Returns the arguments that the request has to repeat as HTTP headers.
@@ -271,24 +275,19 @@ pub fn tool_id(source: &str, wire_name: &str) -> String {
 
 fn tools(listed_sources: &[ListedSource], off: &DisabledTools) -> Vec<Arc<ToolEntry>> {
     let listed = || {
-        listed_sources
-            .iter()
-            .flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.listing.active_source, tool)))
+        listed_sources.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.listing.source, tool)))
     };
-    let named = listed().map(|(active_source, tool)| {
-        let source = active_source.source();
-        (source.name.expose(), source.prefix.expose(), tool.wire_name.as_str())
-    });
+    let named = listed()
+        .map(|(source, tool)| (source.name.expose(), source.prefix.expose(), tool.wire_name.as_str()));
     let names = shown_names(&named.collect::<Vec<_>>());
-    let entries = listed().zip(names).map(|((active_source, offered), name)| {
-        let source = active_source.source();
+    let entries = listed().zip(names).map(|((source, offered), name)| {
         let (source_name, wire_name) = (source.name.expose(), &offered.wire_name);
         Arc::new(ToolEntry {
             for_models: for_models(source, wire_name, &name),
             disabled: off.get(&tool_id(source_name, wire_name)).cloned(),
             source: source_name.to_owned(),
             offered: offered.clone(),
-            active_source: active_source.clone(),
+            config: source.clone(),
             name,
         })
     });
@@ -302,21 +301,19 @@ fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
 }
 
 fn prompts(listed_sources: &[ListedSource]) -> Vec<PromptEntry> {
-    let listed: Vec<(&Arc<ActiveSource>, &Prompt)> = listed_sources
+    let listed: Vec<(&Arc<Source>, &Prompt)> = listed_sources
         .iter()
-        .flat_map(|it| valid_items(&it.offer.prompts).map(move |prompt| (&it.listing.active_source, prompt)))
+        .flat_map(|it| valid_items(&it.offer.prompts).map(move |prompt| (&it.listing.source, prompt)))
         .collect();
     let named: Vec<(&str, &str, &str)> = listed
         .iter()
-        .map(|(active_source, it)| {
-            (active_source.source().name.expose(), active_source.source().prefix.expose(), it.name.as_str())
-        })
+        .map(|(source, it)| (source.name.expose(), source.prefix.expose(), it.name.as_str()))
         .collect();
-    let entries = listed.iter().zip(shown_names(&named)).map(|((active_source, prompt), name)| PromptEntry {
+    let entries = listed.iter().zip(shown_names(&named)).map(|((source, prompt), name)| PromptEntry {
         name,
-        source: active_source.source().name.expose().to_owned(),
+        source: source.name.expose().to_owned(),
         prompt: (*prompt).clone(),
-        active_source: (*active_source).clone(),
+        config: (*source).clone(),
     });
     entries.collect()
 }
@@ -326,8 +323,8 @@ fn sourced<T: Clone>(
     list: impl Fn(&Offer) -> &Vec<Item<T>>,
 ) -> Vec<Sourced<T>> {
     let mut all = Vec::new();
-    for ListedSource { listing: SourceListing { active_source, .. }, offer } in listed_sources {
-        let source = active_source.source().name.expose();
+    for ListedSource { listing: SourceListing { source, .. }, offer } in listed_sources {
+        let source = source.name.expose();
         all.extend(
             valid_items(list(offer)).map(|it| Sourced { source: source.to_owned(), item: it.clone() }),
         );
@@ -337,8 +334,8 @@ fn sourced<T: Clone>(
 
 fn odd(listed_sources: &[ListedSource]) -> Vec<Odd> {
     let mut all = Vec::new();
-    for ListedSource { listing: SourceListing { active_source, .. }, offer } in listed_sources {
-        let source = active_source.source().name.expose();
+    for ListedSource { listing: SourceListing { source, .. }, offer } in listed_sources {
+        let source = source.name.expose();
         let mut add = |list: List, (raw, why): (&Raw, &String)| {
             all.push(Odd { source: source.to_owned(), list, raw: raw.clone(), why: why.clone() });
         };

@@ -10,6 +10,7 @@ mod retry;
 use crate::{
     Fault, FaultKind,
     active_source::ActiveSource,
+    active_sources::ActiveSources,
     catalog::{Catalog, DisabledTools, ListedSource, Offer},
     events::EventKind,
     session_keeper::incident::Reached,
@@ -22,14 +23,6 @@ use tokio::{
     time::{self, Instant},
 };
 use wharf_mcp::session::List;
-
-/// The current sources.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ActiveSources {
-    /// Number of changes to the set of sources.
-    pub(crate) edition: u64,
-    pub(crate) active_sources: Vec<Arc<ActiveSource>>,
-}
 
 /// The task that writes the catalog, and its state.
 pub(crate) struct CatalogWriter {
@@ -123,7 +116,7 @@ impl CatalogWriter {
                 continue;
             };
             let (active_source, mut offer) =
-                (schedule.listed_source.listing.active_source.clone(), schedule.listed_source.offer.clone());
+                (schedule.active_source.clone(), schedule.listed_source.offer.clone());
             let lists: Vec<List> = self.lists.iter().copied().filter(|it| wanted.contains(it)).collect();
             changed |= became_pending;
             self.reading.spawn(async move {

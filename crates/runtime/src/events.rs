@@ -3,7 +3,7 @@
 use crate::{
     call::CallRecord,
     circuit_breaker::BreakerState,
-    executor::ShutdownStage,
+    shutdown_stage::ShutdownStage,
     source_status::{ConnectionState, Health, SessionState},
 };
 use std::{

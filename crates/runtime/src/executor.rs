@@ -10,13 +10,13 @@ mod resolve;
 use crate::{
     Fault, FaultKind,
     active_source::{ActiveSource, SourceRequest},
+    active_sources::ActiveSources,
     argument_schema::Check,
     call::{Call, CallRecord, Deadline, Outcome},
     catalog::{Catalog, DisabledTools, ToolEntry, UnavailableSources},
-    catalog_writer::ActiveSources,
-    circuit_breaker::Permit,
     events::EventBus,
     fault::Stage,
+    shutdown_stage::ShutdownStage,
 };
 use record_builder::CallRecordBuilder;
 use std::{
@@ -27,20 +27,8 @@ use std::{
     },
 };
 use tokio::sync::{Notify, watch};
+use wharf_config::Source;
 use wharf_mcp::{Raw, RpcError};
-
-/// Stages of the shutdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ShutdownStage {
-    /// Not shutting down.
-    Open,
-    /// New calls are rejected; calls in flight may finish.
-    Draining,
-    /// Calls still in flight are aborted.
-    Over,
-    /// All tasks have ended; no further events will follow.
-    Gone,
-}
 
 /// Runs calls and holds the state that they share.
 #[derive(Debug)]
@@ -97,36 +85,36 @@ impl Executor {
         let by = Deadline::after(call.timeout);
         let resolved = by.wait(pin!(self.resolve(&call.tool))).await;
         let tool = resolved.unwrap_or_else(|| Err(Arc::new(Fault::deadline_exceeded())))?;
-        record_builder.set_tool(&tool);
+        let active_source = self.active_source(tool.config())?;
+        record_builder.set_tool(&tool, &active_source);
         check_enabled(&tool)?;
         record_builder.unchecked(check(&tool, call.arguments.as_ref())?);
-        let permit = tool.active_source().admit_by(by).await?;
-        let answer = self.ask(&tool, permit, call, by, record_builder).await;
-        match answer {
+        let permit = active_source.admit_by(by).await?;
+        record_builder.publish_progress(call);
+        let ask = SourceRequest::tool(&tool, call, by);
+        match active_source.ask(permit, ask).await {
             Err(fault) if is_unknown_tool(&fault) => {
-                Err(Box::pin(self.fault_after_refresh(&tool, fault, by)).await)
+                Err(Box::pin(self.fault_after_refresh(&tool, &active_source, fault, by)).await)
             }
             answer => answer,
         }
     }
 
-    async fn ask(
-        &self,
-        tool: &ToolEntry,
-        permit: Permit,
-        call: &mut Call,
-        by: Deadline,
-        record_builder: &CallRecordBuilder,
-    ) -> Result<Raw, Arc<Fault>> {
-        record_builder.publish_progress(call);
-        let ask = SourceRequest::tool(tool, call, by);
-        tool.active_source().ask(permit, ask).await
+    /// Returns the active source of a catalog entry. Fails if the source has been stopped since.
+    pub(crate) fn active_source(&self, config: &Arc<Source>) -> Result<Arc<ActiveSource>, Arc<Fault>> {
+        self.sources.borrow().find(config).cloned().ok_or_else(|| Arc::new(Fault::closing()))
     }
 
     /// Handles a server that does not know a tool it has listed. Lists the tools again: if the tool is still listed,
     /// the original fault applies, otherwise the tool was removed.
-    async fn fault_after_refresh(&self, tool: &ToolEntry, fault: Arc<Fault>, by: Deadline) -> Arc<Fault> {
-        let _ = by.wait(pin!(self.refresh(tool.active_source()))).await;
+    async fn fault_after_refresh(
+        &self,
+        tool: &ToolEntry,
+        active_source: &ActiveSource,
+        fault: Arc<Fault>,
+        by: Deadline,
+    ) -> Arc<Fault> {
+        let _ = by.wait(pin!(self.refresh(active_source))).await;
         let catalog = self.catalog.borrow().clone();
         match catalog.tool(&tool.id()) {
             Some(_) => fault,
@@ -139,10 +127,10 @@ impl Executor {
     }
 
     /// Reads the lists of a source again and waits until that is done.
-    pub(crate) async fn refresh(&self, active_source: &Arc<ActiveSource>) {
+    pub(crate) async fn refresh(&self, active_source: &ActiveSource) {
         let mut catalog = self.catalog.clone();
         let listing = |it: &Catalog| {
-            it.listings.iter().find(|it| Arc::ptr_eq(&it.active_source, active_source)).map(|it| it.reads)
+            it.listings.iter().find(|it| Arc::ptr_eq(&it.source, active_source.source())).map(|it| it.reads)
         };
         let reads = |it: &Arc<Catalog>| listing(it);
         let before = reads(&catalog.borrow_and_update());
@@ -176,7 +164,7 @@ fn check_enabled(tool: &ToolEntry) -> Result<(), Arc<Fault>> {
     let cause = format!("the tool `{}` is disabled{why}", tool.name);
     let hint = Some("an operator can enable it again".to_owned());
     let fault = Fault::local(FaultKind::Disabled, Stage::Resolve, cause, hint);
-    Err(Arc::new(Fault::with_source(tool.active_source().source(), fault)))
+    Err(Arc::new(Fault::with_source(tool.config(), fault)))
 }
 
 /// Checks the arguments against the tool's schema. Returns the reason if the check was skipped.
@@ -194,7 +182,7 @@ fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static st
             let cause = format!("invalid arguments for `{}`: {}", tool.name, all.join("; "));
             let hint = Some(format!("`wharf tools {}` shows its parameters", tool.name));
             let fault = Fault::local(FaultKind::Arguments, Stage::Check, cause, hint);
-            Err(Arc::new(Fault::with_source(tool.active_source().source(), fault)))
+            Err(Arc::new(Fault::with_source(tool.config(), fault)))
         }
     }
 }
@@ -203,10 +191,7 @@ fn quarantined(tool: &ToolEntry) -> Fault {
     let why = tool.quarantined.as_deref().unwrap_or("its definition is invalid");
     let cause = format!("the tool `{}` is quarantined: {why}", tool.name);
     let hint = Some("the server has to fix its schema".to_owned());
-    Fault::with_source(
-        tool.active_source().source(),
-        Fault::local(FaultKind::Quarantined, Stage::Resolve, cause, hint),
-    )
+    Fault::with_source(tool.config(), Fault::local(FaultKind::Quarantined, Stage::Resolve, cause, hint))
 }
 
 fn is_unknown_tool(fault: &Fault) -> bool {

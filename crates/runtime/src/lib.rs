@@ -27,20 +27,24 @@
 //! Arguments and results are [`Raw`] JSON.
 
 mod active_source;
+mod active_sources;
 pub mod argument_schema;
 mod call;
 pub mod catalog;
 mod catalog_writer;
 mod circuit_breaker;
+mod consent;
 mod events;
 mod executor;
 mod fault;
 mod from_file;
 mod lists_to_refresh;
+mod npx_cache;
 mod options;
 mod redact;
 mod runtime;
 mod session_keeper;
+mod shutdown_stage;
 mod source_status;
 mod status_publisher;
 pub mod time_format;

@@ -3,8 +3,8 @@
 use crate::{
     BreakerPolicy, Glob,
     circuit_breaker::coordinator::BreakerCoordinator,
+    consent::{Consent, DeclineAll},
     events::Observer,
-    upstream::{Consent, DeclineAll},
 };
 use std::{fmt, sync::Arc, time::Duration};
 use wharf_mcp::session::List;

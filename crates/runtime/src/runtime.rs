@@ -6,14 +6,16 @@
 use crate::{
     Fault, FaultKind,
     active_source::{ActiveSource, Method, SourceRequest, SourceState},
+    active_sources::ActiveSources,
     call::{Call, CallRecord, Caller, Deadline},
     catalog::{Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
-    catalog_writer::{ActiveSources, CatalogWriter},
+    catalog_writer::CatalogWriter,
     circuit_breaker::BreakerState,
     events::{AbandonedCalls, EventBus, Events},
-    executor::{Executor, InFlight, ShutdownStage},
+    executor::{Executor, InFlight},
     fault::Stage,
     options::RuntimeOptions,
+    shutdown_stage::ShutdownStage,
     upstream::UpstreamContext,
 };
 use std::{
@@ -243,9 +245,10 @@ impl Handle {
             let cause = format!("there is no prompt '{name}'");
             not_found(cause, "`wharf prompts` lists all prompts")
         })?;
-        let permit = prompt.active_source.admit_by(by).await?;
+        let active_source = self.executor.active_source(&prompt.config)?;
+        let permit = active_source.admit_by(by).await?;
         let ask = SourceRequest::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
-        prompt.active_source.ask(permit, ask).await
+        active_source.ask(permit, ask).await
     }
 
     /// Sends any other MCP request to one source, for example `completion/complete`.
@@ -303,7 +306,8 @@ impl Handle {
 
     /// Reads the lists of a source again and waits until that is done.
     pub async fn refresh(&self, source: &str) -> Result<Arc<Catalog>, Arc<Fault>> {
-        self.executor.refresh(&self.active_source(source)?).await;
+        let active_source = self.active_source(source)?;
+        self.executor.refresh(&active_source).await;
         Ok(self.catalog())
     }
 
@@ -312,7 +316,8 @@ impl Handle {
     pub fn refresh_expired(&self, list: List) {
         let catalog = self.catalog();
         let over = catalog.listings.iter().filter(|it| it.fresh.get(list).is_some_and(|it| it.is_over()));
-        over.for_each(|it| it.active_source.lists_to_refresh().mark(list));
+        let active_sources = over.filter_map(|it| self.executor.active_source(&it.source).ok());
+        active_sources.for_each(|it| it.lists_to_refresh().mark(list));
     }
 
     /// Retires the session of a source and resets its circuit breaker. The next call starts a new server.
@@ -384,8 +389,7 @@ impl Handle {
     }
 
     fn active_source(&self, source: &str) -> Result<Arc<ActiveSource>, Arc<Fault>> {
-        let found =
-            self.executor.sources.borrow().active_sources.iter().find(|it| &**it.name() == source).cloned();
+        let found = self.executor.sources.borrow().named(source).cloned();
         found.ok_or_else(|| {
             not_found(format!("there is no source '{source}'"), "`wharf tools` lists all tools")
         })

@@ -12,11 +12,12 @@ mod watched_resources;
 
 use crate::{
     Fault,
+    consent::Consent,
     events::EventKind,
     lists_to_refresh::ListsToRefresh,
     session_keeper::incident::{ConnectFailure, SharedSession},
     status_publisher::StatusPublisher,
-    upstream::{Consent, SessionCleanup, Upstream, UpstreamSession},
+    upstream::{SessionCleanup, Upstream, UpstreamSession},
 };
 use connect::ConnectFuture;
 use last_use::LastUse;

@@ -9,11 +9,10 @@ mod processes;
 mod program;
 mod working_directory;
 
+pub use crate::consent::{Consent, DeclineAll, ServerRequest};
 use crate::{call::Caller, fault::Fault, redact::Redactor, status_publisher::StatusPublisher};
 pub use credentials::Login;
-pub use host::{Consent, DeclineAll, ServerRequest};
 pub use install::Installs;
-pub(crate) use install::npx_folder;
 pub use processes::ProcessLimit;
 use processes::ProcessSlot;
 use std::{

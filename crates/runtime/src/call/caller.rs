@@ -1,6 +1,6 @@
 //! Describes the client on whose behalf a request is made, for example a client of the gateway.
 
-use crate::upstream::{Consent, DeclineAll};
+use crate::consent::{Consent, DeclineAll};
 use serde_json::json;
 use std::{fmt, sync::Arc};
 use wharf_mcp::{

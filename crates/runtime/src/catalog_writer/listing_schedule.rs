@@ -15,6 +15,7 @@ use wharf_mcp::session::List;
 const MIN_LISTING_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct ListingSchedule {
+    pub(super) active_source: Arc<ActiveSource>,
     pub(super) listed_source: ListedSource,
     reading: bool,
     read_at: Option<Instant>,
@@ -49,7 +50,7 @@ impl ListingSchedule {
         }
         let discovery = if is_listed_at_start { Discovery::Pending } else { Discovery::NotStarted };
         let listing = SourceListing {
-            active_source,
+            source: source.clone(),
             discovery,
             reads: 0,
             fresh: Default::default(),
@@ -58,15 +59,18 @@ impl ListingSchedule {
         let listed_source = ListedSource { listing, offer: Offer::default() };
         // A source that starts with its first call is not started in the background.
         let retry = (retries && is_listed_at_start).then(Retry::default);
-        ListingSchedule { listed_source, reading: false, read_at: None, was_listed: false, retry }
+        ListingSchedule {
+            active_source,
+            listed_source,
+            reading: false,
+            read_at: None,
+            was_listed: false,
+            retry,
+        }
     }
 
     pub(super) fn is_of(&self, active_source: &Arc<ActiveSource>) -> bool {
-        Arc::ptr_eq(self.active_source(), active_source)
-    }
-
-    fn active_source(&self) -> &Arc<ActiveSource> {
-        &self.listed_source.listing.active_source
+        Arc::ptr_eq(&self.active_source, active_source)
     }
 
     /// Starts a listing if one is due.
@@ -76,7 +80,7 @@ impl ListingSchedule {
             return None;
         }
         self.reading = true;
-        let lists_to_refresh = self.active_source().lists_to_refresh();
+        let lists_to_refresh = self.active_source.lists_to_refresh();
         let (requested, mut wanted) = (lists_to_refresh.take_requested(), lists_to_refresh.take());
         wanted.extend(self.retry.iter_mut().flat_map(Retry::take_lists));
         // A background retry does not make the source pending, so clients do not wait for it.
@@ -89,11 +93,11 @@ impl ListingSchedule {
         self.ended();
         let failures = self.retry.as_mut().map_or(0, Retry::succeeded);
         if failures > 0 {
-            let (source, tools) = (&**self.active_source().name(), offer.tools.len());
+            let (source, tools) = (&**self.active_source.name(), offer.tools.len());
             tracing::info!(target: "wharf::source", source, tools, failures, "`{source}` is available");
         }
         for (list, fault) in &offer.unread {
-            let (source, hint) = (&**self.active_source().name(), fault.hint.as_deref());
+            let (source, hint) = (&**self.active_source.name(), fault.hint.as_deref());
             tracing::warn!(target: "wharf::source", source, hint, "could not read {}: {fault}", list.method());
         }
         self.was_listed = true;
@@ -105,10 +109,9 @@ impl ListingSchedule {
         self.ended();
         if let Some(retry) = &mut self.retry {
             // Requests that arrived during this listing have failed with it, so their lists join the retry.
-            lists.extend(self.listed_source.listing.active_source.lists_to_refresh().take());
+            lists.extend(self.active_source.lists_to_refresh().take());
             if retry.failed(&fault, lists) {
-                let (source, hint) =
-                    (&**self.listed_source.listing.active_source.name(), fault.hint.as_deref());
+                let (source, hint) = (&**self.active_source.name(), fault.hint.as_deref());
                 tracing::warn!(target: "wharf::source", source, hint, "{fault}; retrying in the background");
             }
         }
@@ -130,8 +133,8 @@ impl ListingSchedule {
     /// Returns whether a list needs a refresh. Unless a caller asks, a source that was never listed is not started,
     /// and a source with an open breaker is not read.
     fn is_wanted(&self) -> bool {
-        let SourceListing { active_source, discovery, .. } = &self.listed_source.listing;
-        let not_started = matches!(discovery, Discovery::NotStarted);
+        let active_source = &self.active_source;
+        let not_started = matches!(self.listed_source.listing.discovery, Discovery::NotStarted);
         let breaker_open =
             !matches!(active_source.circuit_breaker().snapshot().state, BreakerState::Closed { .. });
         !self.reading
@@ -141,17 +144,17 @@ impl ListingSchedule {
 
     fn is_due(&self, now: Instant) -> bool {
         let interval_passed = self.read_at.is_none_or(|it| it + MIN_LISTING_INTERVAL <= now);
-        self.is_wanted() && (interval_passed || self.active_source().lists_to_refresh().is_requested())
+        self.is_wanted() && (interval_passed || self.active_source.lists_to_refresh().is_requested())
     }
 
     /// Returns the time of the next background retry. It waits until an open breaker allows a call, and does not run
     /// beside a probe. A server that was stopped as idle stays stopped if its lists are known.
     fn retry_at(&self) -> Option<Instant> {
         let at = self.retry.as_ref().filter(|_| !self.reading)?.at()?;
-        if self.was_listed && self.active_source().is_stopped_as_idle() {
+        if self.was_listed && self.active_source.is_stopped_as_idle() {
             return None;
         }
-        match self.active_source().circuit_breaker().snapshot().state {
+        match self.active_source.circuit_breaker().snapshot().state {
             BreakerState::Closed { .. } => Some(at),
             BreakerState::Open { until } => Some(at.max(until)),
             BreakerState::HalfOpen => None,

@@ -3,6 +3,7 @@
 use super::request_ids;
 use crate::{
     Fault, FaultKind, Redactor,
+    active_source::ActiveSource,
     call::{Call, CallRecord, Outcome, Status},
     catalog::ToolEntry,
     events::{EventBus, EventKind},
@@ -48,13 +49,13 @@ impl CallRecordBuilder {
     }
 
     /// Adds the resolved tool and its source to the record.
-    pub(super) fn set_tool(&mut self, tool: &ToolEntry) {
+    pub(super) fn set_tool(&mut self, tool: &ToolEntry, active_source: &ActiveSource) {
         if let Some(record) = &mut self.record {
             record.tool.clone_from(&tool.name);
             record.wire_name = Some(tool.wire_name.clone());
-            record.source = Some(tool.active_source().name().clone());
-            record.limit = tool.active_source().source().max_result_bytes.and_then(|it| it.try_into().ok());
-            record.redactor = tool.active_source().redactor().clone();
+            record.source = Some(active_source.name().clone());
+            record.limit = tool.config().max_result_bytes.and_then(|it| it.try_into().ok());
+            record.redactor = active_source.redactor().clone();
         }
     }
 

@@ -10,7 +10,6 @@ use crate::{
     fault::Stage,
 };
 use std::sync::Arc;
-use wharf_config::Source;
 
 impl Executor {
     pub(super) async fn resolve(&self, name: &str) -> Result<Arc<ToolEntry>, Arc<Fault>> {
@@ -43,26 +42,26 @@ impl Executor {
         let candidates = candidate_listings(name, catalog);
         if let [listing] = candidates[..]
             && matches!(listing.discovery, Discovery::NotStarted | Discovery::Failed(_))
+            && let Ok(active_source) = self.active_source(&listing.source)
         {
-            self.refresh(&listing.active_source).await;
+            self.refresh(&active_source).await;
         }
         // A listing that fails while a call waits for it counts as a failed call.
-        pending(name, catalog).for_each(|it| it.active_source.lists_to_refresh().note_waiting_caller());
+        let waited_for = pending(name, catalog).filter_map(|it| self.active_source(&it.source).ok());
+        waited_for.for_each(|it| it.lists_to_refresh().note_waiting_caller());
         self.catalog_when(|it| it.tool(name).is_some() || pending(name, it).next().is_none()).await
     }
 }
 
 /// Returns the sources that `name` refers to, by `source:` or else by their prefix.
 fn candidate_listings<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a SourceListing> {
-    let source = |it: &SourceListing| -> Arc<Source> { it.active_source.source().clone() };
     let named: Vec<&SourceListing> =
-        catalog.listings.iter().filter(|it| has_prefix(name, source(it).name.expose(), ":")).collect();
+        catalog.listings.iter().filter(|it| has_prefix(name, it.source.name.expose(), ":")).collect();
     if !named.is_empty() {
         return named;
     }
     let prefixed = |it: &&SourceListing| {
-        let source = source(it);
-        let prefix = source.prefix.expose();
+        let prefix = it.source.prefix.expose();
         !prefix.is_empty() && has_prefix(name, prefix, "__")
     };
     catalog.listings.iter().filter(prefixed).collect()

@@ -7,7 +7,7 @@ mod arguments;
 mod table;
 mod variables;
 
-use crate::{redact::Redactor, upstream};
+use crate::{npx_cache, redact::Redactor};
 use variables::MissingVariables;
 use wharf_config::{Endpoint, Launcher, Program, Source};
 use wharf_mcp::{Class, Exit, Failure, Phase};
@@ -98,7 +98,7 @@ pub(super) fn hint(source: &Source, failure: &Failure, redactor: &Redactor) -> O
 /// Returns the folder in npm's cache that the server runs from.
 fn npx_folder(source: &Source) -> String {
     let folder = match &source.endpoint {
-        Endpoint::Stdio(launch) => upstream::npx_folder(launch),
+        Endpoint::Stdio(launch) => npx_cache::folder(launch),
         _ => None,
     };
     folder.map_or_else(|| "the package in npm's _npx folder".to_owned(), |it| it.display().to_string())

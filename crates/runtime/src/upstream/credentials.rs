@@ -1,7 +1,7 @@
 //! Signs in to remote servers with OAuth, and decides which servers support it and where their grants are stored.
 
 use super::{Upstream, UpstreamContext, opener};
-use crate::{fault::Fault, upstream::host::DeclineAll};
+use crate::{consent::DeclineAll, fault::Fault};
 use sha2::{Digest, Sha256};
 use std::{path::Path, sync::Arc};
 use wharf_config::{Endpoint, RemoteEndpoint, Source};

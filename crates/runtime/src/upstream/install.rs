@@ -6,12 +6,10 @@
 //! launcher's cache and no process.
 
 mod docker;
-mod npx;
 mod uvx;
 
 use super::{ConnectAttempt, UpstreamContext, opener, working_directory::WorkingDirectory};
-use crate::MaskedString;
-pub(crate) use npx::folder as npx_folder;
+use crate::{MaskedString, npx_cache};
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -88,11 +86,11 @@ pub(super) async fn clean_up_after_failure(
     }
     match install.download {
         Download::Npm { .. } => {
-            let interrupted = npx_folder(install.launch).filter(|it| npx::is_interrupted(it));
+            let interrupted = npx_cache::folder(install.launch).filter(|it| npx_cache::is_interrupted(it));
             let Some(folder) = interrupted else { return };
             // npm may still be shutting down, and it writes until then.
             time::sleep(SERVER_STOP_TIME).await;
-            if npx::remove_if_interrupted(&folder) {
+            if npx_cache::remove_if_interrupted(&folder) {
                 let folder = folder.display();
                 tracing::warn!(
                     source = source.name.shown(),
@@ -197,8 +195,8 @@ impl<'a> Install<'a> {
         let env = &self.launch.env;
         Ok(match self.download {
             Download::Npm { packages, or_global, .. } => {
-                npx_folder(self.launch).is_some_and(|it| npx::is_complete(&it))
-                    || *or_global && packages.first().is_some_and(|it| npx::is_global(it.expose(), env))
+                npx_cache::folder(self.launch).is_some_and(|it| npx_cache::is_complete(&it))
+                    || *or_global && packages.first().is_some_and(|it| npx_cache::is_global(it.expose(), env))
             }
             Download::PyPi { package, .. } => match uvx::is_cached(package.expose(), env) {
                 Some(cached) => cached,
@@ -218,24 +216,24 @@ impl<'a> Install<'a> {
 
     async fn run_npx(&self, args: &[MaskedString], deadline: Instant) -> Result<(), Failure> {
         let args = os_args(args);
-        let Some(folder) = npx_folder(self.launch) else {
+        let Some(folder) = npx_cache::folder(self.launch) else {
             return self.run_launcher(&args, deadline).await;
         };
         let claim = loop {
-            match npx::claim(&folder) {
-                npx::Claim::Held(claim) => break Some(claim),
+            match npx_cache::claim(&folder) {
+                npx_cache::Claim::Held(claim) => break Some(claim),
                 // npm reports best why it cannot write there.
-                npx::Claim::Impossible => break None,
-                npx::Claim::Complete => return Ok(()),
-                npx::Claim::Taken => tokio::select! {
-                    () = time::sleep(npx::CLAIM_POLL_INTERVAL) => {}
+                npx_cache::Claim::Impossible => break None,
+                npx_cache::Claim::Complete => return Ok(()),
+                npx_cache::Claim::Taken => tokio::select! {
+                    () = time::sleep(npx_cache::CLAIM_POLL_INTERVAL) => {}
                     stopped = self.stopped(deadline) => return Err(self.stopped_failure(stopped, String::new())),
                 },
             }
         };
         let installed = self.run_launcher(&args, deadline).await;
         if installed.is_err() {
-            npx::remove_if_incomplete(&folder);
+            npx_cache::remove_if_incomplete(&folder);
         }
         if let Some(claim) = claim {
             claim.release();
@@ -272,9 +270,9 @@ impl<'a> Install<'a> {
         command.supervisor.clone_from(&self.context.supervisor);
         command.observer = self.connect_attempt.observer();
         command.stop_timeouts = LAUNCHER_STOP_TIMES;
-        if let Some(folder) = npx_folder(self.launch) {
+        if let Some(folder) = npx_cache::folder(self.launch) {
             // The supervisor removes the folder even if this process is killed or cannot wait.
-            command.remove_unfinished(folder, npx::COMPLETION_FILE);
+            command.remove_unfinished(folder, npx_cache::COMPLETION_FILE);
         }
         command.run(self.stopped(deadline)).await
     }

@@ -17,7 +17,7 @@ use wharf_config::find_program;
 use wharf_config::{ChildEnv, Download, Launch};
 
 /// Interval for checking whether another host has finished its install.
-pub(super) const CLAIM_POLL_INTERVAL: Duration = Duration::from_millis(200);
+pub(crate) const CLAIM_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Name of the claim file.
 const CLAIM_FILE: &str = "wharf-install.lock";
@@ -31,7 +31,7 @@ const NPM_ABANDONED_AGE: Duration = Duration::from_secs(60);
 const MAX_NPMRC_BYTES: u64 = 1 << 16;
 
 /// Result of claiming a folder.
-pub(super) enum Claim {
+pub(crate) enum Claim {
     Held(ClaimedFolder),
     /// Another host is installing into it.
     Taken,
@@ -42,7 +42,7 @@ pub(super) enum Claim {
 }
 
 /// A claimed folder. If it is dropped without release, the install counts as interrupted.
-pub(super) struct ClaimedFolder {
+pub(crate) struct ClaimedFolder {
     folder: PathBuf,
     _lock: File,
 }
@@ -58,17 +58,17 @@ pub(crate) fn folder(launch: &Launch) -> Option<PathBuf> {
 }
 
 /// The file that npm writes after it has unpacked everything.
-pub(super) const COMPLETION_FILE: &str = "package.json";
+pub(crate) const COMPLETION_FILE: &str = "package.json";
 
 /// Returns whether the install in this folder is complete.
-pub(super) fn is_complete(folder: &Path) -> bool {
+pub(crate) fn is_complete(folder: &Path) -> bool {
     folder.join(COMPLETION_FILE).is_file()
         && folder.join("node_modules").is_dir()
         && !folder.join(CLAIM_FILE).exists()
 }
 
 /// Returns whether the package is installed globally, from where npx runs it without a download.
-pub(super) fn is_global(package: &str, env: &ChildEnv) -> bool {
+pub(crate) fn is_global(package: &str, env: &ChildEnv) -> bool {
     let name = match package.char_indices().skip(1).find(|(_, c)| *c == '@') {
         Some((at, _)) => &package[..at],
         None => package,
@@ -82,7 +82,7 @@ pub(super) fn is_global(package: &str, env: &ChildEnv) -> bool {
 }
 
 /// Claims a folder, and empties it if it contains an interrupted install.
-pub(super) fn claim(folder: &Path) -> Claim {
+pub(crate) fn claim(folder: &Path) -> Claim {
     let path = folder.join(CLAIM_FILE);
     let opened = fs::create_dir_all(folder)
         .and_then(|()| File::options().create(true).truncate(false).read(true).write(true).open(&path));
@@ -128,21 +128,21 @@ fn is_same(file: &File, path: &Path) -> bool {
 }
 
 /// Removes the folder if its install is incomplete. Must not run while another host holds the claim.
-pub(super) fn remove_if_incomplete(folder: &Path) {
+pub(crate) fn remove_if_incomplete(folder: &Path) {
     if !folder.join(COMPLETION_FILE).is_file() {
         let _ = fs::remove_dir_all(folder);
     }
 }
 
 /// Returns whether npm has started to install or replace packages here and has not finished.
-pub(super) fn is_interrupted(folder: &Path) -> bool {
+pub(crate) fn is_interrupted(folder: &Path) -> bool {
     let packages = folder.join("node_modules");
     let unfinished = packages.is_dir() && !folder.join(COMPLETION_FILE).is_file();
     !folder.join(CLAIM_FILE).exists() && (unfinished || has_unfinished_update(&packages))
 }
 
 /// Removes the folder if its install was interrupted and no npm is using it. Returns whether it did.
-pub(super) fn remove_if_interrupted(folder: &Path) -> bool {
+pub(crate) fn remove_if_interrupted(folder: &Path) -> bool {
     let lock = folder.join(NPM_LOCK);
     let in_use = lock.exists() && !is_older(&lock, NPM_LOCK_MAX_AGE);
     is_interrupted(folder) && !in_use && fs::remove_dir_all(folder).is_ok()
@@ -189,7 +189,7 @@ fn empty_folder(folder: &Path) {
 
 impl ClaimedFolder {
     /// Releases the claim after the install is done.
-    pub(super) fn release(self) {
+    pub(crate) fn release(self) {
         let _ = fs::remove_file(self.folder.join(CLAIM_FILE));
         // Removes the folder only if it is empty.
         let _ = fs::remove_dir(&self.folder);
