@@ -4,19 +4,13 @@
 //! While it is down, notifications are lost, so every new connection starts with [`Change::Everything`]. SQLite has
 //! no notifications: [`Changes::next`] returns `None`.
 
-use crate::{Store, store::Pools};
+use crate::{Change, Store, change::CHANNEL, store::Pools};
 use sqlx::{
     Executor, PgPool,
     postgres::{PgListener, PgPoolOptions},
 };
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 use tokio::time::{sleep, timeout};
-
-/// PostgreSQL notification channel.
-const CHANNEL: &str = "wharf";
 
 /// Timeout for connecting and for the liveness check.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -27,23 +21,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Pause between connection attempts. It doubles from the first value up to the last.
 const MIN_RETRY_PAUSE: Duration = Duration::from_millis(50);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
-
-/// A change in the database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The registered sources.
-    Sources,
-    /// A tool was enabled or disabled.
-    Tools,
-    /// A circuit breaker changed state.
-    Breakers,
-    /// The session with this key.
-    Session(String),
-    /// Anything may have changed, because notifications may have been missed.
-    Everything,
-    /// The connection is lost. No change arrives until [`Change::Everything`].
-    Lost,
-}
 
 /// Stream of changes by other replicas; see [`Store::changes`].
 #[derive(Debug)]
@@ -137,57 +114,4 @@ impl Changes {
 /// Checks the connection with a query, because a peer that vanished silently causes no read error.
 async fn is_alive(listener: &mut PgListener) -> bool {
     matches!(timeout(CONNECT_TIMEOUT, listener.execute("SELECT 1")).await, Ok(Ok(_)))
-}
-
-impl Change {
-    /// Encodes the change for `NOTIFY`: kind, replica, and the key of a session.
-    pub(crate) fn payload(&self, replica: &str) -> String {
-        match self {
-            Change::Sources => format!("sources {replica}"),
-            Change::Tools => format!("tools {replica}"),
-            Change::Breakers => format!("breakers {replica}"),
-            Change::Session(key) => format!("session {replica} {key}"),
-            Change::Everything | Change::Lost => format!("everything {replica}"),
-        }
-    }
-
-    /// Decodes a notification. Returns `None` for our own. An unknown kind, from a newer version, means everything.
-    fn read(payload: &str, replica: &str) -> Option<Change> {
-        let mut words = payload.split(' ');
-        let (what, sender, which) = (words.next(), words.next(), words.next());
-        if sender == Some(replica) {
-            return None;
-        }
-        Some(match (what, which) {
-            (Some("sources"), _) => Change::Sources,
-            (Some("tools"), _) => Change::Tools,
-            (Some("breakers"), _) => Change::Breakers,
-            (Some("session"), Some(key)) => Change::Session(key.to_owned()),
-            _ => Change::Everything,
-        })
-    }
-}
-
-/// Sends a notification; the payload is bound.
-pub(crate) const NOTIFY: &str = "SELECT pg_notify('wharf', $1)";
-
-/// Generates a random replica id.
-pub(crate) fn new_replica_id() -> String {
-    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notification_is_decoded_by_others_only() {
-        for change in [Change::Sources, Change::Tools, Change::Breakers, Change::Session("k".into())] {
-            let payload = change.payload("me");
-            assert_eq!(Change::read(&payload, "you"), Some(change), "{payload}");
-            assert_eq!(Change::read(&payload, "me"), None, "{payload}");
-        }
-        assert_eq!(Change::read("novelties x y z", "me"), Some(Change::Everything));
-        assert_eq!(Change::read("", "me"), Some(Change::Everything));
-    }
 }

@@ -6,6 +6,7 @@
 
 mod breakers;
 mod calls;
+mod change;
 mod changes;
 mod clock;
 mod columns;
@@ -27,7 +28,8 @@ mod tools;
 
 pub use breakers::BreakerRow;
 pub use calls::{CallCursor, CallFilter, CallPage, CallRow};
-pub use changes::{Change, Changes};
+pub use change::Change;
+pub use changes::Changes;
 pub use error::StoreError;
 pub use idempotency::{IdempotencyRecord, KeyClaim};
 pub use location::{Location, LocationError};

@@ -4,7 +4,7 @@
 //! queue for a mutex, which is fair and cheap; SQLite's own lock, which is neither, is left for other processes.
 
 use crate::{
-    Change, Location, StoreError, changes, migrate,
+    Change, Location, StoreError, change, migrate,
     rows::PlainRow,
     sqlite::{Durability, SqlitePools},
     statement::{Statement, Value},
@@ -84,7 +84,7 @@ impl Store {
     }
 
     fn of(pools: Pools) -> Store {
-        Store { pools, replica: changes::new_replica_id().into() }
+        Store { pools, replica: change::new_replica_id().into() }
     }
 
     /// Closes all connections. Acknowledged writes are durable without it.
@@ -204,7 +204,7 @@ impl Store {
         let statements = statements.into_iter().map(|it| self.for_engine(it));
         let mut transaction = pool.begin().await?;
         let payload = change.payload(&self.replica);
-        sqlx::query(changes::NOTIFY).bind(payload).execute(&mut *transaction).await?;
+        sqlx::query(change::NOTIFY).bind(payload).execute(&mut *transaction).await?;
         in_order!(statements, transaction)
     }
 
