@@ -2,7 +2,6 @@
 //!
 //! Reads standard input once and caches it, so that loading the agent file again returns the same bytes.
 
-use crate::cli::{Command, GlobalOptions};
 use std::{
     io::{self, Read},
     path::{Path, PathBuf},
@@ -11,7 +10,7 @@ use std::{
 use wharf_config::{Diagnostics, FileError, MAX_FILE_BYTES, read_regular};
 
 /// The file name that means standard input.
-const STANDARD_INPUT: &str = "-";
+pub(crate) const STANDARD_INPUT: &str = "-";
 
 /// Checks whether a path means standard input.
 pub(crate) fn is_standard_input(file: &Path) -> bool {
@@ -45,28 +44,6 @@ pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Diagnostics> {
         };
         Diagnostics::unreadable(&display_name, format!("ConfigError: '{display_name}' {trouble}"), hint)
     })
-}
-
-/// Returns an error message if the command cannot read the agent file from standard input.
-pub(crate) fn standard_input_conflict(common: &GlobalOptions, command: &Command) -> Option<&'static str> {
-    if !is_standard_input(&common.file) {
-        return None;
-    }
-    match command {
-        Command::Init(_) | Command::Add(_) => {
-            Some("`-f -` is standard input, and this command writes the agent file\nhelp: name a file")
-        }
-        Command::Connect(_) => {
-            Some("`-f -` is standard input, which the client cannot pass to wharf\nhelp: name a file")
-        }
-        Command::Stdio => Some(
-            "`-f -` is standard input, and `wharf stdio` reads its client from there\nhelp: put the agent file into a file",
-        ),
-        Command::Call(args) if args.args.as_deref() == Some(STANDARD_INPUT) => Some(
-            "`-f -` and `--args -` both read standard input\nhelp: use `--args @FILE`, or put the agent file into a file",
-        ),
-        _ => None,
-    }
 }
 
 fn read_standard_input() -> io::Result<Vec<u8>> {

@@ -21,6 +21,7 @@ use crate::{
     gateway::{Gateway, announce},
     http_server::{ConnectionHandle, accept, serve_http},
     journal::Journal,
+    metrics::JournalStatus,
     registry::SourceRegistry,
 };
 use admission::HostPolicy;
@@ -258,7 +259,13 @@ impl Api {
         match route {
             Route::Metrics => {
                 Query::read(request.uri().query(), &[])?;
-                let text = journal.metrics().text(handle, journal.status());
+                let database = journal.status();
+                let status = JournalStatus {
+                    is_database_up: !database.is_away(),
+                    waiting_calls: database.waiting(),
+                    lost_calls: database.lost(),
+                };
+                let text = journal.metrics().text(handle, status);
                 Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
             Route::OpenApi => {

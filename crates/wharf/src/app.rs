@@ -7,11 +7,11 @@
 use crate::{
     cli::GlobalOptions,
     command_error::CommandError,
-    commands::{has_agent_file, load_agent_or_todo},
     environment::Environment,
     exit::Exit,
     gateway::ClientQuestions,
     journal::Retention,
+    load_agent::{has_agent_file, load_agent_or_todo},
     output::Output,
     progress::Progress,
     signals::interrupted,

@@ -36,12 +36,10 @@ use crate::{
     output::{JsonDocument, Output},
 };
 use gateway_client::GatewayClient;
-pub(crate) use serve::Token;
 use std::{
     io::{self, IsTerminal},
     path::Path,
 };
-use wharf_config::{Diagnostics, Plan, Settings, load};
 
 /// Runs one command and returns its exit code.
 pub(crate) fn run(cli: Cli) -> Exit {
@@ -63,7 +61,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
             return output.fail(&CommandError::usage(&complaint));
         }
     };
-    if let Some(complaint) = agent_input::standard_input_conflict(&common, &command) {
+    if let Some(complaint) = standard_input_conflict(&common, &command) {
         return output.fail(&CommandError::usage(complaint));
     }
     environment.protect_state();
@@ -73,6 +71,28 @@ pub(crate) fn run(cli: Cli) -> Exit {
         output.print_info(&warning);
     }
     dispatch(command, &common, &environment, output)
+}
+
+/// Returns an error message if the command cannot read the agent file from standard input.
+fn standard_input_conflict(common: &GlobalOptions, command: &Command) -> Option<&'static str> {
+    if !agent_input::is_standard_input(&common.file) {
+        return None;
+    }
+    match command {
+        Command::Init(_) | Command::Add(_) => {
+            Some("`-f -` is standard input, and this command writes the agent file\nhelp: name a file")
+        }
+        Command::Connect(_) => {
+            Some("`-f -` is standard input, which the client cannot pass to wharf\nhelp: name a file")
+        }
+        Command::Stdio => Some(
+            "`-f -` is standard input, and `wharf stdio` reads its client from there\nhelp: put the agent file into a file",
+        ),
+        Command::Call(args) if args.args.as_deref() == Some(agent_input::STANDARD_INPUT) => Some(
+            "`-f -` and `--args -` both read standard input\nhelp: use `--args @FILE`, or put the agent file into a file",
+        ),
+        _ => None,
+    }
 }
 
 fn dispatch(command: Command, common: &GlobalOptions, environment: &Environment, output: Output) -> Exit {
@@ -170,46 +190,6 @@ fn running_gateway(common: &GlobalOptions, environment: &Environment) -> Option<
         return None;
     }
     GatewayClient::for_local_gateway(&gateway.url, environment.token())
-}
-
-/// The agent file to use when there is none: the built-in Todo server.
-const TODO_AGENT_FILE: &str =
-    "tools:\n  - name: todo\n    description: A list of todos\n    type: mcp\n    server: builtin:todo\n";
-
-/// Checks whether an agent file exists. One named with `-f` counts as existing, so that loading reports its absence.
-pub(crate) fn has_agent_file(common: &GlobalOptions) -> bool {
-    let exists = |name: &str| Path::new(name).exists();
-    common.file != Path::new(DEFAULT_AGENT_FILE) || exists(DEFAULT_AGENT_FILE) || exists("agent.yml")
-}
-
-/// Loads the agent file like [`load_agent`]. Without one, loads a plan with the built-in Todo server instead.
-pub(crate) fn load_agent_or_todo(
-    common: &GlobalOptions,
-    environment: &Environment,
-) -> (Option<(Plan, Settings)>, Diagnostics) {
-    if has_agent_file(common) {
-        return load_agent(common, environment);
-    }
-    let settings = environment.settings(common.settings.as_deref());
-    let loaded = settings.map(|settings| {
-        let (plan, diagnostics) =
-            load(TODO_AGENT_FILE, &environment.env_for(&common.file, settings.grants.clone()));
-        (plan.map(|it| (it, settings)), diagnostics)
-    });
-    loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
-}
-
-/// Loads the agent file with the operator's settings. The diagnostics hold every error.
-pub(crate) fn load_agent(
-    common: &GlobalOptions,
-    environment: &Environment,
-) -> (Option<(Plan, Settings)>, Diagnostics) {
-    let loaded = environment.settings(common.settings.as_deref()).and_then(|settings| {
-        let text = agent_input::read(&common.file)?;
-        let (plan, diagnostics) = load(text, &environment.env_for(&common.file, settings.grants.clone()));
-        Ok((plan.map(|it| (it, settings)), diagnostics))
-    });
-    loaded.unwrap_or_else(|diagnostics| (None, diagnostics))
 }
 
 /// Returns the `-f` flag to print in suggested commands. Empty for the default file name.

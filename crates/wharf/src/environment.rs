@@ -7,7 +7,6 @@
 pub(crate) use crate::agent_input::read as read_agent_file;
 use crate::{
     agent_input,
-    commands::Token,
     running_gateway::{self, RunningGateway},
     state_folder, telemetry,
     tool_cache::ToolCache,
@@ -36,6 +35,15 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// Temporary folder that replaces an unwritable state folder.
     fallback: Option<PathBuf>,
+}
+
+/// The gateway's token, or the file that contains it.
+#[derive(Debug)]
+pub(crate) enum Token {
+    /// The token itself, set by the operator.
+    Set(String),
+    /// The file that contains the token.
+    File(PathBuf),
 }
 
 impl Environment {

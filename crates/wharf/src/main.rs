@@ -16,6 +16,7 @@ mod gateway;
 mod http_server;
 mod import;
 mod journal;
+mod load_agent;
 mod logs;
 mod metrics;
 mod output;

@@ -1,6 +1,5 @@
 //! Metrics in the text format of Prometheus.
 
-use crate::journal::DatabaseStatus;
 use std::{
     collections::BTreeMap,
     fmt::Write,
@@ -18,6 +17,13 @@ const MAX_TOOL_SERIES: usize = 2_000;
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     calls: Mutex<CallCounters>,
+}
+
+/// Values of the metrics that the journal owns.
+pub(crate) struct JournalStatus {
+    pub(crate) is_database_up: bool,
+    pub(crate) waiting_calls: u64,
+    pub(crate) lost_calls: u64,
 }
 
 /// Counters by source, tool and status. The maps are nested, so that a lookup needs no allocated key.
@@ -60,28 +66,28 @@ impl Metrics {
     }
 
     /// Renders all metrics.
-    pub(crate) fn text(&self, handle: &Handle, database: &DatabaseStatus) -> String {
+    pub(crate) fn text(&self, handle: &Handle, journal: JournalStatus) -> String {
         let mut out = String::new();
         self.write_calls(&mut out);
         write_sources(&mut out, handle);
         write_head(&mut out, "wharf_calls_in_flight", "gauge", "Calls in flight.");
         write_line(&mut out, "wharf_calls_in_flight", &[], handle.in_flight());
         write_head(&mut out, "wharf_database_up", "gauge", "Whether the database can be reached.");
-        write_line(&mut out, "wharf_database_up", &[], u8::from(!database.is_away()));
+        write_line(&mut out, "wharf_database_up", &[], u8::from(journal.is_database_up));
         write_head(
             &mut out,
             "wharf_journal_waiting_calls",
             "gauge",
             "Recorded calls that are not in the database yet.",
         );
-        write_line(&mut out, "wharf_journal_waiting_calls", &[], database.waiting());
+        write_line(&mut out, "wharf_journal_waiting_calls", &[], journal.waiting_calls);
         write_head(
             &mut out,
             "wharf_journal_lost_calls_total",
             "counter",
             "Calls that could not be recorded.",
         );
-        write_line(&mut out, "wharf_journal_lost_calls_total", &[], database.lost());
+        write_line(&mut out, "wharf_journal_lost_calls_total", &[], journal.lost_calls);
         out
     }
 

@@ -1,7 +1,7 @@
 //! Applies changes of the agent file while the gateway runs. An invalid file changes nothing and is logged.
 
 use crate::{
-    agent_input, cli::GlobalOptions, commands::load_agent_or_todo, environment::Environment,
+    agent_input, cli::GlobalOptions, environment::Environment, load_agent::load_agent_or_todo,
     registry::SourceRegistry,
 };
 use std::{fs, future, path::Path, time::Duration};

@@ -1,6 +1,6 @@
 //! `wharf check`: validates the agent file.
 
-use super::load_agent;
+use crate::load_agent::load_agent;
 use crate::{cli::GlobalOptions, environment::Environment, exit::Exit, output::Output};
 use serde_json::json;
 

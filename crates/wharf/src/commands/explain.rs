@@ -2,7 +2,7 @@
 
 mod describe;
 
-use super::load_agent_or_todo;
+use crate::load_agent::load_agent_or_todo;
 use crate::{
     cli::GlobalOptions, command_error::CommandError, environment::Environment, exit::Exit, output::Output,
 };

@@ -1,6 +1,6 @@
 //! REST client for a running gateway.
 
-use crate::{api::read_token, commands::Token, content::printable, exit::Exit};
+use crate::{api::read_token, content::printable, environment::Token, exit::Exit};
 use reqwest::{Client, StatusCode, Url, header};
 use serde_json::Value;
 use std::time::Duration;

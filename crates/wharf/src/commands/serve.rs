@@ -4,16 +4,17 @@
 
 mod startup;
 
-use super::{has_agent_file, listen_error::cannot_listen};
+use super::listen_error::cannot_listen;
 use crate::{
     api::{Api, ApiOptions, MIN_TOKEN_LENGTH, Tokens, read_or_create_token, read_token},
     app::App,
     cli::{GlobalOptions, ServeArgs},
     command_error::CommandError,
-    environment::Environment,
+    environment::{Environment, Token},
     exit::Exit,
     http_server::{configured_guard, raise_file_limit},
     journal::{Journal, JournalTask},
+    load_agent::has_agent_file,
     registry::{PlanOwner, SourceRegistry, disabled_tools},
     reload,
     replica::Replica,
@@ -22,14 +23,7 @@ use crate::{
     telemetry::Exporter,
 };
 use startup::{Access, Startup};
-use std::{
-    cell::Cell,
-    future,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::Cell, future, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
 use wharf_config::{NamedToken, TokenLocation};
 use wharf_mcp::serve::http::SessionStore;
@@ -38,15 +32,6 @@ use wharf_store::{Location, Store};
 
 /// Grace period for calls in flight at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
-
-/// The gateway's token, or the file that contains it.
-#[derive(Debug)]
-pub(crate) enum Token {
-    /// The token itself, set by the operator.
-    Set(String),
-    /// The file that contains the token.
-    File(PathBuf),
-}
 
 pub(super) async fn run(
     app: App,
