@@ -1,9 +1,13 @@
 //! Checks repository rules over every file that is tracked or about to be. Each test lists the violations and how
 //! to fix them. Rules that clippy checks are not repeated.
 
+mod cycles;
 mod edges;
 mod length;
 mod links;
+mod names;
+mod sources;
+mod tokens;
 mod tree;
 
 use std::process::Command;

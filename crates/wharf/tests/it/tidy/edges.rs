@@ -1,5 +1,11 @@
 //! Checks the dependencies between crates. A crate is split off only where a dependency must be forbidden, so two
-//! things are checked: the edges between our crates are exactly these, and no crate has a forbidden dependency.
+//! things are checked: our crates depend only on those below them, and no crate has a forbidden dependency.
+//!
+//! ```text
+//! config <-- runtime <-- agent <--+
+//! mcp    <--+                     +-- wharf
+//! store  <------------------------+
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -9,12 +15,12 @@ use serde_json::Value;
 use super::assert_none;
 use super::tree::Tree;
 
-/// A crate, and all of our crates that it depends on.
+/// A crate, and all of our crates that it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
     ("wharf-config", &[]),
     ("wharf-mcp", &[]),
     ("wharf-runtime", &["wharf-config", "wharf-mcp"]),
-    ("wharf-agent", &["wharf-config"]),
+    ("wharf-agent", &["wharf-config", "wharf-runtime"]),
     ("wharf-store", &[]),
     ("wharf", &["wharf-agent", "wharf-config", "wharf-mcp", "wharf-runtime", "wharf-store"]),
     ("conformance", &["wharf-mcp"]),
@@ -55,10 +61,9 @@ fn crate_edges_are_those_of_the_design() {
     let names: BTreeSet<&str> = ours.keys().map(String::as_str).collect();
     let expected: BTreeSet<&str> = EDGES.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, expected, "a crate came or went: change EDGES and ARCHITECTURE.md with it");
-    let wrong = EDGES.iter().filter_map(|(name, edges)| {
-        let found: Vec<&str> =
-            ours[*name].iter().map(String::as_str).filter(|to| names.contains(to)).collect();
-        (found != *edges).then(|| format!("{name} depends on {found:?} instead of {edges:?}"))
+    let wrong = EDGES.iter().flat_map(|(name, edges)| {
+        let found = ours[*name].iter().map(String::as_str).filter(|to| names.contains(to));
+        found.filter(|to| !edges.contains(to)).map(move |to| format!("{name} depends on {to}"))
     });
     assert_none(
         wrong,
