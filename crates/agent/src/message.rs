@@ -1,0 +1,124 @@
+//! Messages of a conversation in the form that every dialect can write.
+
+use crate::arguments::{ArgumentsError, check_arguments};
+use serde_json::Value;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Message of the user.
+    User(Vec<Content>),
+    /// Answer of a model.
+    Answer(AnswerMessage),
+    /// Result of a tool call. The results of one answer follow it, in the order of its calls.
+    Result(ToolResult),
+}
+
+/// Piece of a user's message or of a tool's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// Image.
+    Image {
+        /// Media type, such as `image/png`.
+        media_type: String,
+        /// Bytes of the image in base64.
+        base64: String,
+    },
+}
+
+/// Answer of a model, as part of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnswerMessage {
+    /// Parts in the order of the model. Every call has a result in the messages that follow.
+    pub parts: Vec<AnswerPart>,
+    /// Provider and model that wrote the answer. Only they receive its native data again.
+    pub model: String,
+}
+
+/// Part of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnswerPart {
+    /// Text for the user.
+    Text {
+        /// The text.
+        text: String,
+        /// Data that the provider wants back with this part, as it came.
+        native: Option<Value>,
+    },
+    /// Reasoning of the model.
+    Reasoning {
+        /// Readable reasoning. May be empty.
+        text: String,
+        /// Data that the provider wants back with this part, as it came.
+        native: Option<Value>,
+    },
+    /// Tool call.
+    Call(ToolCall),
+}
+
+/// Tool call in an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// Id of the call, unique in its run.
+    pub id: String,
+    /// Name of the tool, as the request offered it.
+    pub name: String,
+    /// Arguments, in the model's own text. Shortened if they exceed the limit.
+    pub arguments: String,
+    /// Data that the provider wants back with this call, as it came.
+    pub native: Option<Value>,
+}
+
+impl ToolCall {
+    /// Returns the text of the arguments object, or why the call cannot be made.
+    pub fn checked_arguments(&self) -> Result<&str, ArgumentsError> {
+        check_arguments(&self.arguments)
+    }
+
+    /// Returns an arguments object for the history. Providers refuse a history with unusable arguments, so these
+    /// become an empty object; the call's result says what was wrong.
+    pub(crate) fn history_arguments(&self) -> &str {
+        self.checked_arguments().unwrap_or("{}")
+    }
+}
+
+/// Result of a tool call, in the words for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolResult {
+    /// Id of the call.
+    pub call_id: String,
+    /// Name of the tool, as the request offered it.
+    pub name: String,
+    /// Content of the result.
+    pub content: Vec<Content>,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+impl ToolResult {
+    /// Returns the text of the result, with a line for each image.
+    pub(crate) fn text(&self) -> String {
+        let lines: Vec<String> = self.content.iter().map(Content::as_text).collect();
+        lines.join("\n")
+    }
+
+    /// Returns the images of the result.
+    pub(crate) fn images(&self) -> impl Iterator<Item = &Content> {
+        self.content.iter().filter(|it| matches!(it, Content::Image { .. }))
+    }
+}
+
+impl Content {
+    /// Returns the text, or a description of the image.
+    pub(crate) fn as_text(&self) -> String {
+        match self {
+            Content::Text(text) => text.clone(),
+            Content::Image { media_type, base64 } => {
+                let kilobytes = (base64.len() / 4 * 3).div_ceil(1024);
+                format!("[{media_type}, {kilobytes} KB]")
+            }
+        }
+    }
+}
