@@ -2,10 +2,10 @@
 //!
 //! A schema comes from an untrusted server, and the server validates its arguments itself. So two rules hold for any
 //! schema: arguments that the schema allows are never rejected, and validation takes at most [`STEP_BUDGET`] steps per
-//! pass. Unsupported or too expensive parts are skipped, and [`Check`] reports that. Nothing is fetched: a schema
-//! that refers to another document does not compile.
+//! pass. Rare, unsupported or too expensive parts are skipped, and [`Check`] reports that; the call goes on. Only local
+//! references are followed, and nothing is fetched.
 //!
-//! The dialect is JSON Schema 2020-12 plus the spellings of draft-07. `format` is only an annotation.
+//! The dialect is the common part of draft-07 to 2020-12. `format` is only an annotation.
 
 mod check;
 mod compile;

@@ -102,17 +102,7 @@ impl<'s> Validator<'s> {
                 None => self.uncertain(),
             },
             Rule::Ref(id) => self.node(*id, value, at),
-            Rule::All(_) | Rule::Any(_) | Rule::One(_) | Rule::Not(_) | Rule::If { .. } => {
-                self.choice(rule, value, at)
-            }
-            Rule::DependentSchemas(all) => {
-                let Value::Object(members) = value else { return Validity::Valid };
-                self.check_all(all, |validator, (name, id)| match validator.has(members, name) {
-                    Some(true) => validator.node(*id, value, at),
-                    Some(false) => Validity::Valid,
-                    None => Validity::Unknown,
-                })
-            }
+            Rule::All(_) | Rule::Any(_) | Rule::One(_) | Rule::Not(_) => self.choice(rule, value, at),
             Rule::Annotated(types) if types.hold(value) => Validity::Annotated,
             Rule::Unchecked(types, why) if types.hold(value) => self.unknown(why),
             Rule::Annotated(_) | Rule::Unchecked(..) => Validity::Valid,

@@ -1,8 +1,8 @@
 //! Compiles a schema into nodes.
 //!
 //! Subschemas are processed from a work list instead of recursively, and a subschema that is referred to many times
-//! is compiled once. A malformed keyword whose meaning is unclear is skipped. Only a clear mistake, such as a `type`
-//! that is a number, is an error.
+//! is compiled once. A keyword that is rare or malformed is skipped. Only a clear mistake, such as a `type` that is a
+//! number, is an error.
 
 mod keywords;
 
@@ -10,7 +10,7 @@ use super::{
     messages,
     node::{Id, Rule, SchemaNode, Types},
     pattern::Pattern,
-    references::{Dialect, ReferenceIndex, Subschema},
+    references::{self, Dialect},
 };
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -25,10 +25,22 @@ const MAX_PATTERNS: usize = 100;
 
 pub(super) const INVALID_KEYWORD: &str = "the schema has a keyword with an unsupported value";
 const UNSUPPORTED_DIALECT: &str = "the schema uses an unsupported dialect";
-const MISSING_REFERENCE: &str = "the schema has a `$ref` to a missing part";
-const DYNAMIC_REFERENCE: &str = "the schema has dynamic references, which are not supported";
-const UNEVALUATED_KEYWORD: &str =
-    "the schema uses `unevaluatedProperties` or `unevaluatedItems`, which are not checked";
+const UNRESOLVED_REFERENCE: &str = "the schema has a `$ref` that is not local or has no target";
+const UNSUPPORTED_KEYWORD: &str = "the schema has a keyword that is not checked";
+
+/// Keywords that are not checked, with the types that they apply to.
+const UNSUPPORTED_KEYWORDS: [(&str, Types); 10] = [
+    ("$dynamicRef", Types::ANY),
+    ("$recursiveRef", Types::ANY),
+    ("contains", Types::ARRAY),
+    ("dependencies", Types::OBJECT),
+    ("dependentRequired", Types::OBJECT),
+    ("dependentSchemas", Types::OBJECT),
+    ("if", Types::ANY),
+    ("prefixItems", Types::ARRAY),
+    ("unevaluatedItems", Types::ARRAY),
+    ("unevaluatedProperties", Types::OBJECT),
+];
 
 /// Compiles a schema. The error tells why it cannot be used.
 pub(super) fn schema(raw: &Raw) -> Result<Vec<SchemaNode>, String> {
@@ -43,13 +55,14 @@ pub(super) fn schema(raw: &Raw) -> Result<Vec<SchemaNode>, String> {
         text if text.starts_with("recursion limit") => "the schema is nested too deeply".to_owned(),
         _ => "the schema has a number that is too large".to_owned(),
     })?;
-    Compiler::new(ReferenceIndex::of(&root)?).run()
+    Compiler::new(&root).run()
 }
 
 struct Compiler<'v> {
-    index: ReferenceIndex<'v>,
+    root: &'v Value,
+    dialect: Dialect,
     ids: HashMap<*const Value, Id>,
-    to_do: Vec<(Id, Subschema<'v>)>,
+    to_do: Vec<(Id, &'v Value)>,
     nodes: Vec<SchemaNode>,
     patterns: usize,
 }
@@ -57,42 +70,42 @@ struct Compiler<'v> {
 /// The schema being compiled, with the rules found so far.
 struct NodeBuilder<'c, 'v> {
     compiler: &'c mut Compiler<'v>,
-    subschema: Subschema<'v>,
+    value: &'v Value,
     schema: &'v Map<String, Value>,
     node: SchemaNode,
 }
 
 impl<'v> Compiler<'v> {
-    fn new(index: ReferenceIndex<'v>) -> Compiler<'v> {
-        Compiler { index, ids: HashMap::new(), to_do: Vec::new(), nodes: Vec::new(), patterns: 0 }
+    fn new(root: &'v Value) -> Compiler<'v> {
+        let (dialect, ids) = (Dialect::of(root), HashMap::new());
+        Compiler { root, dialect, ids, to_do: Vec::new(), nodes: Vec::new(), patterns: 0 }
     }
 
     fn run(mut self) -> Result<Vec<SchemaNode>, String> {
-        let root = self.index.root();
-        self.id(root)?;
-        while let Some((Id(at), subschema)) = self.to_do.pop() {
-            self.nodes[at as usize] = self.node(subschema)?;
+        self.id(self.root)?;
+        while let Some((Id(at), value)) = self.to_do.pop() {
+            self.nodes[at as usize] = self.node(value)?;
         }
         Ok(self.nodes)
     }
 
     /// Returns the index of a subschema, and adds it to the work list if it is new.
-    fn id(&mut self, subschema: Subschema<'v>) -> Result<Id, String> {
-        if let Some(id) = self.ids.get(&std::ptr::from_ref(subschema.value)) {
+    fn id(&mut self, value: &'v Value) -> Result<Id, String> {
+        if let Some(id) = self.ids.get(&std::ptr::from_ref(value)) {
             return Ok(*id);
         }
         if self.nodes.len() >= MAX_NODES {
             return Err(format!("the schema is too large: it has more than {MAX_NODES} parts"));
         }
         let id = u32::try_from(self.nodes.len()).map(Id).map_err(|error| error.to_string())?;
-        self.ids.insert(subschema.value, id);
+        self.ids.insert(value, id);
         self.nodes.push(SchemaNode::default());
-        self.to_do.push((id, subschema));
+        self.to_do.push((id, value));
         Ok(id)
     }
 
-    fn node(&mut self, subschema: Subschema<'v>) -> Result<SchemaNode, String> {
-        let schema = match subschema.value {
+    fn node(&mut self, value: &'v Value) -> Result<SchemaNode, String> {
+        let schema = match value {
             Value::Bool(true) => return Ok(SchemaNode::default()),
             Value::Bool(false) => return Ok(SchemaNode { rules: vec![Rule::Never], nullable: false }),
             Value::Object(schema) => schema,
@@ -100,7 +113,7 @@ impl<'v> Compiler<'v> {
                 return Err(format!("the schema has {} where a schema is expected", messages::shown(other)));
             }
         };
-        let mut builder = NodeBuilder { compiler: self, subschema, schema, node: SchemaNode::default() };
+        let mut builder = NodeBuilder { compiler: self, value, schema, node: SchemaNode::default() };
         builder.read()?;
         Ok(builder.node)
     }
@@ -113,10 +126,14 @@ impl<'v> Compiler<'v> {
 
 impl<'v> NodeBuilder<'_, 'v> {
     fn read(&mut self) -> Result<(), String> {
-        let dialect = self.dialect();
-        let is_other = self.keyword("$schema").is_some() && Dialect::of(self.subschema.value) != dialect;
+        let dialect = self.compiler.dialect;
+        let is_other = self.keyword("$schema").is_some() && Dialect::of(self.value) != dialect;
         if dialect == Dialect::Unsupported || is_other {
             self.unchecked(Types::ANY, UNSUPPORTED_DIALECT);
+            return Ok(());
+        }
+        if references::has_own_base(self.value) && !std::ptr::eq(self.value, self.compiler.root) {
+            self.unchecked(Types::ANY, UNSUPPORTED_KEYWORD);
             return Ok(());
         }
         // Before 2019-09, `$ref` disables all keywords beside it.
@@ -136,10 +153,6 @@ impl<'v> NodeBuilder<'_, 'v> {
         self.reference()
     }
 
-    fn dialect(&self) -> Dialect {
-        self.compiler.index.dialect
-    }
-
     /// Returns the value of a keyword. Null counts as absent, because some languages serialize an absent list that
     /// way.
     fn keyword(&self, name: &str) -> Option<&'v Value> {
@@ -155,8 +168,7 @@ impl<'v> NodeBuilder<'_, 'v> {
     }
 
     fn id(&mut self, value: &'v Value) -> Result<Id, String> {
-        let subschema = self.compiler.index.within(self.subschema, value);
-        self.compiler.id(subschema)
+        self.compiler.id(value)
     }
 
     fn single(&mut self, name: &str) -> Result<Option<Id>, String> {
@@ -192,18 +204,15 @@ impl<'v> NodeBuilder<'_, 'v> {
 
     fn reference(&mut self) -> Result<(), String> {
         match self.keyword("$ref") {
-            Some(Value::String(reference)) => match self.compiler.index.resolve(reference, self.subschema)? {
-                Some(subschema) => {
-                    let id = self.compiler.id(subschema)?;
+            Some(Value::String(reference)) => match references::resolve(self.compiler.root, reference) {
+                Some(target) => {
+                    let id = self.id(target)?;
                     self.add(Rule::Ref(id));
                 }
-                None => self.unchecked(Types::ANY, MISSING_REFERENCE),
+                None => self.unchecked(Types::ANY, UNRESOLVED_REFERENCE),
             },
             Some(_) => self.unchecked(Types::ANY, INVALID_KEYWORD),
             None => {}
-        }
-        if ["$dynamicRef", "$recursiveRef"].iter().any(|name| self.keyword(name).is_some()) {
-            self.unchecked(Types::ANY, DYNAMIC_REFERENCE);
         }
         Ok(())
     }
@@ -221,10 +230,6 @@ impl<'v> NodeBuilder<'_, 'v> {
         if let Some(not) = self.single("not")? {
             self.add(Rule::Not(not));
         }
-        if let Some(condition) = self.single("if")? {
-            let (then, otherwise) = (self.single("then")?, self.single("else")?);
-            self.add(Rule::If { condition, then, otherwise });
-        }
         Ok(())
     }
 
@@ -232,12 +237,9 @@ impl<'v> NodeBuilder<'_, 'v> {
         if self.keyword("format").is_some() {
             self.add(Rule::Annotated(Types::STRING.with(Types::NUMBER)));
         }
-        if self.dialect() == Dialect::Draft07 {
-            return;
-        }
-        for (name, types) in [("unevaluatedProperties", Types::OBJECT), ("unevaluatedItems", Types::ARRAY)] {
-            if self.keyword(name).is_some_and(|value| *value != Value::Bool(true)) {
-                self.unchecked(types, UNEVALUATED_KEYWORD);
+        for (name, types) in UNSUPPORTED_KEYWORDS {
+            if self.keyword(name).is_some() {
+                self.unchecked(types, UNSUPPORTED_KEYWORD);
             }
         }
     }

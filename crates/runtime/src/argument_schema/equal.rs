@@ -2,10 +2,7 @@
 
 use super::number;
 use serde_json::Value;
-use std::{
-    cmp::Ordering,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::cmp::Ordering;
 
 /// Returns the cost of a text of this length, in steps.
 pub(super) fn text_cost(length: usize) -> u32 {
@@ -55,66 +52,24 @@ fn all<'a>(pairs: impl Iterator<Item = (&'a Value, Option<&'a Value>)>, steps: &
     known
 }
 
-/// Returns the indices of the first two equal values, if there are any. `None` if that is uncertain.
+/// Returns the indices of the first two equal values, if there are any. `None` if that is uncertain or too expensive:
+/// every value is compared with every other one.
 pub(super) fn first_duplicates(values: &[Value], steps: &mut u32) -> Option<Option<(usize, usize)>> {
-    let mut hashes = Vec::new();
-    for (at, value) in values.iter().enumerate() {
-        let mut hasher = DefaultHasher::new();
-        hash(value, &mut hasher, steps)?;
-        hashes.push((hasher.finish(), at));
+    if values.len().saturating_mul(values.len()) / 2 > *steps as usize {
+        return None;
     }
-    hashes.sort_unstable();
-    let (mut found, mut known) = (None::<(usize, usize)>, true);
-    for run in hashes.chunk_by(|a, b| a.0 == b.0) {
-        for (at, (_, first)) in run.iter().enumerate() {
-            for (_, second) in &run[at + 1..] {
-                match equal(&values[*first], &values[*second], steps) {
-                    Some(true) => {
-                        let pair = (*first, *second);
-                        found = Some(found.map_or(pair, |best| best.min(pair)));
-                    }
-                    Some(false) => {}
-                    None if *steps == 0 && found.is_none() => return None,
-                    None => known = false,
-                }
+    let mut is_certain = true;
+    for (first, value) in values.iter().enumerate() {
+        for (second, other) in values.iter().enumerate().skip(first + 1) {
+            match equal(value, other, steps) {
+                Some(true) => return Some(Some((first, second))),
+                Some(false) => {}
+                None if *steps == 0 => return None,
+                None => is_certain = false,
             }
         }
     }
-    (known || found.is_some()).then_some(found)
-}
-
-/// Hashes a value. Equal values have equal hashes.
-fn hash(value: &Value, hasher: &mut DefaultHasher, steps: &mut u32) -> Option<()> {
-    spend(steps, 1)?;
-    match value {
-        Value::Null => 0u8.hash(hasher),
-        Value::Bool(it) => (1u8, it).hash(hasher),
-        // Adding 0.0 turns -0.0 into 0.0.
-        Value::Number(it) => (2u8, (it.as_f64()? + 0.0).to_bits()).hash(hasher),
-        Value::String(it) => {
-            spend(steps, text_cost(it.len()))?;
-            (3u8, it).hash(hasher);
-        }
-        Value::Array(items) => {
-            (4u8, items.len()).hash(hasher);
-            for item in items {
-                hash(item, hasher, steps)?;
-            }
-        }
-        Value::Object(members) => {
-            let mut sum = 0u64;
-            for (name, value) in members {
-                let mut member = DefaultHasher::new();
-                spend(steps, text_cost(name.len()))?;
-                name.hash(&mut member);
-                hash(value, &mut member, steps)?;
-                // Sum the hashes, because the order of members does not matter.
-                sum = sum.wrapping_add(member.finish());
-            }
-            (5u8, sum).hash(hasher);
-        }
-    }
-    Some(())
+    is_certain.then_some(None)
 }
 
 #[cfg(test)]

@@ -50,18 +50,8 @@ pub(super) enum Rule {
     Names(Id),
     MinProperties(u64),
     MaxProperties(u64),
-    /// Members that are required if another member is present.
-    DependentRequired(Vec<(String, Vec<String>)>),
-    DependentSchemas(Vec<(String, Id)>),
-    Items {
-        first: Vec<Id>,
-        rest: Option<Id>,
-    },
-    Contains {
-        item: Id,
-        min: u64,
-        max: Option<u64>,
-    },
+    /// Schema of every item of an array.
+    Items(Id),
     MinItems(u64),
     MaxItems(u64),
     Unique,
@@ -69,11 +59,6 @@ pub(super) enum Rule {
     Any(Vec<Id>),
     One(Vec<Id>),
     Not(Id),
-    If {
-        condition: Id,
-        then: Option<Id>,
-        otherwise: Option<Id>,
-    },
     Ref(Id),
     /// An annotation for values of these types.
     Annotated(Types),

@@ -23,16 +23,6 @@ impl<'s> Validator<'s> {
                 Validity::Annotated | Validity::Unknown => self.uncertain(),
                 Validity::Invalid => Validity::Valid,
             },
-            Rule::If { condition, then, otherwise } => {
-                let branch = |validator: &mut Self, id: &Option<Id>| {
-                    id.map_or(Validity::Valid, |id| validator.node(id, value, at))
-                };
-                match self.check_separately(*condition, value, at).0 {
-                    Validity::Valid => branch(self, then),
-                    Validity::Invalid => branch(self, otherwise),
-                    Validity::Annotated | Validity::Unknown => self.uncertain(),
-                }
-            }
             _ => Validity::Valid,
         }
     }

@@ -36,20 +36,12 @@ impl<'s> Validator<'s> {
             Rule::MaxProperties(max) => {
                 self.fail_unless(count as u64 <= *max, at, || messages::too_many(count, PROPERTIES, *max))
             }
-            Rule::DependentRequired(all) => self.check_all(all, |validator, (name, others)| {
-                let message = || format!("is missing; `{}` requires it", messages::shorten(name));
-                match validator.has(object, name) {
-                    Some(true) => validator.required(others, object, at, message),
-                    Some(false) => Validity::Valid,
-                    None => Validity::Unknown,
-                }
-            }),
             _ => Validity::Valid,
         }
     }
 
     fn members(&mut self, members: &'s Members, object: &Map<String, Value>, at: &ValuePath<'_>) -> Validity {
-        let missing = self.required(&members.required, object, at, || "is missing".to_owned());
+        let missing = self.required(&members.required, object, at);
         if missing == Validity::Invalid && self.can_stop() {
             return missing;
         }
@@ -58,17 +50,13 @@ impl<'s> Validator<'s> {
         missing.max(others)
     }
 
-    fn required(
-        &mut self,
-        names: &'s [String],
-        object: &Map<String, Value>,
-        at: &ValuePath<'_>,
-        message: impl Fn() -> String,
-    ) -> Validity {
-        self.check_all(names, |validator, name| match validator.has(object, name) {
-            Some(true) => Validity::Valid,
-            Some(false) => validator.fail(&at.member(name), ValidationErrorKind::Other, &message),
-            None => Validity::Unknown,
+    fn required(&mut self, names: &'s [String], object: &Map<String, Value>, at: &ValuePath<'_>) -> Validity {
+        self.check_all(names, |validator, name| {
+            if !validator.spend(equal::text_cost(name.len()) - 1) {
+                return Validity::Unknown;
+            }
+            let is_present = object.contains_key(name);
+            validator.fail_unless(is_present, &at.member(name), || "is missing".to_owned())
         })
     }
 
@@ -126,11 +114,6 @@ impl<'s> Validator<'s> {
         })
     }
 
-    /// Returns whether an object has a member. `None` if there are not enough steps for a long name.
-    pub(super) fn has(&mut self, object: &Map<String, Value>, name: &str) -> Option<bool> {
-        self.spend(equal::text_cost(name.len()) - 1).then(|| object.contains_key(name))
-    }
-
     fn names(&mut self, id: Id, object: &Map<String, Value>, at: &ValuePath<'_>) -> Validity {
         self.check_all(object, |validator, (name, _)| {
             if !validator.spend(equal::text_cost(name.len())) {
@@ -149,8 +132,9 @@ impl<'s> Validator<'s> {
     pub(super) fn array(&mut self, rule: &'s Rule, items: &[Value], at: &ValuePath<'_>) -> Validity {
         let count = items.len();
         match rule {
-            Rule::Items { first, rest } => self.items(first, *rest, items, at),
-            Rule::Contains { item, min, max } => self.contains(*item, *min, *max, items, at),
+            Rule::Items(id) => self.check_all(items.iter().enumerate(), |validator, (place, item)| {
+                validator.node(*id, item, &at.item(place))
+            }),
             Rule::MinItems(min) => {
                 self.fail_unless(count as u64 >= *min, at, || messages::too_few(count, ITEMS, *min))
             }
@@ -164,49 +148,6 @@ impl<'s> Validator<'s> {
                 }),
                 None => self.uncertain(),
             },
-            _ => Validity::Valid,
-        }
-    }
-
-    fn items(&mut self, first: &'s [Id], rest: Option<Id>, items: &[Value], at: &ValuePath<'_>) -> Validity {
-        let ids = first.iter().copied().map(Some).chain(std::iter::repeat(rest)).map_while(|id| id);
-        self.check_all(items.iter().zip(ids).enumerate(), |validator, (place, (item, id))| {
-            validator.node(id, item, &at.item(place))
-        })
-    }
-
-    fn contains(
-        &mut self,
-        id: Id,
-        min: u64,
-        max: Option<u64>,
-        items: &[Value],
-        at: &ValuePath<'_>,
-    ) -> Validity {
-        let (mut sure, mut open) = (0u64, 0u64);
-        let before = self.errors.take();
-        for (place, item) in items.iter().enumerate() {
-            if self.left == 0 {
-                open += (items.len() - place) as u64;
-                break;
-            }
-            match self.node(id, item, &at.item(place)) {
-                Validity::Valid => sure += 1,
-                Validity::Annotated | Validity::Unknown => open += 1,
-                Validity::Invalid => {}
-            }
-        }
-        self.errors = before;
-        let what = ["matching item", "matching items"];
-        let count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
-        match max {
-            _ if sure + open < min => {
-                self.fail(at, ValidationErrorKind::Other, || messages::too_few(count(sure + open), what, min))
-            }
-            Some(max) if sure > max => {
-                self.fail(at, ValidationErrorKind::Other, || messages::too_many(count(sure), what, max))
-            }
-            _ if sure < min || max.is_some_and(|max| sure + open > max) => self.uncertain(),
             _ => Validity::Valid,
         }
     }

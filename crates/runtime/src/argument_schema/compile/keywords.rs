@@ -2,7 +2,7 @@
 
 use super::{
     super::node::{Bound, Members, Values},
-    Dialect, INVALID_KEYWORD, NodeBuilder, Rule, Types, messages,
+    INVALID_KEYWORD, NodeBuilder, Rule, Types, messages,
 };
 use serde_json::Value;
 
@@ -59,11 +59,8 @@ impl<'v> NodeBuilder<'_, 'v> {
     pub(super) fn numbers(&mut self) {
         for (name, bound) in BOUNDS {
             match self.keyword(name) {
-                Some(Value::Number(limit)) => {
-                    self.add(Rule::Bound(self.with_exclusive_bound(name, bound), limit.clone()))
-                }
-                // In draft-04 a boolean modifies `minimum` or `maximum`. See `with_exclusive_bound`.
-                Some(Value::Bool(_)) | None => {}
+                Some(Value::Number(limit)) => self.add(Rule::Bound(bound, limit.clone())),
+                None => {}
                 Some(_) => self.unchecked(Types::NUMBER, INVALID_KEYWORD),
             }
         }
@@ -73,17 +70,6 @@ impl<'v> NodeBuilder<'_, 'v> {
             }
             Some(_) => self.unchecked(Types::NUMBER, INVALID_KEYWORD),
             None => {}
-        }
-    }
-
-    /// Returns the bound that `minimum` or `maximum` has: exclusive if `exclusiveMinimum` or `exclusiveMaximum` is
-    /// true, as in draft-04.
-    fn with_exclusive_bound(&self, name: &str, bound: Bound) -> Bound {
-        let is_exclusive = |other: &str| self.keyword(other) == Some(&Value::Bool(true));
-        match name {
-            "minimum" if is_exclusive("exclusiveMinimum") => Bound::MoreThan,
-            "maximum" if is_exclusive("exclusiveMaximum") => Bound::LessThan,
-            _ => bound,
         }
     }
 
@@ -106,19 +92,6 @@ impl<'v> NodeBuilder<'_, 'v> {
         self.members()?;
         if let Some(names) = self.single("propertyNames")? {
             self.add(Rule::Names(names));
-        }
-        if self.dialect() != Dialect::Draft07 {
-            if let Some(members) = self.map("dependentRequired")? {
-                self.dependencies(members.iter())?;
-            }
-            if let Some(members) = self.map("dependentSchemas")? {
-                self.dependencies(members.iter())?;
-            }
-        }
-        if matches!(self.dialect(), Dialect::Draft07 | Dialect::Unspecified)
-            && let Some(members) = self.map("dependencies")?
-        {
-            self.dependencies(members.iter())?;
         }
         Ok(())
     }
@@ -148,33 +121,10 @@ impl<'v> NodeBuilder<'_, 'v> {
         match self.keyword("required") {
             None => Vec::new(),
             Some(value) => names(value).unwrap_or_else(|| {
-                // Draft-03 put `required: true` inside the property, and authors still do.
-                if !value.is_boolean() {
-                    self.unchecked(Types::OBJECT, INVALID_KEYWORD);
-                }
+                self.unchecked(Types::OBJECT, INVALID_KEYWORD);
                 Vec::new()
             }),
         }
-    }
-
-    fn dependencies(&mut self, members: impl Iterator<Item = (&'v String, &'v Value)>) -> Result<(), String> {
-        let (mut required, mut schemas) = (Vec::new(), Vec::new());
-        for (name, value) in members {
-            match value {
-                Value::Object(_) | Value::Bool(_) => schemas.push((name.clone(), self.id(value)?)),
-                _ => match names(value) {
-                    Some(names) => required.push((name.clone(), names)),
-                    None => self.unchecked(Types::OBJECT, INVALID_KEYWORD),
-                },
-            }
-        }
-        if !required.is_empty() {
-            self.add(Rule::DependentRequired(required));
-        }
-        if !schemas.is_empty() {
-            self.add(Rule::DependentSchemas(schemas));
-        }
-        Ok(())
     }
 
     pub(super) fn arrays(&mut self) -> Result<(), String> {
@@ -185,41 +135,14 @@ impl<'v> NodeBuilder<'_, 'v> {
             Some(Value::Bool(false)) | None => {}
             Some(_) => self.unchecked(Types::ARRAY, INVALID_KEYWORD),
         }
-        self.items()?;
-        self.contains()
-    }
-
-    fn items(&mut self) -> Result<(), String> {
-        let knows_prefix = matches!(self.dialect(), Dialect::Draft2020 | Dialect::Unspecified);
-        let mut first = if knows_prefix { self.list("prefixItems")? } else { None };
-        let mut rest = match self.keyword("items") {
-            Some(Value::Array(_)) => None,
-            _ => self.single("items")?,
-        };
-        if self.keyword("items").is_some_and(Value::is_array) {
-            if self.dialect() == Dialect::Draft2020 || first.is_some() {
-                self.unchecked(Types::ARRAY, INVALID_KEYWORD);
-            } else {
-                first = self.list("items")?;
-                rest = self.single("additionalItems")?;
+        match self.keyword("items") {
+            // Draft-07 described tuples with an array. Beside `prefixItems` only the other items are meant.
+            Some(Value::Array(_)) => self.unchecked(Types::ARRAY, INVALID_KEYWORD),
+            Some(value) if self.keyword("prefixItems").is_none() => {
+                let id = self.id(value)?;
+                self.add(Rule::Items(id));
             }
-        }
-        let first = first.unwrap_or_default();
-        if !first.is_empty() || rest.is_some() {
-            self.add(Rule::Items { first, rest });
-        }
-        Ok(())
-    }
-
-    fn contains(&mut self) -> Result<(), String> {
-        let Some(item) = self.single("contains")? else { return Ok(()) };
-        let counts = self.dialect() != Dialect::Draft07;
-        let limit = |name: &str| self.keyword(name).filter(|_| counts).map(non_negative_integer);
-        match (limit("minContains").unwrap_or(Some(1)), limit("maxContains")) {
-            (Some(min), None) => self.add(Rule::Contains { item, min, max: None }),
-            (Some(min), Some(Some(max))) => self.add(Rule::Contains { item, min, max: Some(max) }),
-            // If a limit is malformed, the items cannot be checked.
-            _ => self.unchecked(Types::ARRAY, INVALID_KEYWORD),
+            _ => {}
         }
         Ok(())
     }
