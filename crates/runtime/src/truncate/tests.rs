@@ -5,6 +5,9 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 use wharf_mcp::model::CallResult;
 
+/// Every limit from here on is kept.
+const MIN_LIMIT_BYTES: usize = 512;
+
 const MARKER_END: &str = "left out; the whole result is in the call record …]";
 
 fn truncated(result: &Value, limit: usize) -> Option<Value> {
@@ -47,25 +50,22 @@ fn binary_data_is_replaced_by_a_marker() {
     for (block, expected) in [
         (
             json!({"type": "image", "data": "A".repeat(9000), "mimeType": "image/png"}),
-            "[… an image (image/png, 9,000 bytes) ",
+            "an image of 9049 bytes",
         ),
         (
             json!({"type": "audio", "data": "A".repeat(9000), "mimeType": "audio/wav"}),
-            "[… a sound (audio/wav, 9,000 bytes) ",
+            "a sound of 9049 bytes",
         ),
         (
             json!({"type": "resource", "resource": {"uri": "a:b", "mimeType": "x/y", "blob": "A".repeat(9000)}}),
-            "[… a resource (x/y, 9,000 bytes) ",
+            "a resource of 9071 bytes",
         ),
-        (
-            json!({"type": "hologram", "rays": "A".repeat(9000)}),
-            "[… a block of type `hologram` (9,029 bytes) ",
-        ),
-        (json!("A".repeat(9000)), "[… a block (9,002 bytes) "),
+        (json!({"type": "hologram", "rays": "A".repeat(9000)}), "a block of 9029 bytes"),
+        (json!("A".repeat(9000)), "a block of 9002 bytes"),
     ] {
         let small = json!({"type": "text", "text": "small"});
         let truncated = truncated(&json!({"content": [small, block]}), 1000).expect("it is too long");
-        assert_eq!(texts(&truncated), ["small", &format!("{expected}{MARKER_END}")]);
+        assert_eq!(texts(&truncated), ["small", &format!("[… {expected} {MARKER_END}")]);
     }
 }
 
@@ -92,18 +92,41 @@ fn structured_content_is_kept_or_dropped_as_a_whole() {
         json!({"content": [{"type": "text", "text": "kept"}], "structuredContent": {"a": "x".repeat(9000)}});
     let truncated = truncated(&large, 1000).expect("it is too long");
     assert_eq!(truncated.get("structuredContent"), None);
-    assert_eq!(texts(&truncated), ["kept", &format!("[… `structuredContent`, 9,008 bytes, {MARKER_END}")]);
+    assert_eq!(texts(&truncated), ["kept", &format!("[… 9008 bytes {MARKER_END}")]);
 }
 
 #[test]
-fn middle_of_many_blocks_is_dropped() {
+fn last_of_many_blocks_are_dropped() {
     let blocks: Vec<Value> =
         (0..1000).map(|at| json!({"type": "text", "text": format!("block {at}")})).collect();
     let truncated = truncated(&json!({"content": blocks}), 2000).expect("it is too long");
     let texts = texts(&truncated);
-    assert_eq!((texts[0], texts[texts.len() - 1]), ("block 0", "block 999"));
-    let notes: Vec<_> = texts.iter().filter(|it| it.contains(" blocks, ")).collect();
-    assert_eq!(notes.len(), 1, "{texts:?}");
+    let (last, first) = texts.split_last().expect("blocks");
+    assert_eq!(first[..2], ["block 0", "block 1"]);
+    assert!(last.starts_with("[… ") && last.ends_with(MARKER_END), "{last}");
+}
+
+#[test]
+fn long_text_gets_the_space_that_short_ones_leave() {
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let blocks = json!([block(&"x".repeat(100_000)), block("short"), block("short")]);
+    let truncated = truncated(&json!({"content": blocks}), 10_000).expect("it is too long");
+    assert!(texts(&truncated)[0].len() > 9000);
+}
+
+#[test]
+fn truncated_text_is_cut_between_characters() {
+    let text: String = ('a'..='z').cycle().take(1000).collect();
+    let expected = format!(
+        "abcdefghijklmnopqrst\n[… 970 bytes left out; the whole result is in the call record …]\n{}",
+        &text[990..]
+    );
+    assert_eq!(keep_ends(&text, MAX_MARKER_BYTES + 30), expected);
+    let truncated = keep_ends(&"€\n\u{1}".repeat(500), MAX_MARKER_BYTES + 100);
+    let length = Value::from(truncated.as_str()).to_string().len();
+    assert!(length <= MAX_MARKER_BYTES + 100 + 2, "{truncated}");
+    let longest = Value::from(format!("\n{}\n", marker(&format!("{} bytes", usize::MAX)))).to_string();
+    assert!(longest.len() <= MAX_MARKER_BYTES + 2 && longest.len() < MIN_BLOCK_BYTES - 30, "{longest}");
 }
 
 #[test]
@@ -111,10 +134,10 @@ fn limit_below_the_minimum_leaves_only_a_marker() {
     let result = json!({"content": [{"type": "text", "text": "x".repeat(9000)}], "isError": true});
     let truncated = super::result(&Raw::from(result), 100).expect("it is too long");
     let expected =
-        format!(r#"{{"content":[{{"type":"text","text":"[… 9,054 bytes {MARKER_END}"}}],"isError":true}}"#);
+        format!(r#"{{"content":[{{"type":"text","text":"[… 9025 bytes {MARKER_END}"}}],"isError":true}}"#);
     assert_eq!(truncated.as_str(), expected);
     let odd = super::result(&Raw::from(json!("x".repeat(9000))), 1000).expect("it is too long");
-    assert_eq!(odd.member("content").map(|it| it.as_str().contains("9,002 bytes")), Some(true));
+    assert_eq!(odd.member("content").map(|it| it.as_str().contains("9002 bytes")), Some(true));
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -135,7 +158,8 @@ fn block() -> impl Strategy<Value = Value> {
 }
 
 fn any_result() -> impl Strategy<Value = Value> {
-    let member = (prop_oneof![Just("_meta".to_owned()), Just(STRUCTURED.to_owned()), text()], text());
+    let member =
+        (prop_oneof![Just("_meta".to_owned()), Just("structuredContent".to_owned()), text()], text());
     (vec(block(), 0..20), vec(member, 0..4), any::<Option<bool>>()).prop_map(|(blocks, members, is_error)| {
         let mut result = json!({"content": blocks});
         for (name, value) in members.into_iter().filter(|(name, _)| name != CONTENT) {
