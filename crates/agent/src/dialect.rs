@@ -26,6 +26,7 @@ use crate::{
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use wharf_config::Provider;
 
 /// Wire format of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,19 @@ impl Dialect {
     /// All dialects.
     pub const ALL: [Dialect; 5] =
         [Dialect::Responses, Dialect::Chat, Dialect::Anthropic, Dialect::Gemini, Dialect::Ollama];
+
+    /// Returns the dialect of a provider. With an `endpoint`, OpenAI's provider means a compatible server; with an
+    /// `api_version`, Azure means a deployment. Both speak chat completions.
+    pub fn choose(provider: Provider, has_endpoint: bool, has_api_version: bool) -> Dialect {
+        match provider {
+            Provider::OpenAi if has_endpoint => Dialect::Chat,
+            Provider::AzureOpenAi if has_api_version => Dialect::Chat,
+            Provider::OpenAi | Provider::AzureOpenAi => Dialect::Responses,
+            Provider::Anthropic => Dialect::Anthropic,
+            Provider::Gemini => Dialect::Gemini,
+            Provider::Ollama => Dialect::Ollama,
+        }
+    }
 
     /// Writes the list of tools for requests, in the given order.
     pub fn write_tools(self, tools: &[ToolSpec]) -> ToolList {

@@ -56,6 +56,8 @@ struct ChatCall<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     function: Option<ChatFunction<'a>>,
+    /// Data that Gemini's compatible API wants back: the thought signature of the call.
+    extra_content: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -96,31 +98,38 @@ impl ChatReader {
     }
 
     fn read_delta(&mut self, delta: ChatDelta<'_>, out: &mut Vec<Delta>) {
-        push_text(out, delta.reasoning_content, Delta::Reasoning);
-        push_text(out, delta.reasoning.and_then(string), Delta::Reasoning);
+        // Some servers send the same text under both names.
+        let reasoning = delta.reasoning_content.filter(|it| !it.is_empty());
+        push_text(out, reasoning.or_else(|| delta.reasoning.and_then(string)), Delta::Reasoning);
         push_text(out, delta.content.map(content_text), Delta::Text);
         self.has_refused |= delta.refusal.as_ref().is_some_and(|it| !it.is_empty());
         push_text(out, delta.refusal, Delta::Text);
         for call in delta.tool_calls.into_iter().flatten() {
-            let index = call.index.map(|it| it.get().to_owned());
-            let id = call.id.map(|it| string(it).unwrap_or_else(|| it.get().to_owned()));
-            out.extend(read_function(call.function, index, id));
+            out.push(Delta::Call(read_call(call)));
         }
-        out.extend(delta.function_call.and_then(|function| read_function(Some(function), None, None)));
+        out.extend(delta.function_call.map(|function| Delta::Call(read_function(function))));
     }
 }
 
-fn read_function(
-    function: Option<ChatFunction<'_>>,
-    index: Option<String>,
-    id: Option<String>,
-) -> Option<Delta> {
-    let (name, arguments) = function.map_or((None, None), |it| (it.name, it.arguments));
+fn read_call(call: ChatCall<'_>) -> CallFragment {
+    CallFragment {
+        index: call.index.map(|it| it.get().to_owned()),
+        id: call.id.map(string_or_json),
+        native: call.extra_content,
+        ..call.function.map(read_function).unwrap_or_default()
+    }
+}
+
+fn read_function(function: ChatFunction<'_>) -> CallFragment {
+    let ChatFunction { name, arguments } = function;
     // Arguments are a string that grows. A few servers send the whole object instead.
     let is_whole = arguments.is_some_and(|it| !it.get().starts_with('"')) && name.is_some();
-    let arguments = arguments.map(|it| string(it).unwrap_or_else(|| it.get().to_owned())).unwrap_or_default();
-    let fragment = CallFragment { is_whole, index, id, name, arguments, native: None };
-    Some(Delta::Call(fragment))
+    let arguments = arguments.map(string_or_json).unwrap_or_default();
+    CallFragment { is_whole, name, arguments, ..Default::default() }
+}
+
+fn string_or_json(raw: &RawValue) -> String {
+    string(raw).unwrap_or_else(|| raw.get().to_owned())
 }
 
 fn string(raw: &RawValue) -> Option<String> {

@@ -114,6 +114,9 @@ fn finish_words_have_one_meaning() {
     }
     let early_stop = sse(json!({ "type": "message_stop" }));
     check(Dialect::Anthropic, "message_stop without a stop reason", early_stop, "Cut");
+    let no_stop = render(Dialect::Anthropic, &[text("a"), Step::End(Stop)]);
+    let no_stop = no_stop.split("event: message_stop").next().unwrap_or_default();
+    check(Dialect::Anthropic, "a stop reason without message_stop", no_stop, "Cut");
     let empty_word = chat_delta(json!({ "content": "a" })) + &chat_end("");
     check(Dialect::Chat, "an empty finish reason", empty_word, "Cut");
 }

@@ -103,7 +103,7 @@ fn chat_requests_are_complete() {
             { "role": "system", "content": "Be kind." },
             { "role": "user", "content": "Hi" },
             { "role": "assistant", "content": "Wait.", "tool_calls": [
-                { "id": "a", "type": "function", "function": function("{\"n\":1}") },
+                { "id": "a", "type": "function", "function": function("{\"n\":1}"), "extra_content": "sig" },
                 { "id": "b", "type": "function", "function": function("{}") },
             ] },
             { "role": "tool", "tool_call_id": "a", "content": "one" },

@@ -2,13 +2,14 @@
 
 use super::{
     check, read,
-    script::{Step, call, render, text},
+    script::{Step, call, chat_delta, chat_end, render, sse, text},
     summary,
 };
 use crate::{
     dialect::{Dialect, FinishReason::*, Usage},
     message::AnswerPart,
 };
+use serde_json::{Value, json};
 
 #[test]
 fn answers_are_read_alike_in_every_dialect() {
@@ -121,4 +122,49 @@ fn line_ends_comments_and_byte_order_marks_do_not_matter() {
             check(dialect, "framing", bytes, r#""a" c1:f({}) Stop"#);
         }
     }
+}
+
+#[test]
+fn chat_reasoning_under_two_names_is_read_once() {
+    let delta =
+        |delta: Value| chat_delta(delta) + &chat_delta(json!({ "content": "Yes." })) + &chat_end("stop");
+    let both = json!({ "reasoning_content": "Hm.", "reasoning": "Hm." });
+    for row in [both, json!({ "reasoning": "Hm." }), json!({ "reasoning": "Hm.", "reasoning_content": "" })] {
+        check(Dialect::Chat, "reasoning", delta(row), r#"<Hm.> "Yes." Stop"#);
+    }
+    let blocks = json!({ "content": [{ "type": "text", "text": "Yes." }] });
+    check(Dialect::Chat, "typed content", chat_delta(blocks) + &chat_end("stop"), r#""Yes." Stop"#);
+}
+
+#[test]
+fn signatures_stay_beside_their_part() {
+    let part = |part: Value| sse(json!({ "candidates": [{ "content": { "parts": [part] } }] }));
+    let body = part(json!({ "text": "a" }))
+        + &part(json!({ "text": "b", "thoughtSignature": "s1" }))
+        + &part(json!({ "text": "c" }))
+        + &part(json!({ "functionCall": { "name": "f", "args": {} }, "thoughtSignature": "s2" }))
+        + &part(json!({ "text": "", "thoughtSignature": "s3" }))
+        + &render(Dialect::Gemini, &[Step::End(Stop)]);
+    let answer = read(Dialect::Gemini, body.as_bytes()).answer.expect("an answer");
+    let parts: Vec<(&str, Option<&Value>)> = answer
+        .parts
+        .iter()
+        .map(|part| match part {
+            AnswerPart::Text { text, native } | AnswerPart::Reasoning { text, native } => {
+                (text.as_str(), native.as_ref())
+            }
+            AnswerPart::Call(call) => (call.name.as_str(), call.native.as_ref()),
+        })
+        .collect();
+    let (s1, s2, s3) = (json!("s1"), json!("s2"), json!("s3"));
+    assert_eq!(parts, [("ab", Some(&s1)), ("c", None), ("f", Some(&s2)), ("", Some(&s3))]);
+}
+
+#[test]
+fn redacted_thinking_is_kept_as_it_came() {
+    let block = json!({ "type": "redacted_thinking", "data": "EmwKAhgB" });
+    let start = json!({ "type": "content_block_start", "index": 0, "content_block": block });
+    let body = sse(start) + &render(Dialect::Anthropic, &[text("Yes."), Step::End(Stop)]);
+    let answer = read(Dialect::Anthropic, body.as_bytes()).answer.expect("an answer");
+    assert_eq!(answer.parts[0], AnswerPart::Reasoning { text: String::new(), native: Some(block) });
 }

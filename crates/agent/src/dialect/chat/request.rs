@@ -2,7 +2,7 @@
 
 use crate::{
     dialect::body::BodyWriter,
-    message::{AnswerMessage, AnswerPart, Content, Message},
+    message::{AnswerMessage, AnswerPart, Content, Message, ToolCall},
     model::ModelOptions,
     view::{ToolChoice, View},
 };
@@ -54,7 +54,7 @@ fn write_messages(view: &View<'_>, model: &ModelOptions) -> Vec<Value> {
             Message::User(content) => {
                 out.push(json!({ "role": "user", "content": write_content(content, model) }));
             }
-            Message::Answer(answer) => out.push(write_answer(answer)),
+            Message::Answer(answer) => out.push(write_answer(answer, model)),
             Message::Result(result) => {
                 out.push(json!({ "role": "tool", "tool_call_id": result.call_id, "content": result.text() }));
                 images.extend(result.images().filter(|_| model.images).map(write_block));
@@ -90,18 +90,15 @@ fn write_block(content: &Content) -> Value {
     }
 }
 
-fn write_answer(answer: &AnswerMessage) -> Value {
+fn write_answer(answer: &AnswerMessage, model: &ModelOptions) -> Value {
+    let is_own = answer.model == model.native_key();
     let mut text = String::new();
     let mut calls = Vec::new();
     for part in &answer.parts {
         match part {
             AnswerPart::Text { text: piece, .. } => text.push_str(piece),
             AnswerPart::Reasoning { .. } => {}
-            AnswerPart::Call(call) => calls.push(json!({
-                "id": call.id,
-                "type": "function",
-                "function": { "name": call.name, "arguments": call.history_arguments() },
-            })),
+            AnswerPart::Call(call) => calls.push(write_call(call, is_own)),
         }
     }
     let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { text.into() };
@@ -110,4 +107,13 @@ fn write_answer(answer: &AnswerMessage) -> Value {
         message["tool_calls"] = calls.into();
     }
     message
+}
+
+fn write_call(call: &ToolCall, is_own: bool) -> Value {
+    let function = json!({ "name": call.name, "arguments": call.history_arguments() });
+    let mut value = json!({ "id": call.id, "type": "function", "function": function });
+    if let Some(native) = call.native.as_ref().filter(|_| is_own) {
+        value["extra_content"] = native.clone();
+    }
+    value
 }

@@ -43,6 +43,22 @@ fn set_options_have_the_names_of_the_dialect() {
 }
 
 #[test]
+fn the_provider_and_its_address_choose_the_dialect() {
+    let rows = [
+        (Provider::OpenAi, false, false, Dialect::Responses),
+        (Provider::OpenAi, true, false, Dialect::Chat),
+        (Provider::AzureOpenAi, true, false, Dialect::Responses),
+        (Provider::AzureOpenAi, true, true, Dialect::Chat),
+        (Provider::Anthropic, true, true, Dialect::Anthropic),
+        (Provider::Gemini, true, false, Dialect::Gemini),
+        (Provider::Ollama, true, false, Dialect::Ollama),
+    ];
+    for (provider, has_endpoint, has_api_version, expected) in rows {
+        assert_eq!(Dialect::choose(provider, has_endpoint, has_api_version), expected, "{provider:?}");
+    }
+}
+
+#[test]
 fn compatible_servers_get_no_keys_that_they_may_refuse() {
     let options = ModelOptions { has_endpoint: true, max_tokens: Some(100), ..model(Dialect::Chat) };
     let body = body_of(Dialect::Chat, &options);
@@ -216,4 +232,19 @@ fn anthropic_refuses_empty_texts_and_free_ids_so_neither_is_sent() {
     assert_eq!(body["messages"][0]["content"][0]["id"], "functions_get_0");
     assert_eq!(body["messages"][1]["content"][0]["tool_use_id"], "functions_get_0");
     assert_eq!(body["messages"][1]["content"][0]["content"], json!([]));
+}
+
+#[test]
+fn gemini_names_are_escaped_only_where_needed_and_stay_different() {
+    let names = ["get", "_get", "7zip", "_7zip", "__7zip", "-x", "_"];
+    let tools =
+        names.map(|name| ToolSpec { name: name.into(), description: String::new(), schema: json!({}) });
+    let tools = Dialect::Gemini.write_tools(&tools);
+    let tool_choice = ToolChoice::Auto;
+    let view = View { conversation_id: "c", instructions: "", tools: &tools, tool_choice, messages: &[] };
+    let body: Value =
+        serde_json::from_slice(&Dialect::Gemini.write(&view, &model(Dialect::Gemini))).expect("JSON");
+    let shown = (0..names.len()).map(|at| body["tools"][0]["functionDeclarations"][at]["name"].clone());
+    let shown: Vec<Value> = shown.collect();
+    assert_eq!(shown, ["get", "_get", "_7zip", "__7zip", "___7zip", "_-x", "_"]);
 }
