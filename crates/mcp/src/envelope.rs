@@ -136,25 +136,25 @@ pub fn write_request(out: &mut BytesMut, id: u64, method: &str, params: Option<&
 
 /// Appends `{"jsonrpc":"2.0","method":…,"params":…}`.
 pub fn write_notification(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
-    out.put_slice(br#"{"jsonrpc":"2.0","method":"#);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
     write_method_and_params(out, method, params);
 }
 
 /// Appends the response to a request from the peer.
 pub fn write_answer(out: &mut BytesMut, id: &Raw, outcome: &Result<Raw, RpcError>) {
-    out.put_slice(br#"{"jsonrpc":"2.0","id":"#);
-    out.put_slice(id.as_bytes());
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
     match outcome {
         Ok(result) => {
-            out.put_slice(br#","result":"#);
-            out.put_slice(result.as_bytes());
+            out.extend_from_slice(br#","result":"#);
+            out.extend_from_slice(result.as_bytes());
         }
         Err(error) => {
-            out.put_slice(br#","error":"#);
+            out.extend_from_slice(br#","error":"#);
             error.write(out);
         }
     }
-    out.put_u8(b'}');
+    out.extend_from_slice(b"}");
 }
 
 impl RpcError {
@@ -189,10 +189,10 @@ impl RpcError {
         let _ = write!(out.writer(), r#"{{"code":{},"message":"#, self.code);
         write_string(out, &self.message);
         if let Some(data) = &self.data {
-            out.put_slice(br#","data":"#);
-            out.put_slice(data.as_bytes());
+            out.extend_from_slice(br#","data":"#);
+            out.extend_from_slice(data.as_bytes());
         }
-        out.put_u8(b'}');
+        out.extend_from_slice(b"}");
     }
 }
 
@@ -205,10 +205,10 @@ impl fmt::Display for RpcError {
 fn write_method_and_params(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
     write_string(out, method);
     if let Some(params) = params {
-        out.put_slice(br#","params":"#);
-        out.put_slice(params.as_bytes());
+        out.extend_from_slice(br#","params":"#);
+        out.extend_from_slice(params.as_bytes());
     }
-    out.put_u8(b'}');
+    out.extend_from_slice(b"}");
 }
 
 fn write_string(out: &mut BytesMut, text: &str) {
@@ -226,7 +226,12 @@ fn read_object(frame: &Bytes) -> ParsedFrame {
     if id_scan::deeper_than(frame, DEPTH_LIMIT) {
         return malformed(frame, format!("a message is nested deeper than {DEPTH_LIMIT} levels"));
     }
-    match serde_json::from_slice(frame) {
+    // Checking the whole text once is cheaper than having the JSON library check each string of it.
+    let envelope = match std::str::from_utf8(frame) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(frame),
+    };
+    match envelope {
         Ok(envelope) => classify(frame, &envelope),
         Err(error) => classify_unreadable(frame, &error),
     }

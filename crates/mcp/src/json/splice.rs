@@ -1,7 +1,7 @@
 //! Builds JSON objects from raw members without decoding them.
 
 use super::Raw;
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use serde_json::json;
 
 /// Sets a member of `target`, replacing an existing one.
@@ -15,11 +15,11 @@ pub(crate) fn replace(target: &Raw, name: &str, value: &[u8]) -> Raw {
 /// Builds an object from raw members.
 pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
     let mut out = BytesMut::with_capacity(128);
-    out.put_u8(b'{');
+    out.extend_from_slice(b"{");
     for (name, value) in members {
         put_member(&mut out, name, value);
     }
-    out.put_u8(b'}');
+    out.extend_from_slice(b"}");
     Raw::spliced(out)
 }
 
@@ -31,24 +31,24 @@ pub(crate) fn string(text: &str) -> Vec<u8> {
 /// Appends a JSON string, with a fast path for names that need no escaping.
 pub(crate) fn put_string(out: &mut BytesMut, text: &str) {
     if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
-        out.put_slice(&string(text));
+        out.extend_from_slice(&string(text));
         return;
     }
-    out.put_u8(b'"');
-    out.put_slice(text.as_bytes());
-    out.put_u8(b'"');
+    out.extend_from_slice(b"\"");
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\"");
 }
 
 /// Sets a member that `target` does not have, as its first one.
 pub(crate) fn prepend(target: &Raw, name: &str, value: &[u8]) -> Raw {
     let rest = target.as_bytes().strip_prefix(b"{").unwrap_or(b"}").trim_ascii_start();
     let mut out = BytesMut::with_capacity(target.as_bytes().len() + value.len() + name.len() + 8);
-    out.put_u8(b'{');
+    out.extend_from_slice(b"{");
     put_member(&mut out, name, value);
     if rest != b"}" {
-        out.put_u8(b',');
+        out.extend_from_slice(b",");
     }
-    out.put_slice(rest);
+    out.extend_from_slice(rest);
     Raw::spliced(out)
 }
 
@@ -56,14 +56,14 @@ pub(crate) fn prepend(target: &Raw, name: &str, value: &[u8]) -> Raw {
 pub(crate) fn put_member(out: &mut BytesMut, name: &str, value: &[u8]) {
     put_comma(out);
     put_string(out, name);
-    out.put_u8(b':');
-    out.put_slice(value);
+    out.extend_from_slice(b":");
+    out.extend_from_slice(value);
 }
 
 /// Appends a comma, unless no member precedes.
 pub(crate) fn put_comma(out: &mut BytesMut) {
     if !matches!(out.last(), None | Some(b'{')) {
-        out.put_u8(b',');
+        out.extend_from_slice(b",");
     }
 }
 

@@ -4,14 +4,14 @@
 //! Rust string can hold them. Without the replacement the whole text would be undecodable.
 
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 /// Hex digits of U+FFFD, the replacement character.
 const REPLACEMENT: &[u8; 4] = b"fffd";
 
 /// Replaces every lone surrogate with U+FFFD; `None` if there are none.
 pub(crate) fn replace_lone(text: &[u8]) -> Option<Bytes> {
-    let mut lone = LoneSurrogates::of(text).peekable();
+    let mut lone = LoneSurrogates::of(text)?.peekable();
     lone.peek()?;
     let mut text = text.to_vec();
     for at in lone {
@@ -22,7 +22,7 @@ pub(crate) fn replace_lone(text: &[u8]) -> Option<Bytes> {
 
 /// Returns whether the JSON contains a lone surrogate.
 pub(super) fn has_lone(text: &[u8]) -> bool {
-    LoneSurrogates::of(text).next().is_some()
+    LoneSurrogates::of(text).is_some_and(|mut lone| lone.next().is_some())
 }
 
 /// Iterates over the positions of lone surrogate escapes.
@@ -33,8 +33,10 @@ struct LoneSurrogates<'a> {
 }
 
 impl LoneSurrogates<'_> {
-    fn of(text: &[u8]) -> LoneSurrogates<'_> {
-        LoneSurrogates { text, from: 0, escapes: memmem::Finder::new(b"\\u") }
+    /// Returns `None` for text without a backslash, because building a finder costs more than searching a short text.
+    fn of(text: &[u8]) -> Option<LoneSurrogates<'_>> {
+        let from = memchr(b'\\', text)?;
+        Some(LoneSurrogates { text, from, escapes: memmem::Finder::new(b"\\u") })
     }
 }
 

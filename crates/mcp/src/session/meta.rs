@@ -6,7 +6,7 @@ use crate::{
     json::splice::{in_braces, prepend, put_comma, put_member, put_string, replace, string},
     model::LogLevel,
 };
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use memchr::memmem::Finder;
 use serde_json::json;
 use std::sync::LazyLock;
@@ -104,7 +104,7 @@ pub(crate) fn with_meta(
     let own = find_meta(&params);
     let Some(given) = forwarded.or(own.as_ref()) else {
         put_comma(&mut meta);
-        meta.put_slice(session_meta.unwrap_or_default());
+        meta.extend_from_slice(session_meta.unwrap_or_default());
         return Some(prepend(&params, "_meta", &in_braces(&meta)));
     };
     let given = given.members();
@@ -125,14 +125,14 @@ pub(crate) fn with_meta(
 pub(crate) fn named_params(key: &str, name: &str, arguments: Option<&Raw>) -> Raw {
     let length = arguments.map_or(0, |it| it.as_bytes().len());
     let mut out = BytesMut::with_capacity(key.len() + name.len() + length + 32);
-    out.put_u8(b'{');
+    out.extend_from_slice(b"{");
     put_string(&mut out, key);
-    out.put_u8(b':');
+    out.extend_from_slice(b":");
     put_string(&mut out, name);
     if let Some(arguments) = arguments {
         put_member(&mut out, "arguments", arguments.as_bytes());
     }
-    out.put_u8(b'}');
+    out.extend_from_slice(b"}");
     Raw::spliced(out)
 }
 

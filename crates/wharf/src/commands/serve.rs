@@ -24,7 +24,7 @@ use crate::{
 };
 use startup::{Access, Startup};
 use std::{cell::Cell, future, net::SocketAddr, path::Path, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use wharf_config::{NamedToken, TokenLocation};
 use wharf_mcp::serve::http::SessionStore;
 use wharf_runtime::{Handle, Runtime, catalog::DisabledTools};
@@ -111,9 +111,21 @@ async fn serve(
     };
     // The journal writer ends when the last `Journal` handle is dropped, so it is awaited until every record is
     // written. The exporter also runs to its end, to send the last traces.
-    let (exit, (), (), ()) = tokio::join!(serving, abandoned, writing, exporting);
+    let (exit, (), (), ()) = tokio::join!(serving, abandoned, write_journal(writing), exporting);
     store.close().await;
     exit
+}
+
+/// Writes the journal until it is dropped. The writer is a task of its own, because every call wakes it: as a part of
+/// the future of `serve`, it would have every other part polled too.
+async fn write_journal(writing: JournalTask) {
+    let mut writer = JoinSet::new();
+    writer.spawn(writing);
+    if let Some(Err(error)) = writer.join_next().await
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Sends traces until the runtime is gone, if the operator wants them.
