@@ -169,7 +169,8 @@ impl HttpLink {
 
     fn start(&mut self, exchange: Exchange) -> tokio::task::Id {
         let id = exchange.request_id();
-        let task = self.exchanges.spawn(exchange.run(self.context.clone()));
+        // Boxed, because spawning a future and storing its result move the whole future several times.
+        let task = self.exchanges.spawn(Box::pin(exchange.run(self.context.clone())));
         let task_id = task.id();
         id.into_iter().for_each(|id| drop(self.running.insert(id, task.clone())));
         task_id

@@ -254,12 +254,13 @@ impl Handler for Gateway {
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let request_span = self.telemetry.start_mcp(&request, &client);
-        let (answer, handle) = (self.clone().answer(request, client), self.handle.clone());
+        let answer = Box::pin(self.clone().answer(request, client));
         match request_span {
             Some(request_span) => {
+                let handle = self.handle.clone();
                 Box::pin(request_span.run_mcp(answer, move |name| is_known(&handle.catalog(), name)))
             }
-            None => Box::pin(answer),
+            None => answer,
         }
     }
 

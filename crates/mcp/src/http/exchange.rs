@@ -9,7 +9,7 @@ use crate::{
     envelope::{self, ParsedFrame},
     events::{SseParser, is_event_stream},
     link::{Verdict, decode_frame},
-    oauth,
+    oauth::{self, Bearer},
 };
 use ::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_LENGTH};
 use bytes::{Bytes, BytesMut};
@@ -145,23 +145,29 @@ impl Context {
         let mut body = BytesMut::with_capacity(512);
         message.write(&mut body);
         let body = body.freeze();
-        let headers = headers::of(message, &self.endpoint.headers, session);
-        let authorizer = self.endpoint.authorizer.as_ref();
-        authorized::send_authorized(authorizer, headers, |headers| self.post_once(headers, body.clone()))
-            .await
+        let headers = |token: Option<&Bearer>| {
+            let mut headers = headers::of(message, &self.endpoint.headers, session.clone());
+            token.into_iter().for_each(|token| authorized::insert_token(&mut headers, token));
+            headers
+        };
+        let (headers, body) = (&headers, &body);
+        let send = |token: Option<Bearer>| self.post_once(move || headers(token.as_ref()), body.clone());
+        authorized::send_authorized(self.endpoint.authorizer.as_ref(), send).await
     }
 
     /// Posts through the keep-alive pool for plain HTTP if there is one, and through `reqwest` otherwise.
-    async fn post_once(&self, headers: HeaderMap, body: Bytes) -> Result<Answer, Failure> {
+    ///
+    /// Calls `headers` again for a redirect: redirects are rare, so keeping a copy for each message would cost more.
+    async fn post_once(&self, headers: impl Fn() -> HeaderMap, body: Bytes) -> Result<Answer, Failure> {
         let HttpEndpoint { url, client, .. } = &self.endpoint;
         let target = match &self.plain_pool {
             None => url.clone(),
-            Some(plain_pool) => match plain_pool.post(headers.clone(), body.clone()).await? {
+            Some(plain_pool) => match plain_pool.post(headers(), body.clone()).await? {
                 Posted::Answered(response) => return Ok(Answer::Pooled(response)),
                 Posted::Redirected(other) => other,
             },
         };
-        let request = client.pool(&target)?.post(target).headers(headers).body(body);
+        let request = client.pool(&target)?.post(target).headers(headers()).body(body);
         // Boxed to keep the future of the common path small.
         let sent = Box::pin(request.send()).await;
         sent.map(Answer::from).map_err(|error| no_response(url, &error))

@@ -6,7 +6,8 @@ use ::http::{
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use std::time::Duration;
+use memchr::memmem::Finder;
+use std::{sync::LazyLock, time::Duration};
 
 /// Upper bound for `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -18,6 +19,9 @@ pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Prefix of headers that repeat tool arguments.
 pub(crate) const PARAM: &str = "mcp-param-";
+
+/// Searches for a trace context. Built once, because building it costs more than searching a short message.
+static TRACE_PARENT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"traceparent\""));
 
 const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -56,7 +60,7 @@ pub(super) fn of(message: &Outbound, configured: &HeaderMap, session: Option<Hea
 /// Copies the trace context from `_meta` to headers, so that proxies see it. The byte search skips most messages more
 /// cheaply than parsing would.
 fn insert_trace(headers: &mut HeaderMap, params: &Raw) {
-    if memchr::memmem::find(params.as_bytes(), b"\"traceparent\"").is_none() {
+    if TRACE_PARENT_FINDER.find(params.as_bytes()).is_none() {
         return;
     }
     let meta = params.member("_meta");

@@ -93,7 +93,10 @@ impl<W: Write> Visit for FieldWriter<'_, W> {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        let plain = value.bytes().all(|it| (b' '..=b'~').contains(&it) && it != b'"' && it != b'\\');
+        // `fold` reads every byte, but several at a time; `all` stops early, and reads one at a time.
+        let plain = value
+            .bytes()
+            .fold(true, |plain, it| plain & (b' '..=b'~').contains(&it) & (it != b'"') & (it != b'\\'));
         self.write(field, |out| match plain {
             true => {
                 out.write_char('"').and_then(|()| out.write_str(value)).and_then(|()| out.write_char('"'))
@@ -109,7 +112,8 @@ struct ControlEscaper<'a, W>(&'a mut W);
 impl<W: Write> Write for ControlEscaper<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let is_escaped = |it: char| it.is_control() && it != '\n' && it != '\t';
-        if !text.contains(is_escaped) {
+        let is_plain = text.bytes().fold(true, |plain, it| plain & (b' '..=b'~').contains(&it));
+        if is_plain || !text.contains(is_escaped) {
             return self.0.write_str(text);
         }
         text.chars().try_for_each(|it| match is_escaped(it) {

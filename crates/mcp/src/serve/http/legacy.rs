@@ -118,7 +118,8 @@ impl<H: Handler> HttpService<H> {
             self.options.session_store.is_some() && stateful_methods.contains(&request.method.as_str());
         let store_after = store_after.then(|| self.clone());
         let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
-        let (answer, handle) = abortable(answer);
+        // Boxed, because each of the layers around it would move the whole future.
+        let (answer, handle) = abortable(Box::pin(answer));
         let running = session.clone().register_request(id, handle);
         async move {
             let outcome = answer.await;
