@@ -195,7 +195,7 @@ impl RegisteredSource {
         let (cause, hint) = match &self.state {
             RegistrationState::Ready(_) | RegistrationState::Shadowed => return None,
             RegistrationState::Disabled => {
-                (format!("`{name}` is switched off"), "an admin can switch it on again".to_owned())
+                (format!("`{name}` is disabled"), "an admin can enable it".to_owned())
             }
             RegistrationState::MissingVariables(missing) => {
                 let all: Vec<String> = missing.iter().map(|it| format!("`{it}`")).collect();

@@ -160,10 +160,10 @@ fn stale_epoch_is_rejected() {
     );
     let (status, refused) = call(&server);
     assert_eq!((status, &refused["type"]), (503, &json!("MCPConfigError")), "{refused}");
-    assert!(refused["detail"].to_string().contains("`Far MCP` is switched off"), "{refused}");
+    assert!(refused["detail"].to_string().contains("`Far MCP` is disabled"), "{refused}");
     let arguments = json!({ "name": "Far-MCP__slow", "arguments": {} });
     let refused = mcp(&server, "tools/call", arguments);
-    assert!(refused["error"]["message"].to_string().contains("is switched off"), "{refused}");
+    assert!(refused["error"]["message"].to_string().contains("is disabled"), "{refused}");
     assert_eq!(server.ask("POST", &format!("{path}/refresh"), None).0, 503);
 
     let (status, stale) = patch(json!({ "enabled": true, "epoch": 1 }));
