@@ -128,6 +128,12 @@ impl Raw {
         splice::replace(self, name, value.as_bytes())
     }
 
+    /// Returns the object with members in front of its own. The object must not have them yet.
+    #[must_use]
+    pub fn prepend<'a>(&self, members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
+        splice::prepend(self, members)
+    }
+
     /// Returns the object without a member.
     #[must_use]
     pub fn without(&self, name: &str) -> Raw {

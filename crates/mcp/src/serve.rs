@@ -11,6 +11,7 @@ mod connection;
 mod dispatch;
 pub mod http;
 mod listen;
+mod request_params;
 mod stdio;
 mod watched;
 mod ws;
@@ -19,6 +20,8 @@ pub use crate::model::LogLevel;
 use crate::{News, Raw, RpcError, model::Tool};
 use announcements::{Announcements, Announcer};
 pub use client::{Client, ClientTerms};
+pub use dispatch::complete_list;
+pub use request_params::RequestParams;
 use serde_json::json;
 use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 pub use stdio::over_streams;
@@ -99,8 +102,18 @@ pub struct Incoming {
     pub method: String,
     /// JSON-RPC parameters, undecoded.
     pub params: Option<Raw>,
+    /// Members of the parameters that the protocol defines.
+    pub members: RequestParams,
     /// Head of the HTTP request, if the transport has one: headers, and extensions added by the embedding server.
     pub http: Option<Arc<::http::request::Parts>>,
+}
+
+impl Incoming {
+    /// Reads the parameters of a request.
+    fn new(method: String, params: Option<Raw>, http: Option<Arc<::http::request::Parts>>) -> Incoming {
+        let members = RequestParams::read(params.as_ref());
+        Incoming { method, params, members, http }
+    }
 }
 
 /// Serves a handler on any number of transports. Cheap to clone.

@@ -30,7 +30,7 @@ use tokio::time;
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
-    serve::{About, Client, Handler, HandlerFuture, Incoming},
+    serve::{self, About, Client, Handler, HandlerFuture, Incoming},
     session::{Era, List},
 };
 use wharf_runtime::{Call, Caller, Catalog, Handle, OnProgress, Outcome};
@@ -57,13 +57,21 @@ pub(crate) struct Gateway {
     /// Calls that are suspended until their client answers a question.
     pending_input: Arc<PendingInput>,
     telemetry: Telemetry,
+    about: Arc<About>,
 }
 
 impl Gateway {
     /// Creates a gateway for the sources of `handle`.
     pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
         let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
-        Gateway { handle, journal, lists: Arc::default(), pending_input: Arc::default(), telemetry }
+        Gateway {
+            handle,
+            journal,
+            lists: Arc::default(),
+            pending_input: Arc::default(),
+            telemetry,
+            about: Arc::new(about()),
+        }
     }
 
     /// Sets the tracer, for a gateway without a journal.
@@ -89,8 +97,8 @@ impl Gateway {
             "resources/read" => RequestKind::Resource,
             unknown => return Err(RpcError::method_not_found(unknown)),
         };
-        let params = request.params.unwrap_or_else(Raw::empty_object);
-        let client_request = ClientRequest::read(kind, &params, PrincipalName::of(request.http.as_deref()))?;
+        let principal = PrincipalName::of(request.http.as_deref());
+        let client_request = ClientRequest::read(kind, request.members, principal)?;
         let call = match self.pending_input.resume(&client_request)? {
             ResumeRequest::New => self.start_call(client_request, &client),
             ResumeRequest::Resume(call) => call,
@@ -101,14 +109,17 @@ impl Gateway {
 
     /// Serves a list that merges all sources. Modern-era clients also receive its cache hints.
     async fn list(&self, list: List, request: &Incoming, client: &Client) -> Result<Raw, RpcError> {
-        lists::reject_cursor(request.params.as_ref())?;
+        lists::reject_cursor(request.members.cursor.as_ref())?;
         let catalog = self.settled().await;
         let fresh = catalog.freshness(list);
         if fresh.is_over() {
             self.handle.refresh_expired(list);
         }
         let written = self.lists.of(&catalog, list);
-        Ok(if client.terms().era == Era::Modern { lists::with_hints(written, fresh) } else { written })
+        Ok(match client.terms().era {
+            Era::Modern => serve::complete_list(&written, fresh.left(), fresh.shared, &self.about),
+            Era::Legacy => written,
+        })
     }
 
     /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
@@ -242,14 +253,7 @@ async fn collect_questions(
 
 impl Handler for Gateway {
     fn about(&self) -> About {
-        let capabilities = json!({
-            "tools": { "listChanged": true },
-            "prompts": { "listChanged": true },
-            "resources": { "listChanged": true, "subscribe": true },
-            "completions": {},
-            "logging": {},
-        });
-        About::new("wharf", env!("CARGO_PKG_VERSION"), capabilities.into())
+        about()
     }
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
@@ -271,6 +275,17 @@ impl Handler for Gateway {
     fn tool(&self, name: &str) -> Option<Tool> {
         self.handle.catalog().tool(name).and_then(|it| it.tool.clone())
     }
+}
+
+fn about() -> About {
+    let capabilities = json!({
+        "tools": { "listChanged": true },
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "completions": {},
+        "logging": {},
+    });
+    About::new("wharf", env!("CARGO_PKG_VERSION"), capabilities.into())
 }
 
 fn is_known(catalog: &Catalog, name: &str) -> bool {

@@ -41,14 +41,16 @@ pub(crate) fn put_string(out: &mut BytesMut, text: &str) {
     out.extend_from_slice(b"\"");
 }
 
-/// Sets a member that `target` does not have, as its first one.
-pub(crate) fn prepend(target: &Raw, name: &str, value: &[u8]) -> Raw {
+/// Adds members in front of those of `target`, which must not have them yet.
+pub(crate) fn prepend<'a>(target: &Raw, members: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Raw {
     let rest = target.as_bytes().strip_prefix(b"{").unwrap_or(b"}").trim_ascii_start();
-    let mut out = BytesMut::with_capacity(target.as_bytes().len() + value.len() + name.len() + 8);
+    let mut out = BytesMut::with_capacity(target.as_bytes().len() + 256);
     out.extend_from_slice(b"{");
-    put_member(&mut out, name, value);
+    for (name, value) in members {
+        put_member(&mut out, name, value);
+    }
     if rest != b"}" {
-        out.extend_from_slice(b",");
+        put_comma(&mut out);
     }
     out.extend_from_slice(rest);
     Raw::spliced(out)

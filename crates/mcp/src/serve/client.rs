@@ -1,6 +1,6 @@
 //! The handler's view of the client while it answers one request, and the client state that lasts between requests.
 
-use super::watched::ResourceSubscription;
+use super::{request_params::RequestMeta, watched::ResourceSubscription};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     model::LogLevel,
@@ -149,20 +149,21 @@ impl Peer {
 }
 
 impl Client {
-    pub(crate) fn new(
+    pub(super) fn new(
         terms: Arc<ClientTerms>,
         peer: Arc<Peer>,
         out: mpsc::Sender<Outbound>,
-        meta: Option<&Raw>,
+        meta: Option<RequestMeta>,
         id: Raw,
     ) -> Client {
-        let asked: Option<String> = meta.and_then(|meta| meta.member(MetaKey::LOG_LEVEL)?.decode().ok());
+        let asked: Option<String> = meta.as_ref().and_then(|meta| meta.log_level.as_ref()?.decode().ok());
         let log_level = match terms.era {
             Era::Legacy => peer.log_level(),
             Era::Modern => asked.and_then(|name| LogLevel::named(&name)),
         };
-        let progress_token = meta.and_then(|meta| meta.member("progressToken"));
-        Client { terms, peer, out, meta: meta.cloned(), progress_token, log_level, id }
+        let (meta, progress_token) = meta.map(|meta| (meta.raw, meta.progress_token)).unzip();
+        let progress_token = progress_token.flatten();
+        Client { terms, peer, out, meta, progress_token, log_level, id }
     }
 
     /// Returns the JSON-RPC id of the request, a number or a string.

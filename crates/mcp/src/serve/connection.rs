@@ -128,9 +128,15 @@ impl<H: Handler> Connection<H> {
                 format!("too many subscriptions on this connection (limit {MAX_SUBSCRIPTIONS}); cancel one");
             return self.send_answer(id, Err(RpcError::new(RpcError::INVALID_REQUEST, why))).await;
         }
-        let request = Incoming { method, params, http: self.http.clone() };
-        let answer =
-            dispatch::answer(self.service.clone(), request, id.clone(), self.peer.clone(), self.out.clone());
+        let request = Incoming::new(method, params, self.http.clone());
+        let answer = dispatch::answer(
+            self.service.clone(),
+            request,
+            None,
+            id.clone(),
+            self.peer.clone(),
+            self.out.clone(),
+        );
         let out = self.out.clone();
         let tasks = if is_subscription { &mut self.listening } else { &mut self.answering };
         let task = tasks.spawn(async move {

@@ -17,6 +17,7 @@ use serde_json::json;
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tokio::sync::mpsc;
 
@@ -30,39 +31,43 @@ const CACHEABLE: [&str; 6] = [
     "resources/read",
 ];
 
-/// Answers one request according to its protocol era.
+/// Answers one request according to its protocol era. `modern_terms` are the client's terms if the transport has read
+/// them already.
 pub(super) async fn answer<H: Handler>(
     service: Service<H>,
-    request: Incoming,
+    mut request: Incoming,
+    modern_terms: Option<Arc<ClientTerms>>,
     id: Raw,
     peer: Arc<Peer>,
     out: mpsc::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
-    let meta = request.params.as_ref().and_then(meta::find_meta);
-    let named = meta.as_ref().and_then(|meta| meta.member(MetaKey::VERSION));
-    let eras = service.about().eras;
-    if request.method == "initialize" && named.is_none() {
+    let (eras, has_version) = (service.about().eras, request.members.has_version());
+    if request.method == "initialize" && !has_version {
         return if eras == Eras::ModernOnly {
             Err(unsupported_version(eras, None))
         } else {
             initialize(&service, &request, &peer)
         };
     }
-    let terms = match (&named, peer.terms.get()) {
-        (Some(_), _) if eras == Eras::LegacyOnly => return Err(RpcError::method_not_found(&request.method)),
-        (Some(_), _) => Arc::new(modern_terms(eras, meta.as_ref())?),
-        (None, Some(terms)) => terms.clone(),
-        (None, None) if request.method == "ping" => return Ok(Raw::empty_object()),
-        (None, None) => return Err(invalid_params(&format!("`_meta` has no `{}`", MetaKey::VERSION))),
+    let terms = match (has_version, peer.terms.get()) {
+        (true, _) if eras == Eras::LegacyOnly => return Err(RpcError::method_not_found(&request.method)),
+        (true, _) => match modern_terms {
+            Some(terms) => terms,
+            None => Arc::new(request.members.modern_terms(eras)?),
+        },
+        (false, Some(terms)) => terms.clone(),
+        (false, None) if request.method == "ping" => return Ok(Raw::empty_object()),
+        (false, None) => return Err(invalid_params(&format!("`_meta` has no `{}`", MetaKey::VERSION))),
     };
     let method = request.method.clone();
-    let client = Client::new(terms.clone(), peer.clone(), out.clone(), meta.as_ref(), id.clone());
+    let client =
+        Client::new(terms.clone(), peer.clone(), out.clone(), request.members.meta.take(), id.clone());
     match terms.era {
         Era::Legacy => answer_legacy(&service, request, client, &peer).await,
         Era::Modern if method == "subscriptions/listen" => listen::run(&service, &request, id, out).await,
         Era::Modern => {
             let result = answer_modern(&service, request, client).await?;
-            Ok(add_protocol_members(service.about(), &method, &result))
+            Ok(add_protocol_members(service.about(), &method, result))
         }
     }
 }
@@ -145,20 +150,6 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
     Ok(splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text)))))
 }
 
-/// Reads version, capabilities and identity of the client from `_meta` of a 2026-07-28 request.
-pub(super) fn modern_terms(eras: Eras, meta: Option<&Raw>) -> Result<ClientTerms, RpcError> {
-    let version: Option<String> = meta.and_then(|meta| meta.member(MetaKey::VERSION)?.decode().ok());
-    let version = version.ok_or_else(|| invalid_params(&format!("`_meta` has no `{}`", MetaKey::VERSION)))?;
-    if version != MODERN {
-        return Err(unsupported_version(eras, Some(&version)));
-    }
-    let capabilities = meta.and_then(|meta| meta.member(MetaKey::CAPABILITIES)).filter(Raw::is_object);
-    let capabilities =
-        capabilities.ok_or_else(|| invalid_params(&format!("`_meta` has no `{}`", MetaKey::CAPABILITIES)))?;
-    let info = meta.and_then(|meta| meta.member(MetaKey::CLIENT));
-    Ok(ClientTerms { era: Era::Modern, version, capabilities, info, as_meta: OnceLock::new() })
-}
-
 fn discovery_result(about: &About) -> Raw {
     let versions = Raw::from(json!(supported_versions(about.eras)));
     let instructions = about.instructions.as_deref().map(splice::string);
@@ -167,31 +158,52 @@ fn discovery_result(about: &About) -> Raw {
     splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text))))
 }
 
+/// Beginning of a list that already has the protocol's members, see [`complete_list`].
+const COMPLETE_LIST: &[u8] = br#"{"resultType":"complete","ttlMs":"#;
+
+/// Adds the protocol's members to a list that has none of them yet: `resultType`, the cache hints and the server's
+/// identity. A handler that serves a long list from memory calls this itself, so that no list is read again to find
+/// out what is missing.
+pub fn complete_list(list: &Raw, ttl: Duration, shared: bool, about: &About) -> Raw {
+    let scope: &[u8] = if shared { b"\"public\"" } else { b"\"private\"" };
+    list.prepend([
+        ("resultType", &b"\"complete\""[..]),
+        ("ttlMs", u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).to_string().as_bytes()),
+        ("cacheScope", scope),
+        ("_meta", splice::object([(MetaKey::SERVER, about.info.as_bytes())]).as_bytes()),
+    ])
+}
+
 /// Adds the members that every 2026-07-28 result needs, unless the handler has set them.
-fn add_protocol_members(about: &About, method: &str, result: &Raw) -> Raw {
-    let members = result.members();
-    let mut all: Vec<(&str, Cow<'_, [u8]>)> =
-        members.0.iter().map(|(name, value)| (&**name, Cow::Borrowed(value.get().as_bytes()))).collect();
-    let mut add = |name: &'static str, value: Cow<'static, [u8]>| {
-        if members.get(name).is_none() {
-            all.push((name, value));
-        }
-    };
+fn add_protocol_members(about: &About, method: &str, result: Raw) -> Raw {
+    let is_cacheable = CACHEABLE.contains(&method);
+    if is_cacheable && result.as_bytes().starts_with(COMPLETE_LIST) {
+        return result;
+    }
+    let [result_type, ttl, scope, given] = result.pick(["resultType", "ttlMs", "cacheScope", "_meta"]);
     // A result that asks the client for input must not be cached.
-    let is_complete = members.get("resultType").is_none_or(|it| it.get() == "\"complete\"");
-    add("resultType", Cow::Borrowed(b"\"complete\""));
-    if is_complete && CACHEABLE.contains(&method) {
-        add("ttlMs", about.ttl.as_millis().to_string().into_bytes().into());
+    let is_cacheable = is_cacheable && result_type.as_ref().is_none_or(|it| it.as_bytes() == b"\"complete\"");
+    let mut members = Vec::<(&str, Cow<'_, [u8]>)>::with_capacity(4);
+    if result_type.is_none() {
+        members.push(("resultType", b"\"complete\"".into()));
+    }
+    if is_cacheable && ttl.is_none() {
+        members.push(("ttlMs", about.ttl.as_millis().to_string().into_bytes().into()));
+    }
+    if is_cacheable && scope.is_none() {
         let scope: &[u8] = if about.shared_cache { b"\"public\"" } else { b"\"private\"" };
-        add("cacheScope", Cow::Borrowed(scope));
+        members.push(("cacheScope", scope.into()));
     }
-    let given = result.member("_meta").unwrap_or_else(Raw::empty_object);
-    if given.member(MetaKey::SERVER).is_none() {
-        all.retain(|(name, _)| *name != "_meta");
-        let meta = splice::replace(&given, MetaKey::SERVER, about.info.as_bytes());
-        all.push(("_meta", meta.into_bytes().to_vec().into()));
-    }
-    splice::object(all.iter().map(|(name, value)| (*name, &**value)))
+    let meta = match &given {
+        Some(given) if given.member(MetaKey::SERVER).is_some() => None,
+        Some(given) => Some(splice::replace(given, MetaKey::SERVER, about.info.as_bytes())),
+        None => Some(splice::object([(MetaKey::SERVER, about.info.as_bytes())])),
+    };
+    // An absent `_meta` may be there as `null`.
+    let result =
+        if meta.is_some() && meta::contains_meta(&result) { result.without("_meta") } else { result };
+    members.extend(meta.as_ref().map(|meta| ("_meta", Cow::Borrowed(meta.as_bytes()))));
+    result.prepend(members.iter().map(|(name, value)| (*name, &**value)))
 }
 
 fn supported_versions(eras: Eras) -> Vec<&'static str> {
@@ -200,7 +212,7 @@ fn supported_versions(eras: Eras) -> Vec<&'static str> {
     modern.into_iter().chain(legacy.into_iter().flatten()).collect()
 }
 
-fn unsupported_version(eras: Eras, requested: Option<&str>) -> RpcError {
+pub(super) fn unsupported_version(eras: Eras, requested: Option<&str>) -> RpcError {
     let data = json!({ "supported": supported_versions(eras), "requested": requested });
     RpcError {
         data: Some(data.into()),
@@ -208,6 +220,76 @@ fn unsupported_version(eras: Eras, requested: Option<&str>) -> RpcError {
     }
 }
 
-fn invalid_params(what: &str) -> RpcError {
+pub(super) fn invalid_params(what: &str) -> RpcError {
     RpcError::new(RpcError::INVALID_PARAMS, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn completed(method: &str, result: &str) -> Value {
+        let about = About::new("it", "1", Raw::empty_object());
+        let result: Raw = serde_json::from_str::<Value>(result).expect("JSON").into();
+        add_protocol_members(&about, method, result).decode().expect("JSON")
+    }
+
+    #[test]
+    fn missing_protocol_members_are_added_and_given_ones_kept() {
+        let server = json!({ MetaKey::SERVER: { "name": "it", "version": "1" } });
+        let given = json!({ MetaKey::SERVER: { "name": "other", "version": "2" }, "a": 1 });
+        for (method, result, expected) in [
+            ("tools/call", json!({}), json!({ "resultType": "complete", "_meta": server })),
+            (
+                "tools/call",
+                json!({ "content": [] }),
+                json!({ "resultType": "complete", "_meta": server, "content": [] }),
+            ),
+            ("tools/call", json!({ "_meta": null }), json!({ "resultType": "complete", "_meta": server })),
+            (
+                "tools/call",
+                json!({ "_meta": { "a": 1 }, "x": 2 }),
+                json!({
+                    "resultType": "complete",
+                    "_meta": { "a": 1, MetaKey::SERVER: { "name": "it", "version": "1" } },
+                    "x": 2,
+                }),
+            ),
+            (
+                "tools/call",
+                json!({ "resultType": "input_required", "_meta": given }),
+                json!({ "resultType": "input_required", "_meta": given }),
+            ),
+            (
+                "tools/list",
+                json!({ "tools": [], "ttlMs": 7 }),
+                json!({ "resultType": "complete", "cacheScope": "private", "_meta": server, "tools": [], "ttlMs": 7 }),
+            ),
+            (
+                "resources/read",
+                json!({ "resultType": "input_required" }),
+                json!({ "resultType": "input_required", "_meta": server }),
+            ),
+        ] {
+            assert_eq!(completed(method, &result.to_string()), expected, "{method} {result}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_the_handler_completed_is_not_read_again() {
+        let about = About::new("it", "1", Raw::empty_object());
+        let list = Raw::from(json!({ "tools": [{ "name": "a" }] }));
+        let complete = complete_list(&list, Duration::from_secs(2), true, &about);
+        let sent = add_protocol_members(&about, "tools/list", complete.clone());
+        assert_eq!(sent.as_bytes().as_ptr(), complete.as_bytes().as_ptr());
+        let expected = json!({
+            "resultType": "complete",
+            "ttlMs": 2000,
+            "cacheScope": "public",
+            "_meta": { MetaKey::SERVER: { "name": "it", "version": "1" } },
+            "tools": [{ "name": "a" }],
+        });
+        assert_eq!(sent.decode::<Value>().expect("JSON"), expected);
+    }
 }

@@ -17,12 +17,12 @@ mod session_store;
 mod sessions;
 mod sse;
 
-use super::{Handler, Service};
+use super::{Handler, RequestParams, Service};
 use crate::{
     Message, Raw, RpcError,
     envelope::{self, ParsedFrame},
     http::headers,
-    session::{MODERN, MetaKey, meta},
+    session::MODERN,
 };
 use ::http::{Method, Request, Response, StatusCode, request::Parts};
 use bytes::Bytes;
@@ -136,8 +136,13 @@ impl<H: Handler> HttpService<H> {
 
     async fn post(&self, parts: Parts, body: &Bytes) -> Response<Body> {
         match envelope::read(body) {
-            ParsedFrame::Message(message) if is_modern(&message, &parts) => self.modern(message, parts).await,
-            ParsedFrame::Message(message) => self.legacy(message, parts).await,
+            ParsedFrame::Message(message) => {
+                let members = RequestParams::read(params_of(&message));
+                match members.has_version() || has_modern_header(&parts) {
+                    true => self.modern(message, members, parts).await,
+                    false => self.legacy(message, members, parts).await,
+                }
+            }
             ParsedFrame::Batch(messages) => Box::pin(self.batch(messages, parts)).await,
             ParsedFrame::Noise => {
                 let error = RpcError::new(RpcError::PARSE_ERROR, "the body is not a JSON-RPC message");
@@ -152,17 +157,17 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-/// Checks whether a message belongs to the 2026-07-28 era, by its `_meta` or by the version header.
-fn is_modern(message: &Message, parts: &Parts) -> bool {
-    let header = parts.headers.get(&headers::VERSION).and_then(|version| version.to_str().ok());
-    let has_meta_version = match message {
-        Message::Request { params, .. } | Message::Notification { params, .. } => {
-            let meta = params.as_ref().and_then(meta::find_meta);
-            meta.is_some_and(|meta| meta.member(MetaKey::VERSION).is_some())
-        }
-        Message::Answer { .. } => false,
-    };
-    has_meta_version || header == Some(MODERN)
+/// Returns the parameters of a request or notification.
+fn params_of(message: &Message) -> Option<&Raw> {
+    match message {
+        Message::Request { params, .. } | Message::Notification { params, .. } => params.as_ref(),
+        Message::Answer { .. } => None,
+    }
+}
+
+/// Checks whether the version header names 2026-07-28.
+fn has_modern_header(parts: &Parts) -> bool {
+    parts.headers.get(&headers::VERSION).is_some_and(|version| version == MODERN)
 }
 
 impl<H> Clone for HttpService<H> {

@@ -105,7 +105,7 @@ pub(crate) fn with_meta(
     let Some(given) = forwarded.or(own.as_ref()) else {
         put_comma(&mut meta);
         meta.extend_from_slice(session_meta.unwrap_or_default());
-        return Some(prepend(&params, "_meta", &in_braces(&meta)));
+        return Some(prepend(&params, [("_meta", &in_braces(&meta)[..])]));
     };
     let given = given.members();
     for (name, value) in given.0.iter().filter(|(name, _)| token.is_none() || name != "progressToken") {
@@ -117,7 +117,7 @@ pub(crate) fn with_meta(
     }
     Some(match own {
         Some(_) => replace(&params, "_meta", &in_braces(&meta)),
-        None => prepend(&params, "_meta", &in_braces(&meta)),
+        None => prepend(&params, [("_meta", &in_braces(&meta)[..])]),
     })
 }
 
@@ -138,8 +138,13 @@ pub(crate) fn named_params(key: &str, name: &str, arguments: Option<&Raw>) -> Ra
 
 /// Returns the `_meta` of params. The byte search is far cheaper than parsing every member.
 pub(crate) fn find_meta(params: &Raw) -> Option<Raw> {
+    contains_meta(params).then(|| params.member("_meta")).flatten()
+}
+
+/// Checks whether the text `"_meta"` occurs anywhere in the value.
+pub(crate) fn contains_meta(value: &Raw) -> bool {
     static META: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"_meta\""));
-    META.find(params.as_bytes()).and_then(|_| params.member("_meta"))
+    META.find(value.as_bytes()).is_some()
 }
 
 #[cfg(test)]

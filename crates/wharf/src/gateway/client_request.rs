@@ -4,7 +4,11 @@
 use super::invalid;
 use http::request::Parts;
 use std::sync::Arc;
-use wharf_mcp::{Raw, RpcError, serve::http::Owner, session::Input};
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::{RequestParams, http::Owner},
+    session::Input,
+};
 
 /// The kind of a client request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +35,15 @@ pub(super) struct ClientRequest {
 pub(super) struct PrincipalName(pub(super) Option<Arc<str>>);
 
 impl ClientRequest {
-    /// Parses the request's parameters in one pass.
+    /// Checks the request's parameters.
     pub(super) fn read(
         kind: RequestKind,
-        params: &Raw,
+        params: RequestParams,
         principal: PrincipalName,
     ) -> Result<ClientRequest, RpcError> {
-        let key = if kind == RequestKind::Resource { "uri" } else { "name" };
-        let names = [key, "arguments", "inputResponses", "requestState"];
-        let [name, arguments, responses, state] = params.pick(names);
+        let RequestParams { name, uri, arguments, input_responses: responses, request_state: state, .. } =
+            params;
+        let (key, name) = if kind == RequestKind::Resource { ("uri", uri) } else { ("name", name) };
         let name = name.and_then(|it| it.decode().ok());
         let name = name.ok_or_else(|| invalid(&format!("`{key}` is missing")))?;
         if arguments.as_ref().is_some_and(|it| !it.is_object()) {

@@ -4,10 +4,7 @@ use super::invalid;
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use wharf_mcp::{Raw, RpcError, session::List};
-use wharf_runtime::{
-    Catalog,
-    catalog::{Freshness, Sourced},
-};
+use wharf_runtime::{Catalog, catalog::Sourced};
 
 /// Caches the lists of the catalog revision that was requested last.
 #[derive(Debug, Default)]
@@ -60,24 +57,11 @@ impl CachedLists {
 }
 
 /// Rejects every cursor: a list has only one page, so the gateway never issues one.
-pub(super) fn reject_cursor(params: Option<&Raw>) -> Result<(), RpcError> {
-    let cursor =
-        params.and_then(|it| it.member("cursor")).filter(|it| !matches!(it.as_str(), "null" | "\"\""));
-    match cursor {
+pub(super) fn reject_cursor(cursor: Option<&Raw>) -> Result<(), RpcError> {
+    match cursor.filter(|it| it.as_str() != "\"\"") {
         None => Ok(()),
         Some(_) => Err(invalid("invalid `cursor`: this list has one page")),
     }
-}
-
-/// Adds `ttlMs` and `cacheScope` to a list. A list that must not be cached stays unchanged, because that is the
-/// default.
-pub(super) fn with_hints(list: Raw, fresh: Freshness) -> Raw {
-    let left = u64::try_from(fresh.left().as_millis()).unwrap_or(u64::MAX);
-    if left == 0 && !fresh.shared {
-        return list;
-    }
-    let scope = if fresh.shared { "public" } else { "private" };
-    list.with("ttlMs", &json!(left).into()).with("cacheScope", &json!(scope).into())
 }
 
 /// Replaces the definition's name with its shown name and keeps everything else as the server sent it.

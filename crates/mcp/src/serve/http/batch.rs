@@ -44,7 +44,7 @@ impl<H: Handler> HttpService<H> {
         for message in messages {
             match message {
                 ParsedFrame::Message(Message::Request { id, method, params }) => {
-                    let request = Incoming { method, params, http: http.clone() };
+                    let request = Incoming::new(method, params, http.clone());
                     let answer = self.answer(session.clone(), id.clone(), request, out.clone());
                     answers.push(Box::pin(async { (id, answer.await) }));
                 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{Handler, Incoming, dispatch},
+    serve::{Handler, Incoming, RequestParams, dispatch},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
@@ -30,7 +30,12 @@ pub(super) const NO_SESSION: i64 = -32000;
 pub(super) const CANCELLED: i64 = -32800;
 
 impl<H: Handler> HttpService<H> {
-    pub(super) async fn legacy(&self, message: Message, parts: Parts) -> Response<Body> {
+    pub(super) async fn legacy(
+        &self,
+        message: Message,
+        members: RequestParams,
+        parts: Parts,
+    ) -> Response<Body> {
         if let Message::Request { id, method, params } = &message
             && method == "initialize"
         {
@@ -43,7 +48,10 @@ impl<H: Handler> HttpService<H> {
             }
         };
         match message {
-            Message::Request { id, method, params } => self.request(session, id, method, params, parts).await,
+            Message::Request { id, method, params } => {
+                let request = Incoming { method, params, members, http: Some(Arc::new(parts)) };
+                self.request(session, id, request).await
+            }
             Message::Answer { id, outcome } => {
                 session.peer.answered(id, outcome);
                 response::empty(StatusCode::ACCEPTED)
@@ -70,7 +78,8 @@ impl<H: Handler> HttpService<H> {
             None => Arc::new(self.sessions.new_session(owner)),
             Some(_) => Arc::new(self.sessions.new_shared_session(owner)),
         };
-        let mut response = self.request(session.clone(), id, "initialize".into(), params, parts).await;
+        let request = Incoming::new("initialize".to_owned(), params, Some(Arc::new(parts)));
+        let mut response = self.request(session.clone(), id, request).await;
         if session.peer.terms.get().is_none() {
             return response;
         }
@@ -85,15 +94,7 @@ impl<H: Handler> HttpService<H> {
         response
     }
 
-    async fn request(
-        &self,
-        session: Arc<HttpSession>,
-        id: Raw,
-        method: String,
-        params: Option<Raw>,
-        parts: Parts,
-    ) -> Response<Body> {
-        let request = Incoming { method, params, http: Some(Arc::new(parts)) };
+    async fn request(&self, session: Arc<HttpSession>, id: Raw, request: Incoming) -> Response<Body> {
         let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
         let pending = self.answer(session.clone(), id.clone(), request, out);
         match response::json_or_messages(id, Box::pin(pending), messages, |_| StatusCode::OK).await {
@@ -117,7 +118,8 @@ impl<H: Handler> HttpService<H> {
         let store_after =
             self.options.session_store.is_some() && stateful_methods.contains(&request.method.as_str());
         let store_after = store_after.then(|| self.clone());
-        let answer = dispatch::answer(self.service.clone(), request, id.clone(), session.peer.clone(), out);
+        let answer =
+            dispatch::answer(self.service.clone(), request, None, id.clone(), session.peer.clone(), out);
         // Boxed, because each of the layers around it would move the whole future.
         let (answer, handle) = abortable(Box::pin(answer));
         let running = session.clone().register_request(id, handle);

@@ -8,8 +8,7 @@ use super::{
 use crate::{
     Message, Raw, RpcError,
     http::{decode_value, headers},
-    serve::{Handler, Incoming, dispatch},
-    session::MetaKey,
+    serve::{Handler, Incoming, RequestParams, dispatch},
 };
 use ::http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::sync::Arc;
@@ -19,7 +18,12 @@ use tokio::sync::mpsc;
 const OUTBOUND_CAPACITY: usize = 64;
 
 impl<H: Handler> HttpService<H> {
-    pub(super) async fn modern(&self, message: Message, parts: Parts) -> Response<response::Body> {
+    pub(super) async fn modern(
+        &self,
+        message: Message,
+        members: RequestParams,
+        parts: Parts,
+    ) -> Response<response::Body> {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
             Message::Notification { method, params } => {
@@ -29,16 +33,14 @@ impl<H: Handler> HttpService<H> {
             // The server sends no requests in this era, so there is nothing to answer.
             Message::Answer { .. } => return response::empty(StatusCode::BAD_REQUEST),
         };
-        if let Err(what) = self.check_headers(&parts.headers, &method, params.as_ref()) {
+        if let Err(what) = self.check_headers(&parts.headers, &method, &members) {
             let error = RpcError::new(RpcError::HEADER_MISMATCH, what);
             return response::error_response(StatusCode::BAD_REQUEST, Some(id), error);
         }
-        let eras = self.service.about().eras;
-        if let Err(error) =
-            dispatch::modern_terms(eras, params.as_ref().and_then(|it| it.member("_meta")).as_ref())
-        {
-            return response::error_response(StatusCode::BAD_REQUEST, Some(id), error);
-        }
+        let terms = match members.modern_terms(self.service.about().eras) {
+            Ok(terms) => Some(Arc::new(terms)),
+            Err(error) => return response::error_response(StatusCode::BAD_REQUEST, Some(id), error),
+        };
         let permit = match method.as_str() {
             "subscriptions/listen" => match self.acquire_stream() {
                 None => return self.too_many_streams(Some(id)),
@@ -46,9 +48,9 @@ impl<H: Handler> HttpService<H> {
             },
             _ => None,
         };
-        let request = Incoming { method, params, http: Some(Arc::new(parts)) };
+        let request = Incoming { method, params, members, http: Some(Arc::new(parts)) };
         let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
-        let pending = dispatch::answer(self.service.clone(), request, id.clone(), Arc::default(), out);
+        let pending = dispatch::answer(self.service.clone(), request, terms, id.clone(), Arc::default(), out);
         let pending: Pending = match permit {
             None => Box::pin(pending),
             Some(permit) => Box::pin(async move {
@@ -61,24 +63,27 @@ impl<H: Handler> HttpService<H> {
     }
 
     /// Checks that the headers match the body.
-    fn check_headers(&self, headers: &HeaderMap, method: &str, params: Option<&Raw>) -> Result<(), String> {
-        let meta = params.and_then(|params| params.member("_meta"));
-        let text = |raw: Option<Raw>| raw.and_then(|raw| raw.decode::<String>().ok());
+    fn check_headers(
+        &self,
+        headers: &HeaderMap,
+        method: &str,
+        members: &RequestParams,
+    ) -> Result<(), String> {
+        let text = |raw: Option<&Raw>| raw.and_then(|raw| raw.decode::<String>().ok());
         // A body without a version is rejected later, for the missing version and not for its header.
-        if let Some(version) = text(meta.and_then(|meta| meta.member(MetaKey::VERSION))) {
+        if let Some(version) = text(members.meta.as_ref().and_then(|meta| meta.version.as_ref())) {
             check_header(headers, &headers::VERSION, &version)?;
         }
         check_header(headers, &headers::METHOD, method)?;
-        let key = match method {
-            "tools/call" | "prompts/get" => "name",
-            "resources/read" => "uri",
+        let name = match method {
+            "tools/call" | "prompts/get" => &members.name,
+            "resources/read" => &members.uri,
             _ => return Ok(()),
         };
-        let Some(name) = text(params.and_then(|params| params.member(key))) else { return Ok(()) };
+        let Some(name) = text(name.as_ref()) else { return Ok(()) };
         check_header(headers, &headers::NAME, &name)?;
         if method == "tools/call" {
-            let arguments = params.and_then(|params| params.member("arguments"));
-            self.check_arguments(headers, &name, arguments.as_ref())?;
+            self.check_arguments(headers, &name, members.arguments.as_ref())?;
         }
         Ok(())
     }

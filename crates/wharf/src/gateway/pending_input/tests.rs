@@ -3,7 +3,7 @@
 use super::*;
 use crate::gateway::reports;
 use tokio::sync::oneshot;
-use wharf_mcp::serve::http::Owner;
+use wharf_mcp::serve::{RequestParams, http::Owner};
 
 type AnswerReceiver = oneshot::Receiver<Result<Raw, RpcError>>;
 
@@ -12,7 +12,7 @@ fn client_request(name: &str, input: &Value, owner: &str) -> ClientRequest {
     let principal = PrincipalName::of(Some(&request.into_parts().0));
     let mut params = input.clone();
     params["name"] = name.into();
-    ClientRequest::read(RequestKind::Tool, &params.into(), principal).unwrap()
+    ClientRequest::read(RequestKind::Tool, RequestParams::read(Some(&params.into())), principal).unwrap()
 }
 
 /// Suspends a call with two questions; returns its state and the receivers of its answers.
