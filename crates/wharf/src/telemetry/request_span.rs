@@ -34,18 +34,17 @@ impl Telemetry {
     /// Starts the span of an MCP request.
     pub(crate) fn start_mcp(&self, request: &Incoming, client: &Client) -> Option<RequestSpan> {
         let sender = self.0.as_ref()?;
-        let params = request.params.as_ref();
         let headers = request.http.as_ref().map(|it| &it.headers);
-        let in_meta = params.and_then(|it| it.member("_meta")).and_then(|it| from_meta(&it));
+        let in_meta = client.meta().and_then(from_meta);
         let caller = in_meta.or_else(|| headers.and_then(from_headers));
-        let text = |key: &str| params.and_then(|it| it.member(key)?.decode::<String>().ok());
+        let text = |member: &Option<Raw>| member.as_ref().and_then(|it| it.decode::<String>().ok());
         let target = match request.method.as_str() {
-            "tools/call" | "prompts/get" => text("name"),
+            "tools/call" | "prompts/get" => text(&request.members.name),
             _ => None,
         };
         let mut request_span = RequestSpan::start(sender, caller, request.method.clone());
         if let Some(span) = &mut request_span.span {
-            add_attributes(span, request, client, target.as_deref(), text("uri").as_deref());
+            add_attributes(span, request, client, target.as_deref(), text(&request.members.uri).as_deref());
         }
         request_span.target = target;
         Some(request_span)
