@@ -5,7 +5,7 @@ use crate::{checkout, checkout::Checkout, failure::Failure, steps::Steps};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The other gateway to compare with, from crates.io: name and version.
+/// The other gateway to compare with, a published crate: name and version.
 const OTHER_GATEWAY: (&str, &str) = ("mcp-proxy", "0.6.0");
 
 const PROGRAMS: [&str; 7] = ["build", "--locked", "--release", "--package", "wharf", "--package", "load"];
