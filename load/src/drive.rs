@@ -21,7 +21,9 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// Timeout of one response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
+const VERSION: &str = "mcp-protocol-version";
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
+const MODERN_LIST: &str = r#","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// A gateway to measure.
@@ -49,8 +51,10 @@ pub(crate) enum RequestKind {
     Echo(usize),
     /// A call that receives this many bytes.
     Payload(usize),
-    /// `tools/list`.
+    /// `tools/list` of the handshake era.
     List,
+    /// `tools/list` of 2026-07-28, without a session.
+    ModernList,
 }
 
 /// Results of one measurement. Times are in microseconds.
@@ -104,24 +108,20 @@ impl RequestKind {
             }
             RequestKind::Payload(bytes) => (call("payload", format!(r#"{{"bytes":{bytes}}}"#)), bytes),
             RequestKind::List => (r#","method":"tools/list","params":{}}"#.to_owned(), 100),
+            RequestKind::ModernList => (MODERN_LIST.to_owned(), 100),
         }
     }
 }
 
-/// One client with a session.
+/// One client with its connection and the headers of all its requests.
 pub(crate) struct Client {
     line: HttpConnection,
-    bearer: Option<String>,
-    session: Option<String>,
+    headers: Vec<(&'static str, String)>,
 }
 
 impl Client {
     pub(crate) async fn connect(target: &Target) -> Result<Client, String> {
-        let mut client = Client {
-            line: HttpConnection::to(&target.address),
-            bearer: target.bearer.clone(),
-            session: None,
-        };
+        let mut client = Client::without_session(target);
         let initialized = client.post(Bytes::from_static(INITIALIZE.as_bytes())).await?;
         if initialized.status != 200 {
             return Err(format!(
@@ -130,17 +130,30 @@ impl Client {
                 String::from_utf8_lossy(&initialized.body)
             ));
         }
-        client.session = initialized.session;
+        if let Some(session) = initialized.session {
+            client.headers.extend([(SESSION, session), (VERSION, "2025-06-18".to_owned())]);
+        }
         client.post(Bytes::from_static(INITIALIZED.as_bytes())).await?;
         Ok(client)
     }
 
+    /// Makes a client for requests of this kind.
+    async fn connect_for(target: &Target, what: RequestKind) -> Result<Client, String> {
+        if what != RequestKind::ModernList {
+            return Client::connect(target).await;
+        }
+        let mut client = Client::without_session(target);
+        client.headers.extend([(VERSION, "2026-07-28".to_owned()), ("mcp-method", "tools/list".to_owned())]);
+        Ok(client)
+    }
+
+    fn without_session(target: &Target) -> Client {
+        let bearer = target.bearer.clone().map(|it| ("authorization", it));
+        Client { line: HttpConnection::to(&target.address), headers: bearer.into_iter().collect() }
+    }
+
     pub(crate) async fn post(&mut self, body: Bytes) -> Result<Answer, String> {
-        let bearer = self.bearer.as_deref().map(|it| ("authorization", it));
-        let session = self.session.as_deref();
-        let session = session.map(|it| [(SESSION, it), ("mcp-protocol-version", "2025-06-18")]);
-        let headers: Vec<(&str, &str)> = bearer.into_iter().chain(session.into_iter().flatten()).collect();
-        let answer = time::timeout(RESPONSE_TIMEOUT, self.line.post(&headers, body)).await;
+        let answer = time::timeout(RESPONSE_TIMEOUT, self.line.post(&self.headers, body)).await;
         answer.map_err(|_| "timed out waiting for the response".to_owned())?
     }
 
@@ -182,7 +195,7 @@ fn check(answer: &Answer, least: usize) -> Result<(), String> {
 pub(crate) async fn drive(target: &Arc<Target>, load: &Load) -> Result<Measurement, String> {
     let mut clients = Vec::new();
     for _ in 0..load.clients {
-        clients.push(Client::connect(target).await?);
+        clients.push(Client::connect_for(target, load.what).await?);
     }
     let (rest, least) = load.what.request(target);
     let rest: Arc<str> = rest.into();

@@ -43,6 +43,8 @@ pub(crate) enum GatewayKind {
     /// No gateway: the server itself, over HTTP.
     NoGateway,
     Probe,
+    /// An earlier build of wharf, to compare with.
+    WharfBefore,
     Wharf,
     Rival,
 }
@@ -52,6 +54,7 @@ pub(crate) enum GatewayKind {
 pub(crate) struct Programs {
     own: PathBuf,
     wharf: PathBuf,
+    before: Option<PathBuf>,
     rival: Option<PathBuf>,
 }
 
@@ -71,11 +74,15 @@ impl Programs {
     pub(crate) fn of(command_line: &CommandLine) -> Result<Programs, String> {
         let own = std::env::current_exe().map_err(|it| it.to_string())?;
         let wharf = command_line.text("wharf").ok_or("missing `--wharf PROGRAM`")?;
-        Ok(Programs { own, wharf: wharf.into(), rival: command_line.text("rival").map(PathBuf::from) })
+        let path = |name| command_line.text(name).map(PathBuf::from);
+        Ok(Programs { own, wharf: wharf.into(), before: path("before"), rival: path("rival") })
     }
 
-    pub(crate) fn has_rival(&self) -> bool {
-        self.rival.is_some()
+    /// Lists the gateways to measure.
+    pub(crate) fn gateways(&self) -> Vec<GatewayKind> {
+        let before = self.before.as_ref().map(|_| GatewayKind::WharfBefore);
+        let rival = self.rival.as_ref().map(|_| GatewayKind::Rival);
+        [Some(GatewayKind::Probe), before, Some(GatewayKind::Wharf), rival].into_iter().flatten().collect()
     }
 
     /// Starts a gateway in front of a server with this many tools.
@@ -101,13 +108,19 @@ impl Programs {
             }
             GatewayKind::Probe => start_and_read_url(&mut self.probe(transport, &tools, &upstream)).await?,
             GatewayKind::Wharf => {
-                start_and_read_url(&mut self.wharf(transport, &tools, &upstream, folder.path())?).await?
+                let command = wharf(&self.wharf, &self.own, (transport, &tools, &upstream), folder.path());
+                start_and_read_url(&mut command?).await?
+            }
+            GatewayKind::WharfBefore => {
+                let program = self.before.as_ref().ok_or("missing `--before PROGRAM`")?;
+                let command = wharf(program, &self.own, (transport, &tools, &upstream), folder.path());
+                start_and_read_url(&mut command?).await?
             }
             GatewayKind::Rival => self.rival(transport, &tools, &upstream, folder.path())?,
         };
         let target = Target {
             address: Address::of(&url),
-            bearer: (kind == GatewayKind::Wharf).then(|| format!("Bearer {TOKEN}")),
+            bearer: kind.is_wharf().then(|| format!("Bearer {TOKEN}")),
             tool: if kind == GatewayKind::Rival { "up/{}" } else { "{}" }.to_owned(),
             gateway: gateway.id().map(Gateway),
         };
@@ -128,37 +141,6 @@ impl Programs {
             }
         };
         command
-    }
-
-    /// Runs our gateway in its normal configuration, with token, checks, circuit breakers and journal.
-    fn wharf(
-        &self,
-        transport: UpstreamTransport,
-        tools: &str,
-        upstream: &str,
-        folder: &Path,
-    ) -> Result<Command, String> {
-        let own = self.own.display();
-        let endpoint = match transport {
-            UpstreamTransport::Http => format!("transport: http\n    url: \"{upstream}\""),
-            UpstreamTransport::Stdio => {
-                format!("command: \"{own}\"\n    args: [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]")
-            }
-        };
-        let agent = format!(
-            "tools:\n  - name: up\n    description: echo\n    type: mcp\n    server: up\n    prefix: \"\"\n    {endpoint}\n"
-        );
-        let settings = format!("[grants]\ncommands = [\"{own}\"]\n");
-        let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(|it| it.to_string());
-        write("agent.yaml", &agent)?;
-        write("wharf.toml", &settings)?;
-        let mut command = Command::new(&self.wharf);
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--settings", "wharf.toml"])
-            .current_dir(folder)
-            .env("WHARF_HOME", folder.join("home"))
-            .env("WHARF_TOKEN", TOKEN);
-        Ok(command)
     }
 
     /// Runs `mcp-proxy`, which does not print its port, so it gets a port that was free a moment ago.
@@ -189,6 +171,42 @@ impl Programs {
         let mut command = Command::new(program);
         let child = quiet(command.arg("--config").arg(&file)).stdout(Stdio::null()).spawn();
         Ok((child.map_err(|it| it.to_string())?, format!("http://127.0.0.1:{port}/")))
+    }
+}
+
+/// Runs a build of our gateway in its normal configuration, with token, checks, circuit breakers and journal.
+fn wharf(
+    program: &Path,
+    own: &Path,
+    (transport, tools, upstream): (UpstreamTransport, &str, &str),
+    folder: &Path,
+) -> Result<Command, String> {
+    let own = own.display();
+    let endpoint = match transport {
+        UpstreamTransport::Http => format!("transport: http\n    url: \"{upstream}\""),
+        UpstreamTransport::Stdio => {
+            format!("command: \"{own}\"\n    args: [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]")
+        }
+    };
+    let agent = format!(
+        "tools:\n  - name: up\n    description: echo\n    type: mcp\n    server: up\n    prefix: \"\"\n    {endpoint}\n"
+    );
+    let settings = format!("[grants]\ncommands = [\"{own}\"]\n");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(|it| it.to_string());
+    write("agent.yaml", &agent)?;
+    write("wharf.toml", &settings)?;
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--settings", "wharf.toml"])
+        .current_dir(folder)
+        .env("WHARF_HOME", folder.join("home"))
+        .env("WHARF_TOKEN", TOKEN);
+    Ok(command)
+}
+
+impl GatewayKind {
+    pub(crate) fn is_wharf(self) -> bool {
+        matches!(self, GatewayKind::Wharf | GatewayKind::WharfBefore)
     }
 }
 

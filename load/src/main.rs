@@ -22,7 +22,7 @@ const USAGE: &str = "load echo stdio [--tools N]
 load echo http  [--tools N] [--listen 127.0.0.1:0]
 load probe [--listen 127.0.0.1:0] --http HOST:PORT/PATH | -- COMMAND ARGS...
 load drive --url URL [--token T] [--tool echo] [--clients 64] [--seconds 3] [--bytes 100] [--payload] [--list] [--pid P]
-load table --wharf PROGRAM [--rival PROGRAM] [--rounds 3] [--seconds 3] [--page FILE]
+load table --wharf PROGRAM [--before PROGRAM] [--rival PROGRAM] [--rounds 3] [--seconds 3] [--page FILE]
 ";
 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]

@@ -1,7 +1,7 @@
 //! Formats the measurements as the page `docs/performance.md`.
 
 use crate::{
-    drive::Measurement,
+    drive::{Measurement, RequestKind},
     gateways::{GatewayKind, UpstreamTransport},
     machine,
     table::{GatewayResult, LOADS, Measurements},
@@ -58,9 +58,14 @@ fn calls(page: &mut String, measurements: &Measurements, transport: UpstreamTran
 }
 
 fn lists(page: &mut String, measurements: &Measurements) {
-    page.push_str("\n## `tools/list` of 500 tools, one client\n\n| gateway | median µs | CPU µs |\n| --- | ---: | ---: |\n");
-    for GatewayResult { kind, what, .. } in &measurements.lists {
-        let _ = writeln!(page, "| {} | {:.0} | {:.1} |", display_name(*kind), what.median, what.cpu_per_call);
+    page.push_str(
+        "\n## `tools/list` of 500 tools, one client\n\n\
+         | gateway | protocol | median µs | CPU µs |\n| --- | --- | ---: | ---: |\n",
+    );
+    for GatewayResult { kind, what: (request, what), .. } in &measurements.lists {
+        let protocol = if *request == RequestKind::ModernList { "2026-07-28" } else { "2025-06-18" };
+        let Measurement { median, cpu_per_call, .. } = what;
+        let _ = writeln!(page, "| {} | {protocol} | {median:.0} | {cpu_per_call:.1} |", display_name(*kind));
     }
 }
 
@@ -86,6 +91,7 @@ fn display_name(kind: GatewayKind) -> &'static str {
     match kind {
         GatewayKind::NoGateway => "no gateway",
         GatewayKind::Probe => "limit",
+        GatewayKind::WharfBefore => "wharf before",
         GatewayKind::Wharf => "**wharf**",
         GatewayKind::Rival => "mcp-proxy",
     }

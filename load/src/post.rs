@@ -53,7 +53,11 @@ impl HttpConnection {
     }
 
     /// Posts a message. Reconnects if the server has closed the connection.
-    pub(crate) async fn post(&mut self, headers: &[(&str, &str)], body: Bytes) -> Result<Answer, String> {
+    pub(crate) async fn post(
+        &mut self,
+        headers: &[(&str, impl AsRef<str>)],
+        body: Bytes,
+    ) -> Result<Answer, String> {
         let mut send = match self.send.take() {
             Some(send) if !send.is_closed() => send,
             _ => self.dial().await?,
@@ -64,7 +68,7 @@ impl HttpConnection {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, text/event-stream");
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            request = request.header(*name, value.as_ref());
         }
         let request = request.body(Full::new(body)).map_err(|it| it.to_string())?;
         let response = send.send_request(request).await.map_err(|it| it.to_string())?;

@@ -37,7 +37,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(500);
 pub(crate) struct Measurements {
     pub(crate) rounds: usize,
     pub(crate) calls: Vec<GatewayResult<Vec<Measurement>>>,
-    pub(crate) lists: Vec<GatewayResult<Measurement>>,
+    pub(crate) lists: Vec<GatewayResult<(RequestKind, Measurement)>>,
     pub(crate) footprints: Vec<GatewayResult<Footprint>>,
 }
 
@@ -77,10 +77,7 @@ pub(crate) async fn measure(command_line: &CommandLine) -> Result<(), String> {
 }
 
 fn gateways(programs: &Programs, transports: &[UpstreamTransport]) -> Vec<(GatewayKind, UpstreamTransport)> {
-    let kind = [GatewayKind::Probe, GatewayKind::Wharf, GatewayKind::Rival]
-        .into_iter()
-        .filter(|it| programs.has_rival() || *it != GatewayKind::Rival);
-    let kind: Vec<GatewayKind> = kind.collect();
+    let kind = programs.gateways();
     transports.iter().flat_map(|transport| kind.iter().map(|kind| (*kind, *transport))).collect()
 }
 
@@ -120,19 +117,26 @@ async fn lists(
     programs: &Programs,
     rounds: usize,
     time: Duration,
-) -> Result<Vec<GatewayResult<Measurement>>, String> {
+) -> Result<Vec<GatewayResult<(RequestKind, Measurement)>>, String> {
     let mut found = Vec::new();
     for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio]) {
         let running = name_error(programs.start(kind, transport, LONG_LIST_TOOLS).await, kind)?;
-        let mut all = Vec::new();
+        // Only wharf serves 2026-07-28. Both kinds of request are measured in turns.
+        let kinds = [RequestKind::List, RequestKind::ModernList];
+        let kinds = &kinds[..if kind.is_wharf() { 2 } else { 1 }];
+        let mut all = [Vec::new(), Vec::new()];
         for _ in 0..rounds {
-            let load = Load { what: RequestKind::List, clients: 1, time };
-            all.push(name_error(drive(&Arc::new(running.target.clone()), &load).await, kind)?);
+            for (what, all) in kinds.iter().zip(&mut all) {
+                let load = Load { what: *what, clients: 1, time };
+                all.push(name_error(drive(&Arc::new(running.target.clone()), &load).await, kind)?);
+            }
         }
         running.stop().await;
-        let what = median(all);
-        log(&format!("list of {LONG_LIST_TOOLS} tools, {kind:?}: {what:?}"));
-        found.push(GatewayResult { kind, transport, what });
+        for (request, all) in kinds.iter().zip(all) {
+            let what = (*request, median(all));
+            log(&format!("list of {LONG_LIST_TOOLS} tools, {kind:?}: {what:?}"));
+            found.push(GatewayResult { kind, transport, what });
+        }
     }
     Ok(found)
 }

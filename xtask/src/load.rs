@@ -2,7 +2,7 @@
 //! `docs/performance.md`.
 
 use crate::{checkout, checkout::Checkout, failure::Failure, steps::Steps};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The other gateway to compare with, a published crate: name and version.
@@ -10,15 +10,18 @@ const OTHER_GATEWAY: (&str, &str) = ("mcp-proxy", "0.6.0");
 
 const PROGRAMS: [&str; 7] = ["build", "--locked", "--release", "--package", "wharf", "--package", "load"];
 
-/// Measures both gateways in one run and writes the page.
-pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
+/// Measures both gateways in one run and writes the page, or prints it beside an earlier build of ours.
+pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps, before: Option<&Path>) -> Result<(), Failure> {
     steps.run("programs", || checkout.cargo(PROGRAMS))?;
     let other_gateway = steps.run("the other gateway", || other_gateway(checkout))?;
     steps.run("load", || {
         let built = checkout.target().join("release");
         let mut load = Command::new(built.join("load"));
         load.arg("table").arg("--wharf").arg(built.join("wharf")).arg("--rival").arg(other_gateway);
-        checkout::run(load.arg("--page").arg(checkout.path("docs/performance.md")))
+        match before {
+            Some(before) => checkout::run(load.arg("--before").arg(before)),
+            None => checkout::run(load.arg("--page").arg(checkout.path("docs/performance.md"))),
+        }
     })
 }
 

@@ -69,14 +69,14 @@ fn run(task: Task, steps: &mut Steps) -> Result<(), Failure> {
         Task::Provision => provision::all(checkout.tools(), steps),
         Task::Generate => generate::all(&checkout, steps),
         Task::Fuzz { target, mode } => fuzz::run(&checkout, steps, target.as_deref(), &mode),
-        Task::Load => load::measure(&checkout, steps),
+        Task::Load { before } => load::measure(&checkout, steps, before.as_deref()),
         Task::Idle => idle(&checkout, steps),
         Task::Soak => steps.run("soak", || soak(&checkout)),
         Task::Kills { times } => kills(&checkout, steps, times),
         Task::Bench => {
             provision::all(checkout.tools(), steps)?;
             steps.run("benchmarks", || checkout.cargo(BENCHMARKS))?;
-            load::measure(&checkout, steps)
+            load::measure(&checkout, steps, None)
         }
     }
 }

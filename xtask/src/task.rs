@@ -13,7 +13,7 @@ pub(crate) enum Task {
     Generate,
     Fuzz { target: Option<String>, mode: FuzzMode },
     Bench,
-    Load,
+    Load { before: Option<PathBuf> },
     Idle,
     Soak,
     Kills { times: u64 },
@@ -88,7 +88,10 @@ Usage: cargo xtask bench
 const LOAD_HELP: &str = "\
 Measure the overhead of the gateway, and write docs/performance.md.
 
-Usage: cargo xtask load
+Usage: cargo xtask load [--before PROGRAM]
+
+  --before PROGRAM   measure this earlier build of wharf too, in the same rounds; the
+                     tables go to the terminal, and docs/performance.md stays as it is
 
 `wharf serve` beside the least that any gateway could cost and beside `mcp-proxy`
 from the crate registry, which is installed first; all as they are shipped, in one
@@ -150,7 +153,7 @@ impl Task {
             "provision" => without_arguments(rest, Self::Provision),
             "generate" => without_arguments(rest, Self::Generate),
             "bench" => without_arguments(rest, Self::Bench),
-            "load" => without_arguments(rest, Self::Load),
+            "load" => load(rest),
             "soak" => without_arguments(rest, Self::Soak),
             "idle" => without_arguments(rest, Self::Idle),
             "fuzz" => fuzz(rest),
@@ -171,12 +174,13 @@ fn without_arguments(rest: &[&str], task: Task) -> Result<Task, Failure> {
 }
 
 fn fuzz(rest: &[&str]) -> Result<Task, Failure> {
+    const INPUT: (&str, &str) = ("--input", "for example `--input fuzz/artifacts/load/crash-1f2e`");
     let (mut target, mut runs, mut input) = (None, None, None);
     let mut words = rest.iter();
     while let Some(&word) = words.next() {
         match word {
             "--runs" => runs = Some(number(word, words.next())?),
-            "--input" => input = Some(file(words.next())?),
+            "--input" => input = Some(file(INPUT, words.next())?),
             flag if flag.starts_with('-') => return Err(unexpected(flag)),
             _ if target.is_some() => return Err(unexpected(word)),
             name => target = Some(name.to_owned()),
@@ -195,6 +199,16 @@ fn fuzz(rest: &[&str]) -> Result<Task, Failure> {
     Ok(Task::Fuzz { target, mode })
 }
 
+fn load(rest: &[&str]) -> Result<Task, Failure> {
+    const EXAMPLE: (&str, &str) = ("--before", "for example `--before ../earlier/wharf`");
+    match rest {
+        [] => Ok(Task::Load { before: None }),
+        ["--before"] => Ok(Task::Load { before: Some(file(EXAMPLE, None)?) }),
+        ["--before", program] => Ok(Task::Load { before: Some(file(EXAMPLE, Some(program))?) }),
+        ["--before", _, word, ..] | [word, ..] => Err(unexpected(word)),
+    }
+}
+
 fn kills(rest: &[&str]) -> Result<Task, Failure> {
     match rest {
         [] => Ok(Task::Kills { times: 1_000 }),
@@ -210,10 +224,8 @@ fn number(flag: &str, word: Option<&&str>) -> Result<u64, Failure> {
     )
 }
 
-fn file(word: Option<&&str>) -> Result<PathBuf, Failure> {
-    let missing = || {
-        Failure::new("`--input` needs a file").hint("for example `--input fuzz/artifacts/load/crash-1f2e`")
-    };
+fn file((flag, hint): (&str, &str), word: Option<&&str>) -> Result<PathBuf, Failure> {
+    let missing = || Failure::new(format!("`{flag}` needs a file")).hint(hint);
     let file = PathBuf::from(word.ok_or_else(missing)?);
     std::path::absolute(&file)
         .ok()
@@ -253,7 +265,10 @@ mod tests {
             "bench -h",
             "Run the benchmarks of the loader, of the wire and of the Todo server, then `load`.",
         );
-        check("load", "Load");
+        check("load", "Load { before: None }");
+        check("load --before", "error: `--before` needs a file");
+        check("load --before nowhere", "error: there is no file `nowhere`");
+        check("load --after nowhere", "error: unexpected `--after`");
         check("idle", "Idle");
         check("idle 5", "error: unexpected `5`");
         check("soak", "Soak");
