@@ -50,6 +50,8 @@ pub enum Check {
 pub struct ArgumentError {
     /// Path of the value, such as `arguments.items[2].due_date`.
     pub path: String,
+    /// JSON pointer of the value within the arguments, such as `/items/2/due_date`.
+    pub pointer: String,
     /// Description of the error, such as `is missing`.
     pub message: String,
 }
@@ -94,7 +96,7 @@ impl Schema {
         let mut wrong = validator.into_argument_error();
         if wrong.is_empty() {
             let message = "does not match the schema of the tool".to_owned();
-            wrong.push(ArgumentError { path: ValuePath::ROOT.to_string(), message });
+            wrong.push(ArgumentError { path: ValuePath::ROOT.to_string(), pointer: String::new(), message });
         }
         (wrong, steps)
     }

@@ -182,6 +182,7 @@ fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static st
             let cause = format!("invalid arguments for `{}`: {}", tool.name, all.join("; "));
             let hint = Some(format!("`wharf tools {}` shows its parameters", tool.name));
             let fault = Fault::local(FaultKind::Arguments, Stage::Check, cause, hint);
+            let fault = Fault { argument_errors: problems, ..fault };
             Err(Arc::new(Fault::with_source(tool.config(), fault)))
         }
     }

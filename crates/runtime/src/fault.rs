@@ -4,7 +4,7 @@ mod excerpt;
 mod hint;
 mod stage;
 
-use crate::redact::Redactor;
+use crate::{argument_schema::ArgumentError, redact::Redactor};
 pub use hint::{KnownCause, known_causes};
 pub use stage::{Stage, sent_word};
 use std::{fmt, time::Duration};
@@ -41,6 +41,8 @@ pub struct Fault {
     pub status: Option<u16>,
     /// Delay before a retry, if known.
     pub retry_after: Option<Duration>,
+    /// Every error in the arguments, if the kind is [`FaultKind::Arguments`].
+    pub argument_errors: Vec<ArgumentError>,
 }
 
 /// Kinds of error. [`FaultKind::as_str`] returns their public names.
@@ -94,6 +96,7 @@ impl Fault {
             rpc: failure.rpc.clone(),
             status: failure.status,
             retry_after: failure.retry_after,
+            argument_errors: Vec::new(),
         }
     }
 
@@ -117,6 +120,7 @@ impl Fault {
             rpc: None,
             status: None,
             retry_after: None,
+            argument_errors: Vec::new(),
         }
     }
 

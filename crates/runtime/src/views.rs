@@ -46,6 +46,12 @@ pub fn tool_result(record: &CallRecord) -> Raw {
     ])
 }
 
+/// Builds the list of the errors in a call's arguments: `path` (a JSON pointer into the arguments) and `message`.
+pub fn argument_errors(fault: &Fault) -> Value {
+    let errors = fault.argument_errors.iter();
+    errors.map(|it| json!({ "path": it.pointer, "message": it.message })).collect()
+}
+
 /// Builds a redacted `ToolCallContext`, the entry in the call log.
 pub fn context(record: &CallRecord) -> Raw {
     let mut context: Vec<(&str, Raw)> = vec![("request_id", json!(&*record.request_id).into())];

@@ -33,7 +33,7 @@ use wharf_mcp::{
     serve::{self, About, Client, Handler, HandlerFuture, Incoming},
     session::{Era, List},
 };
-use wharf_runtime::{Call, Caller, Catalog, Handle, OnProgress, Outcome};
+use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome};
 
 /// How long a list request waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -186,6 +186,9 @@ impl Gateway {
             journal.record(&record, "mcp").await;
         }
         match (&record.outcome, record.result()) {
+            (Outcome::Failed(fault), _) if fault.kind == FaultKind::Arguments => {
+                Ok(error::argument_errors(fault))
+            }
             (Outcome::Failed(fault), _) => Err(rpc_error(fault)),
             (_, Some(result)) => Ok(result),
             (_, None) => Err(RpcError::new(RpcError::INTERNAL, "the call has no result")),

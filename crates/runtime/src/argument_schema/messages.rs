@@ -5,7 +5,10 @@ use super::{
     node::{Bound, Types},
 };
 use serde_json::Value;
-use std::fmt::{self, Display};
+use std::{
+    fmt::{self, Display},
+    iter,
+};
 
 /// Maximum number of characters of a value or name to show.
 const MAX_SHOWN_CHARS: usize = 60;
@@ -13,6 +16,8 @@ const MAX_SHOWN_CHARS: usize = 60;
 const MAX_LISTED_VALUES: usize = 6;
 /// Maximum number of path steps to show. Of a longer path only the last ones are shown.
 const MAX_PATH_STEPS: usize = 12;
+/// Maximum length of a JSON pointer, in bytes. A longer one ends at an ancestor of the value.
+const MAX_POINTER_BYTES: usize = 1024;
 
 /// Path of a value within the arguments. The chain lives on the stack and costs nothing until it is formatted.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +41,24 @@ impl<'a> ValuePath<'a> {
 
     pub(super) fn item(&'a self, at: usize) -> ValuePath<'a> {
         ValuePath { up: Some((self, PathStep::Item(at))), depth: self.depth + 1 }
+    }
+
+    /// Returns the path as a JSON pointer (RFC 6901) into the arguments.
+    fn pointer(&self) -> String {
+        let steps: Vec<PathStep<'_>> =
+            iter::successors(self.up, |(up, _)| up.up).map(|(_, step)| step).collect();
+        let mut pointer = String::new();
+        for step in steps.into_iter().rev() {
+            let step = match step {
+                PathStep::Item(at) => at.to_string(),
+                PathStep::Member(name) => name.replace('~', "~0").replace('/', "~1"),
+            };
+            if pointer.len() + step.len() >= MAX_POINTER_BYTES {
+                break;
+            }
+            pointer.extend(["/", &step]);
+        }
+        pointer
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, left: usize) -> fmt::Result {
@@ -67,6 +90,7 @@ fn is_plain(name: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct ValidationError {
     path: String,
+    pointer: String,
     depth: usize,
     kind: ValidationErrorKind,
     message: String,
@@ -85,7 +109,7 @@ pub(super) enum ValidationErrorKind {
 
 impl ValidationError {
     pub(super) fn new(at: &ValuePath<'_>, kind: ValidationErrorKind, message: String) -> ValidationError {
-        ValidationError { path: at.to_string(), depth: at.depth, kind, message }
+        ValidationError { path: at.to_string(), pointer: at.pointer(), depth: at.depth, kind, message }
     }
 
     /// Returns how much this error speaks against the alternative at `depth`. A wrong type means that the alternative
@@ -117,7 +141,7 @@ impl ValidationError {
     }
 
     pub(super) fn into_argument_error(self) -> ArgumentError {
-        ArgumentError { path: self.path, message: self.message }
+        ArgumentError { path: self.path, pointer: self.pointer, message: self.message }
     }
 }
 

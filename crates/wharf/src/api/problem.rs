@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_mcp::serve::http::Body;
-use wharf_runtime::{Fault, FaultKind};
+use wharf_runtime::{Fault, FaultKind, views};
 
 /// An error response.
 #[derive(Debug)]
@@ -103,6 +103,7 @@ impl Problem {
         problem.0.hint.clone_from(&fault.hint);
         problem.0.request_id = request_id.map(str::to_owned);
         problem.0.retry_after = fault.retry_after;
+        problem.0.problems = (fault.kind == FaultKind::Arguments).then(|| views::argument_errors(fault));
         problem
     }
 

@@ -1,8 +1,8 @@
 //! Maps a fault to a JSON-RPC error; nothing else in the gateway does.
 
 use serde_json::json;
-use wharf_mcp::RpcError;
-use wharf_runtime::{Fault, FaultKind, sent_word};
+use wharf_mcp::{Raw, RpcError};
+use wharf_runtime::{Fault, FaultKind, sent_word, views};
 
 /// The code that SDKs use for a closed connection.
 const CONNECTION: i64 = -32000;
@@ -39,6 +39,17 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
         "retry_after": fault.retry_after.map(|it| it.as_secs_f64().ceil()),
     });
     RpcError { data: Some(data.into()), ..RpcError::new(code, fault.message()) }
+}
+
+/// Returns the tool error for invalid arguments. A model sees a result, but many clients hide a JSON-RPC error from it
+/// (SEP-1303).
+pub(super) fn argument_errors(fault: &Fault) -> Raw {
+    json!({
+        "content": [{ "type": "text", "text": fault.message() }],
+        "isError": true,
+        "_meta": { "io.wharf/problems": views::argument_errors(fault) },
+    })
+    .into()
 }
 
 /// The error for a resource that no source has, with the code of the client's era.

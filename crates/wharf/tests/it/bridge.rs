@@ -1,6 +1,7 @@
 //! Tests the gateway between protocol eras: server questions reach the client that made the call, log messages and
 //! change notifications reach the clients that asked for them, and nothing reaches the wrong client.
 
+mod argument_errors;
 mod caching;
 mod test_client;
 mod test_server;

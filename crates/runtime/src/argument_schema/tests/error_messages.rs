@@ -113,6 +113,18 @@ fn messages_for_object_members() {
 }
 
 #[test]
+fn pointers_lead_to_the_value() {
+    let schema = compiled(
+        r#"{"properties": {"a/b": {"items": {"properties": {"c~d": {"type": "string"}}}}}, "required": ["e"]}"#,
+    );
+    let arguments = json!({ "a/b": [{}, { "c~d": 1 }] });
+    let Check::Invalid(wrong) = schema.check(&arguments.clone().into()) else { panic!("it passed") };
+    let pointers: Vec<&str> = wrong.iter().map(|it| it.pointer.as_str()).collect();
+    assert_eq!(pointers, ["/a~1b/1/c~0d", "/e"]);
+    assert_eq!(arguments.pointer(pointers[0]), Some(&json!(1)));
+}
+
+#[test]
 fn long_values_and_lists_are_shortened() {
     let long = "s3cret ".repeat(1000);
     let arguments: serde_json::Map<String, Value> =
@@ -120,8 +132,9 @@ fn long_values_and_lists_are_shortened() {
     let schema = compiled(r#"{"additionalProperties": {"pattern": "^x$", "const": 1}}"#);
     let Check::Invalid(wrong) = schema.check(&Raw::from(json!(arguments))) else { panic!("it passed") };
     assert_eq!(wrong.len(), 10);
-    for ArgumentError { path, message } in wrong {
+    for ArgumentError { path, pointer, message } in wrong {
         assert!(path.chars().count() < 80, "{path}");
+        assert!(pointer.len() <= 1024, "{pointer}");
         assert!(message.chars().count() < 150, "{message}");
     }
 }

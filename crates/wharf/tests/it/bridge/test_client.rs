@@ -77,14 +77,21 @@ impl Gateway {
 
     /// Restarts the session of the source through the REST API.
     pub(super) fn restart(&self) {
+        assert_eq!(self.rest("POST /api/v1/connections/island/restart", "{}").0, 200);
+    }
+
+    /// Sends a request to the REST API and returns status and body.
+    pub(super) fn rest(&self, line: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
-        let head = "POST /api/v1/connections/island/restart HTTP/1.1";
-        let (host, body) = (&self.address, "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
-        let request = format!("{head}\r\nHost: {host}\r\nConnection: close\r\n{body}");
+        let (host, length) = (&self.address, body.len());
+        let headers = format!("Host: {host}\r\nConnection: close\r\nContent-Length: {length}");
+        let request = format!("{line} HTTP/1.1\r\n{headers}\r\nContent-Type: application/json\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).expect("it listens");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
+        (status, serde_json::from_str(body).unwrap_or_default())
     }
 
     /// Sends SIGTERM and returns the exit code.

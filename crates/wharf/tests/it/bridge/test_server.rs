@@ -234,7 +234,12 @@ async fn asked(
 }
 
 fn tool(name: String) -> Value {
-    json!({ "name": name, "inputSchema": { "type": "object" } })
+    let mut schema = json!({ "type": "object" });
+    if name == "echo" {
+        let city = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+        schema["properties"] = json!({ "wait": { "type": "integer" }, "place": city });
+    }
+    json!({ "name": name, "inputSchema": schema })
 }
 
 fn text(text: &str) -> Value {

@@ -108,11 +108,7 @@ pub(super) fn all() -> Vec<Step> {
             expected: Expected::Progress(json!({ "content": [{ "text": long }] }), json!([1.0, 2.0, 3.0])),
         },
         refused("tools/call", json!({ "name": "nothing", "arguments": {} }), &[INVALID_PARAMS]),
-        refused(
-            "tools/call",
-            json!({ "name": "everything__get-sum", "arguments": { "a": "two", "b": 3 } }),
-            &[INVALID_PARAMS],
-        ),
+        call("everything__get-sum", json!({ "a": "two", "b": 3 }), json!({ "isError": true })),
         refused("prompts/get", json!({ "name": "nothing" }), &[INVALID_PARAMS]),
         refused("resources/read", json!({ "uri": "demo://nowhere" }), &[NO_RESOURCE, INVALID_PARAMS]),
     ]);
