@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use wharf_mcp::{
     News, Raw, RpcError,
     model::{Read, Tool},
-    serve::{About, Client, Eras, Handler, HandlerFuture, Incoming},
+    serve::{About, Client, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture},
 };
 
 /// Response of a fixture.
@@ -58,7 +58,11 @@ impl Handler for Fixtures {
             "completions": {},
         });
         let about = About::new("conformance-server", "1.0.0", capabilities.into());
-        About { eras: self.eras, instructions: Some("A server to be tested.".into()), ..about }
+        About { eras: self.eras, ..about }
+    }
+
+    fn instructions(&self) -> InstructionsFuture {
+        Box::pin(std::future::ready(Some("A server to be tested.".to_owned())))
     }
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {

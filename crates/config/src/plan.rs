@@ -85,6 +85,8 @@ pub struct Source {
     pub load_tools: bool,
     /// Whether to list its prompts at startup.
     pub load_prompts: bool,
+    /// Whether clients of the gateway receive its instructions.
+    pub instructions: bool,
     /// When its process or session runs.
     pub lifecycle: Lifecycle,
     /// Whether a failure of this source makes the whole command fail.

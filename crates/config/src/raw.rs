@@ -89,6 +89,7 @@ raw! {
         inherit_env = "inherit_env", encoding = "encoding", url = "url", headers = "headers",
         timeout = "timeout", sse_read_timeout = "sse_read_timeout", terminate_on_close = "terminate_on_close",
         config = "config", load_tools = "load_tools", load_prompts = "load_prompts",
+        instructions = "instructions",
         request_timeout = "request_timeout", max_total_timeout = "max_total_timeout",
         connect_timeout = "connect_timeout", install_timeout = "install_timeout", prefix = "prefix",
         lifecycle = "lifecycle", required = "required", era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",

@@ -122,6 +122,7 @@ fn tool_properties() -> Value {
         "config": { "description": "Passed to the server: as MCP_CONFIG, in the handshake, and allowed_directories as MCP roots.", "type": ["object", "null"] },
         "load_tools": flag("Whether to list tools at startup.", true),
         "load_prompts": flag("Whether to list prompts at startup.", true),
+        "instructions": flag("Whether clients of the gateway receive the server's instructions.", true),
         "request_timeout": integer("Timeout for one call, in seconds; 60 by default.", json!({ "minimum": 1, "maximum": MAX_TIMEOUT_SECONDS })),
         "max_total_timeout": seconds("Maximum duration of one call in seconds, regardless of progress; five times request_timeout by default."),
         "connect_timeout": seconds("Timeout for the server to become ready, in seconds; 60 by default."),

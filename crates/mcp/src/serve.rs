@@ -38,10 +38,18 @@ const MAX_BATCH: usize = 256;
 /// A pending response of a [`Handler`].
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
+/// Pending instructions of a [`Handler`].
+pub type InstructionsFuture = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+
 /// Answers the requests of MCP clients.
 pub trait Handler: Send + Sync + 'static {
     /// Returns the server's identity, capabilities and settings. [`Service::new`] calls it once.
     fn about(&self) -> About;
+
+    /// Returns usage instructions for clients and their models. Every handshake and every discovery asks for them.
+    fn instructions(&self) -> InstructionsFuture {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Answers one request. The future is dropped when the client cancels the request or disconnects.
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture;
@@ -73,8 +81,6 @@ pub struct About {
     pub info: Raw,
     /// The server capabilities, as an object.
     pub capabilities: Raw,
-    /// Usage instructions for clients and their models.
-    pub instructions: Option<String>,
     /// Cache lifetime of lists and resources, unless the handler's result has its own `ttlMs`.
     pub ttl: Duration,
     /// Whether caches may share lists and resources between users (`cacheScope`).
@@ -134,7 +140,6 @@ impl About {
         About {
             info: json!({ "name": name, "version": version }).into(),
             capabilities,
-            instructions: None,
             ttl: Duration::ZERO,
             shared_cache: false,
             eras: Eras::Both,

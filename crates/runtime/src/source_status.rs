@@ -168,7 +168,7 @@ pub struct SourceStatus {
     /// The server's description of itself.
     pub server: Option<Raw>,
     /// The server's instructions for its use.
-    pub instructions: Option<String>,
+    pub instructions: Option<Arc<str>>,
     /// Fault of the last failed connect attempt.
     pub fault: Option<Arc<Fault>>,
     /// The package or image being downloaded for the source, if any.

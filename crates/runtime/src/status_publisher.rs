@@ -80,7 +80,7 @@ impl StatusPublisher {
             status.era = Some(terms.era);
             status.version = Some(terms.version.to_string());
             status.server = terms.server.as_ref().map(Raw::detached);
-            status.instructions.clone_from(&terms.instructions);
+            status.instructions = terms.instructions.as_deref().map(Arc::from);
             status.last_seen = Some(SystemTime::now());
             status.fault = None;
             status.exit = None;

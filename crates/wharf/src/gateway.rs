@@ -6,6 +6,7 @@
 
 mod client_request;
 mod error;
+mod instructions;
 mod lists;
 mod news;
 mod pending_input;
@@ -30,12 +31,12 @@ use tokio::time;
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
-    serve::{self, About, Client, Handler, HandlerFuture, Incoming},
+    serve::{self, About, Client, Handler, HandlerFuture, Incoming, InstructionsFuture},
     session::{Era, List},
 };
 use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome};
 
-/// How long a list request waits for sources that are still starting.
+/// How long a list request or a handshake waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for a subscription at a source.
@@ -257,6 +258,15 @@ async fn collect_questions(
 impl Handler for Gateway {
     fn about(&self) -> About {
         about()
+    }
+
+    fn instructions(&self) -> InstructionsFuture {
+        let gateway = self.clone();
+        Box::pin(async move {
+            // A session reads them only once, so it waits for servers that are still starting.
+            gateway.settled().await;
+            instructions::merge(&gateway.handle.sources())
+        })
     }
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {

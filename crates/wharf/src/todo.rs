@@ -20,7 +20,7 @@ use std::sync::Arc;
 use wharf_mcp::{
     Raw, RpcError,
     model::{Read, Tool},
-    serve::{About, Client, Handler, HandlerFuture, Incoming, Service},
+    serve::{About, Client, Handler, HandlerFuture, Incoming, InstructionsFuture, Service},
 };
 use wharf_store::Store;
 
@@ -58,8 +58,11 @@ impl Handler for TodoServer {
             "prompts": {},
             "resources": { "listChanged": true, "subscribe": true },
         });
-        let about = About::new("wharf-todo", env!("CARGO_PKG_VERSION"), capabilities.into());
-        About { instructions: Some(INSTRUCTIONS.to_owned()), ..about }
+        About::new("wharf-todo", env!("CARGO_PKG_VERSION"), capabilities.into())
+    }
+
+    fn instructions(&self) -> InstructionsFuture {
+        Box::pin(std::future::ready(Some(INSTRUCTIONS.to_owned())))
     }
 
     fn handle(&self, request: Incoming, _: Client) -> HandlerFuture {

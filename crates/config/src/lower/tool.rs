@@ -60,7 +60,7 @@ pub(crate) fn tool(
     let RawTool {
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
         inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
-        load_prompts, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
+        load_prompts, instructions, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
         max_result_bytes, allow, deny,
     } = raw;
 
@@ -77,6 +77,7 @@ pub(crate) fn tool(
     let prefix = reader.text("prefix", prefix).map(|it| it.value);
     let load_tools = reader.flag("load_tools", load_tools).unwrap_or(true);
     let load_prompts = reader.flag("load_prompts", load_prompts).unwrap_or(true);
+    let instructions = reader.flag("instructions", instructions).unwrap_or(true);
     let required = reader.flag("required", required).unwrap_or(false);
     let lifecycle = reader.keyword("lifecycle", lifecycle, Lifecycle::KEYWORDS, Lifecycle::parse);
     let era = reader.keyword("era", era, EraChoice::KEYWORDS, EraChoice::parse);
@@ -100,7 +101,7 @@ pub(crate) fn tool(
     #[rustfmt::skip]
     let source = Source {
         description, server: server?.value, egress: endpoint.url().and_then(|it| url::egress(it, env)), endpoint, prefix: prefix.unwrap_or_else(|| name.clone()), config,
-        roots, load_tools, load_prompts, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
+        roots, load_tools, load_prompts, instructions, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
         era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, written, name,
     };
     (diagnostics.count(Severity::Error) == before).then_some(source)

@@ -46,7 +46,7 @@ pub(super) async fn answer<H: Handler>(
         return if eras == Eras::ModernOnly {
             Err(unsupported_version(eras, None))
         } else {
-            initialize(&service, &request, &peer)
+            initialize(&service, &request, &peer).await
         };
     }
     let terms = match (has_version, peer.terms.get()) {
@@ -107,7 +107,7 @@ async fn answer_modern<H: Handler>(
     client: Client,
 ) -> Result<Raw, RpcError> {
     match request.method.as_str() {
-        "server/discover" => Ok(discovery_result(service.about())),
+        "server/discover" => Ok(discovery_result(service.about(), service.handler().instructions().await)),
         // 2026-07-28 removed these methods.
         "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
             Err(RpcError::method_not_found(&request.method))
@@ -126,7 +126,11 @@ fn read_uri(request: &Incoming) -> Result<String, RpcError> {
     uri.ok_or_else(|| invalid_params("`uri` is missing"))
 }
 
-fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer) -> Result<Raw, RpcError> {
+async fn initialize<H: Handler>(
+    service: &Service<H>,
+    request: &Incoming,
+    peer: &Peer,
+) -> Result<Raw, RpcError> {
     let params = request.params.as_ref().ok_or_else(|| invalid_params("`initialize` needs parameters"))?;
     let wanted: String = params
         .member("protocolVersion")
@@ -140,8 +144,9 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
         info: params.member("clientInfo").map(|it| it.detached()),
         as_meta: OnceLock::new(),
     }));
-    let About { info, capabilities, instructions, .. } = service.about();
-    let (version, instructions) = (splice::string(version), instructions.as_deref().map(splice::string));
+    let About { info, capabilities, .. } = service.about();
+    let instructions = service.handler().instructions().await.as_deref().map(splice::string);
+    let version = splice::string(version);
     let members = [
         ("protocolVersion", version.as_slice()),
         ("capabilities", capabilities.as_bytes()),
@@ -150,9 +155,9 @@ fn initialize<H: Handler>(service: &Service<H>, request: &Incoming, peer: &Peer)
     Ok(splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text)))))
 }
 
-fn discovery_result(about: &About) -> Raw {
+fn discovery_result(about: &About, instructions: Option<String>) -> Raw {
     let versions = Raw::from(json!(supported_versions(about.eras)));
-    let instructions = about.instructions.as_deref().map(splice::string);
+    let instructions = instructions.as_deref().map(splice::string);
     let members =
         [("supportedVersions", versions.as_bytes()), ("capabilities", about.capabilities.as_bytes())];
     splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text))))

@@ -3,6 +3,7 @@
 
 mod argument_errors;
 mod caching;
+mod instructions;
 mod test_client;
 mod test_server;
 

@@ -62,6 +62,7 @@ pub(super) fn describe(source: &Source, environment: &Environment) -> Vec<Fact> 
     ));
     facts.push(names(source));
     facts.push(discovery(source));
+    facts.push(instructions(source));
     facts
 }
 
@@ -241,6 +242,14 @@ fn discovery(source: &Source) -> Fact {
         (false, false) => "nothing is listed; the server starts at its first call",
     };
     Fact::new("discovery", line, json!({ "load_tools": tools, "load_prompts": prompts }))
+}
+
+fn instructions(source: &Source) -> Fact {
+    let line = match source.instructions {
+        true => "clients of the gateway receive them",
+        false => "clients of the gateway do not receive them",
+    };
+    Fact::new("instructions", mark_default(source, "instructions", line), json!(source.instructions))
 }
 
 fn explain_arg(arg: &Arg) -> Option<String> {

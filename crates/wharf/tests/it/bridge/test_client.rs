@@ -27,8 +27,11 @@ const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct Gateway {
     child: Child,
     address: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
+
+/// Name of a source, its server, and more keys of its entry, such as `required: true`.
+pub(super) type AgentEntry<'a> = (&'a str, &'a TestServer, &'a str);
 
 /// Transports of the gateway.
 #[derive(Clone, Copy, Debug)]
@@ -55,14 +58,16 @@ impl Gateway {
 
     /// Starts a gateway in front of these servers. The sources are named `island`, `island1` and so on.
     pub(super) fn in_front_of_all(test_servers: &[&TestServer]) -> Gateway {
-        let folder = TempDir::new().expect("a folder");
-        let entry = "type: mcp, server: i, description: d, prefix: \"\", transport: http";
         let names = ["island", "island1", "island2"];
-        let entries = names.iter().zip(test_servers).map(|(name, test_server)| {
-            format!("  - {{ name: {name}, {entry}, url: \"{}\" }}\n", test_server.url)
-        });
-        let agent = format!("tools:\n{}", entries.collect::<String>());
-        fs::write(folder.path().join("agent.yaml"), agent).expect("the file can be written");
+        let entries: Vec<_> =
+            names.into_iter().zip(test_servers.iter().copied()).map(|(name, it)| (name, it, "")).collect();
+        Gateway::start(&entries)
+    }
+
+    /// Starts a gateway in front of these servers, each with the name of its source and more keys of its entry.
+    pub(super) fn start(entries: &[AgentEntry<'_>]) -> Gateway {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("agent.yaml"), agent_file(entries)).expect("the file can be written");
         let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
         command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
         command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
@@ -72,7 +77,13 @@ impl Gateway {
         let address = lines.find_map(|line| {
             line.strip_prefix("MCP   http://").and_then(|it| it.strip_suffix("/mcp")).map(str::to_owned)
         });
-        Gateway { child, address: address.expect("an address"), _folder: folder }
+        Gateway { child, address: address.expect("an address"), folder }
+    }
+
+    /// Replaces the agent file. The gateway notices it within seconds.
+    pub(super) fn rewrite(&self, entries: &[AgentEntry<'_>]) {
+        fs::write(self.folder.path().join("agent.yaml"), agent_file(entries))
+            .expect("the file can be written");
     }
 
     /// Restarts the session of the source through the REST API.
@@ -193,6 +204,14 @@ impl TestClient {
     pub(super) fn received_news(&mut self) -> Vec<News> {
         std::iter::from_fn(|| self.news.try_next()).collect()
     }
+}
+
+fn agent_file(entries: &[AgentEntry<'_>]) -> String {
+    let entry = "type: mcp, server: i, description: d, prefix: \"\", transport: http";
+    let entries = entries.iter().map(|(name, test_server, keys)| {
+        format!("  - {{ name: {name}, {entry}, url: \"{}\", {keys} }}\n", test_server.url)
+    });
+    format!("tools:\n{}", entries.collect::<String>())
 }
 
 fn said(answer: Result<Raw, wharf_mcp::Failure>) -> String {

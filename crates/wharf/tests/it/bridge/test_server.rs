@@ -6,8 +6,9 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
+    future::ready,
     sync::{
-        Arc,
+        Arc, Mutex as StdMutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,7 +22,7 @@ use tokio::{
 use wharf_mcp::{
     News, Raw, RpcError,
     serve::{
-        About, Client, Eras, Handler, HandlerFuture, Incoming, LogLevel, Service,
+        About, Client, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture, LogLevel, Service,
         http::{HttpOptions, HttpService},
     },
     session::Era,
@@ -53,6 +54,7 @@ pub(super) struct TestHandler {
     /// Number of calls of `grow`. Each adds a tool without a notification.
     grown: AtomicU64,
     news: mpsc::UnboundedSender<News>,
+    instructions: StdMutex<Option<String>>,
 }
 
 impl TestServer {
@@ -62,7 +64,8 @@ impl TestServer {
 
     pub(super) async fn start_with(eras: Eras, kept: (Duration, bool)) -> TestServer {
         let (tell, mut news) = mpsc::unbounded_channel();
-        let service = Service::new(TestHandler { eras, kept, grown: AtomicU64::new(0), news: tell });
+        let (grown, instructions) = (AtomicU64::new(0), StdMutex::default());
+        let service = Service::new(TestHandler { eras, kept, grown, news: tell, instructions });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let http = HttpService::new(service.clone(), HttpOptions::default());
@@ -88,6 +91,11 @@ impl TestServer {
         });
         TestServer { url, service, _serving: serving }
     }
+
+    /// Sets the instructions for later sessions.
+    pub(super) fn set_instructions(&self, text: &str) {
+        *self.service.handler().instructions.lock().expect("a lock") = Some(text.to_owned());
+    }
 }
 
 impl Handler for TestHandler {
@@ -97,6 +105,10 @@ impl Handler for TestHandler {
         });
         let (ttl, shared_cache) = self.kept;
         About { eras: self.eras, ttl, shared_cache, ..About::new("island", "1", capabilities.into()) }
+    }
+
+    fn instructions(&self) -> InstructionsFuture {
+        Box::pin(ready(self.instructions.lock().expect("a lock").clone()))
     }
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
