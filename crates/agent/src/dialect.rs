@@ -26,7 +26,7 @@ use crate::{
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
-use wharf_config::Provider;
+use wharf_config::{Model, ModelApi, Provider};
 
 /// Wire format of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,26 @@ impl Dialect {
     /// All dialects.
     pub const ALL: [Dialect; 5] =
         [Dialect::Responses, Dialect::Chat, Dialect::Anthropic, Dialect::Gemini, Dialect::Ollama];
+
+    /// Returns the dialect of a configured model.
+    pub fn of(model: &Model) -> Dialect {
+        match model.api {
+            Some(ModelApi::Responses) => Dialect::Responses,
+            Some(ModelApi::Chat) => Dialect::Chat,
+            None => Dialect::choose(model.provider, model.endpoint.is_some(), model.api_version.is_some()),
+        }
+    }
+
+    /// Returns the name of the dialect.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Dialect::Responses => "responses",
+            Dialect::Chat => "chat",
+            Dialect::Anthropic => "anthropic",
+            Dialect::Gemini => "gemini",
+            Dialect::Ollama => "ollama",
+        }
+    }
 
     /// Returns the dialect of a provider. With an `endpoint`, OpenAI's provider means a compatible server; with an
     /// `api_version`, Azure means a deployment. Both speak chat completions.

@@ -17,4 +17,4 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
-pub use provider::{default_endpoint, key_variable};
+pub use provider::{default_endpoint, key_variable, uses_key_variable};

@@ -3,7 +3,7 @@
 pub mod trouble;
 
 use serde_json::{Map, Value};
-use wharf_config::Provider;
+use wharf_config::{Model, Provider, ReasoningEffort};
 
 /// Maximum size of one event of an answer, in bytes.
 pub const MAX_EVENT_BYTES: usize = 8 << 20;
@@ -86,6 +86,27 @@ impl ModelOptions {
         }
     }
 
+    /// Returns the options of a configured model, with the provider's defaults where the file says nothing.
+    pub fn of(model: &Model) -> ModelOptions {
+        let usual = ModelOptions::new(model.provider, model.name.expose());
+        let has_endpoint = model.endpoint.is_some();
+        let extra = model.extra.as_ref().and_then(|it| it.expose().as_object()).cloned();
+        ModelOptions {
+            has_endpoint,
+            temperature: model.temperature,
+            top_p: model.top_p,
+            max_tokens: model.max_tokens,
+            reasoning: model.reasoning,
+            context_window: model.context_window.unwrap_or(usual.context_window),
+            // A compatible server may have any model, and many refuse images.
+            images: model
+                .images
+                .unwrap_or(usual.images && !(has_endpoint && model.provider == Provider::OpenAi)),
+            extra: extra.unwrap_or_default(),
+            ..usual
+        }
+    }
+
     /// Returns the provider and the model as one word. Native data of an answer goes back to the same ones only.
     pub fn native_key(&self) -> String {
         format!("{}/{}", self.provider.as_str(), self.name)
@@ -97,37 +118,20 @@ impl ModelOptions {
     }
 }
 
-/// How much a model reasons before it answers (`model.reasoning`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReasoningEffort {
-    /// `off`
-    Off,
-    /// `low`
-    Low,
-    /// `medium`
-    Medium,
-    /// `high`
-    High,
+/// Returns the word for an effort level, or `None` if reasoning is off.
+pub(crate) fn effort_level(effort: ReasoningEffort) -> Option<&'static str> {
+    match effort {
+        ReasoningEffort::Off => None,
+        other => Some(other.as_str()),
+    }
 }
 
-impl ReasoningEffort {
-    /// Returns the word for an effort level, or `None` if reasoning is off.
-    pub(crate) fn level(self) -> Option<&'static str> {
-        match self {
-            ReasoningEffort::Off => None,
-            ReasoningEffort::Low => Some("low"),
-            ReasoningEffort::Medium => Some("medium"),
-            ReasoningEffort::High => Some("high"),
-        }
-    }
-
-    /// Returns the number of reasoning tokens for providers that want a budget instead of a level.
-    pub(crate) fn budget(self) -> u64 {
-        match self {
-            ReasoningEffort::Off => 0,
-            ReasoningEffort::Low => 2048,
-            ReasoningEffort::Medium => 8192,
-            ReasoningEffort::High => 16_384,
-        }
+/// Returns the number of reasoning tokens for providers that want a budget instead of a level.
+pub(crate) fn effort_budget(effort: ReasoningEffort) -> u64 {
+    match effort {
+        ReasoningEffort::Off => 0,
+        ReasoningEffort::Low => 2048,
+        ReasoningEffort::Medium => 8192,
+        ReasoningEffort::High => 16_384,
     }
 }

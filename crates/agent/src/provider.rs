@@ -1,6 +1,6 @@
 //! Default API keys and endpoints of the model providers.
 
-use wharf_config::Provider;
+use wharf_config::{Model, Provider};
 
 /// Returns the environment variable that holds the API key if the agent file has no `api_key`, or `None` if the
 /// provider needs no key.
@@ -12,6 +12,12 @@ pub fn key_variable(provider: Provider) -> Option<&'static str> {
         Provider::Gemini => Some("GEMINI_API_KEY"),
         Provider::Ollama => None,
     }
+}
+
+/// Returns whether the usual variable may provide the key of this model. The key goes to the provider's own host only;
+/// Azure has a host for each customer.
+pub fn uses_key_variable(model: &Model) -> bool {
+    model.endpoint.is_none() || model.provider == Provider::AzureOpenAi
 }
 
 /// Returns the endpoint to use if the agent file has no `endpoint`, or `None` if every customer has their own.

@@ -11,8 +11,9 @@ use super::{
     grants::Grants,
     mask,
     place::{Place, Placed},
-    plan::{ChildEnv, EnvOrigin, EnvVar, Launcher, Program, ServerConfig},
+    plan::{ChildEnv, EnvOrigin, EnvVar, Launcher, Program},
     read::StringPairs,
+    server_config::ServerConfig,
 };
 use crate::{glob, masked_string::MaskedString};
 use std::collections::BTreeSet;

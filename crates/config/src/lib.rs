@@ -10,6 +10,7 @@
 //! assert_eq!(plan.expect("a plan").sources.len(), 1);
 //! ```
 
+mod agent_settings;
 mod breaker_policy;
 mod child_env;
 mod diagnostic;
@@ -24,12 +25,14 @@ mod find_program;
 mod glob;
 mod grants;
 mod json;
+mod keywords;
 mod launch;
 mod lower;
 mod manifest;
 mod mask;
 mod masked_string;
 mod messages;
+mod model;
 mod node;
 mod place;
 mod plan;
@@ -39,6 +42,7 @@ mod registration;
 mod render;
 mod scalar;
 mod schema;
+mod server_config;
 mod settings;
 mod suggest;
 mod toml;
@@ -48,6 +52,7 @@ mod variable_layers;
 mod variables;
 mod yaml;
 
+pub use agent_settings::{AgentSettings, ApprovalRules, ContextSettings, Decision, RunLimits};
 pub use breaker_policy::BreakerPolicy;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use download::Download;
@@ -59,10 +64,12 @@ pub use glob::Glob;
 pub use grants::{Grants, MissingGrant};
 pub use manifest::{Suggestion, suggest as suggest_entry};
 pub use masked_string::MaskedString;
+pub use model::{Model, ModelApi, ModelEndpoint, Provider, ReasoningEffort};
 pub use place::{Lines, Place};
 pub use plan::*;
 pub use registration::{Registration, RestoredSource, register, restore};
 pub use schema::schema;
+pub use server_config::ServerConfig;
 pub use settings::{
     DatabaseLocation, JournalSettings, Limit, LocatedValue, NamedToken, Role, ServerSettings, Settings,
     TelemetrySettings, TokenLocation, load_settings, settings_with_grant,

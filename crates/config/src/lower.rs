@@ -1,6 +1,8 @@
 //! Lowers a parsed agent file to a [`Plan`], entry by entry.
 
+mod agent_settings;
 mod endpoint;
+mod json_schema;
 mod model;
 mod tool;
 
@@ -18,7 +20,7 @@ use super::{
     url,
     variables::{Scope, Substitution},
 };
-use crate::masked_string::MaskedString;
+use crate::{agent_settings::AgentSettings, masked_string::MaskedString};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of `tools:` entries in one agent file.
@@ -41,14 +43,23 @@ pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagn
         substitution.apply(&mut field.node, &scope, diagnostics);
     }
     let sources = sources(tools, &mut substitution, env, diagnostics);
-    let RawAgent { name, description, author, model, instructions, tools: _ } = raw;
+    #[rustfmt::skip]
+    let RawAgent {
+        name, description, author, model, instructions, tools: _, limits, approval, context, response_format,
+    } = raw;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let name = reader.text("name", name).map(|it| it.value);
     let description = reader.text("description", description).map(|it| it.value);
     let author = reader.text("author", author).map(|it| it.value);
-    let model = model.and_then(|it| model::model(it.node, diagnostics));
+    let model = model.and_then(|it| model::model(it.node, env, diagnostics));
     let instructions = instructions.and_then(|it| self::instructions(it, env, diagnostics));
-    Some(Plan { name, description, author, model, instructions, sources: sources? })
+    let agent = AgentSettings {
+        limits: agent_settings::limits(limits, diagnostics),
+        approval: agent_settings::approval(approval, diagnostics),
+        context: agent_settings::context(context, diagnostics),
+        response_format: agent_settings::response_format(response_format, env, diagnostics),
+    };
+    Some(Plan { name, description, author, model, instructions, agent, sources: sources? })
 }
 
 fn sources(

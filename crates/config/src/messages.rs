@@ -3,6 +3,7 @@
 //! Some messages are fixed word for word by the contract. The others begin with their error class. No message quotes
 //! a header value or the value of a variable; it uses the shown form instead.
 
+mod agent;
 mod command;
 mod document;
 mod entry;

@@ -1,6 +1,9 @@
 //! The validated configuration. A [`Plan`] is valid by construction, so no code after the loader checks it again.
 
-use crate::{download::Download, egress::Egress, glob::Glob, masked_string::MaskedString};
+use crate::{
+    agent_settings::AgentSettings, download::Download, egress::Egress, glob::Glob, keywords::keywords,
+    masked_string::MaskedString, model::Model, server_config::ServerConfig,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -22,44 +25,10 @@ pub struct Plan {
     pub model: Option<Model>,
     /// System prompt for the model.
     pub instructions: Option<MaskedString>,
+    /// Limits, approval rules and other settings of `run` and `chat`.
+    pub agent: AgentSettings,
     /// MCP servers, in the order of the file.
     pub sources: Vec<Source>,
-}
-
-/// Model settings of an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Model {
-    /// Provider that serves the model.
-    pub provider: Provider,
-    /// Name of the model, as the provider spells it.
-    pub name: MaskedString,
-    /// Sampling temperature, 0 to 2.
-    pub temperature: Option<f64>,
-    /// Maximum length of an answer, in tokens.
-    pub max_tokens: Option<u64>,
-    /// Nucleus sampling threshold, 0 to 1.
-    pub top_p: Option<f64>,
-    /// Base URL of the provider's API, if it differs from the default.
-    pub endpoint: Option<MaskedString>,
-    /// API key.
-    pub api_key: Option<MaskedString>,
-    /// Version of the provider's API.
-    pub api_version: Option<MaskedString>,
-}
-
-/// Provider of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provider {
-    /// `openai`
-    OpenAi,
-    /// `azure_openai`
-    AzureOpenAi,
-    /// `anthropic`
-    Anthropic,
-    /// `ollama`
-    Ollama,
-    /// `gemini`
-    Gemini,
 }
 
 /// One `tools:` entry: an MCP server, how to reach it and which policies apply to it.
@@ -101,6 +70,8 @@ pub struct Source {
     pub allow: Vec<Glob>,
     /// Tools never to offer to models.
     pub deny: Vec<Glob>,
+    /// Whether the read-only hints of its tools count, so that such calls need no approval.
+    pub trust: bool,
     /// Keys that the entry sets itself. All other values are defaults.
     pub written: Vec<&'static str>,
 }
@@ -256,13 +227,6 @@ pub enum EnvOrigin {
     Config,
 }
 
-/// Arbitrary settings for the server, as two JSON trees: one to send and one to show.
-#[derive(Clone, PartialEq)]
-pub struct ServerConfig {
-    pub(crate) value: serde_json::Value,
-    pub(crate) shown: serde_json::Value,
-}
-
 /// Lifetime of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifecycle {
@@ -342,24 +306,6 @@ impl Endpoint {
     }
 }
 
-impl ServerConfig {
-    /// Returns the real settings. Use only to pass them to the server.
-    pub fn expose(&self) -> &serde_json::Value {
-        &self.value
-    }
-
-    /// Returns the settings in the form that may be shown.
-    pub fn shown(&self) -> &serde_json::Value {
-        &self.shown
-    }
-}
-
-impl fmt::Debug for ServerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.shown)
-    }
-}
-
 // A URL may contain values of variables, so `Debug` prints its shown form.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -391,27 +337,6 @@ impl fmt::Debug for RemoteEndpoint {
     }
 }
 
-/// Implements parsing, printing and listing for an enum of keywords from one table.
-macro_rules! keywords {
-    ($type:ident { $($variant:ident = $keyword:literal),+ $(,)? }) => {
-        impl $type {
-            /// All keywords.
-            pub const KEYWORDS: &'static [&'static str] = &[$($keyword),+];
-
-            /// Returns the keyword.
-            pub fn as_str(self) -> &'static str {
-                match self { $($type::$variant => $keyword),+ }
-            }
-
-            /// Parses a keyword.
-            pub fn parse(keyword: &str) -> Option<$type> {
-                match keyword { $($keyword => Some($type::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-keywords!(Provider { OpenAi = "openai", AzureOpenAi = "azure_openai", Anthropic = "anthropic", Ollama = "ollama", Gemini = "gemini" });
 keywords!(Builtin { Todo = "builtin:todo" });
 keywords!(Interpreter { Python = "python", Node = "node" });
 keywords!(Launcher { Npx = "npx", Uvx = "uvx", Docker = "docker" });

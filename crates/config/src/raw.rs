@@ -64,7 +64,8 @@ raw! {
     /// The top level.
     RawAgent, "an agent file" {
         name = "name", description = "description", author = "author", model = "model",
-        instructions = "instructions", tools = "tools",
+        instructions = "instructions", tools = "tools", limits = "limits", approval = "approval",
+        context = "context", response_format = "response_format",
     }
 }
 
@@ -72,8 +73,31 @@ raw! {
     /// `model:`
     RawModel, "'model'" {
         provider = "provider", name = "name", temperature = "temperature", max_tokens = "max_tokens",
-        top_p = "top_p", endpoint = "endpoint", api_key = "api_key", api_version = "api_version",
+        top_p = "top_p", endpoint = "endpoint", api_key = "api_key", api_version = "api_version", api = "api",
+        reasoning = "reasoning", context_window = "context_window", images = "images", timeout = "timeout",
+        idle_timeout = "idle_timeout", headers = "headers", extra = "extra",
     }
+}
+
+raw! {
+    /// `limits:`
+    RawLimits, "'limits'" {
+        max_turns = "max_turns", max_tool_calls = "max_tool_calls", max_repeats = "max_repeats",
+        max_parallel = "max_parallel", run_timeout = "run_timeout", max_total_tokens = "max_total_tokens",
+        approval_timeout = "approval_timeout",
+    }
+}
+
+raw! {
+    /// `approval:`
+    RawApproval, "'approval'" {
+        default = "default", allow = "allow", ask = "ask", deny = "deny", after_untrusted = "after_untrusted",
+    }
+}
+
+raw! {
+    /// `context:`
+    RawContext, "'context'" { preamble = "preamble", compact = "compact" }
 }
 
 raw! {
@@ -93,6 +117,7 @@ raw! {
         request_timeout = "request_timeout", max_total_timeout = "max_total_timeout",
         connect_timeout = "connect_timeout", install_timeout = "install_timeout", prefix = "prefix",
         lifecycle = "lifecycle", required = "required", era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",
+        trust = "trust",
     }
 }
 

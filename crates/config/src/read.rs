@@ -4,9 +4,9 @@ use super::{
     diagnostic::Diagnostics,
     node::{Node, Value},
     place::Placed,
-    plan::ServerConfig,
     raw::Field,
     scalar,
+    server_config::ServerConfig,
 };
 use crate::masked_string::MaskedString;
 use serde_json::{Map, Number, Value as Json};
@@ -100,6 +100,24 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads an integer between two inclusive bounds.
+    pub(crate) fn integer(&mut self, key: &str, field: Option<Field>, min: u64, max: u64) -> Option<u64> {
+        let node = field?.node;
+        let found = self.integer_in(&node, min, max);
+        if found.is_none() {
+            self.report_wrong_type(key, &format!("an integer from {min} to {max}"), &node);
+        }
+        found
+    }
+
+    /// Returns the integer of a node if it is between two inclusive bounds. Reports nothing.
+    pub(crate) fn integer_in(&mut self, node: &Node, min: u64, max: u64) -> Option<u64> {
+        match convert_variable(node.clone()).value {
+            Value::Int(it) => u64::try_from(it).ok().filter(|it| (min..=max).contains(it)),
+            _ => None,
+        }
+    }
+
     /// Reads a number between two inclusive bounds.
     pub(crate) fn number(&mut self, key: &str, field: Option<Field>, min: f64, max: f64) -> Option<f64> {
         let node = convert_variable(field?.node);
@@ -111,17 +129,18 @@ impl Reader<'_> {
     }
 
     pub(crate) fn seconds(&mut self, key: &str, field: Option<Field>) -> Option<Duration> {
+        self.seconds_up_to(key, field, MAX_TIMEOUT_SECONDS as f64)
+    }
+
+    /// Reads a number of seconds above 0, at most `max`.
+    pub(crate) fn seconds_up_to(&mut self, key: &str, field: Option<Field>, max: f64) -> Option<Duration> {
         let node = convert_variable(field?.node);
         let found = as_number(&node)
-            .filter(|it| *it > 0.0 && *it <= MAX_TIMEOUT_SECONDS as f64)
+            .filter(|it| *it > 0.0 && *it <= max)
             .and_then(|it| Duration::try_from_secs_f64(it).ok())
             .filter(|it| !it.is_zero());
         if found.is_none() {
-            self.report_wrong_type(
-                key,
-                &format!("a number of seconds above 0, at most {MAX_TIMEOUT_SECONDS}"),
-                &node,
-            );
+            self.report_wrong_type(key, &format!("a number of seconds above 0, at most {max}"), &node);
         }
         found
     }

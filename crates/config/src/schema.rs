@@ -5,7 +5,9 @@
 //! arguments.
 
 use super::{
-    plan::{Builtin, EraChoice, Launcher, Lifecycle, Provider},
+    agent_settings::Decision,
+    model::{ModelApi, Provider, ReasoningEffort},
+    plan::{Builtin, EraChoice, Launcher, Lifecycle},
     read::MAX_TIMEOUT_SECONDS,
     transport::TRANSPORTS,
 };
@@ -28,6 +30,13 @@ pub fn schema() -> Value {
             "author": text("Author of the agent."),
             "model": nullable(model()),
             "instructions": nullable(instructions()),
+            "limits": nullable(limits()),
+            "approval": nullable(approval()),
+            "context": nullable(context()),
+            "response_format": {
+                "description": "JSON Schema of the agent's final answer: inline, or a JSON file in this folder.",
+                "type": ["object", "string", "null"],
+            },
             "tools": {
                 "description": "MCP servers, at most 50.",
                 "type": ["array", "null"],
@@ -53,6 +62,61 @@ fn model() -> Value {
             "endpoint": text("Base URL of the provider's API, if it is not the default."),
             "api_key": text("API key. Use a variable, such as ${OPENAI_API_KEY}."),
             "api_version": text("Version of the provider's API."),
+            "api": keyword("Which of OpenAI's APIs to use (openai, azure_openai).", ModelApi::KEYWORDS, None),
+            "reasoning": keyword("How much the model reasons before it answers.", ReasoningEffort::KEYWORDS, None),
+            "context_window": integer("Context window in tokens, if it is not the provider's default.", json!({ "minimum": 2048, "maximum": 10_000_000 })),
+            "images": { "description": "Whether the model is shown images.", "anyOf": [{ "type": ["boolean", "null"] }, variable()] },
+            "timeout": number("Seconds until the first byte of an answer; 120 by default.", json!({ "exclusiveMinimum": 0, "maximum": 3600 })),
+            "idle_timeout": number("Seconds between two parts of an answer; 60 by default.", json!({ "exclusiveMinimum": 0, "maximum": 3600 })),
+            "headers": text_map("Additional headers of every request, at most 32. Values may use ${VAR}."),
+            "extra": { "description": "Additional keys of every request.", "type": ["object", "null"] },
+        },
+    })
+}
+
+fn limits() -> Value {
+    let range = |description: &str, min: u64, max: u64| {
+        integer(description, json!({ "minimum": min, "maximum": max }))
+    };
+    json!({
+        "description": "Limits of one run of the agent.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "max_turns": range("Maximum number of answers with tools; 25 by default.", 1, 1000),
+            "max_tool_calls": range("Maximum number of tool calls; 100 by default.", 0, 10_000),
+            "max_repeats": range("Maximum number of identical calls with the same result; 3 by default.", 1, 100),
+            "max_parallel": range("Maximum number of calls at the same time; 8 by default.", 1, 64),
+            "run_timeout": range("Maximum duration in seconds; 600 by default.", 1, MAX_TIMEOUT_SECONDS),
+            "max_total_tokens": integer("Maximum number of tokens of all requests and answers; 500000 by default.", json!({ "minimum": 1000 })),
+            "approval_timeout": range("Seconds that a person has to decide about a call; 600 by default.", 1, MAX_TIMEOUT_SECONDS),
+        },
+    })
+}
+
+fn approval() -> Value {
+    json!({
+        "description": "Which tool calls of the model need approval. Rules are globs over server:tool.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "default": keyword("Decision about calls that no rule and no trusted read-only hint decides.", Decision::KEYWORDS, Some("ask")),
+            "allow": texts("Calls to allow."),
+            "ask": texts("Calls to ask about."),
+            "deny": texts("Calls to deny. The model is not offered these tools."),
+            "after_untrusted": keyword("Decision about calls that may write, once the model has seen content of an open-world server.", &Decision::KEYWORDS[..2], Some("ask")),
+        },
+    })
+}
+
+fn context() -> Value {
+    json!({
+        "description": "What the model sees of a conversation.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "preamble": flag("Whether the instructions begin with a few sentences about tool results.", true),
+            "compact": flag("Whether the oldest part of a long conversation is summed up.", true),
         },
     })
 }
@@ -134,6 +198,7 @@ fn tool_properties() -> Value {
         "max_result_bytes": integer("Maximum size of a result in bytes; longer results are truncated.", json!({ "minimum": 1 })),
         "allow": texts("Globs of the tools to offer to models; all by default."),
         "deny": texts("Globs of the tools never to offer to models."),
+        "trust": flag("Whether the server's read-only hints count, so that such calls need no approval.", true),
     })
 }
 
@@ -190,7 +255,7 @@ fn nullable(mut schema: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::{RawAgent, RawInstructions, RawModel, RawTool};
+    use crate::raw::{RawAgent, RawApproval, RawContext, RawInstructions, RawLimits, RawModel, RawTool};
 
     #[test]
     fn schema_has_exactly_the_known_keys() {
@@ -199,6 +264,9 @@ mod tests {
             ("/properties", RawAgent::KEYS),
             ("/properties/model/properties", RawModel::KEYS),
             ("/properties/instructions/properties", RawInstructions::KEYS),
+            ("/properties/limits/properties", RawLimits::KEYS),
+            ("/properties/approval/properties", RawApproval::KEYS),
+            ("/properties/context/properties", RawContext::KEYS),
             ("/properties/tools/items/properties", RawTool::KEYS),
         ] {
             let properties = schema.pointer(pointer).and_then(Value::as_object).expect("properties");

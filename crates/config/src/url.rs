@@ -154,6 +154,12 @@ pub fn parse_http_url(text: &str) -> Option<Url> {
     (named && matches!(url.scheme(), "http" | "https")).then_some(url)
 }
 
+/// Returns whether a URL is unencrypted, its host is not this machine, and the operator did not grant it.
+pub(crate) fn is_insecure(url: &Url, env: &Env) -> bool {
+    let granted = url.host_str().is_some_and(|it| env.grants.allows_insecure(it));
+    url.scheme() == "http" && !granted && !url.host().is_some_and(|it| is_loopback(&it))
+}
+
 fn written_host(authority: &str) -> &str {
     if authority.starts_with('[') {
         return authority.split_inclusive(']').next().unwrap_or(authority);

@@ -44,7 +44,8 @@ impl Redactor {
 
     /// Replaces the current secrets by those of this plan. Keeps the previous ones, which may still be in use.
     pub fn learn(&self, plan: &Plan) {
-        let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
+        let headers = plan.model.iter().flat_map(|it| it.headers.iter().map(|(_, value)| value));
+        let model = plan.model.iter().filter_map(|it| it.api_key.as_ref()).chain(headers);
         let secrets: HashSet<String> = model
             .chain(plan.sources.iter().flat_map(secrets))
             .map(|it| it.expose().trim())

@@ -9,12 +9,10 @@ use crate::{
     launch::{self, Arguments, LaunchContext},
     masked_string::MaskedString,
     place::{Place, Placed},
-    plan::{
-        Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, RemoteEndpoint,
-        ServerConfig,
-    },
+    plan::{Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, RemoteEndpoint},
     raw::Field,
     read::{Reader, StringPairs},
+    server_config::ServerConfig,
     transport::Transport,
     url::{self, SchemeRule},
 };
@@ -273,6 +271,20 @@ fn headers(headers: StringPairs, diagnostics: &mut Diagnostics) -> Vec<(String, 
         "mcp-name",
         "last-event-id",
     ];
+    let is_reserved = |name: &str| RESERVED.contains(&name.to_ascii_lowercase().as_str());
+    let (reserved, headers): (StringPairs, StringPairs) =
+        headers.into_iter().partition(|(name, _)| is_reserved(&name.value));
+    for (name, _) in reserved {
+        diagnostics.reserved_header(name.at, &name.value);
+    }
+    check_header_syntax(headers, diagnostics)
+}
+
+/// Checks headers: names are valid tokens and unique, and values fit on one line.
+pub(super) fn check_header_syntax(
+    headers: StringPairs,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(String, MaskedString)> {
     let is_token = |name: &str| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
@@ -282,7 +294,6 @@ fn headers(headers: StringPairs, diagnostics: &mut Diagnostics) -> Vec<(String, 
         let lower = name.value.to_ascii_lowercase();
         match () {
             () if !is_token(&name.value) => diagnostics.invalid_header_name(name.at, &name.value),
-            () if RESERVED.contains(&lower.as_str()) => diagnostics.reserved_header(name.at, &name.value),
             () if value.value.expose().contains(|c: char| c.is_control() && c != '\t') => {
                 diagnostics.invalid_header_value(name.at, &name.value);
             }

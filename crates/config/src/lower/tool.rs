@@ -11,9 +11,10 @@ use crate::{
     masked_string::MaskedString,
     node::{Node, Value},
     place::{Place, Placed},
-    plan::{EraChoice, Lifecycle, ServerConfig, Source, Timeouts},
+    plan::{EraChoice, Lifecycle, Source, Timeouts},
     raw::{Field, Fields, RawTool},
     read::{MAX_TIMEOUT_SECONDS, Reader},
+    server_config::ServerConfig,
     url,
     variables::{Scope, Substitution},
 };
@@ -23,6 +24,8 @@ use std::time::Duration;
 pub(super) const CLASS: &str = "MCPConfigError";
 
 /// Key of `config` that also defines the MCP roots of a server.
+/// Prefix of the tools that the agent itself offers to a model.
+const RESERVED_PREFIX: &str = "wharf";
 const ROOTS_KEY: &str = "allowed_directories";
 const MAX_ENV_FILE_BYTES: u64 = 1024 * 1024;
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -61,9 +64,8 @@ pub(crate) fn tool(
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
         inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
         load_prompts, instructions, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
-        max_result_bytes, allow, deny,
+        max_result_bytes, allow, deny, trust,
     } = raw;
-
     let mut reader = Reader { class: CLASS, diagnostics };
     let name = identifier("name", at, name, &mut reader);
     names.extend(name.clone());
@@ -74,7 +76,8 @@ pub(crate) fn tool(
     let roots_at = config.as_ref().and_then(|it| it.node.child(ROOTS_KEY)).map_or(here, |it| it.at);
     let config = reader.json("config", config);
     let timeouts = timeouts(request_timeout, max_total_timeout, connect_timeout, &mut reader);
-    let prefix = reader.text("prefix", prefix).map(|it| it.value);
+    let trust = reader.flag("trust", trust).unwrap_or(true) && !env.origin.is_registered();
+    let prefix = prefix_of(prefix, name.as_ref(), &mut reader);
     let load_tools = reader.flag("load_tools", load_tools).unwrap_or(true);
     let load_prompts = reader.flag("load_prompts", load_prompts).unwrap_or(true);
     let instructions = reader.flag("instructions", instructions).unwrap_or(true);
@@ -100,11 +103,24 @@ pub(crate) fn tool(
     let (name, endpoint) = (name?.value, endpoint?);
     #[rustfmt::skip]
     let source = Source {
-        description, server: server?.value, egress: endpoint.url().and_then(|it| url::egress(it, env)), endpoint, prefix: prefix.unwrap_or_else(|| name.clone()), config,
+        description, server: server?.value, egress: endpoint.url().and_then(|it| url::egress(it, env)), endpoint, prefix: prefix?, config,
         roots, load_tools, load_prompts, instructions, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
-        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, written, name,
+        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, trust, written, name,
     };
     (diagnostics.count(Severity::Error) == before).then_some(source)
+}
+
+/// Returns the prefix of the tools' names: the written one, or the name of the entry.
+fn prefix_of(
+    field: Option<Field>,
+    name: Option<&Placed<MaskedString>>,
+    reader: &mut Reader<'_>,
+) -> Option<MaskedString> {
+    let prefix = reader.text("prefix", field).or_else(|| name.cloned())?;
+    if prefix.value.expose() == RESERVED_PREFIX {
+        reader.diagnostics.reserved_prefix(prefix.at, RESERVED_PREFIX);
+    }
+    Some(prefix.value)
 }
 
 /// Reads a required name. A blank one is reported at its own place, a missing one at `at`.

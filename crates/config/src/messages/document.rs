@@ -163,6 +163,11 @@ impl Diagnostics {
             hint;
     }
 
+    /// Reports a value that is too large.
+    pub(crate) fn too_much(&mut self, at: Place, key: &str, expected: &str) {
+        self.error("K-02", at, format!("ConfigError: '{key}' must be {expected}"));
+    }
+
     /// Reports one value in a list or mapping of strings that is not a string.
     pub(crate) fn wrong_item(&mut self, class: &str, key: &str, expected: &str, node: &Node) {
         if node.value == Value::Broken {

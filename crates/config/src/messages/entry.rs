@@ -1,32 +1,9 @@
-//! Diagnostics about the agent and about one entry of `tools:`.
+//! Diagnostics about one entry of `tools:`.
 
 use crate::{
     diagnostic::Diagnostics, echo::echo, env_file::InvalidLine, masked_string::MaskedString, place::Place,
     plan::Builtin, transport::TRANSPORTS, url::SchemeRule,
 };
-
-/// Diagnostics about the agent.
-impl Diagnostics {
-    pub(crate) fn too_many_tools(&mut self, at: Place, found: usize, max: usize) {
-        self.error("A-01", at, format!("ConfigError: too many tools: {found}, at most {max}"));
-    }
-
-    pub(crate) fn missing_model_key(&mut self, at: Place, key: &str) {
-        self.error("A-03", at, format!("ConfigError: 'model' needs '{key}'"));
-    }
-
-    pub(crate) fn model_endpoint(&mut self, at: Place) {
-        self.error(
-            "A-03",
-            at,
-            "ConfigError: 'model.endpoint' must be an http:// or https:// address with a host, and without a user name or a password",
-        );
-    }
-
-    pub(crate) fn instructions_file_or_inline(&mut self, at: Place) {
-        self.error("A-02", at, "ConfigError: 'instructions' needs exactly one of 'file' and 'inline'");
-    }
-}
 
 /// Diagnostics about a `tools:` entry.
 impl Diagnostics {

@@ -5,7 +5,7 @@ use crate::{lifecycle::rig::summary, plugin_folder::Plugins};
 use serde_json::json;
 use std::{collections::BTreeMap, fs, net::TcpListener, path::Path, sync::Arc, time::Duration};
 use url::Url;
-use wharf_config::{Egress, Endpoint, Env, Grants, Plan, Source, load, register, restore};
+use wharf_config::{AgentSettings, Egress, Endpoint, Env, Grants, Plan, Source, load, register, restore};
 use wharf_runtime::{
     Call, FaultKind, Runtime, RuntimeOptions, Upstream, UpstreamContext,
     upstream::{DeclineAll, ProcessLimit},
@@ -46,7 +46,15 @@ fn source(body: &serde_json::Value, env: &Env) -> Source {
 
 fn plan(source: Source) -> Plan {
     let (name, description, author) = Default::default();
-    Plan { name, description, author, model: None, instructions: None, sources: vec![source] }
+    Plan {
+        name,
+        description,
+        author,
+        model: None,
+        instructions: None,
+        agent: AgentSettings::default(),
+        sources: vec![source],
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -3,11 +3,12 @@
 use crate::{
     dialect::body::{BodyWriter, object},
     message::{AnswerMessage, AnswerPart, Content, Message, ToolCall, ToolResult},
-    model::{ModelOptions, ReasoningEffort},
+    model::{ModelOptions, effort_budget, effort_level},
     view::{ToolChoice, View},
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use wharf_config::ReasoningEffort;
 
 /// Maximum length of an answer if the agent file sets none. Anthropic requires one.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
@@ -39,11 +40,11 @@ fn write_reasoning(model: &ModelOptions) -> (Option<Value>, Map<String, Value>) 
         return (None, Map::new());
     };
     if has_adaptive_thinking(&model.name) {
-        let output_config = object([("effort", effort.level().map(Value::from))]);
+        let output_config = object([("effort", effort_level(effort).map(Value::from))]);
         return (Some(json!({ "type": "adaptive" })), output_config);
     }
     let room = model.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS) / 2;
-    let budget = effort.budget().min(room).max(1024);
+    let budget = effort_budget(effort).min(room).max(1024);
     (Some(json!({ "type": "enabled", "budget_tokens": budget })), Map::new())
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     dialect::body::BodyWriter,
     message::{AnswerMessage, AnswerPart, Content, Message, ToolCall},
-    model::ModelOptions,
+    model::{ModelOptions, effort_level},
     view::{ToolChoice, View},
 };
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes 
     body.put("stream", &true);
     body.put_some("temperature", &model.temperature);
     body.put_some("top_p", &model.top_p);
-    body.put_some("reasoning_effort", &model.reasoning.map(|it| it.level().unwrap_or("none")));
+    body.put_some("reasoning_effort", &model.reasoning.map(|it| effort_level(it).unwrap_or("none")));
     if model.is_openai_service() {
         body.put_some("max_completion_tokens", &model.max_tokens);
         body.put("prompt_cache_key", &view.conversation_id);

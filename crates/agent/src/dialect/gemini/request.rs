@@ -6,11 +6,12 @@ use crate::{
         tools::escape_name,
     },
     message::{AnswerMessage, AnswerPart, Content, Message, ToolCall, ToolResult},
-    model::{ModelOptions, ReasoningEffort},
+    model::{ModelOptions, effort_budget},
     view::{ToolChoice, View},
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wharf_config::ReasoningEffort;
 
 pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes {
     let mut body = BodyWriter::new(&model.extra);
@@ -35,7 +36,7 @@ pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes 
 }
 
 fn write_reasoning(effort: ReasoningEffort) -> Value {
-    json!({ "thinkingBudget": effort.budget(), "includeThoughts": effort != ReasoningEffort::Off })
+    json!({ "thinkingBudget": effort_budget(effort), "includeThoughts": effort != ReasoningEffort::Off })
 }
 
 fn write_tool_choice(view: &View<'_>) -> Option<Value> {

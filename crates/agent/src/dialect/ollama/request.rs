@@ -3,7 +3,7 @@
 use crate::{
     dialect::body::{BodyWriter, object},
     message::{AnswerMessage, AnswerPart, Content, Message},
-    model::ModelOptions,
+    model::{ModelOptions, effort_level},
     view::{ToolChoice, View},
 };
 use bytes::Bytes;
@@ -17,7 +17,10 @@ pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes 
     let tools = view.tools.non_empty().filter(|_| view.tool_choice != ToolChoice::Forbidden);
     body.put_some("tools", &tools);
     body.put("stream", &true);
-    body.put_some("think", &model.reasoning.map(|it| it.level().map_or(Value::Bool(false), Value::from)));
+    body.put_some(
+        "think",
+        &model.reasoning.map(|it| effort_level(it).map_or(Value::Bool(false), Value::from)),
+    );
     body.put_object(
         "options",
         object([

@@ -3,11 +3,12 @@
 use crate::{
     dialect::body::{BodyWriter, object},
     message::{AnswerMessage, AnswerPart, Content, Message, ToolResult},
-    model::{ModelOptions, ReasoningEffort},
+    model::{ModelOptions, effort_level},
     view::{ToolChoice, View},
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use wharf_config::ReasoningEffort;
 
 pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes {
     let mut body = BodyWriter::new(&model.extra);
@@ -31,8 +32,8 @@ pub(in crate::dialect) fn write(view: &View<'_>, model: &ModelOptions) -> Bytes 
 }
 
 fn write_reasoning(effort: ReasoningEffort) -> Map<String, Value> {
-    let summary = effort.level().map(|_| Value::from("auto"));
-    object([("effort", Some(effort.level().unwrap_or("none").into())), ("summary", summary)])
+    let summary = effort_level(effort).map(|_| Value::from("auto"));
+    object([("effort", Some(effort_level(effort).unwrap_or("none").into())), ("summary", summary)])
 }
 
 fn write_tool_choice(view: &View<'_>) -> Option<Value> {

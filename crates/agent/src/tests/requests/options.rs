@@ -4,12 +4,12 @@ use super::{body, conversation, model, own_body, user};
 use crate::{
     dialect::Dialect,
     message::{AnswerMessage, AnswerPart, Content, Message, ToolResult},
-    model::{ModelOptions, ReasoningEffort},
+    model::ModelOptions,
     tool_list::ToolSpec,
     view::{ToolChoice, View},
 };
 use serde_json::{Value, json};
-use wharf_config::Provider;
+use wharf_config::{Provider, ReasoningEffort};
 
 fn body_of(dialect: Dialect, model: &ModelOptions) -> Value {
     body(dialect, model, &[user("Hi")], ToolChoice::Auto)

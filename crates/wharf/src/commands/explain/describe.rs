@@ -3,7 +3,7 @@
 use crate::environment::Environment;
 use serde_json::{Value, json};
 use std::time::Duration;
-use wharf_agent::{default_endpoint, key_variable};
+use wharf_agent::{default_endpoint, dialect::Dialect, key_variable, model::ModelOptions, uses_key_variable};
 use wharf_config::{
     Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, RemoteEndpoint, Source,
 };
@@ -72,19 +72,29 @@ pub(super) fn describe_model(model: &Model) -> Vec<Fact> {
     let key = match (&model.api_key, key_variable(provider)) {
         (Some(key), _) if key.is_secret() => format!("`api_key`, {}", key.shown()),
         (Some(_), _) => "`api_key`, as written".to_owned(),
-        (None, Some(variable)) => format!("your environment, {variable} (default)"),
+        (None, Some(variable)) if uses_key_variable(model) => {
+            format!("your environment, {variable} (default)")
+        }
+        (None, Some(_)) => "none; `endpoint` is set, so only `api_key` is sent".to_owned(),
         (None, None) => "none is needed".to_owned(),
     };
     let endpoint = match (&model.endpoint, default_endpoint(provider)) {
-        (Some(endpoint), _) => endpoint.shown().to_owned(),
+        (Some(endpoint), _) => endpoint.shown.shown().to_owned(),
         (None, Some(endpoint)) => format!("{endpoint} (default)"),
         (None, None) => "missing; `endpoint` must name your own".to_owned(),
     };
+    let dialect = Dialect::of(model).as_str();
+    let options = ModelOptions::of(model);
+    let window = options.context_window;
+    let window_note = if model.context_window.is_some() { "" } else { " (default)" };
     vec![
         Fact::new("provider", provider.as_str(), json!(provider.as_str())),
         Fact::new("name", model.name.shown(), json!(model.name.shown())),
+        Fact::new("api", dialect, json!(dialect)),
         Fact::new("endpoint", endpoint.clone(), json!(endpoint)),
         Fact::new("key", key.clone(), json!(key)),
+        Fact::new("context_window", format!("{window} tokens{window_note}"), json!(window)),
+        Fact::new("images", yes_or_no(options.images), json!(options.images)),
     ]
 }
 

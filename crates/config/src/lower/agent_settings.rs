@@ -1,0 +1,130 @@
+//! Lowers the settings of the agent's loop: `limits`, `approval`, `context` and `response_format`.
+
+use super::json_schema::check_schema;
+use crate::{
+    agent_settings::{ApprovalRules, ContextSettings, Decision, RunLimits},
+    diagnostic::Diagnostics,
+    env::Env,
+    glob::Glob,
+    node::Value,
+    raw::{Field, RawApproval, RawContext, RawLimits},
+    read::{MAX_TIMEOUT_SECONDS, Reader},
+};
+use serde_json::Value as Json;
+use std::time::Duration;
+
+/// Maximum size of a `response_format` file, in bytes.
+const MAX_SCHEMA_BYTES: u64 = 1024 * 1024;
+/// Minimum of `limits.max_total_tokens`.
+const MIN_TOTAL_TOKENS: u64 = 1000;
+
+pub(super) fn limits(field: Option<Field>, diagnostics: &mut Diagnostics) -> RunLimits {
+    let usual = RunLimits::default();
+    let Some(raw) = field.and_then(|it| RawLimits::read(it.node, diagnostics)) else { return usual };
+    let RawLimits {
+        max_turns,
+        max_tool_calls,
+        max_repeats,
+        max_parallel,
+        run_timeout,
+        max_total_tokens,
+        approval_timeout,
+    } = raw;
+    let mut limit = |key: &str, field: Option<Field>, min: u64, max: u64| {
+        let node = field?.node;
+        let mut reader = Reader { class: "ConfigError", diagnostics };
+        let found = reader.integer_in(&node, min, max);
+        if found.is_none() && node.value != Value::Broken {
+            let expected = match max {
+                u64::MAX => format!("an integer of at least {min}"),
+                _ => format!("an integer from {min} to {max}"),
+            };
+            diagnostics.limit_out_of_range(&node, key, &expected);
+        }
+        found
+    };
+    let run_timeout = limit("run_timeout", run_timeout, 1, MAX_TIMEOUT_SECONDS);
+    let approval_timeout = limit("approval_timeout", approval_timeout, 1, MAX_TIMEOUT_SECONDS);
+    let max_parallel = limit("max_parallel", max_parallel, 1, 64).and_then(|it| usize::try_from(it).ok());
+    RunLimits {
+        max_turns: limit("max_turns", max_turns, 1, 1000).unwrap_or(usual.max_turns),
+        max_tool_calls: limit("max_tool_calls", max_tool_calls, 0, 10_000).unwrap_or(usual.max_tool_calls),
+        max_repeats: limit("max_repeats", max_repeats, 1, 100).unwrap_or(usual.max_repeats),
+        max_total_tokens: limit("max_total_tokens", max_total_tokens, MIN_TOTAL_TOKENS, u64::MAX)
+            .unwrap_or(usual.max_total_tokens),
+        max_parallel: max_parallel.unwrap_or(usual.max_parallel),
+        run_timeout: run_timeout.map_or(usual.run_timeout, Duration::from_secs),
+        approval_timeout: approval_timeout.map_or(usual.approval_timeout, Duration::from_secs),
+    }
+}
+
+pub(super) fn approval(field: Option<Field>, diagnostics: &mut Diagnostics) -> ApprovalRules {
+    let usual = ApprovalRules::default();
+    let Some(raw) = field.and_then(|it| RawApproval::read(it.node, diagnostics)) else { return usual };
+    let RawApproval { default, allow, ask, deny, after_untrusted } = raw;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let mut globs = |key, field| -> Vec<Glob> {
+        let texts = reader.texts(key, field).map_or_else(Vec::new, |it| it.value);
+        texts.into_iter().map(|it| Glob::new(it.value.expose())).collect()
+    };
+    let (allow, ask) = (globs("approval.allow", allow), globs("approval.ask", ask));
+    let deny = globs("approval.deny", deny);
+    let mut decision = |key, field, supported: &[&str]| {
+        let text = reader.text(key, field)?;
+        let found = Decision::parse(text.value.expose()).filter(|it| supported.contains(&it.as_str()));
+        if found.is_none() {
+            reader.diagnostics.unknown_decision(text.at, &text.value, supported);
+        }
+        found
+    };
+    ApprovalRules {
+        default: decision("approval.default", default, Decision::KEYWORDS).unwrap_or(usual.default),
+        after_untrusted: decision("approval.after_untrusted", after_untrusted, &Decision::KEYWORDS[..2])
+            .unwrap_or(usual.after_untrusted),
+        allow,
+        ask,
+        deny,
+    }
+}
+
+pub(super) fn context(field: Option<Field>, diagnostics: &mut Diagnostics) -> ContextSettings {
+    let usual = ContextSettings::default();
+    let Some(raw) = field.and_then(|it| RawContext::read(it.node, diagnostics)) else { return usual };
+    let RawContext { preamble, compact } = raw;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    ContextSettings {
+        preamble: reader.flag("context.preamble", preamble).unwrap_or(usual.preamble),
+        compact: reader.flag("context.compact", compact).unwrap_or(usual.compact),
+    }
+}
+
+/// Reads the schema of the final answer: a mapping, or the path of a JSON file.
+pub(super) fn response_format(
+    field: Option<Field>,
+    env: &Env,
+    diagnostics: &mut Diagnostics,
+) -> Option<Json> {
+    const KEY: &str = "response_format";
+    let field = field?;
+    let at = field.node.at;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let schema = match &field.node.value {
+        Value::Str(_) => {
+            let path = reader.text(KEY, Some(field))?;
+            let bytes = env.files.read(path.value.expose(), MAX_SCHEMA_BYTES).map_err(|error| {
+                reader.diagnostics.file_error(path.at, "ConfigError", KEY, &path.value, &error);
+            });
+            let Ok(schema) = serde_json::from_slice(&bytes.ok()?) else {
+                diagnostics.not_a_json_schema(at, "the file is not JSON", "/");
+                return None;
+            };
+            schema
+        }
+        _ => reader.json(KEY, Some(field))?.expose().clone(),
+    };
+    if let Err(error) = check_schema(&schema) {
+        diagnostics.not_a_json_schema(at, &error.why, &error.path);
+        return None;
+    }
+    Some(schema)
+}
