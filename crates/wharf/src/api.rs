@@ -172,9 +172,10 @@ impl Api {
 
     async fn respond(self, mut request: Request<Incoming>, connection: ConnectionHandle) -> Response<Body> {
         let mut response = match self.admit(&mut request, connection) {
-            Ok((operation, segment)) => self.answer(operation.route, &segment, request).await,
-            Err(problem) => problem.into(),
-        };
+            Ok((operation, segment)) => self.run_operation(operation.route, &segment, request).await,
+            Err(problem) => Err(problem),
+        }
+        .unwrap_or_else(Response::from);
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -215,9 +216,20 @@ impl Api {
         Ok((operation, segment.ok_or_else(no_text)?))
     }
 
-    async fn answer(&self, route: Route, segment: &str, request: Request<Incoming>) -> Response<Body> {
-        let answer = match route {
-            Route::Mcp => self.mcp(request).await,
+    /// Runs the operation of a request that has been admitted.
+    async fn run_operation(
+        &self,
+        route: Route,
+        segment: &str,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Problem> {
+        match route {
+            Route::Mcp => {
+                admission::check_accept(request.headers())?;
+                let (parts, body) = request.into_parts();
+                let body = body::read_all(body).await?;
+                Ok(self.shared.mcp.respond_to(parts, body).await)
+            }
             // The rarer routes are boxed, so that the future of an MCP request stays small.
             Route::Sse => Box::pin(self.sse(request)).await,
             Route::WebSocket => {
@@ -232,15 +244,7 @@ impl Api {
                 hub.subscribe(handle, &request, *draining.borrow())
             }
             _ => Box::pin(rest::respond(&self.shared, route, segment, request)).await,
-        };
-        answer.unwrap_or_else(Response::from)
-    }
-
-    async fn mcp(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
-        admission::check_accept(request.headers())?;
-        let (parts, body) = request.into_parts();
-        let body = body::read_all(body).await?;
-        Ok(self.shared.mcp.respond_to(parts, body).await)
+        }
     }
 
     async fn sse(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {

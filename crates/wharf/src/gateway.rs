@@ -137,11 +137,12 @@ impl Gateway {
         let input = client_request.input.clone();
         let caller = Caller { input, consent, logs: reporter.logs(client), ..routing::caller(client) };
         let on_progress = reporter.progress(client);
-        let work = Box::pin(self.clone().run(client_request, caller, on_progress));
+        let work = Box::pin(self.clone().forward(client_request, caller, on_progress));
         pending_input::RunningCall { identity, work, question_receiver, reports }
     }
 
-    async fn run(
+    /// Sends a client request to the source that owns its target, and records a tool call in the journal.
+    async fn forward(
         self,
         client_request: ClientRequest,
         caller: Caller,
@@ -149,14 +150,24 @@ impl Gateway {
     ) -> Result<Raw, RpcError> {
         let ClientRequest { kind, name, arguments, principal, .. } = client_request;
         match kind {
-            RequestKind::Tool => {
-                let (principal, trace) = (principal.0, telemetry::child_trace());
-                let call = Call { tool: name, arguments, on_progress, principal, trace, ..Call::default() };
-                self.call(Call { caller: Some(caller), ..call }).await
-            }
+            RequestKind::Tool => {}
             // Boxed, so that the future of a tool call stays small.
-            RequestKind::Prompt => Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
-            RequestKind::Resource => Box::pin(self.read(&name, caller)).await,
+            RequestKind::Prompt => return Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
+            RequestKind::Resource => return Box::pin(self.read(&name, caller)).await,
+        }
+        let (principal, trace, caller) = (principal.0, telemetry::child_trace(), Some(caller));
+        let call = Call { tool: name, arguments, on_progress, principal, trace, caller, ..Call::default() };
+        let record = self.handle.call(call).await;
+        if let Some(journal) = &self.journal {
+            journal.record(&record, "mcp").await;
+        }
+        match (&record.outcome, record.result()) {
+            (Outcome::Failed(fault), _) if fault.kind == FaultKind::Arguments => {
+                Ok(error::argument_errors(fault))
+            }
+            (Outcome::Failed(fault), _) => Err(rpc_error(fault)),
+            (_, Some(result)) => Ok(result),
+            (_, None) => Err(RpcError::new(RpcError::INTERNAL, "the call has no result")),
         }
     }
 
@@ -179,21 +190,6 @@ impl Gateway {
         let source_request = SourceRequest { method: "resources/read", source, prompt: None, uri };
         let read = async |caller: &Caller| self.handle.read_for(caller, &owner, address).await;
         self.telemetry.trace_request(source_request, caller, read).await.map_err(|it| rpc_error(&it))
-    }
-
-    async fn call(&self, call: Call) -> Result<Raw, RpcError> {
-        let record = self.handle.call(call).await;
-        if let Some(journal) = &self.journal {
-            journal.record(&record, "mcp").await;
-        }
-        match (&record.outcome, record.result()) {
-            (Outcome::Failed(fault), _) if fault.kind == FaultKind::Arguments => {
-                Ok(error::argument_errors(fault))
-            }
-            (Outcome::Failed(fault), _) => Err(rpc_error(fault)),
-            (_, Some(result)) => Ok(result),
-            (_, None) => Err(RpcError::new(RpcError::INTERNAL, "the call has no result")),
-        }
     }
 
     /// Runs a call until it completes, or until it needs an answer from its client and is suspended.

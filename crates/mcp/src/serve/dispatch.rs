@@ -60,60 +60,44 @@ pub(super) async fn answer<H: Handler>(
         (false, None) => return Err(invalid_params(&format!("`_meta` has no `{}`", MetaKey::VERSION))),
     };
     let method = request.method.clone();
-    let client =
-        Client::new(terms.clone(), peer.clone(), out.clone(), request.members.meta.take(), id.clone());
-    match terms.era {
-        Era::Legacy => answer_legacy(&service, request, client, &peer).await,
-        Era::Modern if method == "subscriptions/listen" => listen::run(&service, &request, id, out).await,
-        Era::Modern => {
-            let result = answer_modern(&service, request, client).await?;
-            Ok(add_protocol_members(service.about(), &method, result))
+    let result = match (terms.era, method.as_str()) {
+        (Era::Modern, "subscriptions/listen") => return listen::run(&service, &request, id, out).await,
+        (Era::Modern, "server/discover") => {
+            discovery_result(service.about(), service.handler().instructions().await)
         }
-    }
-}
-
-async fn answer_legacy<H: Handler>(
-    service: &Service<H>,
-    request: Incoming,
-    client: Client,
-    peer: &Peer,
-) -> Result<Raw, RpcError> {
-    match request.method.as_str() {
-        "ping" => Ok(Raw::empty_object()),
-        "logging/setLevel" if service.about().capabilities.member("logging").is_some() => {
-            let level: Option<String> =
-                request.params.and_then(|params| params.member("level")?.decode().ok());
-            let level = level
-                .and_then(|level| LogLevel::named(&level))
-                .ok_or_else(|| invalid_params("`level` is unknown"))?;
-            peer.set_log_level(level);
-            Ok(Raw::empty_object())
-        }
-        "resources/subscribe" if has_subscriptions(service.about()) => {
-            peer.watch(service.watch(&read_uri(&request)?).await?)?;
-            Ok(Raw::empty_object())
-        }
-        "resources/unsubscribe" if has_subscriptions(service.about()) => {
-            peer.unwatch(&read_uri(&request)?);
-            Ok(Raw::empty_object())
-        }
-        _ => panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await,
-    }
-}
-
-async fn answer_modern<H: Handler>(
-    service: &Service<H>,
-    request: Incoming,
-    client: Client,
-) -> Result<Raw, RpcError> {
-    match request.method.as_str() {
-        "server/discover" => Ok(discovery_result(service.about(), service.handler().instructions().await)),
         // 2026-07-28 removed these methods.
-        "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
-            Err(RpcError::method_not_found(&request.method))
+        (
+            Era::Modern,
+            "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe",
+        ) => return Err(RpcError::method_not_found(&method)),
+        (Era::Legacy, "ping") => Raw::empty_object(),
+        (Era::Legacy, "logging/setLevel") if service.about().capabilities.member("logging").is_some() => {
+            peer.set_log_level(read_log_level(&request)?);
+            Raw::empty_object()
         }
-        _ => panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await,
-    }
+        (Era::Legacy, "resources/subscribe") if has_subscriptions(service.about()) => {
+            peer.watch(service.watch(&read_uri(&request)?).await?)?;
+            Raw::empty_object()
+        }
+        (Era::Legacy, "resources/unsubscribe") if has_subscriptions(service.about()) => {
+            peer.unwatch(&read_uri(&request)?);
+            Raw::empty_object()
+        }
+        _ => {
+            let client = Client::new(terms.clone(), peer, out, request.members.meta.take(), id);
+            panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await?
+        }
+    };
+    Ok(match terms.era {
+        Era::Legacy => result,
+        Era::Modern => add_protocol_members(service.about(), &method, result),
+    })
+}
+
+fn read_log_level(request: &Incoming) -> Result<LogLevel, RpcError> {
+    let level: Option<String> =
+        request.params.as_ref().and_then(|params| params.member("level")?.decode().ok());
+    level.and_then(|level| LogLevel::named(&level)).ok_or_else(|| invalid_params("`level` is unknown"))
 }
 
 fn has_subscriptions(about: &About) -> bool {

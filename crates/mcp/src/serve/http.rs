@@ -99,11 +99,8 @@ impl<H: Handler> HttpService<H> {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         if let Err(why) = self.options.guard.admit(request.headers()) {
-            return response::error_response(
-                StatusCode::FORBIDDEN,
-                None,
-                RpcError::new(RpcError::INVALID_REQUEST, why),
-            );
+            let error = RpcError::new(RpcError::INVALID_REQUEST, why);
+            return response::error_response(StatusCode::FORBIDDEN, None, error);
         }
         let (parts, body) = request.into_parts();
         if parts.method != Method::POST {
@@ -124,50 +121,35 @@ impl<H: Handler> HttpService<H> {
 
     /// Answers one HTTP request that has passed the host and origin checks and whose body has been read.
     ///
-    /// Rare methods are boxed to keep the future of a POST small.
+    /// Rare requests are boxed to keep the future of a single message small.
     pub async fn respond_to(&self, parts: Parts, body: Bytes) -> Response<Body> {
         match parts.method {
-            Method::POST => self.post(parts, &body).await,
-            Method::GET => Box::pin(self.listen(&parts.headers, parts.extensions.get())).await,
-            Method::DELETE => Box::pin(self.end_session(&parts.headers, parts.extensions.get())).await,
-            _ => response::empty(StatusCode::METHOD_NOT_ALLOWED),
+            Method::POST => {}
+            Method::GET => return Box::pin(self.listen(&parts.headers, parts.extensions.get())).await,
+            Method::DELETE => {
+                return Box::pin(self.end_session(&parts.headers, parts.extensions.get())).await;
+            }
+            _ => return response::empty(StatusCode::METHOD_NOT_ALLOWED),
         }
-    }
-
-    async fn post(&self, parts: Parts, body: &Bytes) -> Response<Body> {
-        match envelope::read(body) {
+        let why = match envelope::read(&body) {
             ParsedFrame::Message(message) => {
-                let members = RequestParams::read(params_of(&message));
-                match members.has_version() || has_modern_header(&parts) {
-                    true => self.modern(message, members, parts).await,
-                    false => self.legacy(message, members, parts).await,
-                }
+                let members = RequestParams::read(match &message {
+                    Message::Request { params, .. } | Message::Notification { params, .. } => params.as_ref(),
+                    Message::Answer { .. } => None,
+                });
+                let version = parts.headers.get(&headers::VERSION);
+                return match members.has_version() || version.is_some_and(|version| version == MODERN) {
+                    true => self.answer_modern(message, members, parts).await,
+                    false => self.answer_legacy(message, members, parts).await,
+                };
             }
-            ParsedFrame::Batch(messages) => Box::pin(self.batch(messages, parts)).await,
-            ParsedFrame::Noise => {
-                let error = RpcError::new(RpcError::PARSE_ERROR, "the body is not a JSON-RPC message");
-                response::error_response(StatusCode::BAD_REQUEST, None, error)
-            }
-            ParsedFrame::Malformed { why, .. } => response::error_response(
-                StatusCode::BAD_REQUEST,
-                None,
-                RpcError::new(RpcError::PARSE_ERROR, why),
-            ),
-        }
+            ParsedFrame::Batch(messages) => return Box::pin(self.batch(messages, parts)).await,
+            ParsedFrame::Noise => "the body is not a JSON-RPC message".into(),
+            ParsedFrame::Malformed { why, .. } => why,
+        };
+        let error = RpcError::new(RpcError::PARSE_ERROR, why);
+        response::error_response(StatusCode::BAD_REQUEST, None, error)
     }
-}
-
-/// Returns the parameters of a request or notification.
-fn params_of(message: &Message) -> Option<&Raw> {
-    match message {
-        Message::Request { params, .. } | Message::Notification { params, .. } => params.as_ref(),
-        Message::Answer { .. } => None,
-    }
-}
-
-/// Checks whether the version header names 2026-07-28.
-fn has_modern_header(parts: &Parts) -> bool {
-    parts.headers.get(&headers::VERSION).is_some_and(|version| version == MODERN)
 }
 
 impl<H> Clone for HttpService<H> {

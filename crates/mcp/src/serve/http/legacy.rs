@@ -30,7 +30,7 @@ pub(super) const NO_SESSION: i64 = -32000;
 pub(super) const CANCELLED: i64 = -32800;
 
 impl<H: Handler> HttpService<H> {
-    pub(super) async fn legacy(
+    pub(super) async fn answer_legacy(
         &self,
         message: Message,
         members: RequestParams,
@@ -97,12 +97,10 @@ impl<H: Handler> HttpService<H> {
     async fn request(&self, session: Arc<HttpSession>, id: Raw, request: Incoming) -> Response<Body> {
         let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
         let pending = self.answer(session.clone(), id.clone(), request, out);
-        match response::json_or_messages(id, Box::pin(pending), messages, |_| StatusCode::OK).await {
-            Ok(response) => response,
-            Err(rest) => {
-                stream_response(AttachedStream::new(Box::new(ResumableStream::new(session, rest))), None)
-            }
-        }
+        let response = response::json_or_messages(id, Box::pin(pending), messages, |_| StatusCode::OK).await;
+        response.unwrap_or_else(|messages| {
+            stream_response(AttachedStream::new(Box::new(ResumableStream::new(session, messages))), None)
+        })
     }
 
     /// Answers a request so that the session can cancel it.

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 const OUTBOUND_CAPACITY: usize = 64;
 
 impl<H: Handler> HttpService<H> {
-    pub(super) async fn modern(
+    pub(super) async fn answer_modern(
         &self,
         message: Message,
         members: RequestParams,
@@ -59,7 +59,8 @@ impl<H: Handler> HttpService<H> {
                 outcome
             }),
         };
-        response::json_or_stream(id, pending, messages, status_of).await
+        let response = response::json_or_messages(id, pending, messages, status_of).await;
+        response.unwrap_or_else(response::stream_messages)
     }
 
     /// Checks that the headers match the body.

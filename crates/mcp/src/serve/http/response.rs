@@ -53,23 +53,15 @@ pub(super) fn too_many(id: Option<Raw>, what: &str, limit: usize) -> Response<Bo
     response
 }
 
-/// Responds with JSON if the result comes first, or with an SSE stream if another message does.
-pub(super) async fn json_or_stream(
-    id: Raw,
-    pending: Pending,
-    messages: mpsc::Receiver<Outbound>,
-    status_of: fn(&RpcError) -> StatusCode,
-) -> Response<Body> {
-    match json_or_messages(id, pending, messages, status_of).await {
-        Ok(response) => response,
-        Err(rest) => event_stream(stream::unfold(rest, |mut rest| async {
-            let event = match rest.next().await? {
-                StreamItem::Message(message) => event(&message),
-                StreamItem::KeepAlive => keep_alive(),
-            };
-            Some((Ok(Frame::data(event)), rest))
-        })),
-    }
+/// Responds with an SSE stream of all messages of a request.
+pub(super) fn stream_messages(messages: MessageStream) -> Response<Body> {
+    event_stream(stream::unfold(messages, |mut messages| async {
+        let event = match messages.next().await? {
+            StreamItem::Message(message) => event(&message),
+            StreamItem::KeepAlive => keep_alive(),
+        };
+        Some((Ok(Frame::data(event)), messages))
+    }))
 }
 
 /// Responds with JSON if the result comes first. Otherwise returns all messages of the request for streaming.
