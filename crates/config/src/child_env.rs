@@ -10,7 +10,7 @@ use super::{
     env_file::Assignment,
     grants::Grants,
     mask,
-    place::{Place, Placed},
+    place::{Place, PlacedString},
     plan::{ChildEnv, EnvOrigin, EnvVar, Launcher, Program},
     read::StringPairs,
     server_config::ServerConfig,
@@ -23,64 +23,19 @@ const ALWAYS_INHERITED: &[&str] =
     &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_*", "TZ", "TMPDIR"];
 
 /// Names of the operator's variables that package runners need behind a corporate proxy.
-const NETWORK_NAMES: &[&str] = &[
-    "*_PROXY",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-];
+const NETWORK_NAMES: &str = "\
+    *_PROXY SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE";
 
 /// Names that an agent file may not set. They match in any letter case.
-const REFUSED_NAMES: &[&str] = &[
-    "PATH",
-    "HOME",
-    "SHELL",
-    "ENV",
-    "BASH_ENV",
-    "LD_*",
-    "DYLD_*",
-    "GLIBC_TUNABLES",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_TLS_REJECT_UNAUTHORIZED",
-    "NPM_CONFIG_*",
-    "PYTHON*",
-    "PIP_*",
-    "UV_*",
-    "DOCKER_*",
-    "GIT_*",
-    "XDG_CONFIG_HOME",
-    "PERL5OPT",
-    "RUBYOPT",
-    "JAVA_TOOL_OPTIONS",
-    "SSL_CERT_*",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "XDG_*",
-    "BASH_FUNC_*",
-    "BASHOPTS",
-    "SHELLOPTS",
-    "PS4",
-    "OPENSSL_*",
-    "GCONV_PATH",
-    "NODE_REPL_*",
-    "NODE_COMPILE_CACHE",
-    "MCP_CONFIG",
-    "WHARF_*",
-];
+const REFUSED_NAMES: &str = "\
+    PATH HOME SHELL ENV BASH_ENV LD_* DYLD_* GLIBC_TUNABLES NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS \
+    NODE_TLS_REJECT_UNAUTHORIZED NPM_CONFIG_* PYTHON* PIP_* UV_* DOCKER_* GIT_* XDG_CONFIG_HOME PERL5OPT \
+    RUBYOPT JAVA_TOOL_OPTIONS SSL_CERT_* REQUESTS_CA_BUNDLE CURL_CA_BUNDLE XDG_* BASH_FUNC_* BASHOPTS \
+    SHELLOPTS PS4 OPENSSL_* GCONV_PATH NODE_REPL_* NODE_COMPILE_CACHE MCP_CONFIG WHARF_*";
 
 /// Exceptions from the refused names that are harmless.
-const HARMLESS_NAMES: &[&str] = &[
-    "PYTHONUNBUFFERED",
-    "PYTHONIOENCODING",
-    "PYTHONUTF8",
-    "PYTHONDONTWRITEBYTECODE",
-    "GIT_AUTHOR_*",
-    "GIT_COMMITTER_*",
-];
+const HARMLESS_NAMES: &str = "\
+    PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE GIT_AUTHOR_* GIT_COMMITTER_*";
 
 /// Location of a variable's name in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,7 +50,7 @@ pub(crate) struct EnvSettings<'a> {
     pub(crate) entry: StringPairs,
     /// Name of the env file, its assignments, and the place where the entry names it.
     pub(crate) env_file: Option<(&'a str, &'a [Assignment], Place)>,
-    pub(crate) inherit: Vec<Placed<MaskedString>>,
+    pub(crate) inherit: Vec<PlacedString>,
     pub(crate) config: Option<&'a ServerConfig>,
 }
 
@@ -163,7 +118,7 @@ pub(crate) fn withheld(child: &ChildEnv, env: &Env) -> BTreeSet<String> {
     names.filter(|it| !is_refused(it, &env.grants)).cloned().collect()
 }
 
-fn inherit(child: &mut ChildEnv, name: &Placed<MaskedString>, env: &Env, diagnostics: &mut Diagnostics) {
+fn inherit(child: &mut ChildEnv, name: &PlacedString, env: &Env, diagnostics: &mut Diagnostics) {
     let written = name.value.expose();
     match env.variables.get(written) {
         _ if written.is_empty() || written.contains(['=', '\0']) => {
@@ -186,7 +141,7 @@ fn inherited_origin(name: &str, program: &Program) -> Option<EnvOrigin> {
     match own {
         _ if ALWAYS_INHERITED.iter().any(|it| glob::matches(it, name)) => Some(EnvOrigin::Always),
         _ if matches_any(NETWORK_NAMES, name) => Some(EnvOrigin::Network),
-        Some((pattern, launcher)) if matches_any(&[pattern], name) => Some(EnvOrigin::Launcher(launcher)),
+        Some((pattern, launcher)) if matches_any(pattern, name) => Some(EnvOrigin::Launcher(launcher)),
         _ => None,
     }
 }
@@ -194,7 +149,7 @@ fn inherited_origin(name: &str, program: &Program) -> Option<EnvOrigin> {
 /// Returns whether only the operator may set `name`.
 pub(crate) fn is_refused(name: &str, grants: &Grants) -> bool {
     let refused = matches_any(REFUSED_NAMES, name) && !matches_any(HARMLESS_NAMES, name)
-        || matches_any(&["*_PROXY"], name);
+        || matches_any("*_PROXY", name);
     refused && !grants.allows_environment(name)
 }
 
@@ -206,7 +161,7 @@ fn is_permitted(
     diagnostics: &mut Diagnostics,
 ) -> bool {
     let name = text.expose();
-    let proxy = declared_in == DeclaredIn::InheritEnv && matches_any(&["*_PROXY"], name);
+    let proxy = declared_in == DeclaredIn::InheritEnv && matches_any("*_PROXY", name);
     let is_permitted = proxy || !is_refused(name, &env.grants);
     if !is_permitted {
         diagnostics.refused_environment(at, text, declared_in);
@@ -214,9 +169,9 @@ fn is_permitted(
     is_permitted
 }
 
-fn matches_any(patterns: &[&str], name: &str) -> bool {
+fn matches_any(patterns: &str, name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    patterns.iter().any(|it| glob::matches(it, &name))
+    patterns.split(' ').any(|it| glob::matches(it, &name))
 }
 
 fn secret(value: &str) -> MaskedString {

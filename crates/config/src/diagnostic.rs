@@ -47,7 +47,7 @@ pub struct Diagnostics {
     source: Arc<str>,
     items: Vec<Diagnostic>,
     hidden: Vec<Place>,
-    secrets_known: bool,
+    pub(crate) secrets_known: bool,
     /// The latest diagnostic beyond the limit. `dropped` counts all of them, errors first.
     overflow: Option<Box<Diagnostic>>,
     dropped: [u32; 2],
@@ -139,11 +139,6 @@ impl Diagnostics {
     /// Returns the mask of the parts of the source that must not be shown.
     pub(crate) fn mask(&self) -> Mask {
         Mask::new(&self.source, &self.hidden, !self.secrets_known)
-    }
-
-    /// Declares that `hidden` now contains every secret of the file.
-    pub(crate) fn mark_secrets_known(&mut self) {
-        self.secrets_known = true;
     }
 
     /// Returns the closest candidate, unless the budget for suggestions is used up.

@@ -13,7 +13,7 @@ use super::{
     env::Env,
     mask,
     node::{Node, Pair, Value},
-    place::{Place, Placed},
+    place::{Place, PlacedString},
     plan::{Plan, Source},
     raw::{Field, Fields, RawAgent, RawInstructions},
     read::Reader,
@@ -33,7 +33,7 @@ pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagn
     hide_secrets(&root, false, diagnostics);
     // After an error the tree can be incomplete (a repeated key is dropped), so it may not contain every secret.
     if !diagnostics.has_errors() {
-        diagnostics.mark_secrets_known();
+        diagnostics.secrets_known = true;
     }
     let mut raw = RawAgent::read(root, diagnostics)?;
     let mut substitution = Substitution::new(source);
@@ -85,7 +85,7 @@ fn sources(
 }
 
 /// V-01: names must be unique. Reports all duplicates in one diagnostic, at the first repetition.
-fn check_unique_names(names: &[Placed<MaskedString>], diagnostics: &mut Diagnostics) {
+fn check_unique_names(names: &[PlacedString], diagnostics: &mut Diagnostics) {
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();
     let mut repeated: Vec<(Place, Place)> = Vec::new();
     let mut duplicates = BTreeSet::new();

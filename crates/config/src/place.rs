@@ -1,5 +1,7 @@
 //! Places in a source text, and their line and column.
 
+use crate::masked_string::MaskedString;
+
 /// A range of bytes of the source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -15,6 +17,9 @@ pub(crate) struct Placed<T> {
     pub(crate) value: T,
     pub(crate) at: Place,
 }
+
+/// A string with the place where it was written.
+pub(crate) type PlacedString = Placed<MaskedString>;
 
 impl Place {
     /// The range from `start` to `end`.

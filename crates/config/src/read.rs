@@ -3,7 +3,7 @@
 use super::{
     diagnostic::Diagnostics,
     node::{Node, Value},
-    place::Placed,
+    place::{Placed, PlacedString},
     raw::Field,
     scalar,
     server_config::ServerConfig,
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 86_400;
 
 /// A mapping of strings, with the places of keys and values.
-pub(crate) type StringPairs = Vec<(Placed<String>, Placed<MaskedString>)>;
+pub(crate) type StringPairs = Vec<(Placed<String>, PlacedString)>;
 
 /// Reads the fields of one mapping. `class` is the error class in its messages.
 pub(crate) struct Reader<'a> {
@@ -25,7 +25,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(crate) fn text(&mut self, key: &str, field: Option<Field>) -> Option<Placed<MaskedString>> {
+    pub(crate) fn text(&mut self, key: &str, field: Option<Field>) -> Option<PlacedString> {
         let node = field?.node;
         let at = node.at;
         match node.value {
@@ -146,11 +146,7 @@ impl Reader<'_> {
     }
 
     /// Reads a list of strings.
-    pub(crate) fn texts(
-        &mut self,
-        key: &str,
-        field: Option<Field>,
-    ) -> Option<Placed<Vec<Placed<MaskedString>>>> {
+    pub(crate) fn texts(&mut self, key: &str, field: Option<Field>) -> Option<Placed<Vec<PlacedString>>> {
         let node = field?.node;
         let Value::Seq(items) = node.value else {
             self.report_wrong_type(key, "a list of strings", &node);

@@ -8,7 +8,7 @@ use super::{
     diagnostic::Diagnostics,
     env::Env,
     mask,
-    place::{Place, Placed},
+    place::{Place, PlacedString},
 };
 use crate::{
     egress::{Egress, is_metadata},
@@ -28,7 +28,7 @@ pub(crate) enum SchemeRule {
 
 /// Checks the URL of a server. `None` means that a diagnostic was recorded.
 pub(crate) fn check(
-    text: &Placed<MaskedString>,
+    text: &PlacedString,
     rule: SchemeRule,
     env: &Env,
     diagnostics: &mut Diagnostics,
@@ -261,7 +261,7 @@ mod tests {
         let grants = Grants { insecure_hosts, private_hosts, ..Grants::default() };
         let env = Env { grants, origin, ..Env::bare() };
         let mut diagnostics = Diagnostics::new("agent.yaml", url);
-        let text = Placed::new(MaskedString::plain(url), Place::new(0, url.len()));
+        let text = PlacedString::new(MaskedString::plain(url), Place::new(0, url.len()));
         let checked = check(&text, rule, &env, &mut diagnostics);
         match (checked.is_some(), diagnostics.items()) {
             (true, []) => "fine",

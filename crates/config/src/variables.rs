@@ -37,7 +37,7 @@ pub(crate) struct Substitution<'a> {
     source: &'a str,
     produced: usize,
     /// Variables that are set but empty, for which a warning was recorded.
-    empty: BTreeSet<String>,
+    pub(crate) empty: BTreeSet<String>,
 }
 
 enum Piece<'a> {
@@ -66,11 +66,6 @@ struct FoundValue {
 impl<'a> Substitution<'a> {
     pub(crate) fn new(source: &'a str) -> Substitution<'a> {
         Substitution { source, produced: 0, empty: BTreeSet::new() }
-    }
-
-    /// Returns whether a variable of this name was used and found empty.
-    pub(crate) fn is_known_empty(&self, name: &str) -> bool {
-        self.empty.contains(name)
     }
 
     pub(crate) fn apply(&mut self, node: &mut Node, scope: &Scope<'_>, diagnostics: &mut Diagnostics) {

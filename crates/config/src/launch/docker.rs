@@ -10,7 +10,7 @@ use crate::{
     download::Download,
     files::FileError,
     masked_string::MaskedString,
-    place::Placed,
+    place::PlacedString,
     plan::{Arg, ArgOrigin, Launcher},
 };
 use std::collections::HashSet;
@@ -32,10 +32,7 @@ const FLAGS: &[KnownFlag] = &[
 
 const PASSES_VARIABLES: &str = "docker passes on only the variables that it is given";
 
-pub(super) fn arguments(
-    args: Vec<Placed<MaskedString>>,
-    context: &mut LaunchContext<'_>,
-) -> Option<Arguments> {
+pub(super) fn arguments(args: Vec<PlacedString>, context: &mut LaunchContext<'_>) -> Option<Arguments> {
     let end = args.last()?.at;
     let mut args = args.into_iter();
     let run = args.next()?;
@@ -110,7 +107,7 @@ impl LaunchContext<'_> {
     }
 
     /// Checks `./source:/target[:ro]`.
-    fn volume(&mut self, flag: &Flag, value: &Placed<MaskedString>) -> Option<Vec<Arg>> {
+    fn volume(&mut self, flag: &Flag, value: &PlacedString) -> Option<Vec<Arg>> {
         let (source, target) = value.value.expose().split_once(':').unwrap_or((value.value.expose(), ""));
         if !target.starts_with('/') {
             self.diagnostics.refused_mount(value.at, "write a volume as `./source:/target`");
@@ -126,7 +123,7 @@ impl LaunchContext<'_> {
     }
 
     /// Checks `type=bind,source=./data,target=/data,readonly`.
-    fn mount(&mut self, flag: &Flag, value: &Placed<MaskedString>) -> Option<Vec<Arg>> {
+    fn mount(&mut self, flag: &Flag, value: &PlacedString) -> Option<Vec<Arg>> {
         let mut parts = Vec::new();
         let (mut sources, mut targets) = (0, 0);
         for part in value.value.expose().split(',') {
@@ -159,7 +156,7 @@ impl LaunchContext<'_> {
     /// there.
     fn resolve_mount_source(
         &mut self,
-        value: &Placed<MaskedString>,
+        value: &PlacedString,
         path: &str,
         flag: &str,
         separator: char,
@@ -183,12 +180,7 @@ impl LaunchContext<'_> {
 
     /// Resolves a path inside the agent file's folder. A path that points outside is rejected without accessing the
     /// disk.
-    fn resolve_inside_folder(
-        &mut self,
-        value: &Placed<MaskedString>,
-        path: &str,
-        flag: &str,
-    ) -> Option<String> {
+    fn resolve_inside_folder(&mut self, value: &PlacedString, path: &str, flag: &str) -> Option<String> {
         let written_inside = absolute(path, &self.env.folder).starts_with(&self.env.folder);
         let found = if written_inside { self.env.files.locate(path) } else { Err(FileError::Outside) };
         match found {
@@ -226,7 +218,7 @@ impl LaunchContext<'_> {
 }
 
 /// Builds a flag with its rewritten value. A secret value keeps its shown form.
-fn rewrite_value(flag: &Flag, before: &Placed<MaskedString>, value: String) -> Vec<Arg> {
+fn rewrite_value(flag: &Flag, before: &PlacedString, value: String) -> Vec<Arg> {
     let before = before.value.clone();
     let value = if before.is_secret() {
         MaskedString::secret(value, before.shown())

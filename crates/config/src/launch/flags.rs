@@ -3,7 +3,7 @@
 use super::LaunchContext;
 use crate::{
     masked_string::MaskedString,
-    place::Placed,
+    place::{Placed, PlacedString},
     plan::{Arg, ArgOrigin, Launcher},
 };
 
@@ -20,7 +20,7 @@ pub(super) struct KnownFlag {
 pub(super) struct Flag {
     /// Canonical spelling of a known flag, or the spelling as written for a granted one.
     pub(super) name: String,
-    pub(super) value: Option<Placed<MaskedString>>,
+    pub(super) value: Option<PlacedString>,
     /// Arguments to pass to the launcher for this flag.
     pub(super) written: Vec<MaskedString>,
     pub(super) granted: bool,
@@ -29,7 +29,7 @@ pub(super) struct Flag {
 /// Arguments, split into the launcher's flags and the rest. The rest begins with the package, tool or image.
 pub(super) struct SplitArguments {
     pub(super) flags: Vec<Flag>,
-    pub(super) rest: Vec<Placed<MaskedString>>,
+    pub(super) rest: Vec<PlacedString>,
 }
 
 /// Flags read from one argument, and whether the next argument is the value of the last one.
@@ -52,7 +52,7 @@ impl LaunchContext<'_> {
         &mut self,
         launcher: Launcher,
         known: &[KnownFlag],
-        args: Vec<Placed<MaskedString>>,
+        args: Vec<PlacedString>,
     ) -> Option<SplitArguments> {
         let mut args = args.into_iter().peekable();
         let mut flags = Vec::new();
@@ -86,8 +86,8 @@ impl LaunchContext<'_> {
         &mut self,
         launcher: Launcher,
         known: &[KnownFlag],
-        arg: &Placed<MaskedString>,
-        next: Option<&Placed<MaskedString>>,
+        arg: &PlacedString,
+        next: Option<&PlacedString>,
     ) -> Option<ParsedFlags> {
         let is_long = arg.value.expose().starts_with("--");
         let parsed = match launcher {
@@ -111,8 +111,8 @@ impl LaunchContext<'_> {
     fn parse_granted(
         &self,
         launcher: Launcher,
-        arg: &Placed<MaskedString>,
-        next: Option<&Placed<MaskedString>>,
+        arg: &PlacedString,
+        next: Option<&PlacedString>,
     ) -> Option<ParsedFlags> {
         let text = arg.value.expose();
         let grants = &self.env.grants;
@@ -127,16 +127,12 @@ impl LaunchContext<'_> {
     }
 }
 
-fn is_flag(arg: &Placed<MaskedString>) -> bool {
+fn is_flag(arg: &PlacedString) -> bool {
     arg.value.expose().starts_with('-') && arg.value.expose() != "-"
 }
 
 /// Reads `--flag`, `--flag value`, `--flag=value`, `-f` or `-f value`.
-fn parse_single(
-    known: &[KnownFlag],
-    arg: &Placed<MaskedString>,
-    next: Option<&Placed<MaskedString>>,
-) -> Option<ParsedFlags> {
+fn parse_single(known: &[KnownFlag], arg: &PlacedString, next: Option<&PlacedString>) -> Option<ParsedFlags> {
     let text = arg.value.expose();
     let (name, inline) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
     let known = known.iter().find(|it| it.spellings.contains(&name))?;
@@ -155,8 +151,8 @@ fn parse_single(
 /// Reads `-i`, `-eNAME`, `-e NAME` or `-ie NAME`. Each letter becomes a separate flag.
 fn parse_cluster(
     known: &[KnownFlag],
-    arg: &Placed<MaskedString>,
-    next: Option<&Placed<MaskedString>>,
+    arg: &PlacedString,
+    next: Option<&PlacedString>,
 ) -> Option<ParsedFlags> {
     let text = arg.value.expose();
     let mut flags = Vec::new();
@@ -184,7 +180,7 @@ fn parse_cluster(
 }
 
 /// Returns the text after the separator, for both the real and the shown form.
-fn value_after(arg: &Placed<MaskedString>, separator: char) -> Placed<MaskedString> {
+fn value_after(arg: &PlacedString, separator: char) -> PlacedString {
     let tail = |it: &str| it.split_once(separator).map_or_else(String::new, |(_, tail)| tail.to_owned());
     Placed::new(arg.value.map(tail), arg.at)
 }

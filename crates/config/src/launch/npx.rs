@@ -8,7 +8,7 @@ use super::{
 use crate::{
     download::Download,
     masked_string::MaskedString,
-    place::Placed,
+    place::PlacedString,
     plan::{Arg, ArgOrigin, Launcher},
 };
 
@@ -20,13 +20,10 @@ const FLAGS: &[KnownFlag] = &[
     KnownFlag { spellings: &["--offline"], has_value: false },
 ];
 
-pub(super) fn arguments(
-    args: Vec<Placed<MaskedString>>,
-    context: &mut LaunchContext<'_>,
-) -> Option<Arguments> {
+pub(super) fn arguments(args: Vec<PlacedString>, context: &mut LaunchContext<'_>) -> Option<Arguments> {
     let end = args.last()?.at;
     let split = context.split(Launcher::Npx, FLAGS, args)?;
-    let packages: Vec<&Placed<MaskedString>> =
+    let packages: Vec<&PlacedString> =
         split.flags.iter().filter(|it| it.name == "--package").filter_map(|it| it.value.as_ref()).collect();
     let packages_fit = packages.iter().all(|it| context.check_npm_package(it));
     let mut rest = split.rest.into_iter();
@@ -54,7 +51,7 @@ pub(super) fn arguments(
 /// Builds the download command, `npx -y --package=PACKAGE -c true`. The packages determine the folder in npx's cache,
 /// so the download fills the folder that the server later runs from. `true` is a shell builtin, so no program of the
 /// package can replace it.
-fn download(flags: &[Flag], packages: &[&Placed<MaskedString>], target: &Arg) -> Option<Download> {
+fn download(flags: &[Flag], packages: &[&PlacedString], target: &Arg) -> Option<Download> {
     // `--offline` forbids downloads, and with a granted `-c` npx runs no package.
     let has = |names: &[&str]| flags.iter().any(|it| names.contains(&it.name.as_str()));
     if has(&["--offline", "--call", "-c"]) {
@@ -78,7 +75,7 @@ fn download(flags: &[Flag], packages: &[&Placed<MaskedString>], target: &Arg) ->
 impl LaunchContext<'_> {
     /// Appends a version to a bare package name if PATH has a program of that name. Otherwise npx would run that
     /// program.
-    fn package_argument(&self, package: Placed<MaskedString>) -> Arg {
+    fn package_argument(&self, package: PlacedString) -> Arg {
         let text = package.value.expose();
         let path = self.env.variables.get("PATH").map(String::as_str).unwrap_or_default();
         let is_bare = !text.contains('@') && spec::is_npm(text);
@@ -91,7 +88,7 @@ impl LaunchContext<'_> {
         }
     }
 
-    fn check_npm_package(&mut self, spec: &Placed<MaskedString>) -> bool {
+    fn check_npm_package(&mut self, spec: &PlacedString) -> bool {
         let text = spec.value.expose();
         let fits = spec::is_npm(text) || self.env.grants.allows_package(text);
         if !fits {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     download::Download,
     masked_string::MaskedString,
-    place::Placed,
+    place::PlacedString,
     plan::{Arg, Launcher},
 };
 
@@ -24,10 +24,7 @@ const FLAGS: &[KnownFlag] = &[
     KnownFlag { spellings: &["--no-progress"], has_value: false },
 ];
 
-pub(super) fn arguments(
-    args: Vec<Placed<MaskedString>>,
-    context: &mut LaunchContext<'_>,
-) -> Option<Arguments> {
+pub(super) fn arguments(args: Vec<PlacedString>, context: &mut LaunchContext<'_>) -> Option<Arguments> {
     let end = args.last()?.at;
     let split = context.split(Launcher::Uvx, FLAGS, args)?;
     let mut fine = true;
@@ -73,7 +70,7 @@ fn download(flags: &[Flag], tool: &MaskedString) -> Option<Download> {
 }
 
 impl LaunchContext<'_> {
-    fn check_uvx_value(&mut self, flag: &str, value: &Placed<MaskedString>) -> bool {
+    fn check_uvx_value(&mut self, flag: &str, value: &PlacedString) -> bool {
         match flag {
             "--python" => self.check_python_version(value),
             "--prerelease" => self.check_simple_value(Launcher::Uvx, flag, value),
@@ -82,7 +79,7 @@ impl LaunchContext<'_> {
         }
     }
 
-    fn check_pypi_package(&mut self, spec: &Placed<MaskedString>) -> bool {
+    fn check_pypi_package(&mut self, spec: &PlacedString) -> bool {
         let text = spec.value.expose();
         let fits = spec::is_pypi(text) || self.env.grants.allows_package(text);
         if !fits {
@@ -91,7 +88,7 @@ impl LaunchContext<'_> {
         fits
     }
 
-    fn check_python_version(&mut self, value: &Placed<MaskedString>) -> bool {
+    fn check_python_version(&mut self, value: &PlacedString) -> bool {
         let fits = spec::is_python_version(value.value.expose());
         if !fits {
             self.diagnostics.refused_value(value.at, Launcher::Uvx, "--python", "a version such as `3.12`");

@@ -8,7 +8,7 @@ use crate::{
     env::{Env, Origin},
     launch::{self, Arguments, LaunchContext},
     masked_string::MaskedString,
-    place::{Place, Placed},
+    place::{Place, Placed, PlacedString},
     plan::{Arg, ArgOrigin, Builtin, Endpoint, Interpreter, Launch, Launcher, Program, RemoteEndpoint},
     raw::Field,
     read::{Reader, StringPairs},
@@ -40,7 +40,7 @@ pub(super) struct TransportFields {
 pub(super) struct EntryContext<'a> {
     /// Place to report when a required field is missing.
     pub(super) here: Place,
-    pub(super) server: Option<&'a Placed<MaskedString>>,
+    pub(super) server: Option<&'a PlacedString>,
     pub(super) config: Option<&'a ServerConfig>,
     pub(super) env_file: Option<&'a EnvFile>,
     pub(super) env: &'a Env,
@@ -69,7 +69,7 @@ impl TransportKind {
     /// Determines the transport. `None` means that a diagnostic was recorded.
     pub(super) fn of(
         transport: Option<Field>,
-        server: Option<&Placed<MaskedString>>,
+        server: Option<&PlacedString>,
         command: Option<&Field>,
         reader: &mut Reader<'_>,
     ) -> Option<TransportKind> {
@@ -116,7 +116,7 @@ impl TransportKind {
 
 /// V-16: checks a `builtin:` server, which takes neither `transport` nor `command`.
 fn builtin(
-    server: &Placed<MaskedString>,
+    server: &PlacedString,
     transport: Option<Field>,
     command: Option<&Field>,
     reader: &mut Reader<'_>,
@@ -242,7 +242,7 @@ fn required_url(
     at: Place,
     field: Option<Field>,
     diagnostics: &mut Diagnostics,
-) -> Option<Placed<MaskedString>> {
+) -> Option<PlacedString> {
     match field {
         None => {
             diagnostics.missing_url(at, transport);
@@ -255,23 +255,10 @@ fn required_url(
 /// Checks headers: names are valid tokens and unique, values fit on one line, and none is a header that wharf sets
 /// itself.
 fn headers(headers: StringPairs, diagnostics: &mut Diagnostics) -> Vec<(String, MaskedString)> {
-    const RESERVED: [&str; 14] = [
-        "host",
-        "content-length",
-        "content-type",
-        "accept",
-        "connection",
-        "transfer-encoding",
-        "upgrade",
-        "te",
-        "trailer",
-        "mcp-session-id",
-        "mcp-protocol-version",
-        "mcp-method",
-        "mcp-name",
-        "last-event-id",
-    ];
-    let is_reserved = |name: &str| RESERVED.contains(&name.to_ascii_lowercase().as_str());
+    const RESERVED: &str = "\
+        host content-length content-type accept connection transfer-encoding upgrade te trailer \
+        mcp-session-id mcp-protocol-version mcp-method mcp-name last-event-id";
+    let is_reserved = |name: &str| RESERVED.split(' ').any(|it| it.eq_ignore_ascii_case(name));
     let (reserved, headers): (StringPairs, StringPairs) =
         headers.into_iter().partition(|(name, _)| is_reserved(&name.value));
     for (name, _) in reserved {
@@ -375,7 +362,7 @@ fn program(
 /// Checks and completes the arguments by the rules of the program.
 fn arguments(
     program: &Program,
-    args: Option<Placed<Vec<Placed<MaskedString>>>>,
+    args: Option<Placed<Vec<PlacedString>>>,
     entry: &EntryContext<'_>,
     context: &mut LaunchContext<'_>,
 ) -> Option<Arguments> {
@@ -410,7 +397,7 @@ fn arguments(
 
 /// Resolves a script in the plugin's own folder, followed by its arguments.
 fn script(
-    args: Vec<Placed<MaskedString>>,
+    args: Vec<PlacedString>,
     entry: &EntryContext<'_>,
     context: &mut LaunchContext<'_>,
 ) -> Option<Vec<Arg>> {
@@ -440,7 +427,7 @@ fn script(
 /// Names of the variables that the entry sets. Docker must be told to pass them into the container.
 fn container_env(
     variables: &StringPairs,
-    inherit: &[Placed<MaskedString>],
+    inherit: &[PlacedString],
     entry: &EntryContext<'_>,
 ) -> Vec<MaskedString> {
     let mut names: Vec<MaskedString> =

@@ -10,7 +10,7 @@ use crate::{
     launch,
     masked_string::MaskedString,
     node::{Node, Value},
-    place::{Place, Placed},
+    place::{Place, PlacedString},
     plan::{EraChoice, Lifecycle, Source, Timeouts},
     raw::{Field, Fields, RawTool},
     read::{MAX_TIMEOUT_SECONDS, Reader},
@@ -43,7 +43,7 @@ pub(crate) fn tool(
     node: Node,
     substitution: &mut Substitution<'_>,
     env: &Env,
-    names: &mut Vec<Placed<MaskedString>>,
+    names: &mut Vec<PlacedString>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Source> {
     let before = diagnostics.count(Severity::Error);
@@ -113,7 +113,7 @@ pub(crate) fn tool(
 /// Returns the prefix of the tools' names: the written one, or the name of the entry.
 fn prefix_of(
     field: Option<Field>,
-    name: Option<&Placed<MaskedString>>,
+    name: Option<&PlacedString>,
     reader: &mut Reader<'_>,
 ) -> Option<MaskedString> {
     let prefix = reader.text("prefix", field).or_else(|| name.cloned())?;
@@ -124,12 +124,7 @@ fn prefix_of(
 }
 
 /// Reads a required name. A blank one is reported at its own place, a missing one at `at`.
-fn identifier(
-    key: &str,
-    at: Place,
-    field: Option<Field>,
-    reader: &mut Reader<'_>,
-) -> Option<Placed<MaskedString>> {
+fn identifier(key: &str, at: Place, field: Option<Field>, reader: &mut Reader<'_>) -> Option<PlacedString> {
     let written = field.is_some();
     let text = reader.text(key, field);
     match text {
@@ -160,7 +155,7 @@ fn check_tool_type(at: Place, field: Option<Field>, reader: &mut Reader<'_>) {
 fn description_of(
     at: Place,
     field: Option<Field>,
-    name: Option<&Placed<MaskedString>>,
+    name: Option<&PlacedString>,
     reader: &mut Reader<'_>,
 ) -> MaskedString {
     let written = field.is_some();
@@ -260,7 +255,7 @@ fn empty_env_names(
     let is_set = |name: &str| raw.env.as_ref().is_some_and(|it| it.node.child(name).is_some());
     let assignments = env_file.ok().and_then(Option::as_ref).into_iter().flat_map(|it| &it.assignments);
     assignments
-        .filter(|it| it.value.is_empty() && !is_set(&it.name) && !substitution.is_known_empty(&it.name))
+        .filter(|it| it.value.is_empty() && !is_set(&it.name) && !substitution.empty.contains(&it.name))
         .map(|it| it.name.clone())
         .collect()
 }
@@ -279,7 +274,7 @@ fn warn_empty_env_names(
 }
 
 fn parse_env_file(
-    path: &Placed<MaskedString>,
+    path: &PlacedString,
     bytes: Result<Vec<u8>, FileError>,
     diagnostics: &mut Diagnostics,
 ) -> Option<EnvFile> {

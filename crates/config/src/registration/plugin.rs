@@ -10,7 +10,7 @@ use crate::{
     manifest::{self, EntryFields, Manifest, ManifestFiller, Selection, ValueSource},
     masked_string::MaskedString,
     node::{Node, Str, Value},
-    place::{Place, Placed},
+    place::{Place, Placed, PlacedString},
     plan::Lifecycle,
     raw::{Field, RawRegistration},
     read::{Reader, StringPairs},
@@ -109,7 +109,7 @@ impl PluginRequest {
     fn fill(
         &self,
         manifest: &Manifest,
-        folder: &Placed<MaskedString>,
+        folder: &PlacedString,
         given: &StringPairs,
         env: &Env,
         diagnostics: &mut Diagnostics,
@@ -130,7 +130,8 @@ impl PluginRequest {
         let entry_fields =
             entry_fields.inspect_err(|why| diagnostics.unusable_manifest(folder.at, why)).ok()?;
         for (name, why) in &filler.wrong {
-            diagnostics.invalid_variable_value(place_of(name, given).unwrap_or(folder.at), name, why);
+            let at = given.iter().find(|(it, _)| it.value == *name).map_or(folder.at, |(it, _)| it.at);
+            diagnostics.invalid_variable_value(at, name, why);
         }
         let ManifestFiller { missing, used, .. } = filler;
         Some(FilledManifest { entry_fields, missing, used })
@@ -203,7 +204,7 @@ impl EntryBuilder {
 
 /// Opens the plugin's folder and reads its manifest. `None` means that a diagnostic was recorded.
 fn open(
-    folder: &Placed<MaskedString>,
+    folder: &PlacedString,
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) -> Option<(Arc<dyn Files + Send + Sync>, Manifest)> {
@@ -276,8 +277,4 @@ fn words(key: &str, field: Option<Field>, reader: &mut Reader<'_>) -> Vec<Masked
 fn plain(variables: &StringPairs) -> BTreeMap<String, String> {
     let pairs = variables.iter();
     pairs.map(|(name, value)| (name.value.clone(), value.value.expose().to_owned())).collect()
-}
-
-fn place_of(name: &str, variables: &StringPairs) -> Option<Place> {
-    variables.iter().find(|(it, _)| it.value == name).map(|(it, _)| it.at)
 }

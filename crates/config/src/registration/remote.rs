@@ -3,9 +3,8 @@
 use super::entry::EntryBuilder;
 use crate::{
     diagnostic::Diagnostics,
-    masked_string::MaskedString,
     node::{Node, Str, Value},
-    place::{Place, Placed},
+    place::{Place, Placed, PlacedString},
     plan::Lifecycle,
     raw::{Field, RawRegistration},
     read::{Reader, StringPairs},
@@ -70,7 +69,7 @@ fn address(
     url: Option<Field>,
     here: Place,
     reader: &mut Reader<'_>,
-) -> Option<Placed<MaskedString>> {
+) -> Option<PlacedString> {
     let written = server_url.is_some();
     let url = reader.text("url", url);
     let found = match reader.text("mcp_server_url", server_url) {

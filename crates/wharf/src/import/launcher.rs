@@ -10,39 +10,13 @@ pub(super) struct Invocation {
 }
 
 /// Flags that take the next argument as their value and come before the package, tool or image.
-const FLAGS_WITH_VALUE: [(&str, &[&str]); 3] = [
-    ("npx", &["-p", "--package"]),
-    ("uvx", &["--from", "--with", "-w", "--python", "-p", "--prerelease", "--index-url", "--index"]),
+const FLAGS_WITH_VALUE: [(&str, &str); 3] = [
+    ("npx", "-p --package"),
+    ("uvx", "--from --with -w --python -p --prerelease --index-url --index"),
     (
         "docker",
-        &[
-            "-e",
-            "--env",
-            "--env-file",
-            "--network",
-            "--net",
-            "--pull",
-            "--platform",
-            "--user",
-            "-u",
-            "--volume",
-            "-v",
-            "--mount",
-            "--name",
-            "-p",
-            "--publish",
-            "-w",
-            "--workdir",
-            "--entrypoint",
-            "-l",
-            "--label",
-            "-m",
-            "--memory",
-            "--cpus",
-            "--add-host",
-            "-h",
-            "--hostname",
-        ],
+        "-e --env --env-file --network --net --pull --platform --user -u --volume -v --mount --name -p \
+         --publish -w --workdir --entrypoint -l --label -m --memory --cpus --add-host -h --hostname",
     ),
 ];
 
@@ -75,7 +49,7 @@ impl Invocation {
                 "--" => return Some(at + 1).filter(|it| *it < self.args.len()),
                 arg if names_package(arg) => return Some(at + 1).filter(|it| *it < self.args.len()),
                 arg if !arg.starts_with('-') => return Some(at),
-                arg => at += 1 + usize::from(flags_with_value.contains(&arg)),
+                arg => at += 1 + usize::from(flags_with_value.split(' ').any(|it| it == arg)),
             }
         }
         None

@@ -30,26 +30,10 @@ pub(super) enum Part<'a> {
 }
 
 /// Variables that an editor fills in from its current state.
-const EDITOR_VARIABLES: [&str; 18] = [
-    "columnNumber",
-    "cwd",
-    "defaultBuildTask",
-    "execPath",
-    "extensionInstallFolder",
-    "file",
-    "fileBasename",
-    "fileBasenameNoExtension",
-    "fileDirname",
-    "fileDirnameBasename",
-    "fileExtname",
-    "fileWorkspaceFolder",
-    "fileWorkspaceFolderBasename",
-    "lineNumber",
-    "relativeFile",
-    "relativeFileDirname",
-    "selectedText",
-    "taskName",
-];
+const EDITOR_VARIABLES: &str = "\
+    columnNumber cwd defaultBuildTask execPath extensionInstallFolder file fileBasename \
+    fileBasenameNoExtension fileDirname fileDirnameBasename fileExtname fileWorkspaceFolder \
+    fileWorkspaceFolderBasename lineNumber relativeFile relativeFileDirname selectedText taskName";
 
 /// Splits a text at its variables.
 pub(super) fn parts(syntax: VariableSyntax, text: &str) -> Vec<Part<'_>> {
@@ -114,7 +98,7 @@ fn variable(written: &str) -> Part<'_> {
     };
     let fits = is_name(name)
         && !default.is_some_and(|it| it.contains("${"))
-        && (inside.starts_with("env:") || !EDITOR_VARIABLES.contains(&name));
+        && (inside.starts_with("env:") || !EDITOR_VARIABLES.split(' ').any(|it| it == name));
     if fits { Part::Variable { written, name, default } } else { Part::EditorOnly(written) }
 }
 

@@ -16,32 +16,12 @@ pub(super) struct Package<'a> {
 }
 
 /// Well-known servers whose names do not reveal their registry.
-const KNOWN_ON_PYPI: [&str; 12] = [
-    "basic-memory",
-    "duckduckgo-mcp-server",
-    "elevenlabs-mcp",
-    "markitdown-mcp",
-    "mcp-obsidian",
-    "mcp-proxy",
-    "mcp-server-docker",
-    "mcp-server-fetch",
-    "mcp-server-git",
-    "mcp-server-qdrant",
-    "mcp-server-sqlite",
-    "mcp-server-time",
-];
-const KNOWN_ON_NPM: [&str; 10] = [
-    "chrome-devtools-mcp",
-    "exa-mcp-server",
-    "figma-developer-mcp",
-    "firecrawl-mcp",
-    "kubernetes-mcp-server",
-    "mcp-remote",
-    "mongodb-mcp-server",
-    "n8n-mcp",
-    "puppeteer-mcp-server",
-    "tavily-mcp",
-];
+const KNOWN_ON_PYPI: &str = "\
+    basic-memory duckduckgo-mcp-server elevenlabs-mcp markitdown-mcp mcp-obsidian mcp-proxy \
+    mcp-server-docker mcp-server-fetch mcp-server-git mcp-server-qdrant mcp-server-sqlite mcp-server-time";
+const KNOWN_ON_NPM: &str = "\
+    chrome-devtools-mcp exa-mcp-server figma-developer-mcp firecrawl-mcp kubernetes-mcp-server mcp-remote \
+    mongodb-mcp-server n8n-mcp puppeteer-mcp-server tavily-mcp";
 
 impl<'a> Package<'a> {
     /// Parses `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, `@scope/name`, or a well-known name. `Err` holds a name that
@@ -59,12 +39,11 @@ impl<'a> Package<'a> {
         }
         let bare = bare_name(typed);
         let known = |registry| Ok(Some(Package { registry, spec: typed }));
+        let is_listed = |names: &str| names.split(' ').any(|it| it == bare);
         match () {
             () if typed.starts_with('@') => known(PackageRegistry::Npm),
-            () if KNOWN_ON_NPM.contains(&bare) => known(PackageRegistry::Npm),
-            () if KNOWN_ON_PYPI.contains(&bare) || bare.starts_with("awslabs.") => {
-                known(PackageRegistry::PyPi)
-            }
+            () if is_listed(KNOWN_ON_NPM) => known(PackageRegistry::Npm),
+            () if is_listed(KNOWN_ON_PYPI) || bare.starts_with("awslabs.") => known(PackageRegistry::PyPi),
             () if is_word(bare) && !typed.contains(' ') => Err(typed),
             () => Ok(None),
         }
