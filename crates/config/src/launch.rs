@@ -17,7 +17,7 @@ use super::{
     diagnostic::Diagnostics,
     download::Download,
     env::Env,
-    place::Placed,
+    place::{Placed, PlacedString},
     plan::{Arg, ArgOrigin, Launcher},
 };
 use crate::masked_string::MaskedString;
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 /// Checks the arguments of a launcher. `None` means that a diagnostic was recorded.
 pub(crate) fn arguments(
     launcher: Launcher,
-    args: Vec<Placed<MaskedString>>,
+    args: Vec<PlacedString>,
     context: &mut LaunchContext<'_>,
 ) -> Option<Arguments> {
     match launcher {
@@ -52,10 +52,7 @@ pub(crate) fn arguments(
 }
 
 /// Derives the arguments from `server`, for an entry without `args`.
-pub(crate) fn derived_arguments(
-    launcher: Launcher,
-    server: &Placed<MaskedString>,
-) -> Vec<Placed<MaskedString>> {
+pub(crate) fn derived_arguments(launcher: Launcher, server: &PlacedString) -> Vec<PlacedString> {
     let before: &[&str] = match launcher {
         Launcher::Npx => &["-y"],
         Launcher::Uvx => &[],
@@ -93,7 +90,7 @@ pub(crate) fn absolute(path: &str, folder: &Path) -> PathBuf {
 impl LaunchContext<'_> {
     /// Checks that `tool` is not an interpreter, unless the operator granted it. An interpreter would run any code it
     /// is given.
-    fn check_not_interpreter(&mut self, launcher: Launcher, tool: &Placed<MaskedString>) -> bool {
+    fn check_not_interpreter(&mut self, launcher: Launcher, tool: &PlacedString) -> bool {
         let text = tool.value.expose();
         let fits = !spec::is_interpreter(text) || self.env.grants.allows_package(text);
         if !fits {
@@ -104,7 +101,7 @@ impl LaunchContext<'_> {
 
     /// Checks the name of a tool inside a package. It must be a plain word, not a path. It must not be a program on
     /// PATH, because the launcher would run that program instead of the package's tool.
-    fn check_tool(&mut self, launcher: Launcher, tool: &Placed<MaskedString>) -> bool {
+    fn check_tool(&mut self, launcher: Launcher, tool: &PlacedString) -> bool {
         let text = tool.value.expose();
         if self.env.grants.allows_package(text) {
             return true;
@@ -124,7 +121,7 @@ impl LaunchContext<'_> {
     }
 
     /// Checks that a flag's value is one word.
-    fn check_simple_value(&mut self, launcher: Launcher, flag: &str, value: &Placed<MaskedString>) -> bool {
+    fn check_simple_value(&mut self, launcher: Launcher, flag: &str, value: &PlacedString) -> bool {
         let text = value.value.expose();
         let fits = !text.is_empty()
             && text
@@ -148,7 +145,7 @@ fn added(value: &str, why: &'static str) -> Arg {
     Arg { value: MaskedString::plain(value), origin: ArgOrigin::Added(why) }
 }
 
-fn as_written(text: Placed<MaskedString>) -> Arg {
+fn as_written(text: PlacedString) -> Arg {
     Arg { value: text.value, origin: ArgOrigin::Written }
 }
 

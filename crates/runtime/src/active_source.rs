@@ -115,7 +115,7 @@ impl ActiveSource {
     }
 
     pub(crate) fn source(&self) -> &Arc<Source> {
-        self.upstream.shared_source()
+        self.upstream.source()
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -333,7 +333,7 @@ impl ActiveSource {
     /// Sets the deadline of a request. A caller's timeout is a hard limit; the source's timeouts allow for progress.
     fn with_deadline(&self, request: Request, by: Deadline) -> Request {
         let timeouts = self.source().timeouts;
-        match by.instant() {
+        match by.0 {
             Some(by) => request.deadline(by),
             None => request.deadline(Instant::now() + timeouts.total).idle_timeout(timeouts.request),
         }
@@ -408,15 +408,8 @@ pub(crate) enum Method<'a> {
 }
 
 impl<'a> SourceRequest<'a> {
-    pub(crate) fn new(method: Method<'a>) -> SourceRequest<'a> {
-        SourceRequest {
-            method,
-            by: Deadline::default(),
-            tool: None,
-            on_progress: None,
-            caller: None,
-            trace: None,
-        }
+    pub(crate) fn new(method: Method<'a>, caller: Option<&'a Caller>) -> SourceRequest<'a> {
+        SourceRequest { method, by: Deadline::default(), tool: None, on_progress: None, caller, trace: None }
     }
 
     /// Creates a request that calls `tool`.
@@ -425,11 +418,6 @@ impl<'a> SourceRequest<'a> {
         let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
         let (caller, trace) = (call.caller.as_ref(), call.trace.as_ref());
         SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace }
-    }
-
-    /// Sets the client on whose behalf the request is made.
-    pub(crate) fn on_behalf(self, caller: Option<&'a Caller>) -> SourceRequest<'a> {
-        SourceRequest { caller, ..self }
     }
 
     fn request(&self) -> Request {
@@ -442,7 +430,10 @@ impl<'a> SourceRequest<'a> {
             Method::Resource(uri) => Request::read_resource(uri),
             Method::Other(method, params) => {
                 let request = Request::new((*method).to_owned());
-                params.map_or(Request::new((*method).to_owned()), |it| request.params(it.clone()))
+                match params {
+                    Some(params) => request.params((*params).clone()),
+                    None => request,
+                }
             }
         };
         match &self.on_progress {

@@ -163,11 +163,6 @@ impl Catalog {
         self.lookup.find(name).map(|at| &self.tools[at])
     }
 
-    /// Returns the tools with this name on the wire.
-    pub fn tools_called<'a>(&'a self, wire_name: &'a str) -> impl Iterator<Item = &'a Arc<ToolEntry>> {
-        self.tools.iter().filter(move |it| it.wire_name == wire_name)
-    }
-
     /// Finds a prompt by its shown name, by `source:prompt`, or by a bare name that only one source has.
     pub fn prompt(&self, name: &str) -> Option<&PromptEntry> {
         let id = |it: &&PromptEntry| {

@@ -14,25 +14,23 @@ pub struct ServerRequest {
     pub params: Raw,
 }
 
+/// The kinds of requests that a [`Consent`] answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answerable {
+    /// A user can fill in forms (form elicitation).
+    pub forms: bool,
+    /// A user can open URLs (URL elicitation). The runtime does not see the answer.
+    pub links: bool,
+    /// Servers may use a model (sampling), subject to approval.
+    pub samples: bool,
+    /// The client provides roots for sources whose entry configures none.
+    pub roots: bool,
+}
+
 /// Decides how to answer requests from servers.
 pub trait Consent: Send + Sync {
-    /// Returns whether a user can fill in forms (form elicitation).
-    fn answers_forms(&self) -> bool;
-
-    /// Returns whether a user can open URLs (URL elicitation). The runtime does not see the answer.
-    fn answers_links(&self) -> bool {
-        false
-    }
-
-    /// Returns whether servers may use a model (sampling), subject to approval.
-    fn answers_samples(&self) -> bool {
-        false
-    }
-
-    /// Returns whether the client provides roots for sources whose entry configures none.
-    fn answers_roots(&self) -> bool {
-        false
-    }
+    /// Returns what can be answered. The runtime offers it to servers as capabilities.
+    fn answers(&self) -> Answerable;
 
     /// Answers one request.
     fn answer(&self, request: ServerRequest) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -43,8 +41,8 @@ pub trait Consent: Send + Sync {
 pub struct DeclineAll;
 
 impl Consent for DeclineAll {
-    fn answers_forms(&self) -> bool {
-        false
+    fn answers(&self) -> Answerable {
+        Answerable::default()
     }
 
     fn answer(&self, request: ServerRequest) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {

@@ -57,12 +57,7 @@ impl Redactor {
 
     /// Redacts a text.
     pub fn redact(&self, text: &str) -> String {
-        self.redact_if_found(text).unwrap_or_else(|| text.to_owned())
-    }
-
-    /// Redacts a text. Returns `None` if it contains no secrets.
-    pub fn redact_if_found(&self, text: &str) -> Option<String> {
-        self.redact_bytes_if_found(text.as_bytes())
+        self.redact_bytes_if_found(text.as_bytes()).unwrap_or_else(|| text.to_owned())
     }
 
     /// Redacts UTF-8 text given as bytes. Returns `None` if it contains no secrets.

@@ -216,19 +216,15 @@ impl Handle {
         self.executor.catalog_when(Catalog::is_settled).await
     }
 
-    /// Gets a prompt. Returns the server's `GetPromptResult` unchanged.
-    pub async fn prompt(&self, name: &str, arguments: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
-        self.executor.run_until_shutdown(pin!(self.get_prompt(name, arguments, None))).await
-    }
-
-    /// Gets a prompt on behalf of `caller`, whose metadata and consent apply to the request.
-    pub async fn prompt_for(
+    /// Gets a prompt. Returns the server's `GetPromptResult` unchanged. The metadata and consent of `caller` apply to
+    /// the request, here and in [`Handle::read`] and [`Handle::ask`].
+    pub async fn prompt(
         &self,
-        caller: &Caller,
         name: &str,
         arguments: Option<&Raw>,
+        caller: Option<&Caller>,
     ) -> Result<Raw, Arc<Fault>> {
-        self.executor.run_until_shutdown(pin!(self.get_prompt(name, arguments, Some(caller)))).await
+        self.executor.run_until_shutdown(pin!(self.get_prompt(name, arguments, caller))).await
     }
 
     async fn get_prompt(
@@ -247,35 +243,24 @@ impl Handle {
         })?;
         let active_source = self.executor.active_source(&prompt.config)?;
         let permit = active_source.admit_by(by).await?;
-        let ask = SourceRequest::new(Method::Prompt(&prompt.prompt.name, arguments)).on_behalf(caller);
+        let ask = SourceRequest::new(Method::Prompt(&prompt.prompt.name, arguments), caller);
         active_source.ask(permit, ask).await
     }
 
     /// Sends any other MCP request to one source, for example `completion/complete`.
-    pub async fn ask(&self, source: &str, method: &str, params: Option<&Raw>) -> Result<Raw, Arc<Fault>> {
-        self.ask_source(source, SourceRequest::new(Method::Other(method, params))).await
-    }
-
-    /// Reads a resource of one source. Returns the server's `ReadResourceResult` unchanged.
-    pub async fn read(&self, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
-        self.ask_source(source, SourceRequest::new(Method::Resource(uri))).await
-    }
-
-    /// Sends any other MCP request to one source on behalf of `caller`. See [`Handle::ask`].
-    pub async fn ask_for(
+    pub async fn ask(
         &self,
-        caller: &Caller,
         source: &str,
         method: &str,
         params: Option<&Raw>,
+        caller: Option<&Caller>,
     ) -> Result<Raw, Arc<Fault>> {
-        self.ask_source(source, SourceRequest::new(Method::Other(method, params)).on_behalf(Some(caller)))
-            .await
+        self.ask_source(source, SourceRequest::new(Method::Other(method, params), caller)).await
     }
 
-    /// Reads a resource on behalf of `caller`, whose metadata and consent apply to the request.
-    pub async fn read_for(&self, caller: &Caller, source: &str, uri: &str) -> Result<Raw, Arc<Fault>> {
-        self.ask_source(source, SourceRequest::new(Method::Resource(uri)).on_behalf(Some(caller))).await
+    /// Reads a resource of one source. Returns the server's `ReadResourceResult` unchanged.
+    pub async fn read(&self, source: &str, uri: &str, caller: Option<&Caller>) -> Result<Raw, Arc<Fault>> {
+        self.ask_source(source, SourceRequest::new(Method::Resource(uri), caller)).await
     }
 
     /// Replaces the set of resources whose updates this source reports. Also applies to sessions opened later.

@@ -9,7 +9,7 @@ mod processes;
 mod program;
 mod working_directory;
 
-pub use crate::consent::{Consent, DeclineAll, ServerRequest};
+pub use crate::consent::{Answerable, Consent, DeclineAll, ServerRequest};
 use crate::{call::Caller, fault::Fault, redact::Redactor, status_publisher::StatusPublisher};
 pub use credentials::Login;
 pub use install::Installs;
@@ -148,11 +148,7 @@ impl Upstream {
     }
 
     /// Returns the configuration of the source.
-    pub fn source(&self) -> &Source {
-        &self.source
-    }
-
-    pub(crate) fn shared_source(&self) -> &Arc<Source> {
+    pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 

@@ -24,8 +24,8 @@ use tokio::{runtime, time};
 use wharf_config::{Diagnostics, Grants, JournalSettings, Plan, ServerSettings, Settings, Source};
 use wharf_mcp::{EgressPolicy, http::HttpClient, session::List};
 use wharf_runtime::{
-    BreakerCoordinator, Catalog, Fault, Handle, PlanChanges, Redactor, Runtime, RuntimeOptions, SourceState,
-    SourceStatus, Upstream, UpstreamContext,
+    Catalog, Fault, Handle, PlanChanges, Redactor, Runtime, RuntimeOptions, SourceState, SourceStatus,
+    Upstream, UpstreamContext,
     catalog::Discovery,
     upstream::{Consent, DeclineAll, Installs, ProcessLimit, remove_abandoned_directories},
 };
@@ -47,13 +47,16 @@ type SharedRuntime = Rc<RefCell<Option<Runtime>>>;
 /// The context of the program: the plan, the settings, and everything needed to start its sources.
 pub(crate) struct App {
     pub(crate) output: Output,
-    plan: Plan,
+    /// The plan as loaded at startup.
+    pub(crate) plan: Plan,
     upstream_context: UpstreamContext,
-    options: RuntimeOptions,
-    database: Option<Location>,
-    server: ServerSettings,
-    grants: Grants,
-    record_limit: Option<usize>,
+    pub(crate) options: RuntimeOptions,
+    pub(crate) database: Option<Location>,
+    pub(crate) server: ServerSettings,
+    /// The operator's grants as loaded at startup.
+    pub(crate) grants: Grants,
+    /// Size in bytes above which the journal keeps only the beginning of a value, if configured.
+    pub(crate) record_limit: Option<usize>,
     journal: JournalSettings,
     telemetry: Result<Option<telemetry::TelemetryConfig>, String>,
     running: SharedRuntime,
@@ -183,16 +186,6 @@ fn run_loaded(
 }
 
 impl App {
-    /// The configured database, if any.
-    pub(crate) fn database(&self) -> Option<&Location> {
-        self.database.as_ref()
-    }
-
-    /// Settings of the HTTP server: who may connect, and the limits.
-    pub(crate) fn server(&self) -> &ServerSettings {
-        &self.server
-    }
-
     /// Returns the tracer and, if traces are configured, their exporter. An invalid configuration is logged and
     /// disables traces, so that the server still starts.
     pub(crate) fn telemetry(&self) -> (Telemetry, Option<Exporter>) {
@@ -203,39 +196,15 @@ impl App {
         Telemetry::new(config)
     }
 
-    pub(crate) fn sources(&self) -> &[Source] {
-        &self.plan.sources
-    }
-
-    /// Size in bytes above which the journal keeps only the beginning of a value, if configured.
-    pub(crate) fn record_limit(&self) -> Option<usize> {
-        self.record_limit
-    }
-
     /// The limits on the age and size of the journal.
     pub(crate) fn retention(&self) -> Retention {
-        Retention::of(&self.journal, self.database())
+        Retention::of(&self.journal, self.database.as_ref())
     }
 
     /// Creates an upstream for the source of this name, if the plan contains it.
     pub(crate) fn upstream(&self, name: &str) -> Option<Upstream> {
         let source = self.plan.sources.iter().find(|it| it.name.expose() == name)?;
         Some(Upstream::new(Arc::new(source.clone()), self.upstream_context.clone()))
-    }
-
-    /// The plan as loaded at startup.
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// The operator's grants as loaded at startup.
-    pub(crate) fn grants(&self) -> &Grants {
-        &self.grants
-    }
-
-    /// Sets the coordinator that shares circuit breaker state with the other replicas.
-    pub(crate) fn set_breaker_coordinator(&mut self, coordinator: Arc<dyn BreakerCoordinator>) {
-        self.options.coordinator = Some(coordinator);
     }
 
     /// Starts every source for clients of the gateway. Questions from servers go to the client that made the call.

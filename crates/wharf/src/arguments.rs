@@ -96,7 +96,7 @@ fn convert(
     let parameter = parameters.find(key);
     match (values, texts, parameter) {
         ([TypedValue::Json(json)], ..) => Ok(json.clone()),
-        (_, Some(_), None) if !parameters.accepts_others() => Err(unknown_argument(tool, key, parameters)),
+        (_, Some(_), None) if !parameters.is_open => Err(unknown_argument(tool, key, parameters)),
         ([TypedValue::Text(text)], _, None) => Ok(serde_json::Value::from(text.as_str()).to_string()),
         ([TypedValue::Text(text)], _, Some(parameter)) => {
             parameter.value_type.convert(text).ok_or_else(|| type_mismatch(key, text, parameter))

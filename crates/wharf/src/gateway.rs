@@ -178,7 +178,7 @@ impl Gateway {
         }
         let (source, prompt) = catalog.prompt(name).map(|it| (&*it.source, &*it.prompt.name)).unzip();
         let source_request = SourceRequest { method: "prompts/get", source, prompt, uri: None };
-        let fill_in = async |caller: &Caller| self.handle.prompt_for(caller, name, arguments).await;
+        let fill_in = async |caller: &Caller| self.handle.prompt(name, arguments, Some(caller)).await;
         self.telemetry.trace_request(source_request, caller, fill_in).await.map_err(|it| rpc_error(&it))
     }
 
@@ -188,7 +188,7 @@ impl Gateway {
         let owner = owner.ok_or_else(|| error::no_resource(address, caller.retries_with_input))?;
         let (source, uri) = (Some(&*owner), Some(address));
         let source_request = SourceRequest { method: "resources/read", source, prompt: None, uri };
-        let read = async |caller: &Caller| self.handle.read_for(caller, &owner, address).await;
+        let read = async |caller: &Caller| self.handle.read(&owner, address, Some(caller)).await;
         self.telemetry.trace_request(source_request, caller, read).await.map_err(|it| rpc_error(&it))
     }
 
@@ -217,7 +217,7 @@ impl Gateway {
         let catalog = self.settled().await;
         let (source, params) = routing::completion(&catalog, &params.unwrap_or_else(Raw::empty_object))?;
         let caller = routing::caller(client);
-        let completed = self.handle.ask_for(&caller, &source, "completion/complete", Some(&params));
+        let completed = self.handle.ask(&source, "completion/complete", Some(&params), Some(&caller));
         completed.await.map_err(|it| rpc_error(&it))
     }
 

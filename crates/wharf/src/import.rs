@@ -70,17 +70,8 @@ pub(crate) struct Imported {
 }
 
 impl Imported {
-    /// Drops the env files of refused servers.
-    pub(crate) fn keep_accepted(&mut self) {
-        self.keep_files_of(|it| it.refused.is_empty());
-    }
-
-    /// Drops the env files of servers that the agent file already has.
-    pub(crate) fn keep_new(&mut self) {
-        self.keep_files_of(|it| !it.is_present);
-    }
-
-    fn keep_files_of(&mut self, keeps: impl Fn(&ImportedServer) -> bool) {
+    /// Drops the env files of all other servers.
+    pub(crate) fn keep_files_of(&mut self, keeps: impl Fn(&ImportedServer) -> bool) {
         let kept: BTreeSet<&str> =
             self.servers.iter().filter(|it| keeps(it)).filter_map(|it| it.env_file.as_deref()).collect();
         self.env_files.retain(|it| kept.contains(it.name.as_str()));
@@ -123,7 +114,7 @@ pub(crate) fn import(files: &[ClientFile], target: Target) -> Result<Imported, I
         checker.check_file(&agent_yaml)?;
     }
     let mut notes = document.notes;
-    notes.extend(drafts.iter_mut().flat_map(ServerDraft::take_notes));
+    notes.extend(drafts.iter_mut().flat_map(|it| std::mem::take(&mut it.notes)));
     Ok(Imported {
         agent_yaml,
         entries: agent_yaml::entries(drafts.iter().filter(|it| !names.contains(&it.name))),
@@ -135,7 +126,7 @@ pub(crate) fn import(files: &[ClientFile], target: Target) -> Result<Imported, I
             .zip(servers_env_files)
             .map(|(it, file)| it.into_server(file, &names))
             .collect(),
-        env: checker.into_env(),
+        env: checker.env,
     })
 }
 

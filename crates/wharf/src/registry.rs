@@ -89,10 +89,10 @@ impl SourceRegistry {
     ) -> Result<(SourceRegistry, PlanOwner), StoreError> {
         let (sealer, inventory) =
             (SecretSealer::new(environment.secret_key()), Inventory::new(store.clone()));
-        let (environment, file) = (without_own_variables(environment, app.server()), file.to_owned());
+        let (environment, file) = (without_own_variables(environment, &app.server), file.to_owned());
         let shared = Arc::new(RegistryState { store, sealer, environment, file, inventory });
         let registered =
-            RegisteredSources::new(app.plan().clone(), app.grants().clone()).reloaded(&shared, None).await?;
+            RegisteredSources::new(app.plan.clone(), app.grants.clone()).reloaded(&shared, None).await?;
         let (plan_owner, requests, registered) = PlanOwner::new(shared.clone(), registered);
         Ok((SourceRegistry { shared, requests, registered }, plan_owner))
     }
@@ -112,18 +112,9 @@ impl SourceRegistry {
         inventory::follow(self, handle).await;
     }
 
-    /// Reads the table again and applies changes to the runtime.
-    pub(crate) async fn reload(&self) -> Result<(), StoreError> {
-        self.reload_with(None).await
-    }
-
-    /// Reads the table again, and lowers this source again even if its row is unchanged, because its manifest or its
-    /// variables may have changed.
-    pub(crate) async fn reload_source(&self, id: &str) -> Result<(), StoreError> {
-        self.reload_with(Some(id.to_owned())).await
-    }
-
-    async fn reload_with(&self, force: Option<String>) -> Result<(), StoreError> {
+    /// Reads the table again and applies changes to the runtime. The source `force` is lowered again even if its row
+    /// is unchanged, because its manifest or its variables may have changed.
+    pub(crate) async fn reload(&self, force: Option<String>) -> Result<(), StoreError> {
         let (done, reply) = oneshot::channel();
         if self.requests.send(PlanRequest::Reload { force, done }).await.is_err() {
             // The plan owner has ended, and the runtime with it.
@@ -178,7 +169,7 @@ impl SourceRegistry {
             StoreError::Conflict => RegistryError::Taken { by_file: false },
             error => RegistryError::Store(error),
         })?;
-        self.reload().await?;
+        self.reload(None).await?;
         self.registered().entry(&id).cloned().ok_or(RegistryError::Unknown)
     }
 
@@ -199,7 +190,7 @@ impl SourceRegistry {
             let now = self.shared.store.source(&id).await?.ok_or(RegistryError::Unknown)?;
             return Err(RegistryError::Stale(now.epoch));
         }
-        self.reload().await?;
+        self.reload(None).await?;
         self.registered().entry(&id).cloned().ok_or(RegistryError::Unknown)
     }
 
@@ -210,7 +201,7 @@ impl SourceRegistry {
             return Err(RegistryError::Unknown);
         }
         self.shared.inventory.forget(&entry.row.name);
-        self.reload().await?;
+        self.reload(None).await?;
         Ok(entry)
     }
 

@@ -6,7 +6,6 @@ use crate::{
 };
 use std::{fs, future, path::Path, time::Duration};
 use tokio::time;
-use wharf_config::Diagnostics;
 use wharf_runtime::PlanChanges;
 
 /// Interval at which the file is checked.
@@ -32,7 +31,11 @@ pub(crate) async fn follow(common: GlobalOptions, environment: Environment, regi
                 Some((plan, settings)) => {
                     log_applied(&common.file, &registry.apply_agent_file(plan, settings.grants).await);
                 }
-                None => log_invalid(&diagnostics),
+                None => tracing::error!(
+                    target: "wharf::reload",
+                    "agent.yaml changed but is invalid; keeping the running configuration:\n{}",
+                    diagnostics.render(false)
+                ),
             }
         }
     }
@@ -51,9 +54,4 @@ fn log_applied(file: &Path, applied: &PlanChanges) {
     let names = |all: &[String]| all.join(", ");
     let (file, started, stopped) = (file.display(), names(started), names(stopped));
     tracing::info!(target: "wharf::reload", started, stopped, kept, "{file} changed; the change is applied");
-}
-
-fn log_invalid(diagnostics: &Diagnostics) {
-    let text = diagnostics.render(false);
-    tracing::error!(target: "wharf::reload", "agent.yaml changed but is invalid; keeping the running configuration:\n{text}");
 }

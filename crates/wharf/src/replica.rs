@@ -130,9 +130,9 @@ impl ReplicaState<'_> {
                 self.api.invalidate_session(None);
                 self.breakers.read().await?;
                 self.switch_tools().await?;
-                self.registry.reload().await
+                self.registry.reload(None).await
             }
-            Change::Sources => self.registry.reload().await,
+            Change::Sources => self.registry.reload(None).await,
             Change::Session(_) | Change::Lost => Ok(()),
         }
     }

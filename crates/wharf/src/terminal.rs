@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::task;
 use wharf_mcp::{Raw, RpcError};
-use wharf_runtime::upstream::{Consent, ServerRequest};
+use wharf_runtime::upstream::{Answerable, Consent, ServerRequest};
 
 /// The user at the terminal.
 pub(crate) struct Terminal {
@@ -43,12 +43,8 @@ pub(crate) fn confirm(question: &str) -> io::Result<bool> {
 }
 
 impl Consent for Terminal {
-    fn answers_forms(&self) -> bool {
-        true
-    }
-
-    fn answers_links(&self) -> bool {
-        true
+    fn answers(&self) -> Answerable {
+        Answerable { forms: true, links: true, ..Answerable::default() }
     }
 
     fn answer(&self, asked: ServerRequest) -> Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>> {

@@ -5,17 +5,12 @@ use tokio::time::{self, Instant};
 
 /// The point in time by which the caller needs the result, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Deadline(Option<Instant>);
+pub(crate) struct Deadline(pub(crate) Option<Instant>);
 
 impl Deadline {
     /// Creates a deadline `timeout` from now.
     pub(crate) fn after(timeout: Option<Duration>) -> Deadline {
         Deadline(timeout.map(|it| Instant::now() + it))
-    }
-
-    /// Returns the point in time, if there is a deadline.
-    pub(crate) fn instant(self) -> Option<Instant> {
-        self.0
     }
 
     /// Awaits a future until the deadline. Returns `None` on timeout.

@@ -95,7 +95,9 @@ impl Offer {
         let mut readable = |list: List, listing: Result<Option<Listing>, Failure>| match listing {
             Ok(listing) => listing,
             // Many servers have resources but no templates and do not implement this method.
-            Err(failure) if list == List::Templates && is_unknown_method(&failure) => {
+            Err(failure)
+                if list == List::Templates && failure.rpc_code() == Some(RpcError::METHOD_NOT_FOUND) =>
+            {
                 Some(Listing::default())
             }
             Err(failure) => {
@@ -145,10 +147,6 @@ fn affects_one_list_only(failure: &Failure, reads_tools: bool) -> bool {
         Class::Timeout => reads_tools,
         Class::Connect | Class::Closed => false,
     }
-}
-
-fn is_unknown_method(failure: &Failure) -> bool {
-    failure.rpc_code() == Some(RpcError::METHOD_NOT_FOUND)
 }
 
 const DUPLICATE_NAME: &str = "the server lists several different tools with this name";

@@ -82,7 +82,7 @@ impl ListingSchedule {
         self.reading = true;
         let lists_to_refresh = self.active_source.lists_to_refresh();
         let (requested, mut wanted) = (lists_to_refresh.take_requested(), lists_to_refresh.take());
-        wanted.extend(self.retry.iter_mut().flat_map(Retry::take_lists));
+        wanted.extend(self.retry.iter_mut().flat_map(|it| std::mem::take(&mut it.lists)));
         // A background retry does not make the source pending, so clients do not wait for it.
         let became_pending = !is_retry && self.mark_pending();
         Some(DueListing { wanted, requested, became_pending })

@@ -22,19 +22,14 @@ const MAX_DOUBLINGS: u32 = 6;
 pub(super) struct Retry {
     failures: u32,
     at: Option<Instant>,
-    /// The lists that could not be read.
-    lists: Vec<List>,
+    /// The lists that could not be read, which the next retry has to read.
+    pub(super) lists: Vec<List>,
 }
 
 impl Retry {
     /// Returns the time of the next retry, if the last listing failed.
     pub(super) fn at(&self) -> Option<Instant> {
         self.at
-    }
-
-    /// Takes the lists that the next retry has to read.
-    pub(super) fn take_lists(&mut self) -> Vec<List> {
-        std::mem::take(&mut self.lists)
     }
 
     /// Schedules the next retry after a failure. Returns true for the first failure in a row.

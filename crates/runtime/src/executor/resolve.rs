@@ -90,7 +90,8 @@ fn unknown_tool(name: &str, catalog: &Catalog) -> Arc<Fault> {
         })
     };
     let all: Vec<&SourceListing> = catalog.listings.iter().collect();
-    let same: Vec<&str> = catalog.tools_called(name).map(|it| it.name.as_str()).collect();
+    let same = catalog.tools.iter().filter(|it| it.wire_name == name);
+    let same: Vec<&str> = same.map(|it| it.name.as_str()).collect();
     if !same.is_empty() {
         return not_found(
             format!("several servers have a tool '{name}'"),

@@ -33,16 +33,17 @@ impl SourceHost {
 impl Host for SourceHost {
     fn capabilities(&self) -> Raw {
         let mut capabilities = json!({});
-        if !self.source.roots.is_empty() || self.consent.answers_roots() {
+        let answers = self.consent.answers();
+        if !self.source.roots.is_empty() || answers.roots {
             capabilities["roots"] = json!({});
         }
-        if self.consent.answers_forms() {
+        if answers.forms {
             capabilities["elicitation"]["form"] = json!({});
         }
-        if self.consent.answers_links() {
+        if answers.links {
             capabilities["elicitation"]["url"] = json!({});
         }
-        if self.consent.answers_samples() {
+        if answers.samples {
             capabilities["sampling"] = json!({});
         }
         capabilities.into()

@@ -42,7 +42,10 @@ impl Store {
             }
             Pools::Postgres(_) => self.write_one(insert(new, "", "")).await?,
         };
-        rows.into_iter().next().map(TodoRow::into_todo).ok_or_else(no_row_returned)
+        rows.into_iter()
+            .next()
+            .map(TodoRow::into_todo)
+            .ok_or_else(|| StoreError::Engine("the database returned no row after a write".to_owned()))
     }
 
     /// Returns one todo.
@@ -195,8 +198,4 @@ impl TodoRow {
 
 fn tags_json(tags: &[String]) -> String {
     serde_json::json!(tags).to_string()
-}
-
-fn no_row_returned() -> StoreError {
-    StoreError::Engine("the database returned no row after a write".to_owned())
 }

@@ -23,7 +23,7 @@ use tokio::sync::{
     watch,
 };
 use wharf_mcp::serve::http::Body;
-use wharf_runtime::{Event, Events, Handle};
+use wharf_runtime::{Events, Handle};
 
 /// Maximum number of listeners.
 const MAX_LISTENERS: usize = 256;
@@ -117,7 +117,9 @@ impl Hub {
         loop {
             let has_listeners = tokio::select! {
                 biased;
-                Some(event) = events.next() => self.publish_event(number, &event),
+                Some(event) = events.next() => {
+                    self.publish(number, &event.source, event.what.as_str(), || event_json::event(&event))
+                }
                 Ok(()) = catalogs.changed() => {
                     let catalog = catalogs.borrow_and_update().clone();
                     self.publish(number, "", "catalog", || event_json::catalog(&catalog))
@@ -128,10 +130,6 @@ impl Hub {
                 return;
             }
         }
-    }
-
-    fn publish_event(&self, number: &mut u64, event: &Event) -> bool {
-        self.publish(number, &event.source, event.what.as_str(), || event_json::event(event))
     }
 
     /// Sends an event to the listeners whose filter matches. Returns whether there are any listeners left.

@@ -22,7 +22,7 @@ pub(crate) struct Parameters {
     /// Other accepted names, each mapped to the name of a parameter in the list.
     aliases: BTreeMap<String, String>,
     /// Whether names that are not listed may be accepted.
-    is_open: bool,
+    pub(super) is_open: bool,
 }
 
 /// One parameter.
@@ -65,11 +65,6 @@ impl Parameters {
     pub(super) fn find(&self, name: &str) -> Option<&Parameter> {
         let meant = self.aliases.get(name).map_or(name, String::as_str);
         self.list.iter().find(|it| it.name == meant)
-    }
-
-    /// Checks whether an argument that is not listed may be accepted.
-    pub(super) fn accepts_others(&self) -> bool {
-        self.is_open
     }
 }
 

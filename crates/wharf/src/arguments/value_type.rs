@@ -53,11 +53,12 @@ impl ValueType {
         if let Some(exact) = exact {
             return Some(exact.to_string());
         }
-        if self.accepts_any_text() {
+        if self.alternatives.iter().any(|it| matches!(it, Alternative::Unknown | Alternative::Text)) {
             return Some(quote(text));
         }
         let scalar = self.alternatives.iter().find_map(|it| it.convert_scalar(text));
-        scalar.or_else(|| self.items().and_then(|items| items.convert_list(text)))
+        // A list is written as `a,b` or as a JSON array.
+        scalar.or_else(|| Some(format!("[{}]", self.items()?.elements(text)?.join(","))))
     }
 
     /// Converts repeated arguments to a JSON list. `None` if this is not a list; `Err` with the index of a text that
@@ -120,10 +121,6 @@ impl ValueType {
         self.alternatives.first().map_or_else(|| quote("text"), Alternative::example)
     }
 
-    fn accepts_any_text(&self) -> bool {
-        self.alternatives.iter().any(|it| matches!(it, Alternative::Unknown | Alternative::Text))
-    }
-
     /// Returns the values of an `enum` or `const`.
     fn choices(&self) -> impl Iterator<Item = &Value> {
         self.alternatives.iter().filter_map(|it| match it {
@@ -138,11 +135,6 @@ impl ValueType {
             Alternative::Array(items) => Some(items),
             _ => None,
         })
-    }
-
-    /// Converts `a,b` or a JSON array to a list with items of this type.
-    fn convert_list(&self, text: &str) -> Option<String> {
-        Some(format!("[{}]", self.elements(text)?.join(",")))
     }
 
     /// Returns the JSON of each element.

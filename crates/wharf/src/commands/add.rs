@@ -100,7 +100,7 @@ fn add_servers(
             format!("error: {shown} {error}\n{hint}")
         })
     })?;
-    imported.keep_accepted();
+    imported.keep_files_of(|it| it.refused.is_empty());
     let accepted = imported.servers.iter().filter(|it| it.refused.is_empty());
     let names: Vec<String> = accepted.map(|it| it.name.clone()).collect();
     if names.is_empty() {

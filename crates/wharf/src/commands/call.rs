@@ -31,7 +31,8 @@ pub(super) async fn run(app: App, args: CallArgs, gateway: Option<GatewayClient>
     {
         return exit;
     }
-    let connections = app.connect(|it| can_have_tool(it, &args.tool, app.sources()), &[List::Tools]).await;
+    let connections =
+        app.connect(|it| can_have_tool(it, &args.tool, &app.plan.sources), &[List::Tools]).await;
     let exit = call(&connections, &typed, timeout, &args, output).await;
     connections.close().await;
     exit

@@ -21,7 +21,7 @@ pub(super) async fn run(app: App, name: Option<String>) -> Exit {
     let all_healthy = connections.sources.iter().all(ConnectedSource::is_connected);
     if output.json {
         let sources: Vec<Value> =
-            connections.sources.iter().map(|it| source_json(it, &connections)).collect();
+            connections.sources.iter().map(|it| source_json(it, &connections.catalog)).collect();
         output.json(&json!({ "ok": all_healthy, "sources": sources }));
     } else {
         let names = connections.sources.iter().map(|it| it.source.name.shown().chars().count());

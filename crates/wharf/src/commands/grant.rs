@@ -21,12 +21,13 @@ pub(super) fn import_with_grants(
     output: Output,
     import: impl Fn(Target) -> Result<Imported, String>,
 ) -> Result<(Imported, Vec<MissingGrant>), String> {
+    let can_ask = !output.json && !output.quiet && terminal::is_available();
     let mut asked = BTreeSet::new();
     let mut granted = Vec::new();
     loop {
         let imported = import(target.clone())?;
-        let next = next_question(&imported, &mut asked)
-            .filter(|_| can_ask(output) && target.env.grants.file.is_some());
+        let next =
+            next_question(&imported, &mut asked).filter(|_| can_ask && target.env.grants.file.is_some());
         let Some((server, grant)) = next else { return Ok((imported, granted)) };
         if ask(&server, &grant, target.env.grants.file.as_deref())? {
             target.env.grants.add(grant.clone());
@@ -75,10 +76,6 @@ fn next_question(
         missing.map(|it| (server.name.clone(), it.clone()))
     });
     wanted.into_iter().find(|it| asked.insert(it.clone()))
-}
-
-fn can_ask(output: Output) -> bool {
-    !output.json && !output.quiet && terminal::is_available()
 }
 
 fn ask(server: &str, grant: &MissingGrant, file: Option<&Path>) -> Result<bool, String> {

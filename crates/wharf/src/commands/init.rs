@@ -95,7 +95,7 @@ fn import(
     let text = match agent_file.is_new() {
         true => imported.agent_yaml.clone(),
         false => {
-            imported.keep_new();
+            imported.keep_files_of(|it| !it.is_present);
             agent_file.with_entries(&imported.entries, &imported.env)?
         }
     };

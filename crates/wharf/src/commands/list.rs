@@ -82,7 +82,7 @@ async fn list(
     let output = app.output;
     if output.json {
         let sources: Vec<Value> =
-            connections.sources.iter().map(|it| source_json(it, &connections)).collect();
+            connections.sources.iter().map(|it| source_json(it, &connections.catalog)).collect();
         let items: Vec<Value> = rows.into_iter().map(|it| it.json).collect();
         output.json(&json!({ what: items, "sources": sources }));
     } else {
@@ -133,9 +133,9 @@ pub(super) fn fault_text(fault: &Fault) -> String {
 }
 
 pub(super) fn unknown_server(app: &App, name: &str) -> Option<CommandError> {
-    let names: Vec<&str> = app.sources().iter().map(|it| it.name.expose()).collect();
+    let names: Vec<&str> = app.plan.sources.iter().map(|it| it.name.expose()).collect();
     (!names.contains(&name)).then(|| {
-        let shown: Vec<&str> = app.sources().iter().map(|it| it.name.shown()).collect();
+        let shown: Vec<&str> = app.plan.sources.iter().map(|it| it.name.shown()).collect();
         CommandError::usage(&format!(
             "there is no server '{name}'\nhelp: the agent file has {}",
             shown.join(", ")
@@ -143,12 +143,8 @@ pub(super) fn unknown_server(app: &App, name: &str) -> Option<CommandError> {
     })
 }
 
-pub(super) fn source_json(it: &ConnectedSource, connections: &Connections) -> Value {
-    source_json_in(it, &connections.catalog)
-}
-
 /// Describes one server as JSON, with its tool count from this catalog.
-pub(super) fn source_json_in(it: &ConnectedSource, catalog: &Catalog) -> Value {
+pub(super) fn source_json(it: &ConnectedSource, catalog: &Catalog) -> Value {
     let well = it.is_connected();
     let tools = catalog.tools.iter().filter(|tool| it.is_named(&tool.source)).count();
     let mut shown = json!({

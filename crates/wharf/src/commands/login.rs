@@ -46,7 +46,7 @@ pub(super) async fn run(app: App, name: String, logout: bool) -> Exit {
 
 /// Returns an error if the source is not reached over HTTP, because only HTTP servers can require a sign-in.
 fn not_remote(app: &App, name: &str) -> Option<CommandError> {
-    let source = app.sources().iter().find(|it| it.name.expose() == name)?;
+    let source = app.plan.sources.iter().find(|it| it.name.expose() == name)?;
     let transport = source.endpoint.transport();
     let is_remote = matches!(transport, "http" | "sse");
     (!is_remote).then(|| {

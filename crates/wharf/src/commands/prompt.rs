@@ -76,7 +76,7 @@ fn not_found_message(connections: &Connections, wanted: &str) -> String {
 }
 
 async fn get(connections: &Connections, name: &str, arguments: &Raw, output: Output) -> Exit {
-    match connections.handle.prompt(name, Some(arguments)).await {
+    match connections.handle.prompt(name, Some(arguments), None).await {
         Ok(raw) if output.json => {
             output.raw_json(&raw);
             Exit::Success

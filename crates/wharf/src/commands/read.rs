@@ -37,7 +37,7 @@ async fn read(connections: &Connections, uri: &str, save: Option<&Path>, output:
     let all_healthy = || connections.sources.iter().filter(|it| it.is_connected()).collect();
     let mut refused = None;
     for it in if owner.is_empty() { all_healthy() } else { owner } {
-        match connections.handle.read(it.source.name.expose(), uri).await {
+        match connections.handle.read(it.source.name.expose(), uri, None).await {
             Ok(raw) => return print_contents(&ReadResult::read(&raw), save, output),
             // This server does not support resources, so its error does not matter.
             Err(fault) if fault.rpc.as_ref().is_some_and(|it| it.code == RpcError::METHOD_NOT_FOUND) => {}

@@ -39,7 +39,7 @@ pub(super) async fn run(
     token: Option<Token>,
     reload_context: (GlobalOptions, Environment),
 ) -> Exit {
-    match GatewayClaims::take(app.database(), reload_context.1.spool().as_deref()).await {
+    match GatewayClaims::take(app.database.as_ref(), reload_context.1.spool().as_deref()).await {
         Ok(claims) => serve(app, args, token, reload_context, claims).await,
         Err(complaint) => app.output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable)),
     }
@@ -62,7 +62,7 @@ async fn serve(
     };
     // Sources and the database are both slow to start, so start them in parallel. With a shared database, the runtime
     // has to join the other replicas first.
-    let is_sqlite = matches!(app.database(), Some(Location::Sqlite(_)));
+    let is_sqlite = matches!(app.database, Some(Location::Sqlite(_)));
     let started_early = is_sqlite.then(|| app.start());
     let opened = match OpenedState::open(&app, &environment, &common.file).await {
         Ok(opened) => opened,
@@ -84,8 +84,8 @@ async fn serve(
     let exporting = export(exporter, runtime.handle());
     let (drain, draining) = watch::channel(false);
     runtime.handle().set_disabled_tools(disabled);
-    let guard = configured_guard(&listener, &app.server().hosts, &app.server().origins);
-    let (max_calls, max_streams) = (app.server().max_calls, app.server().max_streams);
+    let guard = configured_guard(&listener, &app.server.hosts, &app.server.origins);
+    let (max_calls, max_streams) = (app.server.max_calls, app.server.max_streams);
     let api_options =
         ApiOptions { address: startup.address, guard, tokens, max_calls, max_streams, session_store };
     let api = Api::new(runtime.handle(), journal, registry.clone(), api_options, draining);
@@ -158,13 +158,13 @@ struct OpenedState {
 impl OpenedState {
     async fn open(app: &App, environment: &Environment, file: &Path) -> Result<OpenedState, String> {
         let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME, or give --database";
-        let location = app.database().ok_or_else(|| nowhere.to_owned())?;
+        let location = app.database.as_ref().ok_or_else(|| nowhere.to_owned())?;
         let store = Store::open(location).await.map_err(|error| error.to_string())?;
         let disabled = disabled_tools(&store).await.map_err(|error| error.to_string())?;
         let registered = SourceRegistry::open(store.clone(), environment, file, app).await;
         let registered = registered.map_err(|error| error.to_string())?;
         let (journal, writing) = Journal::open(store.clone(), location, environment.spool().as_deref())?;
-        let journal = (journal.with_record_limit(app.record_limit()), writing);
+        let journal = (journal.with_record_limit(app.record_limit), writing);
         Ok(OpenedState { store, disabled, journal, registered })
     }
 }
@@ -176,7 +176,7 @@ fn join_replicas(
     journal: &Journal,
 ) -> (Option<Replica>, Option<Arc<dyn SessionStore>>) {
     let Some((replica, shared_breakers)) = Replica::new(store, journal.status()) else { return (None, None) };
-    app.set_breaker_coordinator(Arc::new(shared_breakers));
+    app.options.coordinator = Some(Arc::new(shared_breakers));
     let session_store = Arc::new(replica.sessions());
     (Some(replica), Some(session_store))
 }
@@ -217,8 +217,8 @@ struct ListenAddress {
 
 impl ListenAddress {
     fn of(args: &ServeArgs, environment: &Environment, app: &App) -> ListenAddress {
-        let (listen, at) = environment.listen(args.listen.as_deref(), app.server());
-        ListenAddress { listen, at, no_auth: args.no_auth || app.server().no_auth }
+        let (listen, at) = environment.listen(args.listen.as_deref(), &app.server);
+        ListenAddress { listen, at, no_auth: args.no_auth || app.server.no_auth }
     }
 }
 
@@ -236,7 +236,7 @@ async fn prepare_listener(
         Some(Token::Set(_)) | None => Access::Variable,
     };
     let (listener, address, mut tokens) = open(&listen_address, token).await?;
-    add_tokens(&mut tokens, &app.server().tokens, environment)?;
+    add_tokens(&mut tokens, &app.server.tokens, environment)?;
     let agent_file = has_agent_file(common).then(|| common.file.clone());
     Ok((
         listener,

@@ -62,7 +62,7 @@ async fn add_registered(
 ) -> Result<(), String> {
     // A SQLite file that does not exist has no registered sources.
     let is_there = |it: &&Location| !matches!(it, Location::Sqlite(path) if !path.exists());
-    let Some(location) = app.database().filter(is_there) else { return Ok(()) };
+    let Some(location) = app.database.as_ref().filter(is_there) else { return Ok(()) };
     let to_message = |error: StoreError| error.to_string();
     let store = Store::open(location).await.map_err(to_message)?;
     runtime.handle().set_disabled_tools(disabled_tools(&store).await.map_err(to_message)?);

@@ -25,7 +25,7 @@ use wharf_runtime::views;
 
 pub(super) async fn run(app: App, args: ToolsArgs, tool_cache: Option<ToolCache>) -> Exit {
     let ToolsArgs { name, long, .. } = args;
-    let (output, sources) = (app.output, app.sources());
+    let (output, sources) = (app.output, &app.plan.sources);
     let is_server = name.as_deref().is_some_and(|name| sources.iter().any(|it| it.name.expose() == name));
     let is_wanted = |it: &Source| match name.as_deref() {
         None => true,
@@ -56,7 +56,7 @@ fn tools_json(connections: &Connections) -> Vec<Value> {
 }
 
 fn sources_json(connections: &Connections) -> Vec<Value> {
-    connections.sources.iter().map(|it| source_json(it, connections)).collect()
+    connections.sources.iter().map(|it| source_json(it, &connections.catalog)).collect()
 }
 
 fn show_all(connections: &Connections, signatures: bool, long: bool, output: Output) -> Exit {
@@ -108,7 +108,7 @@ fn show_one(connections: &Connections, name: &str, sources: &[Source], output: O
     let tool_json = views::tool(tool);
     if output.json {
         let own = connections.sources.iter().filter(|it| it.is_named(&tool.source));
-        let sources: Vec<Value> = own.map(|it| source_json(it, connections)).collect();
+        let sources: Vec<Value> = own.map(|it| source_json(it, &connections.catalog)).collect();
         output.json(&json!({ "tools": [tool_json], "sources": sources }));
     } else {
         output.data(&ToolView::of(&tool_json).page());

@@ -8,7 +8,7 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 use tokio::sync::{mpsc, oneshot, watch};
 use wharf_mcp::{Raw, RpcError, serve::Client, session::Era};
-use wharf_runtime::upstream::{Consent, ServerRequest};
+use wharf_runtime::upstream::{Answerable, Consent, ServerRequest};
 
 /// Maximum number of queued questions of one call.
 const MAX_QUEUED_QUESTIONS: usize = 8;
@@ -96,20 +96,10 @@ impl QuestionReceiver {
 }
 
 impl Consent for QuestionChannel {
-    fn answers_forms(&self) -> bool {
-        offers(&self.client, FORM)
-    }
-
-    fn answers_links(&self) -> bool {
-        offers(&self.client, LINK)
-    }
-
-    fn answers_samples(&self) -> bool {
-        offers(&self.client, SAMPLE)
-    }
-
-    fn answers_roots(&self) -> bool {
-        offers(&self.client, ROOTS)
+    fn answers(&self) -> Answerable {
+        let [forms, links, samples, roots] =
+            [FORM, LINK, SAMPLE, ROOTS].map(|offer| offers(&self.client, offer));
+        Answerable { forms, links, samples, roots }
     }
 
     fn answer(&self, asked: ServerRequest) -> Answering {
@@ -137,20 +127,8 @@ impl Consent for QuestionChannel {
 }
 
 impl Consent for ClientQuestions {
-    fn answers_forms(&self) -> bool {
-        true
-    }
-
-    fn answers_links(&self) -> bool {
-        true
-    }
-
-    fn answers_samples(&self) -> bool {
-        true
-    }
-
-    fn answers_roots(&self) -> bool {
-        true
+    fn answers(&self) -> Answerable {
+        Answerable { forms: true, links: true, samples: true, roots: true }
     }
 
     fn answer(&self, asked: ServerRequest) -> Answering {

@@ -18,7 +18,7 @@ pub(crate) struct Reason {
 
 /// Loads entries in their future environment, with the env files that will be written.
 pub(super) struct EntryChecker {
-    env: Env,
+    pub(super) env: Env,
 }
 
 /// The files on disk, overlaid with the env files that will be written.
@@ -51,11 +51,6 @@ impl EntryChecker {
     pub(super) fn reasons(&self, entry: &YamlEntry) -> Vec<Reason> {
         let text = format!("tools:\n{}", entry.render());
         errors(&text, &self.env).into_iter().map(reason).collect()
-    }
-
-    /// Returns the environment for loading the entries.
-    pub(super) fn into_env(self) -> Env {
-        self.env
     }
 
     /// Checks the whole file. Entries that are valid separately can only fail together if the file is too large.

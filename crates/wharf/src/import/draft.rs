@@ -34,7 +34,8 @@ pub(super) struct ServerDraft {
     is_disabled: bool,
     /// Reasons why it cannot be an entry.
     pub(super) reasons: Vec<Reason>,
-    notes: Vec<Note>,
+    /// Notes about what was changed.
+    pub(super) notes: Vec<Note>,
 }
 
 /// Drafts every server of a file, in order. `taken` holds the names of the existing env files.
@@ -73,11 +74,6 @@ impl ServerDraft {
         let (missing_grants, is_present) = (self.missing_grants(), taken.contains(&self.name));
         let ServerDraft { name, needs, reasons, .. } = self;
         ImportedServer { name, env_file, needs, refused: reasons, is_present, missing_grants }
-    }
-
-    /// Takes the notes about what was changed.
-    pub(super) fn take_notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
     }
 }
 

@@ -100,7 +100,7 @@ impl RequestSpan {
         let answer = CURRENT_TRACE.scope(self.trace.clone(), work).await;
         let status = status(&answer);
         self.finish(|span| {
-            span.add_number("http.response.status_code", status.as_u16().into());
+            span.attributes.push(("http.response.status_code", status.as_u16().into()));
             if status.is_server_error() {
                 span.add("error.type", status.as_str());
                 span.set_error("");

@@ -88,11 +88,6 @@ impl Span {
         self.attributes.push((name, json!(truncate(text, MAX_ATTRIBUTE_BYTES))));
     }
 
-    /// Adds a numeric attribute.
-    pub(super) fn add_number(&mut self, name: &'static str, number: i64) {
-        self.attributes.push((name, json!(number)));
-    }
-
     /// Adds the attributes of a JSON-RPC error.
     pub(super) fn set_rpc_error(&mut self, code: i64) {
         let code = code.to_string();

@@ -61,29 +61,15 @@ pub(crate) async fn serve_port(
 ) -> Exit {
     let options = HttpOptions { guard: guard(&listener), ..HttpOptions::default() };
     match transport {
-        PortTransport::Http => {
-            let http = HttpService::new(service, options);
-            let respond = move |request: Request<Incoming>, _: &ConnectionHandle| {
-                let http = http.clone();
-                async move {
-                    match request.uri().path() {
-                        "/mcp" => http.respond(request).await,
-                        _ => not_found(),
-                    }
-                }
-            };
-            accept(listener, shutdown, move |stream, shutdown_signal| {
-                serve_http(stream, shutdown_signal, respond.clone())
-            })
-            .await
-        }
-        PortTransport::Sse => {
+        PortTransport::Http | PortTransport::Sse => {
+            let http = HttpService::new(service.clone(), options.clone());
             let sse = SseService::new(service, options, "/messages");
             let respond = move |request: Request<Incoming>, _: &ConnectionHandle| {
-                let sse = sse.clone();
+                let (http, sse) = (http.clone(), sse.clone());
                 async move {
-                    match request.uri().path() {
-                        "/sse" | "/messages" => sse.respond(request).await,
+                    match (transport, request.uri().path()) {
+                        (PortTransport::Http, "/mcp") => http.respond(request).await,
+                        (PortTransport::Sse, "/sse" | "/messages") => sse.respond(request).await,
                         _ => not_found(),
                     }
                 }

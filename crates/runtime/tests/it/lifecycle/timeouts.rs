@@ -106,16 +106,16 @@ async fn prompt_waits_up_to_60_s_for_starting_servers() {
     let rig = Rig::one("connect_timeout: 600", RuntimeOptions::default());
     rig.fake_server.start_slowly(Duration::from_secs(20));
     let begun = Instant::now();
-    assert!(rig.handle.prompt("it__greet", None).await.is_ok());
+    assert!(rig.handle.prompt("it__greet", None, None).await.is_ok());
     assert_eq!(begun.elapsed().as_secs(), 20);
     // The prompt's own server is connected, so a slow start of another does not delay it.
     rig.fake_server.start_slowly(Duration::from_secs(3_600));
     let both = plan(&[("it", "connect_timeout: 600"), ("slow", "connect_timeout: 600")]);
     rig.runtime.apply(&both, &upstream_context(&rig.fake_server));
     let begun = Instant::now();
-    assert!(rig.handle.prompt("it__greet", None).await.is_ok());
+    assert!(rig.handle.prompt("it__greet", None, None).await.is_ok());
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    let fault = rig.handle.prompt("slow__greet", None).await.expect_err("it is not there yet");
+    let fault = rig.handle.prompt("slow__greet", None, None).await.expect_err("it is not there yet");
     assert_eq!((fault.kind, begun.elapsed()), (FaultKind::Timeout, Duration::from_secs(60)));
     rig.runtime.shutdown(Duration::ZERO).await;
 }

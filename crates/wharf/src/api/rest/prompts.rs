@@ -27,7 +27,7 @@ pub(super) async fn fill_in(shared: &ApiState, name: &str, request: Request<Inco
         return Err(body::malformed("`arguments` is not an object"));
     }
     shared.check_call_limit()?;
-    let result = shared.handle.prompt_for(&Caller::without_client(), name, arguments.as_ref()).await;
+    let result = shared.handle.prompt(name, arguments.as_ref(), Some(&Caller::without_client())).await;
     let result = result.map_err(|fault| Problem::of(&fault, None))?;
     Ok(json_response(StatusCode::OK, result))
 }

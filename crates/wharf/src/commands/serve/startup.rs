@@ -2,7 +2,7 @@
 //!
 //! Prints the addresses as soon as the port is open, and each server's status once its start has succeeded or failed.
 
-use crate::{app::ConnectedSource, commands::list::source_json_in, content::printable, output::Output};
+use crate::{app::ConnectedSource, commands::list::source_json, content::printable, output::Output};
 use serde_json::{Value, json};
 use std::{
     cell::Cell,
@@ -112,7 +112,7 @@ impl Startup {
         let catalog = handle.catalog();
         let sources = handle.sources().into_iter().map(|state| {
             let source = ConnectedSource::new(state, &catalog);
-            let mut shown = source_json_in(&source, &catalog);
+            let mut shown = source_json(&source, &catalog);
             match catalog.discovery(source.source.name.expose()) {
                 None | Some(Discovery::Pending) => shown["state"] = json!("connecting"),
                 Some(Discovery::NotStarted) => shown["state"] = json!("startup"),

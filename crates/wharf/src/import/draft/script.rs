@@ -17,7 +17,7 @@ impl ServerDrafter<'_> {
             self.note_unused(cwd.as_deref());
             return invocation;
         }
-        let is_uv = program_name(&invocation.command) == "uv";
+        let is_uv = invocation.command.rsplit(['/', '\\']).next() == Some("uv");
         let is_explicit = is_uv && invocation.args.iter().any(|it| it.starts_with("--directory"));
         match (cwd, find_script(&invocation.args).filter(|_| !is_explicit)) {
             (Some(cwd), _) if is_uv && !is_explicit => {
@@ -62,10 +62,6 @@ fn find_script(args: &[String]) -> Option<usize> {
 fn make_explicit(path: String) -> String {
     let is_explicit = path.starts_with(['/', '.', '~', '$', '\\']) || path.contains(':');
     if is_explicit { path } else { format!("./{path}") }
-}
-
-fn program_name(command: &str) -> &str {
-    command.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 #[cfg(test)]

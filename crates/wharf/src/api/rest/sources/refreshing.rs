@@ -32,7 +32,7 @@ pub(in crate::api::rest) async fn refresh(
 ) -> HandlerResult {
     Query::read(query, &[])?;
     if let Some(entry) = shared.registry.registered().entry(id_or_name) {
-        shared.registry.reload_source(&entry.row.id).await.map_err(|it| store_failed(&it))?;
+        shared.registry.reload(Some(entry.row.id.clone())).await.map_err(|it| store_failed(&it))?;
     }
     let all = SourceView::all(&shared.handle, &shared.registry);
     let source =
