@@ -109,7 +109,7 @@ pub struct Incoming {
     /// JSON-RPC parameters, undecoded.
     pub params: Option<Raw>,
     /// Members of the parameters that the protocol defines.
-    pub members: RequestParams,
+    pub members: Box<RequestParams>,
     /// Head of the HTTP request, if the transport has one: headers, and extensions added by the embedding server.
     pub http: Option<Arc<::http::request::Parts>>,
 }

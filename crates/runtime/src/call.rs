@@ -121,7 +121,13 @@ impl Call {
 impl Outcome {
     /// Classifies a result by its `isError` member. A byte search first avoids parsing large results a second time.
     pub(crate) fn of(result: Raw) -> Outcome {
-        let refused = memchr::memmem::find(result.as_bytes(), b"isError").is_some()
+        // Most results say `false`, so the value is looked for before the result is parsed.
+        let says_true = |rest: &[u8]| {
+            let value = rest.trim_ascii_start().strip_prefix(b":");
+            value.is_some_and(|it| it.trim_ascii_start().starts_with(b"true"))
+        };
+        let (bytes, key) = (result.as_bytes(), b"\"isError\"");
+        let refused = memchr::memmem::find_iter(bytes, key).any(|at| says_true(&bytes[at + key.len()..]))
             && result.member("isError").is_some_and(|it| it.as_bytes() == b"true");
         if refused { Outcome::Refused(result) } else { Outcome::Answered(result) }
     }
@@ -227,5 +233,24 @@ impl fmt::Debug for CallRecord {
             .field("took", &self.took)
             .field("status", &self.status())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_is_error_member_that_is_true_refuses_a_call() {
+        for (result, refuses) in [
+            (r#"{"isError":true}"#, true),
+            ("{\"content\":[],\"isError\" :\n true}", true),
+            (r#"{"isError":false,"structuredContent":{"isError":true}}"#, false),
+            (r#"{"content":[{"text":"\"isError\":true"}]}"#, false),
+            ("{}", false),
+        ] {
+            let outcome = Outcome::of(Raw::parse(result).expect("JSON"));
+            assert_eq!(matches!(outcome, Outcome::Refused(_)), refuses, "{result}");
+        }
     }
 }

@@ -5,8 +5,8 @@ use crate::{Store, StoreError, columns::columns, rows::AnyRow, sqlite::Durabilit
 /// Maximum number of rows per `INSERT`. At 13 values per row this stays far below the bind limit of either engine.
 const MAX_INSERT_ROWS: usize = 256;
 
-/// Number of rows up to which SQLite has a statement for every number.
-const MAX_CACHED_ROWS: usize = 32;
+/// Maximum number of rows per `INSERT` on SQLite, where a longer statement costs more to prepare and saves nothing.
+const MAX_SQLITE_ROWS: usize = 32;
 
 columns! {
     /// One recorded call. The caller has already redacted and truncated its contents.
@@ -93,19 +93,19 @@ impl Store {
 
     /// Builds the `INSERT` statements. Every number of rows is a statement of its own, which the engine prepares once and
     /// keeps in a cache of 100. On PostgreSQL a prepared statement is cheap and a round trip is not; on SQLite it is the
-    /// other way round, so long statements have a number of rows that is a power of two.
+    /// other way round, so there are only a few statements, each with a power of two as its number of rows.
     fn inserts(&self, calls: Vec<CallRow>) -> Vec<Statement> {
         let mut statements = Vec::new();
         let mut calls = calls.into_iter();
         while calls.len() > 0 {
-            let rows = calls.len().min(MAX_INSERT_ROWS);
-            let is_cached = self.is_shared() || rows <= MAX_CACHED_ROWS;
-            let rows = if is_cached { rows } else { 1 << rows.ilog2() };
-            let mut statement = Statement::new("INSERT INTO calls (").sql(CallRow::COLUMNS).sql(") VALUES (");
-            for (index, call) in calls.by_ref().take(rows).enumerate() {
-                statement = statement.sql(if index == 0 { "" } else { "), (" }).values(call.into_values());
-            }
-            statements.push(statement.sql(") ON CONFLICT (request_id) DO NOTHING"));
+            let rows = if self.is_shared() {
+                calls.len().min(MAX_INSERT_ROWS)
+            } else {
+                1 << calls.len().min(MAX_SQLITE_ROWS).ilog2()
+            };
+            let statement = Statement::new("INSERT INTO calls (").sql(CallRow::COLUMNS).sql(") VALUES ");
+            let statement = statement.rows(calls.by_ref().take(rows).map(CallRow::into_values));
+            statements.push(statement.sql(" ON CONFLICT (request_id) DO NOTHING"));
         }
         statements
     }

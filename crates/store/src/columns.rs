@@ -33,8 +33,10 @@ macro_rules! columns {
         impl $name {
             const COLUMNS: &str = concat!(stringify!($first), $(", ", stringify!($field)),*);
 
-            fn into_values(self) -> impl Iterator<Item = crate::statement::Value> {
-                [self.$first.into(), $(self.$field.into()),*].into_iter()
+            const COLUMN_COUNT: usize = [stringify!($first), $(stringify!($field)),*].len();
+
+            fn into_values(self) -> [crate::statement::Value; $name::COLUMN_COUNT] {
+                [self.$first.into(), $(self.$field.into()),*]
             }
 
             /// Appends the encoded row to `out`.

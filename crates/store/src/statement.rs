@@ -2,6 +2,8 @@
 //!
 //! Text is always `&'static str`, so user input cannot become SQL.
 
+use memchr::memchr;
+
 /// A SQL statement and its bound values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statement {
@@ -59,6 +61,18 @@ impl Statement {
         })
     }
 
+    /// Appends a list of rows for `VALUES`.
+    pub(crate) fn rows<const N: usize>(
+        mut self,
+        rows: impl ExactSizeIterator<Item = [Value; N]>,
+    ) -> Statement {
+        let row = format!("({}), ", ["?"; N].join(", "));
+        self.sql.push_str(row.repeat(rows.len()).trim_end_matches(", "));
+        self.values.reserve(N * rows.len());
+        rows.for_each(|row| self.values.extend(row));
+        self
+    }
+
     /// Appends ` AND condition value` if there is a value. The statement must already have a `WHERE`.
     pub(crate) fn and(self, condition: &'static str, value: Option<impl Into<Value>>) -> Statement {
         match value {
@@ -113,7 +127,10 @@ impl From<Option<&str>> for Value {
 impl From<Option<String>> for Value {
     /// Replaces U+0000, which PostgreSQL cannot store. Otherwise one such character would fail a whole batch.
     fn from(value: Option<String>) -> Value {
-        Value::Text(value.map(|it| if it.contains('\0') { it.replace('\0', "\u{fffd}") } else { it }))
+        Value::Text(value.map(|it| match memchr(0, it.as_bytes()) {
+            Some(_) => it.replace('\0', "\u{fffd}"),
+            None => it,
+        }))
     }
 }
 

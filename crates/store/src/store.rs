@@ -11,8 +11,9 @@ use crate::{
 };
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    Arguments, AssertSqlSafe, PgPool,
+    postgres::{PgArguments, PgConnectOptions, PgPoolOptions},
+    sqlite::SqliteArguments,
 };
 use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -38,24 +39,30 @@ pub(crate) enum Pools {
     Postgres(PgPool),
 }
 
-macro_rules! bound {
-    ($query:expr, $values:expr) => {
-        $values.into_iter().fold($query, |query, value| match value {
-            Value::Int(it) => query.bind(it),
-            Value::Real(it) => query.bind(it),
-            Value::Text(it) => query.bind(it),
-            Value::Bool(it) => query.bind(it),
-            Value::Bytes(it) => query.bind(it),
-        })
-    };
+/// Builds the query of a statement.
+macro_rules! query {
+    ($arguments:ty, $statement:expr) => {{
+        let Statement { sql, values } = $statement;
+        let mut arguments = <$arguments>::default();
+        arguments.reserve(values.len(), 0);
+        let added = values.into_iter().try_for_each(|value| match value {
+            Value::Int(it) => arguments.add(it),
+            Value::Real(it) => arguments.add(it),
+            Value::Text(it) => arguments.add(it),
+            Value::Bool(it) => arguments.add(it),
+            Value::Bytes(it) => arguments.add(it),
+        });
+        added.map_err(sqlx::Error::Encode)?;
+        sqlx::query_as_with(AssertSqlSafe(sql), arguments)
+    }};
 }
 
 /// Runs the statements in order, commits, and returns the rows of the last one.
 macro_rules! in_order {
-    ($statements:expr, $transaction:expr) => {{
+    ($arguments:ty, $statements:expr, $transaction:expr) => {{
         let mut rows = Vec::new();
-        for Statement { sql, values } in $statements {
-            rows = bound!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch_all(&mut *$transaction).await?;
+        for statement in $statements {
+            rows = query!($arguments, statement).fetch_all(&mut *$transaction).await?;
         }
         $transaction.commit().await?;
         Ok(rows)
@@ -144,10 +151,10 @@ impl Store {
         statement: Statement,
         mut more: impl FnMut(T) -> bool,
     ) -> Result<(), StoreError> {
-        let Statement { sql, values } = self.for_engine(statement);
+        let statement = self.for_engine(statement);
         macro_rules! each {
-            ($pool:expr) => {{
-                let mut rows = bound!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch($pool);
+            ($arguments:ty, $pool:expr) => {{
+                let mut rows = query!($arguments, statement).fetch($pool);
                 while let Some(row) = rows.try_next().await? {
                     if !more(row) {
                         break;
@@ -157,8 +164,8 @@ impl Store {
             }};
         }
         match &self.pools {
-            Pools::Sqlite(files) => each!(&files.readers),
-            Pools::Postgres(pool) => each!(pool),
+            Pools::Sqlite(files) => each!(SqliteArguments, &files.readers),
+            Pools::Postgres(pool) => each!(PgArguments, pool),
         }
     }
 
@@ -185,11 +192,11 @@ impl Store {
                 let _lock = files.write_lock().await;
                 // Takes the write lock at once: upgrading a read transaction later can fail.
                 let mut transaction = files.writer(durability).begin_with("BEGIN IMMEDIATE").await?;
-                in_order!(statements, transaction)
+                in_order!(SqliteArguments, statements, transaction)
             }
             Pools::Postgres(pool) => {
                 let mut transaction = pool.begin().await?;
-                in_order!(statements, transaction)
+                in_order!(PgArguments, statements, transaction)
             }
         }
     }
@@ -205,7 +212,7 @@ impl Store {
         let mut transaction = pool.begin().await?;
         let payload = change.payload(&self.replica);
         sqlx::query(change::NOTIFY).bind(payload).execute(&mut *transaction).await?;
-        in_order!(statements, transaction)
+        in_order!(PgArguments, statements, transaction)
     }
 
     /// Runs one statement without a transaction and returns its rows.
@@ -216,15 +223,14 @@ impl Store {
     async fn write_alone<T: PlainRow>(
         &self,
         durability: Durability,
-        Statement { sql, values }: Statement,
+        statement: Statement,
     ) -> Result<Vec<T>, StoreError> {
-        let sql = AssertSqlSafe(sql);
         Ok(match &self.pools {
             Pools::Sqlite(files) => {
                 let _lock = files.write_lock().await;
-                bound!(sqlx::query_as(sql), values).fetch_all(files.writer(durability)).await?
+                query!(SqliteArguments, statement).fetch_all(files.writer(durability)).await?
             }
-            Pools::Postgres(pool) => bound!(sqlx::query_as(sql), values).fetch_all(pool).await?,
+            Pools::Postgres(pool) => query!(PgArguments, statement).fetch_all(pool).await?,
         })
     }
 }

@@ -53,7 +53,7 @@ const MAX_QUESTIONS_PER_RESULT: usize = 16;
 pub(crate) struct Gateway {
     handle: Handle,
     /// Journal of calls, if there is one.
-    journal: Option<Journal>,
+    journal: Option<Arc<Journal>>,
     lists: Arc<ListCache>,
     /// Calls that are suspended until their client answers a question.
     pending_input: Arc<PendingInput>,
@@ -67,7 +67,7 @@ impl Gateway {
         let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
         Gateway {
             handle,
-            journal,
+            journal: journal.map(Arc::new),
             lists: Arc::default(),
             pending_input: Arc::default(),
             telemetry,

@@ -61,7 +61,9 @@ pub(super) async fn answer<H: Handler>(
     };
     let method = request.method.clone();
     let result = match (terms.era, method.as_str()) {
-        (Era::Modern, "subscriptions/listen") => return listen::run(&service, &request, id, out).await,
+        (Era::Modern, "subscriptions/listen") => {
+            return Box::pin(listen::run(&service, &request, id, out)).await;
+        }
         (Era::Modern, "server/discover") => {
             discovery_result(service.about(), service.handler().instructions().await)
         }

@@ -43,13 +43,13 @@ pub(super) struct RequestMeta {
 }
 
 impl RequestParams {
-    /// Reads the parameters of a request.
-    pub fn read(params: Option<&Raw>) -> RequestParams {
-        let Some(params) = params else { return RequestParams::default() };
+    /// Reads the parameters of a request. They are boxed, because every layer that a request passes would copy them.
+    pub fn read(params: Option<&Raw>) -> Box<RequestParams> {
+        let Some(params) = params else { return Box::default() };
         let names = ["name", "uri", "arguments", "inputResponses", "requestState", "cursor", "_meta"];
         let [name, uri, arguments, input_responses, request_state, cursor, meta] = params.pick(names);
         let meta = meta.map(RequestMeta::read);
-        RequestParams { name, uri, arguments, input_responses, request_state, cursor, meta }
+        Box::new(RequestParams { name, uri, arguments, input_responses, request_state, cursor, meta })
     }
 
     /// Checks whether `_meta` names a protocol version, as every request of 2026-07-28 does.

@@ -83,6 +83,7 @@ impl Request {
     }
 
     /// Sets the params, which must be an object.
+    #[inline]
     #[must_use]
     pub fn params(mut self, params: Raw) -> Request {
         self.params = Some(params);
@@ -90,6 +91,7 @@ impl Request {
     }
 
     /// Sets the deadline.
+    #[inline]
     #[must_use]
     pub fn deadline(mut self, deadline: Instant) -> Request {
         self.deadline = Some(deadline);
@@ -98,6 +100,7 @@ impl Request {
 
     /// Sets an idle timeout. Progress restarts it, and answering a question from the server pauses it. The deadline
     /// still applies.
+    #[inline]
     #[must_use]
     pub fn idle_timeout(mut self, idle_timeout: Duration) -> Request {
         self.idle_timeout = Some(idle_timeout);
@@ -113,6 +116,7 @@ impl Request {
     }
 
     /// Sets the arguments to repeat in `Mcp-Param-*` headers, over HTTP in the 2026-07-28 era.
+    #[inline]
     #[must_use]
     pub fn header_params(mut self, params: Vec<(String, String)>) -> Request {
         self.header_params = params;
@@ -121,6 +125,7 @@ impl Request {
 
     /// Sets the `_meta` of the client on whose behalf the request is made. Protocol members are forwarded only to
     /// servers of the 2026-07-28 era; the progress token is never forwarded.
+    #[inline]
     #[must_use]
     pub fn meta(mut self, meta: Raw) -> Request {
         self.meta = Some(meta);
@@ -142,6 +147,7 @@ impl Request {
     /// Sets a log callback and the minimum level; lines below it may arrive too. An explicit level is sent to a
     /// handshake-era server that has none or a less verbose one. A default level is sent only to replace a less
     /// verbose one that was set earlier.
+    #[inline]
     #[must_use]
     pub fn logs(mut self, level: LogLevel, explicit: bool, callback: OnLog) -> Request {
         self.logs = Some(LogSettings { level, explicit, callback });
@@ -163,6 +169,7 @@ impl Request {
     }
 
     /// Returns an `input_required` result to the caller instead of answering it.
+    #[inline]
     #[must_use]
     pub fn single_round(mut self, single_round: bool) -> Request {
         self.single_round = single_round;

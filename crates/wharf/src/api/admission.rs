@@ -4,7 +4,7 @@
 //! browser.
 
 use super::problem::Problem;
-use http::{HeaderMap, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use std::net::SocketAddr;
 use wharf_mcp::serve::http::Guard;
 
@@ -90,12 +90,12 @@ fn check_origin(headers: &HeaderMap, host_policy: &HostPolicy) -> Result<(), Pro
 
 /// Checks that `Accept` allows JSON or SSE. A missing header allows both.
 pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Problem> {
-    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok()).peekable();
-    let reads = |it: &str| {
-        let kind = it.split(';').next().unwrap_or_default().trim();
-        matches!(kind, "application/json" | "text/event-stream" | "*/*" | "application/*" | "text/*")
+    let mut accepted = headers.get_all(header::ACCEPT).iter().map(HeaderValue::as_bytes).peekable();
+    let reads = |it: &[u8]| {
+        let kind = it.split(|it| *it == b';').next().unwrap_or_default().trim_ascii();
+        matches!(kind, b"application/json" | b"text/event-stream" | b"*/*" | b"application/*" | b"text/*")
     };
-    if accepted.peek().is_none() || accepted.any(|it| it.split(',').any(reads)) {
+    if accepted.peek().is_none() || accepted.any(|it| it.split(|it| *it == b',').any(reads)) {
         return Ok(());
     }
     Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "`Accept` allows neither JSON nor an event stream")

@@ -38,11 +38,11 @@ impl ClientRequest {
     /// Checks the request's parameters.
     pub(super) fn read(
         kind: RequestKind,
-        params: RequestParams,
+        params: Box<RequestParams>,
         principal: PrincipalName,
     ) -> Result<ClientRequest, RpcError> {
         let RequestParams { name, uri, arguments, input_responses: responses, request_state: state, .. } =
-            params;
+            *params;
         let (key, name) = if kind == RequestKind::Resource { ("uri", uri) } else { ("name", name) };
         let name = name.and_then(|it| it.decode().ok());
         let name = name.ok_or_else(|| invalid(&format!("`{key}` is missing")))?;

@@ -69,7 +69,8 @@ impl Question {
 
 /// Opens a channel to a client that declares at least one capability for questions.
 pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, QuestionReceiver)> {
-    if !["elicitation", "sampling", "roots"].iter().any(|it| client.offers(it)) {
+    let offered = client.terms().capabilities.pick(["elicitation", "sampling", "roots"]);
+    if offered.iter().all(Option::is_none) {
         return None;
     }
     let (route, question_receiver) = match client.terms().era {

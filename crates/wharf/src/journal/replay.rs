@@ -183,7 +183,8 @@ impl SpoolReplay {
                 Err(error) => self.fail("the spool cannot be read", &error),
             }
         }
-        self.rows.drain(..self.batch_rows.min(self.rows.len())).collect()
+        let rest = self.rows.split_off(self.batch_rows.min(self.rows.len()));
+        std::mem::replace(&mut self.rows, rest).into()
     }
 
     /// Removes the file whose calls are now in the database.

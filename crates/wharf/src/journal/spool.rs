@@ -120,7 +120,9 @@ impl Spool {
 
     /// Begins a new active file.
     fn rotate(&mut self) -> io::Result<()> {
-        let new = SpoolFile::create(&self.base)?;
+        let mut new = SpoolFile::create(&self.base)?;
+        // The next file is likely to be as long.
+        new.cached.reserve(self.active.cached.len());
         if self.full.len() >= MAX_CACHED_FILES {
             self.active.cached = Vec::new();
         }

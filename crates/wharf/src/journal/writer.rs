@@ -78,8 +78,9 @@ impl JournalWriter {
     /// Records a call and returns whether it is durable: whether it survives a kill of this process.
     pub(super) async fn record(&self, row: CallRow) -> bool {
         let (recorded, is_recorded) = oneshot::channel();
-        let sent = self.requests.send(RecordRequest { row, recorded }).await;
-        sent.is_ok() && is_recorded.await.unwrap_or(false)
+        let Ok(permit) = self.requests.reserve().await else { return false };
+        permit.send(RecordRequest { row, recorded });
+        is_recorded.await.unwrap_or(false)
     }
 
     /// Waits until all calls recorded so far are in the database, but not for a database that is away.

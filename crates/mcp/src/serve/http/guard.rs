@@ -60,9 +60,9 @@ impl Guard {
 pub fn is_json(headers: &HeaderMap) -> bool {
     let mut kinds = headers.get_all(CONTENT_TYPE).iter();
     let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
-    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let kind = kind.as_bytes().split(|it| *it == b';').next().unwrap_or_default().trim_ascii();
     let encodings = headers.get_all(CONTENT_ENCODING);
-    kind.eq_ignore_ascii_case("application/json")
+    kind.eq_ignore_ascii_case(b"application/json")
         && encodings.iter().all(|it| it.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 

@@ -33,7 +33,7 @@ impl<H: Handler> HttpService<H> {
     pub(super) async fn answer_legacy(
         &self,
         message: Message,
-        members: RequestParams,
+        members: Box<RequestParams>,
         parts: Parts,
     ) -> Response<Body> {
         if let Message::Request { id, method, params } = &message

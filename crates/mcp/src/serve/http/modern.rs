@@ -21,7 +21,7 @@ impl<H: Handler> HttpService<H> {
     pub(super) async fn answer_modern(
         &self,
         message: Message,
-        members: RequestParams,
+        members: Box<RequestParams>,
         parts: Parts,
     ) -> Response<response::Body> {
         let (id, method, params) = match message {
