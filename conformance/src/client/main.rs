@@ -16,7 +16,7 @@ use std::{env, error::Error, process::ExitCode, sync::Arc, time::Duration};
 use url::Url;
 use wharf_mcp::{
     Options, Session, http,
-    oauth::{Access, Algorithm, Config, Identity, MemoryStore, OAuth, Secret},
+    oauth::{Access, Algorithm, Config, Identity, IdentityProvider, MemoryStore, OAuth, Secret, TokenSource},
     session::{ClientInfo, Era, MODERN},
 };
 
@@ -32,6 +32,10 @@ struct Context {
     client_secret: Option<String>,
     private_key_pem: Option<String>,
     signing_algorithm: Option<String>,
+    valid_jwt: Option<String>,
+    idp_client_id: Option<String>,
+    idp_id_token: Option<String>,
+    idp_token_endpoint: Option<Url>,
     #[serde(rename = "toolCalls", default)]
     tool_calls: Vec<scenario_runner::Call>,
 }
@@ -59,8 +63,14 @@ async fn run() -> Result<(), Box<dyn Error>> {
         text => serde_json::from_str(text)?,
     };
     let mut endpoint = http::HttpEndpoint::new(server.clone(), http::HttpClient::new(TIMEOUT)?);
-    let config =
-        Config { server, access: access(&scenario, &context)?, scopes: Vec::new(), private_addresses: false };
+    let config = Config {
+        server,
+        access: access(&scenario, &context)?,
+        scopes: Vec::new(),
+        dpop: false,
+        issuer: None,
+        private_addresses: false,
+    };
     endpoint.authorizer = Some(Arc::new(OAuth::new(config, Arc::new(MemoryStore::default()))));
     let mut options = Options::new(ClientInfo { name: "conformance-client".into(), version: "1.0.0".into() });
     options.host = Arc::new(AcceptingHost);
@@ -83,6 +93,19 @@ fn access(scenario: &str, context: &Context) -> Result<Access, Box<dyn Error>> {
     let secret = context.client_secret.clone().map(Secret::new);
     // Client id and secret mean a client that acts for a user, unless the scenario is about client credentials.
     let is_client_credentials = scenario.contains("client-credentials");
+    if let Some(token) = &context.valid_jwt {
+        let token = TokenSource::Text(Secret::new(token));
+        return Ok(Access::WorkloadIdentity { id: context.client_id.clone(), token });
+    }
+    if let (Some(token_endpoint), Some(id_token)) = (&context.idp_token_endpoint, &context.idp_id_token) {
+        let id = context.idp_client_id.clone();
+        return Ok(Access::Enterprise {
+            id: context.client_id.clone().ok_or("the client id is missing")?,
+            secret,
+            id_token: TokenSource::Text(Secret::new(id_token)),
+            identity_provider: IdentityProvider { token_endpoint: token_endpoint.clone(), id, secret: None },
+        });
+    }
     let identity = match (&context.client_id, &context.private_key_pem) {
         (Some(id), Some(pem)) => {
             let algorithm = context.signing_algorithm.as_deref().and_then(Algorithm::named);

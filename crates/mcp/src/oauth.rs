@@ -5,17 +5,25 @@
 //! user to the authorization server through a [`Browser`], if it has one. Requests that are rejected at the same time
 //! share one attempt. If the request that drives an attempt is dropped, the next one continues it.
 
+mod assertion;
 mod authorizer;
+mod config;
+mod dpop;
 mod flow;
+mod grant;
 mod store;
 mod transport;
 
 use crate::Failure;
 pub(crate) use authorizer::challenge;
-pub use authorizer::{Authorizer, AuthorizerFuture, Bearer, RejectedRequest};
+pub use authorizer::{AccessToken, Authorizer, AuthorizerFuture, RejectedRequest};
+pub use config::{
+    Access, Algorithm, Browser, Config, Identity, IdentityProvider, Secret, TokenSource, Visit,
+};
+use dpop::{DpopKey, NonceCache, USE_DPOP_NONCE};
 use flow::Start;
 use futures_util::future::{FutureExt, Shared};
-use rmcp::transport::auth::{JwtSigningAlgorithm, WWWAuthenticateParams};
+use rmcp::transport::auth::WWWAuthenticateParams;
 use std::{
     fmt,
     future::Future,
@@ -25,102 +33,15 @@ use std::{
 };
 pub use store::{FileStore, Grant, MemoryStore, TokenStore};
 use tokio::{task::spawn_blocking, time::Instant};
-use url::Url;
 
 /// A token that expires within this time is refreshed before use.
 const REFRESH_MARGIN: Duration = Duration::from_secs(30);
 
+/// Time after a failed refresh in which the token is not refreshed before use again.
+const REFRESH_PAUSE: Duration = Duration::from_secs(10);
+
 /// Age after which an unfinished attempt is abandoned in favour of a new one.
 const ATTEMPT_MAX_AGE: Duration = Duration::from_secs(300);
-
-/// Sign-in settings for one server.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// URL of the MCP server.
-    pub server: Url,
-    /// Credentials to sign in with.
-    pub access: Access,
-    /// Scopes to request if the server names none.
-    pub scopes: Vec<String>,
-    /// Whether the authorization server may be in a private network although the MCP server is not. It must then be
-    /// named by host name: a private IP literal is rejected all the same.
-    pub private_addresses: bool,
-}
-
-/// Credentials to sign in with.
-#[derive(Clone)]
-pub enum Access {
-    /// Authorization code flow: a user consents at the authorization server.
-    AuthorizationCode {
-        /// Client that acts for the user.
-        identity: Identity,
-        /// Opens pages for the user. Without it, only an existing grant can be used and refreshed.
-        browser: Option<Arc<dyn Browser>>,
-    },
-    /// Client credentials flow with a client secret.
-    Secret {
-        /// Client id.
-        id: String,
-        /// Client secret.
-        secret: Secret,
-    },
-    /// Client credentials flow with a signed JWT.
-    Key {
-        /// Client id.
-        id: String,
-        /// Private key, in PEM.
-        pem: Secret,
-        /// Signing algorithm of the key.
-        algorithm: Algorithm,
-    },
-}
-
-/// Client that acts for a user.
-#[derive(Clone, Debug)]
-pub enum Identity {
-    /// A client registered in advance.
-    Registered {
-        /// Client id.
-        id: String,
-        /// Client secret, if it has one.
-        secret: Option<Secret>,
-    },
-    /// Identified by a metadata document if the authorization server supports it, otherwise registered dynamically.
-    Automatic {
-        /// Client name shown to users.
-        name: String,
-        /// URL of our client metadata document.
-        document: Option<Url>,
-    },
-}
-
-/// JWT signing algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants are the names of RFC 7518")]
-pub enum Algorithm {
-    Rs256,
-    Rs384,
-    Rs512,
-    Es256,
-    Es384,
-}
-
-/// A string that `Debug` does not print.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-/// Opens pages in the user's browser.
-pub trait Browser: Send + Sync {
-    /// Returns the redirect URI of the authorization request.
-    fn redirect_uri(&self) -> String;
-
-    /// Opens a page of the authorization server. Returns the URL that the browser was redirected to, or why that did
-    /// not happen.
-    fn visit(&self, page: Url) -> Visit;
-}
-
-/// A pending visit of the browser.
-pub type Visit = Pin<Box<dyn Future<Output = Result<Url, String>> + Send>>;
 
 /// Signs in to one server. Cheap to clone.
 #[derive(Clone)]
@@ -134,6 +55,12 @@ struct Account {
     config: Config,
     store: Arc<dyn TokenStore>,
     cached: Mutex<CachedGrant>,
+    /// Time of the last failed refresh.
+    refresh_failed: Mutex<Option<Instant>>,
+    /// Nonces of the MCP server.
+    server_nonces: Arc<NonceCache>,
+    /// Nonces of the authorization server.
+    issuer_nonces: Arc<NonceCache>,
 }
 
 /// Cached content of the token store.
@@ -141,7 +68,13 @@ struct Account {
 enum CachedGrant {
     #[default]
     Unread,
-    Read(Option<Arc<Grant>>),
+    Read(Option<Arc<IssuedToken>>),
+}
+
+/// A grant and its token, ready to be sent.
+struct IssuedToken {
+    grant: Grant,
+    token: Option<AccessToken>,
 }
 
 /// The most recent attempt.
@@ -151,18 +84,26 @@ struct RunningAttempt {
 }
 
 /// An attempt to get a token. `None` means that a user has to sign in.
-type TokenAttempt = Pin<Box<dyn Future<Output = Result<Option<Arc<Grant>>, Failure>> + Send>>;
+type TokenAttempt = Pin<Box<dyn Future<Output = Result<Option<Arc<IssuedToken>>, Failure>> + Send>>;
 
 impl OAuth {
     /// Creates an authorizer that signs in as `config` says and saves grants in `store`.
     pub fn new(config: Config, store: Arc<dyn TokenStore>) -> OAuth {
-        let account = Arc::new(Account { config, store, cached: Mutex::default() });
-        OAuth { account, running: Arc::default() }
+        let account = Account {
+            config,
+            store,
+            cached: Mutex::default(),
+            refresh_failed: Mutex::default(),
+            server_nonces: Arc::default(),
+            issuer_nonces: Arc::default(),
+        };
+        OAuth { account: Arc::new(account), running: Arc::default() }
     }
 
     /// Signs in now, even if a grant is stored. `challenge` is the `WWW-Authenticate` header of a rejected request.
     pub async fn login(&self, challenge: Option<String>) -> Result<(), Failure> {
-        let start = Start { stored: None, challenge, renewable: false };
+        let nonces = self.account.issuer_nonces.clone();
+        let start = Start { stored: None, challenge, renewable: false, nonces };
         let granted = flow::obtain(&self.account.config, start).await?;
         let granted =
             granted.ok_or_else(|| Failure::connect("could not sign in: this needs a user and a browser"))?;
@@ -194,23 +135,35 @@ impl OAuth {
         }
     }
 
-    async fn current_token(&self) -> Result<Option<Bearer>, Failure> {
-        let Some(grant) = self.account.grant().await? else { return Ok(None) };
-        if !grant.expires_within(REFRESH_MARGIN) {
-            return Ok(bearer(&grant));
+    async fn current_token(&self) -> Result<Option<AccessToken>, Failure> {
+        let account = &self.account;
+        let Some(issued) = account.issued_token().await? else { return Ok(None) };
+        // A bearer token that was issued before the configuration required a bound one must not be sent.
+        let is_acceptable = !account.config.dpop || issued.grant.dpop_key.is_some();
+        if is_acceptable && (!issued.grant.expires_within(REFRESH_MARGIN) || account.is_refresh_paused()) {
+            return Ok(issued.to_send());
         }
-        let old = grant.clone();
+        let old = issued.clone();
         let renewed = self.attempt(|account| Box::pin(account.renew(old))).await;
+        *lock(&account.refresh_failed) = renewed.is_err().then(Instant::now);
         // If the refresh failed, the old token may still be valid. Let the server decide.
-        Ok(bearer(&renewed.ok().flatten().unwrap_or(grant)))
+        let current = renewed.ok().flatten().or_else(|| is_acceptable.then_some(issued));
+        Ok(current.and_then(|current| current.to_send()))
     }
 
     async fn replace_token(&self, rejected: RejectedRequest) -> Result<bool, Failure> {
         let challenge = rejected.challenge.as_deref().unwrap_or("Bearer");
-        let more =
-            WWWAuthenticateParams::parse(challenge, &self.account.config.server).is_insufficient_scope();
-        if !authorizer::is_bearer(challenge) || (rejected.status == 403 && !more) {
+        let parameters = WWWAuthenticateParams::parse(challenge, &self.account.config.server);
+        let more = parameters.is_insufficient_scope();
+        let asks_for_token = authorizer::asks_for_bearer(challenge) || authorizer::asks_for_dpop(challenge);
+        if !asks_for_token || (rejected.status == 403 && !more) {
             return Ok(false);
+        }
+        // Another token would not help: its proofs would be the same.
+        if let Some(error @ (USE_DPOP_NONCE | "invalid_dpop_proof")) = parameters.error.as_deref() {
+            let what =
+                format!("the server rejected our DPoP proof: {error}; check the clock of this machine");
+            return Err(Failure::connect(what));
         }
         let granted = self.attempt(|account| Box::pin(account.obtain(rejected, more))).await?;
         Ok(granted.is_some())
@@ -218,7 +171,7 @@ impl OAuth {
 }
 
 impl Authorizer for OAuth {
-    fn token(&self) -> AuthorizerFuture<'_, Option<Bearer>> {
+    fn token(&self) -> AuthorizerFuture<'_, Option<AccessToken>> {
         Box::pin(self.current_token())
     }
 
@@ -228,28 +181,29 @@ impl Authorizer for OAuth {
 }
 
 impl Account {
-    /// Returns the cached grant. Reads it from the store on first use.
-    async fn grant(&self) -> Result<Option<Arc<Grant>>, Failure> {
+    /// Returns the cached token. Reads it from the store on first use.
+    async fn issued_token(&self) -> Result<Option<Arc<IssuedToken>>, Failure> {
         let cached = lock(&self.cached).clone();
         match cached {
-            CachedGrant::Read(grant) => Ok(grant),
+            CachedGrant::Read(issued) => Ok(issued),
             CachedGrant::Unread => self.read().await,
         }
     }
 
     /// Reads the grant from the store again, because another process may have replaced it.
-    async fn read(&self) -> Result<Option<Arc<Grant>>, Failure> {
+    async fn read(&self) -> Result<Option<Arc<IssuedToken>>, Failure> {
         let store = self.store.clone();
-        let grant = blocking(move || store.load()).await?.map(Arc::new);
-        self.cache(grant.clone());
-        Ok(grant)
+        let grant = blocking(move || store.load()).await?;
+        let issued = grant.map(|grant| Arc::new(IssuedToken::new(grant, &self.server_nonces)));
+        self.cache(issued.clone());
+        Ok(issued)
     }
 
-    async fn renew(self: Arc<Account>, old: Arc<Grant>) -> Result<Option<Arc<Grant>>, Failure> {
-        if let Some(other) = self.read().await?.filter(|other| **other != *old) {
+    async fn renew(self: Arc<Account>, old: Arc<IssuedToken>) -> Result<Option<Arc<IssuedToken>>, Failure> {
+        if let Some(other) = self.read().await?.filter(|other| other.grant != old.grant) {
             return Ok(Some(other));
         }
-        match flow::renew(&self.config, &old).await? {
+        match flow::renew(&self.config, &old.grant, self.issuer_nonces.clone()).await? {
             Some(grant) => self.save_grant(grant).await.map(Some),
             None => Ok(None),
         }
@@ -259,35 +213,54 @@ impl Account {
         self: Arc<Account>,
         rejected: RejectedRequest,
         more: bool,
-    ) -> Result<Option<Arc<Grant>>, Failure> {
+    ) -> Result<Option<Arc<IssuedToken>>, Failure> {
         let stored = self.read().await?;
+        let is_acceptable = |other: &&Arc<IssuedToken>| !self.config.dpop || other.grant.dpop_key.is_some();
         // Another request or process has saved a newer token, and the server has not rejected that one.
-        if let Some(other) = stored.as_ref().filter(|other| bearer(other) != rejected.sent) {
+        let other = stored.as_ref().filter(is_acceptable).filter(|other| other.token != rejected.sent);
+        if let Some(other) = other {
             return Ok(Some(other.clone()));
         }
-        let stored = stored.map(|grant| (*grant).clone());
-        let start = Start { stored, challenge: rejected.challenge, renewable: !more };
+        let stored = stored.map(|issued| issued.grant.clone());
+        let nonces = self.issuer_nonces.clone();
+        let start = Start { stored, challenge: rejected.challenge, renewable: !more, nonces };
         match flow::obtain(&self.config, start).await? {
             Some(grant) => self.save_grant(grant).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn save_grant(&self, grant: Grant) -> Result<Arc<Grant>, Failure> {
-        let grant = Arc::new(grant);
+    async fn save_grant(&self, grant: Grant) -> Result<Arc<IssuedToken>, Failure> {
         let (store, saved) = (self.store.clone(), grant.clone());
         blocking(move || store.save(&saved)).await?;
-        self.cache(Some(grant.clone()));
-        Ok(grant)
+        let issued = Arc::new(IssuedToken::new(grant, &self.server_nonces));
+        self.cache(Some(issued.clone()));
+        Ok(issued)
     }
 
-    fn cache(&self, grant: Option<Arc<Grant>>) {
-        *lock(&self.cached) = CachedGrant::Read(grant);
+    fn cache(&self, issued: Option<Arc<IssuedToken>>) {
+        *lock(&self.cached) = CachedGrant::Read(issued);
+    }
+
+    fn is_refresh_paused(&self) -> bool {
+        lock(&self.refresh_failed).is_some_and(|failed| failed.elapsed() < REFRESH_PAUSE)
     }
 }
 
-fn bearer(grant: &Grant) -> Option<Bearer> {
-    grant.access_token().and_then(Bearer::new)
+impl IssuedToken {
+    fn new(grant: Grant, nonces: &Arc<NonceCache>) -> IssuedToken {
+        let key = grant.dpop_key.as_deref().map(DpopKey::from_stored);
+        let token = grant.access_token().and_then(|token| match key {
+            Some(key) => AccessToken::bound(token, Arc::new(key?), nonces.clone()),
+            None => AccessToken::bearer(token),
+        });
+        IssuedToken { grant, token }
+    }
+
+    /// Returns the token to send with the next request.
+    fn to_send(&self) -> Option<AccessToken> {
+        self.token.clone().map(AccessToken::with_current_nonce)
+    }
 }
 
 async fn blocking<T: Send + 'static>(
@@ -300,63 +273,6 @@ async fn blocking<T: Send + 'static>(
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Values are replaced as a whole, so a panic cannot leave one half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Algorithm {
-    /// Returns the algorithm with this RFC 7518 name, such as `ES256`.
-    pub fn named(name: &str) -> Option<Algorithm> {
-        Some(match name {
-            "RS256" => Algorithm::Rs256,
-            "RS384" => Algorithm::Rs384,
-            "RS512" => Algorithm::Rs512,
-            "ES256" => Algorithm::Es256,
-            "ES384" => Algorithm::Es384,
-            _ => return None,
-        })
-    }
-
-    fn to_rmcp(self) -> JwtSigningAlgorithm {
-        match self {
-            Algorithm::Rs256 => JwtSigningAlgorithm::RS256,
-            Algorithm::Rs384 => JwtSigningAlgorithm::RS384,
-            Algorithm::Rs512 => JwtSigningAlgorithm::RS512,
-            Algorithm::Es256 => JwtSigningAlgorithm::ES256,
-            Algorithm::Es384 => JwtSigningAlgorithm::ES384,
-        }
-    }
-}
-
-impl Secret {
-    /// Wraps a secret string.
-    pub fn new(text: impl Into<String>) -> Secret {
-        Secret(text.into())
-    }
-
-    fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl fmt::Debug for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Access::AuthorizationCode { identity, browser } => {
-                let (identity, has_browser) = (identity, browser.is_some());
-                f.debug_struct("AuthorizationCode")
-                    .field("identity", identity)
-                    .field("browser", &has_browser)
-                    .finish()
-            }
-            Access::Secret { id, .. } => f.debug_struct("Secret").field("id", id).finish_non_exhaustive(),
-            Access::Key { id, .. } => f.debug_struct("Key").field("id", id).finish_non_exhaustive(),
-        }
-    }
 }
 
 impl fmt::Debug for OAuth {

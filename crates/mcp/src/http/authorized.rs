@@ -3,9 +3,9 @@
 use super::{Answer, no_response};
 use crate::{
     Failure,
-    oauth::{Authorizer, Bearer, RejectedRequest},
+    oauth::{AccessToken, Authorizer, RejectedRequest},
 };
-use ::http::{HeaderMap, header::AUTHORIZATION};
+use ::http::HeaderMap;
 use reqwest::RequestBuilder;
 use std::{future::Future, sync::Arc};
 use url::Url;
@@ -14,19 +14,28 @@ use url::Url;
 /// scopes.
 const MAX_ATTEMPTS: usize = 3;
 
+/// Maximum number of attempts per request that only repeat it with a newer nonce.
+const MAX_NONCE_RETRIES: usize = 2;
+
 /// Sends a request with the current token, and again while the authorizer can get a better one.
 pub(super) async fn send_authorized<F>(
     authorizer: Option<&Arc<dyn Authorizer>>,
-    send: impl Fn(Option<Bearer>) -> F,
+    send: impl Fn(Option<AccessToken>) -> F,
 ) -> Result<Answer, Failure>
 where
     F: Future<Output = Result<Answer, Failure>>,
 {
     let Some(authorizer) = authorizer else { return send(None).await };
-    let mut attempts_left = MAX_ATTEMPTS;
+    let (mut attempts_left, mut nonce_retries_left) = (MAX_ATTEMPTS, MAX_NONCE_RETRIES);
+    let mut token = authorizer.token().await?;
     loop {
-        let token = authorizer.token().await?;
         let response = send(token.clone()).await?;
+        let retry = token.as_ref().and_then(|it| it.read_nonce(response.status(), response.headers()));
+        if let Some(retry) = retry.filter(|_| nonce_retries_left > 0) {
+            nonce_retries_left -= 1;
+            token = Some(retry);
+            continue;
+        }
         attempts_left -= 1;
         let rejected = RejectedRequest::of(response.status(), response.headers(), token);
         let Some(rejected) = rejected.filter(|_| attempts_left > 0) else { return Ok(response) };
@@ -35,12 +44,8 @@ where
         if !may_succeed.map_err(|failure| failure.with_status(status).with_challenge(challenge))? {
             return Ok(response);
         }
+        token = authorizer.token().await?;
     }
-}
-
-/// Sets the `Authorization` header.
-pub(super) fn insert_token(headers: &mut HeaderMap, token: &Bearer) {
-    headers.insert(AUTHORIZATION, token.header_value().clone());
 }
 
 /// Sends a `reqwest` request like [`send_authorized`]. Fails if its body cannot be cloned.
@@ -53,9 +58,14 @@ pub(crate) async fn send_request(
         let request = request.try_clone();
         async move {
             let request = request.ok_or_else(|| Failure::protocol("the request cannot be sent again"))?;
-            let mut headers = HeaderMap::new();
-            token.iter().for_each(|token| insert_token(&mut headers, token));
-            let sent = request.headers(headers).send().await;
+            let (client, request) = request.build_split();
+            let mut request = request.map_err(|error| no_response(url, &error))?;
+            if let Some(token) = token {
+                let mut headers = HeaderMap::new();
+                token.authorize(&mut headers, request.method(), request.url())?;
+                request.headers_mut().extend(headers);
+            }
+            let sent = client.execute(request).await;
             sent.map(Answer::from).map_err(|error| no_response(url, &error))
         }
     })

@@ -9,12 +9,13 @@ use crate::{
     envelope::{self, ParsedFrame},
     events::{SseParser, is_event_stream},
     link::{Verdict, decode_frame},
-    oauth::{self, Bearer},
+    oauth::{self, AccessToken},
 };
-use ::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_LENGTH};
+use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_LENGTH};
 use bytes::{Bytes, BytesMut};
 use std::{sync::Arc, time::Duration};
 use tokio::time;
+use url::Url;
 
 /// Maximum number of bytes read from the body of an error response.
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -145,29 +146,36 @@ impl Context {
         let mut body = BytesMut::with_capacity(512);
         message.write(&mut body);
         let body = body.freeze();
-        let headers = |token: Option<&Bearer>| {
+        let headers = |token: Option<&AccessToken>, url: &Url| {
             let mut headers = headers::of(message, &self.endpoint.headers, session.clone());
-            token.into_iter().for_each(|token| authorized::insert_token(&mut headers, token));
-            headers
+            token.map_or(Ok(()), |token| token.authorize(&mut headers, &Method::POST, url))?;
+            Ok(headers)
         };
         let (headers, body) = (&headers, &body);
-        let send = |token: Option<Bearer>| self.post_once(move || headers(token.as_ref()), body.clone());
+        let send = |token: Option<AccessToken>| {
+            self.post_once(move |url| headers(token.as_ref(), url), body.clone())
+        };
         authorized::send_authorized(self.endpoint.authorizer.as_ref(), send).await
     }
 
     /// Posts through the keep-alive pool for plain HTTP if there is one, and through `reqwest` otherwise.
     ///
     /// Calls `headers` again for a redirect: redirects are rare, so keeping a copy for each message would cost more.
-    async fn post_once(&self, headers: impl Fn() -> HeaderMap, body: Bytes) -> Result<Answer, Failure> {
+    async fn post_once(
+        &self,
+        headers: impl Fn(&Url) -> Result<HeaderMap, Failure>,
+        body: Bytes,
+    ) -> Result<Answer, Failure> {
         let HttpEndpoint { url, client, .. } = &self.endpoint;
         let target = match &self.plain_pool {
             None => url.clone(),
-            Some(plain_pool) => match plain_pool.post(headers(), body.clone()).await? {
+            Some(plain_pool) => match plain_pool.post(headers(url)?, body.clone()).await? {
                 Posted::Answered(response) => return Ok(Answer::Pooled(response)),
                 Posted::Redirected(other) => other,
             },
         };
-        let request = client.pool(&target)?.post(target).headers(headers()).body(body);
+        let headers = headers(&target)?;
+        let request = client.pool(&target)?.post(target).headers(headers).body(body);
         // Boxed to keep the future of the common path small.
         let sent = Box::pin(request.send()).await;
         sent.map(Answer::from).map_err(|error| no_response(url, &error))

@@ -44,6 +44,9 @@ pub struct Grant {
     pub scopes: Vec<String>,
     /// Time of issue, in seconds since the Unix epoch.
     pub received_at: u64,
+    /// Private key that the token is bound to, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpop_key: Option<String>,
     /// Complete response of the token endpoint.
     pub response: Map<String, Value>,
 }
@@ -59,6 +62,11 @@ impl Grant {
         self.response.get("refresh_token")?.as_str()
     }
 
+    /// Returns the type of the access token, or an empty text.
+    pub fn token_type(&self) -> &str {
+        self.response.get("token_type").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Checks whether the access token expires within `time`.
     pub fn expires_within(&self, time: Duration) -> bool {
         let Some(lifetime) = self.response.get("expires_in").and_then(Value::as_u64) else { return false };
@@ -70,14 +78,14 @@ impl Grant {
 /// Prints the identity of the client, but no secret and no token.
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Grant { issuer, client_id, client_secret: _, redirect_uri, scopes, received_at, response: _ } =
-            self;
+        let Grant { issuer, client_id, redirect_uri, scopes, received_at, dpop_key, .. } = self;
         f.debug_struct("Grant")
             .field("issuer", issuer)
             .field("client_id", client_id)
             .field("redirect_uri", redirect_uri)
             .field("scopes", scopes)
             .field("received_at", received_at)
+            .field("is_bound_to_key", &dpop_key.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -169,6 +177,7 @@ mod tests {
             redirect_uri: None,
             scopes: vec!["read".into()],
             received_at: 1,
+            dpop_key: Some("private".into()),
             response: response.as_object().cloned().unwrap_or_default(),
         }
     }
@@ -210,6 +219,6 @@ mod tests {
         let fresh = Grant { received_at: u64::MAX, ..grant("x") };
         assert!(!fresh.expires_within(Duration::from_secs(30)));
         let shown = format!("{:?}", grant("token"));
-        assert!(!shown.contains("token") && !shown.contains("hidden"), "{shown}");
+        assert!(["token", "hidden", "private"].iter().all(|secret| !shown.contains(secret)), "{shown}");
     }
 }

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose setup fails should panic with the cause")]
 
+mod assertions;
+mod dpop;
 mod eras;
 mod fake;
+mod fake_dpop;
 mod fake_http;
 mod fake_oauth;
 mod http;

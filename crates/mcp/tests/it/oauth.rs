@@ -13,9 +13,9 @@ use wharf_mcp::{
 };
 
 /// User who consents to everything, after a pause.
-struct ConsentingUser(Pause);
+pub(crate) struct ConsentingUser(pub(crate) Pause);
 
-enum Pause {
+pub(crate) enum Pause {
     None,
     Until(Arc<Notify>),
     For(Duration),
@@ -44,21 +44,32 @@ impl Browser for ConsentingUser {
     }
 }
 
-fn oauth(fake: &FakeOAuth, browser: Option<ConsentingUser>, store: Arc<dyn TokenStore>) -> OAuth {
+/// Returns the settings of a client that registers itself.
+pub(crate) fn config(fake: &FakeOAuth, browser: Option<ConsentingUser>) -> Config {
     let identity = Identity::Automatic { name: "test".into(), document: None };
     let browser = browser.map(|browser| Arc::new(browser) as Arc<dyn Browser>);
     let access = Access::AuthorizationCode { identity, browser };
-    let config = Config { server: fake.url("/mcp"), access, scopes: Vec::new(), private_addresses: false };
-    OAuth::new(config, store)
+    Config {
+        server: fake.url("/mcp"),
+        access,
+        scopes: Vec::new(),
+        dpop: false,
+        issuer: None,
+        private_addresses: false,
+    }
 }
 
-fn endpoint(fake: &FakeOAuth, oauth: &OAuth) -> HttpEndpoint {
+fn oauth(fake: &FakeOAuth, browser: Option<ConsentingUser>, store: Arc<dyn TokenStore>) -> OAuth {
+    OAuth::new(config(fake, browser), store)
+}
+
+pub(crate) fn endpoint(fake: &FakeOAuth, oauth: &OAuth) -> HttpEndpoint {
     let mut endpoint = HttpEndpoint::new(fake.url("/mcp"), HttpClient::new(Duration::from_secs(2)).unwrap());
     endpoint.authorizer = Some(Arc::new(oauth.clone()));
     endpoint
 }
 
-async fn connect(fake: &FakeOAuth, oauth: &OAuth) -> Connected {
+pub(crate) async fn connect(fake: &FakeOAuth, oauth: &OAuth) -> Connected {
     let options = wharf_mcp::Options { era: EraHint::Only(Era::Modern), ..options() };
     Session::connect(&endpoint(fake, oauth), &options).await.unwrap()
 }
@@ -199,4 +210,20 @@ async fn sse_streams_sign_in_too() {
     endpoint.authorizer = Some(Arc::new(oauth(&fake, Some(ConsentingUser(Pause::None)), store)));
     endpoint.open().await.unwrap();
     assert_eq!(fake.log(), "stream with t1, refresh_token r1, stream with t2");
+}
+
+#[tokio::test]
+async fn a_failed_refresh_is_not_repeated_by_every_request() {
+    let fake = FakeOAuth::start().await;
+    fake.state().lifetime = 10;
+    let user = ConsentingUser(Pause::None);
+    let connected = connect(&fake, &oauth(&fake, Some(user), Arc::new(MemoryStore::default()))).await;
+    fake.state().token_error = Some("temporarily_unavailable");
+    fake.log();
+    for _ in 0..3 {
+        connected.session.request(Request::new("x")).await.unwrap();
+    }
+    let log = fake.log();
+    assert_eq!(log.matches("refresh_token").count(), 1, "{log}");
+    assert_eq!(log.matches("x with t").count(), 3, "{log}");
 }

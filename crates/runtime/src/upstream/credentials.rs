@@ -78,6 +78,8 @@ fn oauth(
         server: remote.url.clone(),
         access: Access::AuthorizationCode { identity, browser },
         scopes: Vec::new(),
+        dpop: false,
+        issuer: None,
         private_addresses: source.egress.is_none_or(|it| it.private) && remote.url.scheme() == "http",
     };
     Some(OAuth::new(config, Arc::new(FileStore::new(folder.join(file_name(remote))))))
