@@ -127,6 +127,8 @@ pub enum Inbound {
     Disconnected(Disconnect),
     /// The server lost the session and the link started a new one: lists and other cached data may be stale.
     Renewed,
+    /// The server completed the handshake without starting a session, so it cannot send requests.
+    Stateless,
 }
 
 /// Opens links to one server, any number of times: a server that exits on an unknown request needs a second start.

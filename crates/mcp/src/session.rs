@@ -262,6 +262,12 @@ impl Session {
         self.sender.is_over()
     }
 
+    /// Returns whether the server can send requests to the client: only in the handshake era, and over HTTP only in a
+    /// session.
+    pub fn takes_server_requests(&self) -> bool {
+        self.terms.era == Era::Legacy && !self.sender.shared().stateless.load(Ordering::Acquire)
+    }
+
     /// Returns the number of requests that the session task holds without an answer, sent or queued.
     pub fn unanswered(&self) -> usize {
         self.sender.shared().unanswered.load(Ordering::Acquire)

@@ -4,34 +4,30 @@
 //! how calls are recorded.
 
 use crate::{
-    Fault, FaultKind, Glob, Redactor, Trace,
-    call::{Call, Caller, Deadline, OnProgress},
+    Fault, FaultKind, Glob, Redactor,
+    call::Deadline,
     catalog::ToolEntry,
     circuit_breaker::coordinator::{BreakerCoordinator, ProbeDecision},
     circuit_breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, Permit, Verdict},
     events::{EventBus, EventKind},
     fault::Stage,
+    handshake_sessions::{HandshakeSessions, needs_input_rounds},
     lists_to_refresh::ListsToRefresh,
     options::RuntimeOptions,
     session_keeper::incident::{ConnectFailure, Reached, SharedSession},
     session_keeper::{SessionKeeper, SessionKeeperContext},
+    source_request::SourceRequest,
     source_status::{ConnectionState, SourceStatus},
     status_publisher::StatusPublisher,
     upstream::{Upstream, UpstreamContext},
 };
-use std::{
-    collections::BTreeSet,
-    future::Future,
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
-use wharf_config::{Lifecycle, Source};
-use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, session::Progress};
+use wharf_config::{EraChoice, Lifecycle, Source};
+use wharf_mcp::{Failure, Raw, Request, RpcError, Sent, session::Era};
 
 /// Coordinates breaker probes with other replicas, if configured.
 struct Coordination(Option<Arc<dyn BreakerCoordinator>>);
@@ -41,6 +37,8 @@ struct Coordination(Option<Arc<dyn BreakerCoordinator>>);
 pub(crate) struct ActiveSource {
     upstream: Upstream,
     keeper: SessionKeeper,
+    /// Sessions for clients that take requests, unless the entry requires an era.
+    handshake_sessions: Option<HandshakeSessions>,
     circuit_breaker: Arc<CircuitBreaker>,
     coordinator: Coordination,
     publisher: Arc<StatusPublisher>,
@@ -93,16 +91,31 @@ impl ActiveSource {
             publisher: publisher.clone(),
             lists_to_refresh: lists_to_refresh.clone(),
             consent: options.consent.clone(),
+            era: None,
             idle_stop: options.idle_stop,
             stop: stopped,
         };
+        let handshake_context = (upstream.source().era == EraChoice::Auto).then(|| SessionKeeperContext {
+            publisher: Arc::new(publisher.of_additional_session()),
+            era: Some(Era::Legacy),
+            ..keeper_context.clone()
+        });
         let (keeper, task) = SessionKeeper::new(keeper_context);
+        let (handshake_sessions, handshake_task) = handshake_context.map(HandshakeSessions::new).unzip();
+        let task = async {
+            tokio::join!(task, async {
+                if let Some(task) = handshake_task {
+                    task.await;
+                }
+            });
+        };
         let (repeatable, coordinator) =
             (options.repeatable.clone(), Coordination(options.coordinator.clone()));
         (
             Arc::new(ActiveSource {
                 upstream,
                 keeper,
+                handshake_sessions,
                 circuit_breaker,
                 coordinator,
                 publisher,
@@ -146,7 +159,9 @@ impl ActiveSource {
     pub(crate) fn state(&self) -> SourceState {
         let (status, connection) = self.publisher.status();
         let (source, circuit_breaker) = (self.source().clone(), self.circuit_breaker.snapshot());
-        SourceState { source, status, connection, circuit_breaker, unanswered: self.keeper.unanswered() }
+        let additional = self.handshake_sessions.as_ref().map_or(0, HandshakeSessions::unanswered);
+        let unanswered = self.keeper.unanswered() + additional;
+        SourceState { source, status, connection, circuit_breaker, unanswered }
     }
 
     /// Stops the server permanently.
@@ -157,6 +172,7 @@ impl ActiveSource {
     /// Retires the current session and resets the circuit breaker. The next call starts a new server.
     pub(crate) fn restart(&self) {
         self.keeper.retire(None);
+        self.handshake_sessions.iter().for_each(HandshakeSessions::restart);
         self.circuit_breaker.reset();
     }
 
@@ -242,6 +258,9 @@ impl ActiveSource {
 
     /// Replaces the set of resources whose updates this source reports.
     pub(crate) fn watch(&self, uris: BTreeSet<String>) {
+        // A second process has resources of its own. A remote server reports an update in its main session.
+        let additional = self.handshake_sessions.as_ref().filter(|_| !self.source().endpoint.is_remote());
+        additional.into_iter().for_each(|it| it.watch(uris.clone()));
         self.keeper.watch(uris);
     }
 
@@ -284,6 +303,8 @@ impl ActiveSource {
             && is_open
             && let Some(session) = reached.session()
         {
+            // Only the keeper of this session reacts.
+            self.handshake_sessions.iter().for_each(|it| it.retire(Some(session.clone())));
             self.keeper.retire(Some(session));
         }
     }
@@ -315,8 +336,60 @@ impl ActiveSource {
 
     /// Sends the request once and records in `reached` whether it got a session.
     async fn ask_once(&self, ask: &SourceRequest<'_>, reached: &mut Reached) -> Result<Raw, Arc<Fault>> {
+        if ask.caller.is_some_and(|it| it.takes_requests)
+            && let Some(handshake_sessions) = &self.handshake_sessions
+        {
+            // Boxed, so that the future of other requests stays small.
+            return Box::pin(self.ask_with_requests(ask, handshake_sessions, reached)).await;
+        }
         let session = ask.by.wait(pin!(self.session(reached))).await;
         let session = session.unwrap_or_else(|| Err(self.deadline_exceeded()))?;
+        self.send(ask, &session).await
+    }
+
+    /// Sends the request of a client that takes requests: in the handshake era if the server offers both.
+    async fn ask_with_requests(
+        &self,
+        ask: &SourceRequest<'_>,
+        handshake_sessions: &HandshakeSessions,
+        reached: &mut Reached,
+    ) -> Result<Raw, Arc<Fault>> {
+        let chosen = self.session_with_requests(handshake_sessions, reached);
+        let session = ask.by.wait(pin!(chosen)).await;
+        let session = session.unwrap_or_else(|| Err(self.deadline_exceeded()))?;
+        let answer = self.send(ask, &session).await;
+        let is_additional = self.keeper.open_session().is_none_or(|it| !Arc::ptr_eq(&it, &session));
+        match answer {
+            Err(fault) if is_additional && needs_input_rounds(&fault) => {
+                let session = ask.by.wait(pin!(self.session(reached))).await;
+                let session = session.unwrap_or_else(|| Err(self.deadline_exceeded()))?;
+                self.send(ask, &session).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Returns the main session, or one of the handshake era if the main session uses 2026-07-28.
+    async fn session_with_requests(
+        &self,
+        handshake_sessions: &HandshakeSessions,
+        reached: &mut Reached,
+    ) -> Result<Arc<SharedSession>, Arc<Fault>> {
+        let last_era = || self.publisher.status().0.era;
+        let era = match self.keeper.open_session().map_or_else(last_era, |it| Some(it.terms().era)) {
+            Some(era) => era,
+            None => self.session(reached).await?.terms().era,
+        };
+        if era == Era::Modern
+            && let Some(session) = handshake_sessions.session().await
+        {
+            *reached = Reached::Session(session.clone());
+            return Ok(session);
+        }
+        self.session(reached).await
+    }
+
+    async fn send(&self, ask: &SourceRequest<'_>, session: &SharedSession) -> Result<Raw, Arc<Fault>> {
         let request = self.with_deadline(ask.request(), ask.by);
         let request = match ask.caller {
             Some(caller) => self.upstream.on_behalf(request, caller),
@@ -379,79 +452,9 @@ impl std::fmt::Debug for Coordination {
     }
 }
 
-/// A request to a source, which may be sent more than once.
-pub(crate) struct SourceRequest<'a> {
-    /// Method and parameters.
-    pub(crate) method: Method<'a>,
-    /// The caller's deadline, if any.
-    pub(crate) by: Deadline,
-    /// The tool, for a tool call.
-    pub(crate) tool: Option<&'a ToolEntry>,
-    /// Callback for progress.
-    pub(crate) on_progress: Option<Arc<Mutex<OnProgress>>>,
-    /// The client on whose behalf the request is made.
-    pub(crate) caller: Option<&'a Caller>,
-    /// The trace span of the request.
-    pub(crate) trace: Option<&'a Trace>,
-}
-
-/// Method and parameters of a request.
-pub(crate) enum Method<'a> {
-    /// Tool, by its name on the wire, and arguments.
-    Tool(&'a str, Option<&'a Raw>),
-    /// Prompt, by its name on the wire, and arguments.
-    Prompt(&'a str, Option<&'a Raw>),
-    /// URI of a resource.
-    Resource(&'a str),
-    /// Any other method and parameters, forwarded unchanged.
-    Other(&'a str, Option<&'a Raw>),
-}
-
-impl<'a> SourceRequest<'a> {
-    pub(crate) fn new(method: Method<'a>, caller: Option<&'a Caller>) -> SourceRequest<'a> {
-        SourceRequest { method, by: Deadline::default(), tool: None, on_progress: None, caller, trace: None }
-    }
-
-    /// Creates a request that calls `tool`.
-    pub(crate) fn tool(tool: &'a ToolEntry, call: &'a mut Call, by: Deadline) -> SourceRequest<'a> {
-        let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
-        let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
-        let (caller, trace) = (call.caller.as_ref(), call.trace.as_ref());
-        SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace }
-    }
-
-    fn request(&self) -> Request {
-        let request = match &self.method {
-            Method::Tool(name, arguments) => {
-                let headers = self.tool.map(|it| it.header_params(*arguments)).unwrap_or_default();
-                Request::call_tool(name, *arguments).header_params(headers)
-            }
-            Method::Prompt(name, arguments) => Request::get_prompt(name, *arguments),
-            Method::Resource(uri) => Request::read_resource(uri),
-            Method::Other(method, params) => {
-                let request = Request::new((*method).to_owned());
-                match params {
-                    Some(params) => request.params((*params).clone()),
-                    None => request,
-                }
-            }
-        };
-        match &self.on_progress {
-            Some(on_progress) => request.on_progress(share_callback(on_progress)),
-            None => request,
-        }
-    }
-}
-
 /// Checks that the result is an object, as MCP requires for every result.
 fn require_object(result: Raw) -> Result<Raw, Failure> {
     if result.is_object() { Ok(result) } else { Err(Failure::protocol("the result is not an object")) }
-}
-
-/// Shares one progress callback between the attempts of a request. Only one attempt runs at a time.
-fn share_callback(on_progress: &Arc<Mutex<OnProgress>>) -> impl FnMut(Progress) + Send + 'static {
-    let on_progress = on_progress.clone();
-    move |at| on_progress.lock().unwrap_or_else(PoisonError::into_inner)(&at)
 }
 
 /// Derives the breaker verdict from a fault. Only the source's own failures count. A server that answers with a

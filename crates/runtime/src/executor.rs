@@ -9,7 +9,7 @@ mod resolve;
 
 use crate::{
     Fault, FaultKind,
-    active_source::{ActiveSource, SourceRequest},
+    active_source::ActiveSource,
     active_sources::ActiveSources,
     argument_schema::Check,
     call::{Call, CallRecord, Deadline, Outcome},
@@ -17,6 +17,7 @@ use crate::{
     events::EventBus,
     fault::Stage,
     shutdown_stage::ShutdownStage,
+    source_request::SourceRequest,
 };
 use record_builder::CallRecordBuilder;
 use std::{

@@ -5,7 +5,7 @@
 
 use crate::{
     Fault, FaultKind,
-    active_source::{ActiveSource, Method, SourceRequest, SourceState},
+    active_source::{ActiveSource, SourceState},
     active_sources::ActiveSources,
     call::{Call, CallRecord, Caller, Deadline},
     catalog::{Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
@@ -16,6 +16,7 @@ use crate::{
     fault::Stage,
     options::RuntimeOptions,
     shutdown_stage::ShutdownStage,
+    source_request::{Method, SourceRequest},
     upstream::UpstreamContext,
 };
 use std::{

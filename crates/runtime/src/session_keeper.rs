@@ -36,7 +36,10 @@ use tokio::{
 };
 pub(crate) use watched_resources::WatchedResources;
 use wharf_config::Lifecycle;
-use wharf_mcp::{News, session::NewsFeed};
+use wharf_mcp::{
+    News,
+    session::{Era, NewsFeed},
+};
 
 /// Minimum lifetime after which a lost session is replaced without a request.
 const MIN_SESSION_LIFETIME: Duration = Duration::from_secs(10);
@@ -55,11 +58,14 @@ pub(crate) struct SessionKeeper {
 }
 
 /// Configuration and shared state of the task.
+#[derive(Clone)]
 pub(crate) struct SessionKeeperContext {
     pub(crate) upstream: Upstream,
     pub(crate) publisher: Arc<StatusPublisher>,
     pub(crate) lists_to_refresh: Arc<ListsToRefresh>,
     pub(crate) consent: Arc<dyn Consent>,
+    /// Protocol era of all sessions, or `None` for the one that the server prefers.
+    pub(crate) era: Option<Era>,
     /// Idle time after which the server is stopped, if set.
     pub(crate) idle_stop: Option<Duration>,
     /// Becomes true when the task must end.

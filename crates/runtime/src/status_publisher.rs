@@ -19,6 +19,8 @@ pub(crate) struct StatusPublisher {
     bus: EventBus,
     redactor: Arc<Redactor>,
     current: Mutex<CurrentStatus>,
+    /// Whether changes of the status are published.
+    publishes_changes: bool,
 }
 
 /// Shows a download in the status until it is dropped.
@@ -40,7 +42,14 @@ impl StatusPublisher {
     pub(crate) fn new(name: Arc<str>, bus: EventBus, redactor: Arc<Redactor>) -> StatusPublisher {
         let current =
             CurrentStatus { status: SourceStatus::default(), breaker: BreakerState::Closed { failures: 0 } };
-        StatusPublisher { name, bus, redactor, current: Mutex::new(current) }
+        StatusPublisher { name, bus, redactor, current: Mutex::new(current), publishes_changes: true }
+    }
+
+    /// Creates the publisher of an additional session of the same source. It publishes logs and errors, but no
+    /// changes of the status, because the status of a source is that of its main session.
+    pub(crate) fn of_additional_session(&self) -> StatusPublisher {
+        let (name, bus, redactor) = (self.name.clone(), self.bus.clone(), self.redactor.clone());
+        StatusPublisher { publishes_changes: false, ..StatusPublisher::new(name, bus, redactor) }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -188,6 +197,9 @@ impl StatusPublisher {
         before: (SessionState, ConnectionState, Health),
         after: (SessionState, ConnectionState, Health),
     ) {
+        if !self.publishes_changes {
+            return;
+        }
         if before.0 != after.0 {
             self.publish(EventKind::Session(after.0));
         }

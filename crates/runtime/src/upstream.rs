@@ -108,8 +108,8 @@ pub struct UpstreamSession {
 pub(crate) struct ConnectAttempt {
     /// Status that the process and its downloads are reported to.
     pub(crate) publisher: Option<Arc<StatusPublisher>>,
-    /// Protocol era of the previous session.
-    pub(crate) era: Option<Era>,
+    /// Protocol era to try first or to require, unless the entry requires one.
+    pub(crate) era: Option<EraHint>,
     /// Becomes true when the connection is no longer needed.
     pub(crate) quit: Option<watch::Receiver<bool>>,
 }
@@ -180,7 +180,7 @@ impl Upstream {
         let started = Instant::now();
         let mut options = Options { quit: connect_attempt.quit.clone(), ..self.options(consent) };
         if let (EraHint::Auto, Some(era)) = (options.era, connect_attempt.era) {
-            options.era = EraHint::Cached(era);
+            options.era = era;
         }
         let connected = match Session::connect(&*opener, &options).await {
             Ok(connected) => connected,
@@ -206,7 +206,7 @@ impl Upstream {
 
     /// Applies the caller's metadata, consent, log level and input to a request, as far as this source allows.
     pub(crate) fn on_behalf(&self, mut request: Request, caller: &Caller) -> Request {
-        let Caller { meta, retries_with_input, input, consent, logs } = caller;
+        let Caller { meta, retries_with_input, input, consent, logs, takes_requests: _ } = caller;
         // If the entry configures roots, the runtime answers for them and therefore has to handle the other input
         // requests too.
         let has_roots = !self.source.roots.is_empty();

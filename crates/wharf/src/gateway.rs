@@ -135,7 +135,9 @@ impl Gateway {
         let (reporter, reports) = reports::channel();
         let (consent, question_receiver) = questions::open(client).unzip();
         let input = client_request.input.clone();
-        let caller = Caller { input, consent, logs: reporter.logs(client), ..routing::caller(client) };
+        let takes_requests = consent.is_some() && client.terms().era == Era::Legacy;
+        let logs = reporter.logs(client);
+        let caller = Caller { input, consent, logs, takes_requests, ..routing::caller(client) };
         let on_progress = reporter.progress(client);
         let work = Box::pin(self.clone().forward(client_request, caller, on_progress));
         pending_input::RunningCall { identity, work, question_receiver, reports }
@@ -216,7 +218,8 @@ impl Gateway {
     async fn complete(&self, params: Option<Raw>, client: &Client) -> Result<Raw, RpcError> {
         let catalog = self.settled().await;
         let (source, params) = routing::completion(&catalog, &params.unwrap_or_else(Raw::empty_object))?;
-        let caller = routing::caller(client);
+        let takes_requests = client.terms().era == Era::Legacy && questions::can_answer(client);
+        let caller = Caller { takes_requests, ..routing::caller(client) };
         let completed = self.handle.ask(&source, "completion/complete", Some(&params), Some(&caller));
         completed.await.map_err(|it| rpc_error(&it))
     }

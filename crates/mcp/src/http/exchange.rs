@@ -88,6 +88,9 @@ impl Exchange {
             }
             Ok(response) => {
                 context.store_session_id(&self.message, &response);
+                if is_initialize(&self.message) && context.session.borrow().is_none() {
+                    context.deliver(Inbound::Stateless).await;
+                }
                 if let Some(id) = id
                     && let Err(failure) = context.read_answer(id, response).await
                 {
@@ -107,6 +110,10 @@ impl Exchange {
             _ => ExchangeResult::Over(id),
         }
     }
+}
+
+fn is_initialize(message: &Outbound) -> bool {
+    matches!(message, Outbound::Request { method, .. } if method == "initialize")
 }
 
 /// Builds the failure of a message that got a 404 in the renewed session too.
@@ -218,8 +225,7 @@ impl Context {
 
     /// Stores the session id from the response to `initialize`, before any other message can be sent.
     fn store_session_id(&self, message: &Outbound, response: &Answer) {
-        if let Outbound::Request { method, .. } = message
-            && method == "initialize"
+        if is_initialize(message)
             && let Some(session) = response.headers().get(&headers::SESSION)
         {
             self.session.send_replace(Some(session.clone()));

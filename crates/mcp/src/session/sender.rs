@@ -67,6 +67,8 @@ pub(crate) struct SessionState {
     pub(crate) answered: tokio::sync::Notify,
     /// Whether the caller's deadline has passed, so that closing must be quick.
     pub(crate) overdue: AtomicBool,
+    /// Whether the server keeps no session, so that it cannot send requests.
+    pub(crate) stateless: AtomicBool,
     /// Number of pending requests.
     pub(crate) unanswered: AtomicUsize,
     /// Log level last sent to the server, plus one; 0 if none.

@@ -141,6 +141,16 @@ async fn a_legacy_session_sends_its_id_and_ends_with_delete() {
     }
 }
 
+/// Without a session the server has no way to match an answer to a request of its own.
+#[tokio::test]
+async fn only_a_server_with_a_session_can_send_requests() {
+    let stateless = LEGACY.replace("[Mcp-Session-Id: s1] ", "");
+    for (script, expected) in [(LEGACY, true), (&stateless, false), (MODERN, false)] {
+        let (_fake, connected) = connect(script).await;
+        assert_eq!(connected.session.takes_server_requests(), expected, "{script}");
+    }
+}
+
 #[tokio::test]
 async fn a_lost_session_is_renewed_once() {
     let script = r#"

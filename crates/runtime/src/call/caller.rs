@@ -17,6 +17,9 @@ pub struct Caller {
     /// Whether the client handles input requests itself by sending the request again with the input. If so, an input
     /// request from the server is returned as a result.
     pub retries_with_input: bool,
+    /// Whether the client takes requests of servers, as clients of the handshake era can. A server that offers both
+    /// eras is then called in a session of the handshake era, because it can send requests only there.
+    pub takes_requests: bool,
     /// The input that the client sends with the repeated request.
     pub input: Option<Input>,
     /// Answers the server's own requests during this call, in place of the runtime's consent.

@@ -8,6 +8,7 @@ use crate::{
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time;
 use wharf_config::Lifecycle;
+use wharf_mcp::session::EraHint;
 
 /// Maximum number of tries for a remote server.
 const MAX_CONNECT_TRIES: u32 = 3;
@@ -22,12 +23,13 @@ impl SessionKeeperContext {
     pub(super) fn connect(&self) -> ConnectFuture {
         let (upstream, publisher, consent) =
             (self.upstream.clone(), self.publisher.clone(), self.consent.clone());
-        let (lists_to_refresh, stop) = (self.lists_to_refresh.clone(), self.stop.clone());
+        let (lists_to_refresh, stop, only) = (self.lists_to_refresh.clone(), self.stop.clone(), self.era);
         publisher.connecting();
         Box::pin(async move {
             let mut tried = 0;
             let fault = loop {
-                let era = publisher.status().0.era;
+                let previous = || publisher.status().0.era.map(EraHint::Cached);
+                let era = only.map(EraHint::Only).or_else(previous);
                 let connect_attempt =
                     ConnectAttempt { publisher: Some(publisher.clone()), era, quit: Some(stop.clone()) };
                 let fault = match upstream.connect_attempt(consent.clone(), connect_attempt).await {

@@ -67,10 +67,15 @@ impl Question {
     }
 }
 
+/// Checks whether the client declares at least one capability for questions.
+pub(super) fn can_answer(client: &Client) -> bool {
+    let offered = client.terms().capabilities.pick(["elicitation", "sampling", "roots"]);
+    offered.iter().any(Option::is_some)
+}
+
 /// Opens a channel to a client that declares at least one capability for questions.
 pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, QuestionReceiver)> {
-    let offered = client.terms().capabilities.pick(["elicitation", "sampling", "roots"]);
-    if offered.iter().all(Option::is_none) {
+    if !can_answer(client) {
         return None;
     }
     let (route, question_receiver) = match client.terms().era {

@@ -2,6 +2,7 @@
 //! change notifications reach the clients that asked for them, and nothing reaches the wrong client.
 
 mod argument_errors;
+mod both_eras;
 mod caching;
 mod instructions;
 mod test_client;

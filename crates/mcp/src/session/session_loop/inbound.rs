@@ -24,6 +24,7 @@ impl SessionLoop {
                 self.shared.log_level.store(0, Ordering::Release);
                 self.news.publish(News::Renewed);
             }
+            Inbound::Stateless => self.shared.stateless.store(true, Ordering::Release),
             Inbound::Disconnected(disconnect) => self.disconnect = Some(disconnect),
         }
     }

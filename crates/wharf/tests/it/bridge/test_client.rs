@@ -66,8 +66,15 @@ impl Gateway {
 
     /// Starts a gateway in front of these servers, each with the name of its source and more keys of its entry.
     pub(super) fn start(entries: &[AgentEntry<'_>]) -> Gateway {
+        Gateway::start_with(&agent_file(entries), "")
+    }
+
+    /// Starts a gateway with this agent file and this wharf.toml.
+    pub(super) fn start_with(agent_file: &str, wharf_toml: &str) -> Gateway {
         let folder = TempDir::new().expect("a folder");
-        fs::write(folder.path().join("agent.yaml"), agent_file(entries)).expect("the file can be written");
+        fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
+        fs::create_dir(folder.path().join("home")).expect("a folder");
+        fs::write(folder.path().join("home/wharf.toml"), wharf_toml).expect("the file can be written");
         let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
         command.current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
         command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! An in-process test server of one era. It sends questions, log messages and change notifications.
+//! An in-process test server of one era or both. It sends questions, log messages and change notifications.
 
 use http::Request;
 use hyper::{body::Incoming as Body, server::conn::http1, service::service_fn};
@@ -22,7 +22,8 @@ use tokio::{
 use wharf_mcp::{
     News, Raw, RpcError,
     serve::{
-        About, Client, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture, LogLevel, Service,
+        About, Client, ClientTerms, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture, LogLevel,
+        Service,
         http::{HttpOptions, HttpService},
     },
     session::Era,
@@ -35,8 +36,15 @@ const FORM: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
-const TOOLS: [&str; 10] =
-    ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo", "grow"];
+const TOOLS: [&str; 12] =
+    ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo", "grow", "push", "rounds"];
+
+/// Error of an SDK when a tool sends a request in 2026-07-28.
+pub(super) const NO_REQUESTS: &str =
+    "server-to-client requests are not allowed on protocol 2026-07-28 or later";
+
+/// Error of an SDK when a tool asks for input in its result in the handshake era.
+const NO_ROUNDS: &str = "InputRequiredResult requires negotiated protocol version 2026-07-28 or newer";
 
 /// A running server, stopped on drop.
 pub(super) struct TestServer {
@@ -177,13 +185,19 @@ async fn call(
         "both" => &[("who", FORM), ("what", SAMPLE)],
         "roots" => &[("where", ROOTS)],
         "link" => &[("link", FORM)],
+        "push" if client.terms().era == Era::Legacy => &[("who", FORM), ("what", SAMPLE), ("where", ROOTS)],
+        "rounds" if client.terms().era == Era::Modern => &[("who", FORM), ("what", SAMPLE), ("where", ROOTS)],
         _ => &[],
     };
     if !questions.is_empty() {
         let said = asked(questions, params, client).await?;
         return Ok(said.map_or_else(|wanted| wanted, |said| text(&said.to_string())));
     }
+    let era = client.terms().era;
     match name {
+        // Like a tool that was written for one era only.
+        "push" if era == Era::Modern => return Err(RpcError::new(RpcError::INVALID_REQUEST, NO_REQUESTS)),
+        "rounds" if era == Era::Legacy => return Err(RpcError::new(RpcError::INVALID_REQUEST, NO_ROUNDS)),
         "speak" => {
             for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Error] {
                 client.log(level, Some("island"), json!(level.name()).into()).await;
@@ -192,8 +206,10 @@ async fn call(
         "touch" => drop(news.send(News::ResourceUpdated(THING.to_owned()))),
         "whoami" => {
             let meta: Value = client.meta().map(|it| it.decode_or_default()).unwrap_or_default();
-            let capabilities: Value = client.terms().capabilities.decode_or_default();
-            return Ok(text(&json!({ "meta": meta, "capabilities": capabilities }).to_string()));
+            let ClientTerms { version, capabilities, .. } = client.terms();
+            let capabilities: Value = capabilities.decode_or_default();
+            let seen = json!({ "version": version, "meta": meta, "capabilities": capabilities });
+            return Ok(text(&seen.to_string()));
         }
         _ => {
             sleep(Duration::from_millis(params["arguments"]["wait"].as_u64().unwrap_or_default())).await;
