@@ -4,7 +4,7 @@ use super::plan::Launcher;
 use crate::glob::Glob;
 use std::{
     fmt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// Exceptions that the operator grants. The default is none.
@@ -28,6 +28,8 @@ pub struct Grants {
     pub processes_over_rest: bool,
     /// Absolute path of the operator's env file with values for registered plugins, if any.
     pub secrets_file: Option<PathBuf>,
+    /// Files that contain tokens which an agent file may send, and folders of such files, as absolute paths.
+    pub token_files: Vec<PathBuf>,
     /// Path of the wharf.toml that holds these grants or would hold them. Messages name it.
     pub file: Option<PathBuf>,
 }
@@ -131,6 +133,12 @@ impl Grants {
         self.insecure_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 
+    /// Returns whether an agent file may send the token in this file, which is outside its folder.
+    pub(crate) fn allows_token_file(&self, path: &Path) -> bool {
+        let has_parent_dir = path.components().any(|it| it == Component::ParentDir);
+        !has_parent_dir && path.is_absolute() && self.token_files.iter().any(|it| path.starts_with(it))
+    }
+
     /// Returns whether a registered source may use this host even if it is in a private network.
     pub(crate) fn allows_private(&self, host: &str) -> bool {
         self.allows_insecure(host) || self.private_hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
@@ -171,6 +179,22 @@ mod tests {
         ] {
             let expected: Vec<&Path> = expected.iter().map(Path::new).collect();
             assert_eq!(grants.matching_commands(written), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_granted_folder_allows_its_files_and_no_others() {
+        let token_files = ["/var/run/tokens", "/etc/token.jwt"].map(PathBuf::from).into();
+        let grants = Grants { token_files, ..Grants::default() };
+        for (path, allowed) in [
+            ("/var/run/tokens/mcp", true),
+            ("/etc/token.jwt", true),
+            ("/var/run/tokens2/mcp", false),
+            ("/var/run/tokens/../secret", false),
+            ("/etc/shadow", false),
+            ("etc/token.jwt", false),
+        ] {
+            assert_eq!(grants.allows_token_file(Path::new(path)), allowed, "{path}");
         }
     }
 

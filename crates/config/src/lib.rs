@@ -34,6 +34,7 @@ mod masked_string;
 mod messages;
 mod model;
 mod node;
+mod oauth;
 mod place;
 mod plan;
 mod raw;
@@ -65,6 +66,9 @@ pub use grants::{Grants, MissingGrant};
 pub use manifest::{Suggestion, suggest as suggest_entry};
 pub use masked_string::MaskedString;
 pub use model::{Model, ModelApi, ModelEndpoint, Provider, ReasoningEffort};
+pub use oauth::{
+    ClientCredential, GrantType, IdpSettings, OAuthGrant, OAuthSettings, SigningAlgorithm, TokenOrigin,
+};
 pub use place::{Lines, Place};
 pub use plan::*;
 pub use registration::{Registration, RestoredSource, register, restore};

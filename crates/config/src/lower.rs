@@ -1,6 +1,7 @@
 //! Lowers a parsed agent file to a [`Plan`], entry by entry.
 
 mod agent_settings;
+mod auth;
 mod endpoint;
 mod json_schema;
 mod model;

@@ -4,6 +4,7 @@
 //! a header value or the value of a variable; it uses the shown form instead.
 
 mod agent;
+mod auth;
 mod command;
 mod document;
 mod entry;

@@ -2,7 +2,7 @@
 
 use crate::{
     agent_settings::AgentSettings, download::Download, egress::Egress, glob::Glob, keywords::keywords,
-    masked_string::MaskedString, model::Model, server_config::ServerConfig,
+    masked_string::MaskedString, model::Model, oauth::OAuthSettings, server_config::ServerConfig,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -113,6 +113,8 @@ pub struct RemoteEndpoint {
     pub shown_url: MaskedString,
     /// Headers to send with every request.
     pub headers: Vec<(String, MaskedString)>,
+    /// Sign-in settings, if the entry has some.
+    pub auth: Option<Box<OAuthSettings>>,
     /// Timeout for establishing a connection.
     pub timeout: Option<Duration>,
     /// Timeout for the next event of an SSE stream.
@@ -325,12 +327,13 @@ impl fmt::Debug for Endpoint {
 
 impl fmt::Debug for RemoteEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RemoteEndpoint { url: _, shown_url, headers, timeout, sse_read_timeout } = self;
+        let RemoteEndpoint { url: _, shown_url, headers, auth, timeout, sse_read_timeout } = self;
         // Header values are often secrets, so only the names are printed.
         let headers: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("RemoteEndpoint")
             .field("shown_url", shown_url)
             .field("headers", &headers)
+            .field("auth", auth)
             .field("timeout", timeout)
             .field("sse_read_timeout", sse_read_timeout)
             .finish()

@@ -110,7 +110,7 @@ raw! {
     RawTool, "a tool", unused_keys {
         name = "name", description = "description", kind = "type", server = "server", transport = "transport",
         command = "command", args = "args", env = "env", env_file = "envFile", env_file_snake = "env_file",
-        inherit_env = "inherit_env", encoding = "encoding", url = "url", headers = "headers",
+        inherit_env = "inherit_env", encoding = "encoding", url = "url", headers = "headers", auth = "auth",
         timeout = "timeout", sse_read_timeout = "sse_read_timeout", terminate_on_close = "terminate_on_close",
         config = "config", load_tools = "load_tools", load_prompts = "load_prompts",
         instructions = "instructions",
@@ -118,6 +118,23 @@ raw! {
         connect_timeout = "connect_timeout", install_timeout = "install_timeout", prefix = "prefix",
         lifecycle = "lifecycle", required = "required", era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",
         trust = "trust",
+    }
+}
+
+raw! {
+    /// `auth:` of an entry.
+    RawAuth, "'auth'" {
+        kind = "type", grant = "grant", scopes = "scopes", issuer = "issuer", dpop = "dpop", client_id = "client_id",
+        client_secret = "client_secret", private_key = "private_key", signing_algorithm = "signing_algorithm",
+        token = "token", token_file = "token_file", id_token = "id_token", id_token_file = "id_token_file",
+        idp = "idp",
+    }
+}
+
+raw! {
+    /// `auth.idp` of an entry.
+    RawIdp, "'auth.idp'" {
+        token_endpoint = "token_endpoint", client_id = "client_id", client_secret = "client_secret",
     }
 }
 
@@ -182,7 +199,7 @@ raw! {
     RawGrants, "[grants]" {
         commands = "commands", arguments = "arguments", packages = "packages", environment = "environment",
         insecure_hosts = "insecure_hosts", private_hosts = "private_hosts", plugin_roots = "plugin_roots",
-        processes_over_rest = "processes_over_rest", secrets_file = "secrets_file",
+        processes_over_rest = "processes_over_rest", secrets_file = "secrets_file", token_files = "token_files",
     }
 }
 

@@ -7,6 +7,7 @@
 use super::{
     agent_settings::Decision,
     model::{ModelApi, Provider, ReasoningEffort},
+    oauth::{GrantType, SigningAlgorithm},
     plan::{Builtin, EraChoice, Launcher, Lifecycle},
     read::MAX_TIMEOUT_SECONDS,
     transport::TRANSPORTS,
@@ -154,7 +155,42 @@ fn tool() -> Value {
         "else": {
             "if": { "properties": { "transport": { "enum": ["sse", "websocket", "http", "streamable_http", "streamable-http"] } }, "required": ["transport"] },
             "then": { "required": ["url"], "properties": { "command": { "type": "null" }, "args": { "type": "null" }, "env": { "type": "null" } } },
-            "else": { "properties": { "url": { "type": "null" }, "headers": { "type": "null" }, "timeout": { "type": "null" } } },
+            "else": { "properties": { "url": { "type": "null" }, "headers": { "type": "null" }, "auth": { "type": "null" }, "timeout": { "type": "null" } } },
+        },
+    })
+}
+
+fn auth() -> Value {
+    let idp = json!({
+        "description": "Identity provider of the company (enterprise).",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["token_endpoint"],
+        "properties": {
+            "token_endpoint": text("URL of its token endpoint."),
+            "client_id": text("Client id at the identity provider."),
+            "client_secret": text("Client secret at the identity provider. Use a variable."),
+        },
+    });
+    json!({
+        "description": "How to sign in to the server with OAuth (sse, http). Without it, `wharf login` signs in.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "type": { "description": "Always oauth.", "anyOf": [{ "enum": ["oauth"] }, variable(), { "type": "null" }] },
+            "grant": keyword("Who signs in: a user, wharf itself, its workload, or a user of a company.", GrantType::KEYWORDS, Some("authorization_code")),
+            "scopes": texts("Scopes to request; those that the server names by default."),
+            "issuer": text("The only authorization server to use."),
+            "dpop": flag("Whether to accept only tokens that are bound to a key (DPoP). Servers that require it get them in any case.", false),
+            "client_id": text("Client id. Without it, a user signs in with a client that wharf registers."),
+            "client_secret": text("Client secret. Use a variable, such as ${CLIENT_SECRET}."),
+            "private_key": text("Private key of the client in PEM, instead of a secret (client_credentials). Use a variable."),
+            "signing_algorithm": keyword("Algorithm of the private key.", SigningAlgorithm::KEYWORDS, Some("ES256")),
+            "token": text("Token of the workload (workload_identity). Use a variable."),
+            "token_file": text("File with the token of the workload, read for each sign-in (workload_identity)."),
+            "id_token": text("ID token of the user (enterprise). Use a variable."),
+            "id_token_file": text("File with the ID token of the user, read for each sign-in (enterprise)."),
+            "idp": nullable(idp),
         },
     })
 }
@@ -180,6 +216,7 @@ fn tool_properties() -> Value {
         "encoding": text("Text encoding of a stdio server's pipes; utf-8 by default."),
         "url": text("URL of a remote server: https://, wss://, or http:// on this machine."),
         "headers": text_map("HTTP headers for sse and http. Values may use ${VAR}."),
+        "auth": nullable(auth()),
         "timeout": seconds("Timeout for an HTTP connection, in seconds (sse, http)."),
         "sse_read_timeout": seconds("Timeout for the next event of a stream, in seconds (sse, http)."),
         "terminate_on_close": flag("Whether to end the session on the server when closing (http).", true),
@@ -255,7 +292,9 @@ fn nullable(mut schema: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::{RawAgent, RawApproval, RawContext, RawInstructions, RawLimits, RawModel, RawTool};
+    use crate::raw::{
+        RawAgent, RawApproval, RawAuth, RawContext, RawIdp, RawInstructions, RawLimits, RawModel, RawTool,
+    };
 
     #[test]
     fn schema_has_exactly_the_known_keys() {
@@ -268,6 +307,8 @@ mod tests {
             ("/properties/approval/properties", RawApproval::KEYS),
             ("/properties/context/properties", RawContext::KEYS),
             ("/properties/tools/items/properties", RawTool::KEYS),
+            ("/properties/tools/items/properties/auth/properties", RawAuth::KEYS),
+            ("/properties/tools/items/properties/auth/properties/idp/properties", RawIdp::KEYS),
         ] {
             let properties = schema.pointer(pointer).and_then(Value::as_object).expect("properties");
             let mut found: Vec<&str> = properties.keys().map(String::as_str).collect();

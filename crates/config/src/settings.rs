@@ -92,7 +92,7 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
     #[rustfmt::skip]
     let RawGrants {
         commands, arguments, packages, environment, insecure_hosts, private_hosts, plugin_roots, processes_over_rest,
-        secrets_file,
+        secrets_file, token_files,
     } = raw;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let processes_over_rest = reader.flag("processes_over_rest", processes_over_rest).unwrap_or(false);
@@ -104,6 +104,7 @@ fn grants(field: Field, diagnostics: &mut Diagnostics) -> Option<Grants> {
         secrets_file: secrets_file.map(|it| PathBuf::from(it.value.expose())),
         commands: absolute_paths("commands", commands, diagnostics),
         plugin_roots: absolute_paths("plugin_roots", plugin_roots, diagnostics),
+        token_files: absolute_paths("token_files", token_files, diagnostics),
         private_hosts: strings("private_hosts", private_hosts, diagnostics),
         processes_over_rest,
         arguments: self::arguments(arguments, diagnostics),

@@ -9,7 +9,7 @@ use crate::{
 pub(crate) const TRANSPORTS: [&str; 4] = ["stdio", "sse", "websocket", "http"];
 
 /// Keys that belong to specific transports.
-const TRANSPORT_KEYS: [&str; 11] = [
+const TRANSPORT_KEYS: [&str; 12] = [
     "command",
     "args",
     "env",
@@ -17,6 +17,7 @@ const TRANSPORT_KEYS: [&str; 11] = [
     "encoding",
     "url",
     "headers",
+    "auth",
     "timeout",
     "sse_read_timeout",
     "terminate_on_close",
@@ -50,9 +51,11 @@ impl Transport {
         match self {
             Transport::Builtin => &["command"],
             Transport::Stdio => &["command", "args", "env", "inherit_env", "encoding", "install_timeout"],
-            Transport::Sse => &["url", "headers", "timeout", "sse_read_timeout"],
+            Transport::Sse => &["url", "headers", "auth", "timeout", "sse_read_timeout"],
             Transport::WebSocket => &["url"],
-            Transport::Http => &["url", "headers", "timeout", "sse_read_timeout", "terminate_on_close"],
+            Transport::Http => {
+                &["url", "headers", "auth", "timeout", "sse_read_timeout", "terminate_on_close"]
+            }
         }
     }
 }

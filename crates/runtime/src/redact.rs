@@ -155,7 +155,8 @@ fn secrets(source: &Source) -> Vec<&MaskedString> {
             args.chain(env.map(|it| &it.value)).filter(|it| it.is_secret()).collect()
         }
         Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => {
-            remote.headers.iter().map(|(_, value)| value).collect()
+            let auth = remote.auth.iter().flat_map(|it| it.grant.secrets());
+            remote.headers.iter().map(|(_, value)| value).chain(auth).collect()
         }
         Endpoint::WebSocket(_, url) => [url].into_iter().filter(|it| it.is_secret()).collect(),
     }
@@ -172,6 +173,17 @@ impl std::fmt::Debug for Redactor {
 mod tests {
     use super::*;
     use wharf_config::{Env, load};
+
+    #[test]
+    fn secrets_of_a_sign_in_are_redacted() {
+        let text = "tools:\n  - name: a\n    description: b\n    type: mcp\n    server: x\n    transport: http\n    \
+                    url: https://h/\n    auth:\n      grant: enterprise\n      client_id: c\n      client_secret: first-secret\n      \
+                    id_token: second-secret\n      idp: {token_endpoint: 'https://i/', client_secret: third-secret}\n";
+        let plan = load(text, &Env::bare()).0.expect("a plan");
+        let redactor = Redactor::of(&plan);
+        assert_eq!(redactor.redact("first-secret second-secret third-secret c"), "*** *** *** c");
+        assert!(!format!("{plan:?}").contains("-secret"), "{plan:?}");
+    }
 
     #[test]
     fn secrets_are_redacted_in_every_encoding() {

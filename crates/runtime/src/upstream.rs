@@ -25,6 +25,7 @@ use wharf_config::{Builtin, EraChoice, Source};
 use wharf_mcp::{
     Disconnect, EgressPolicy, Failure, Opener, Raw, Request, Session, SessionTask,
     http::HttpClient,
+    oauth::MemoryStore,
     session::{ClientInfo, Connected, Era, EraHint, NewsFeed, OnLog, Options},
     stdio::ProcessObserver,
 };
@@ -85,6 +86,8 @@ pub trait Builtins: std::fmt::Debug + Send + Sync {
 pub struct Upstream {
     source: Arc<Source>,
     context: UpstreamContext,
+    /// Tokens of sign-ins without a user. They are not stored, because wharf can get new ones.
+    tokens: Arc<MemoryStore>,
 }
 
 /// An open session with an upstream. It ends when it is closed or when the last clone of `session` is dropped.
@@ -144,7 +147,7 @@ pub(crate) struct SessionCleanup {
 impl Upstream {
     /// Creates an upstream for a source.
     pub fn new(source: Arc<Source>, context: UpstreamContext) -> Upstream {
-        Upstream { source, context }
+        Upstream { source, context, tokens: Arc::default() }
     }
 
     /// Returns the configuration of the source.
@@ -167,7 +170,8 @@ impl Upstream {
         consent: Arc<dyn Consent>,
         connect_attempt: ConnectAttempt,
     ) -> Result<UpstreamSession, Fault> {
-        let opened = opener::open(&self.source, &self.context, connect_attempt.observer());
+        let opened =
+            opener::open(&self.source, &self.context, Some(&self.tokens), connect_attempt.observer());
         let (opener, working_directory) = opened.map_err(|it| self.fault(&it))?;
         let slot = match opener.starts_process() {
             true => Some(self.context.processes.take().ok_or_else(|| self.process_limit_reached())?),

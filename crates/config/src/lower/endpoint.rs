@@ -1,6 +1,9 @@
 //! Lowers the transport of an entry: selects the transport, checks which fields it uses and builds the [`Endpoint`].
 
-use super::tool::{CLASS, EnvFile};
+use super::{
+    auth,
+    tool::{CLASS, EnvFile},
+};
 use crate::{
     child_env::{self, EnvSettings},
     diagnostic::Diagnostics,
@@ -30,6 +33,7 @@ pub(super) struct TransportFields {
     pub(super) encoding: Option<Field>,
     pub(super) url: Option<Field>,
     pub(super) headers: Option<Field>,
+    pub(super) auth: Option<Field>,
     pub(super) timeout: Option<Field>,
     pub(super) sse_read_timeout: Option<Field>,
     pub(super) terminate_on_close: Option<Field>,
@@ -184,6 +188,7 @@ fn foreign_fields(
         encoding,
         url,
         headers,
+        auth,
         timeout,
         sse_read_timeout,
         terminate_on_close,
@@ -197,6 +202,7 @@ fn foreign_fields(
         ("encoding", encoding),
         ("url", url),
         ("headers", headers),
+        ("auth", auth),
         ("timeout", timeout),
         ("sse_read_timeout", sse_read_timeout),
         ("terminate_on_close", terminate_on_close),
@@ -228,10 +234,15 @@ fn remote(
     let sse_read_timeout = reader.seconds("sse_read_timeout", fields.sse_read_timeout);
     let terminate_on_close = reader.flag("terminate_on_close", fields.terminate_on_close).unwrap_or(true);
     let headers = self::headers(headers, diagnostics);
+    let auth_at = fields.auth.as_ref().map(|it| it.key_at);
+    if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+        auth_at.into_iter().for_each(|at| diagnostics.auth_and_header(at));
+    }
+    let auth = fields.auth.and_then(|it| auth::auth(it, entry.env, diagnostics)).map(Box::new);
     let shown_url = required_url(transport, written, fields.url, diagnostics)?;
     let url = url::check(&shown_url, SchemeRule::Http, entry.env, diagnostics)?;
     Some((
-        RemoteEndpoint { url, shown_url: shown_url.value, headers, timeout, sse_read_timeout },
+        RemoteEndpoint { url, shown_url: shown_url.value, headers, auth, timeout, sse_read_timeout },
         terminate_on_close,
     ))
 }

@@ -62,7 +62,7 @@ pub(crate) fn tool(
     #[rustfmt::skip]
     let RawTool {
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
-        inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
+        inherit_env, encoding, url, headers, auth, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
         load_prompts, instructions, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
         max_result_bytes, allow, deny, trust,
     } = raw;
@@ -90,7 +90,7 @@ pub(crate) fn tool(
 
     #[rustfmt::skip]
     let fields = TransportFields {
-        command, args, env: variables, inherit_env, encoding, url, headers, timeout, sse_read_timeout, terminate_on_close,
+        command, args, env: variables, inherit_env, encoding, url, headers, auth, timeout, sse_read_timeout, terminate_on_close,
         install_timeout,
     };
     let env_file = env_file.ok().flatten();
@@ -293,8 +293,10 @@ fn parse_env_file(
 /// Rejects the keys and variables that a registered entry must not use: it sees neither files nor variables of this
 /// machine.
 fn reject_unregistrable(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
-    let RawTool { env_file, env_file_snake, inherit_env, .. } = raw;
-    for (key, field) in [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env)] {
+    let RawTool { env_file, env_file_snake, inherit_env, auth, .. } = raw;
+    let fields =
+        [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env), ("auth", auth)];
+    for (key, field) in fields {
         if let Some(field) = field.take() {
             diagnostics.key_not_registrable(field.key_at, key);
         }

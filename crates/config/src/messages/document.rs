@@ -214,7 +214,7 @@ impl Diagnostics {
         path: &MaskedString,
         error: &FileError,
     ) {
-        let code = if key == "envFile" { "V-11" } else { "A-02" };
+        let code = if key == "envFile" || key.starts_with("auth.") { "V-11" } else { "A-02" };
         let hint = match error {
             FileError::Missing => Some("the path is relative to the agent file".to_owned()),
             FileError::Outside => Some("move the file into the folder of the agent file".to_owned()),

@@ -138,7 +138,7 @@ impl Diagnostics {
 
     pub(crate) fn foreign_field(&mut self, at: Place, key: &str, transport: &str) {
         let hint = match (key, transport) {
-            ("url" | "headers" | "sse_read_timeout" | "terminate_on_close", "stdio transport") => {
+            ("url" | "headers" | "auth" | "sse_read_timeout" | "terminate_on_close", "stdio transport") => {
                 Some("for a remote server, add `transport: http`, `sse` or `websocket`")
             }
             ("timeout", "stdio transport" | "websocket transport") => {
@@ -147,6 +147,9 @@ impl Diagnostics {
             ("env" | "inherit_env", _) => Some(
                 "a remote server has its own environment; `envFile` provides values for ${VAR} on every transport",
             ),
+            ("auth", "websocket transport") => {
+                Some("websocket does not support sign-in; use `transport: http` if the server supports it")
+            }
             ("headers", "websocket transport") => {
                 Some("websocket does not support headers; use `transport: http` if the server supports it")
             }

@@ -21,6 +21,9 @@ impl Diagnostics {
                 "inherit_env" => {
                     "a registered source cannot use variables of this machine; set the value in `env`"
                 }
+                "auth" => {
+                    "a registered source cannot sign in by itself; set an `Authorization` header, or add the server to agent.yaml"
+                }
                 _ => "a registered source cannot use files of this machine; set the values in `env`",
             },
         );

@@ -173,6 +173,7 @@ fn processes_need_a_grant_and_follow_the_file_rules() {
         (r#""command": "npx", "env": {"PATH": "x"}"#, "C-05"),
         (r#""command": "npx", "env": {"NODE_OPTIONS": "x"}"#, "C-05"),
         (r#""command": "npx", "inherit_env": ["MINE"]"#, "R-01"),
+        (r#""transport": "http", "url": "https://h/", "auth": {"token_file": "/etc/passwd"}"#, "R-01"),
         (r#""command": "docker", "args": ["cp", "a", "b"]"#, "C-02"),
         (r#""command": "docker", "args": ["run", "-v", "/:/h", "img"]"#, "C-04"),
         (r#""command": "docker", "args": ["run", "-v", "./x:/h", "img"]"#, "C-04"),

@@ -5,12 +5,14 @@ use crate::MaskedString;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
 use wharf_config::{Endpoint, Launch, RemoteEndpoint, Source};
-use wharf_mcp::{EgressPolicy, Failure, Opener, http as streamable, sse, stdio, ws};
+use wharf_mcp::{EgressPolicy, Failure, Opener, http as streamable, oauth::MemoryStore, sse, stdio, ws};
 
-/// Returns the opener of the source's server, and its working directory if it runs as a process.
+/// Returns the opener of the source's server, and its working directory if it runs as a process. Without a store for
+/// tokens, a remote server gets no token.
 pub(super) fn open(
     source: &Source,
     context: &UpstreamContext,
+    tokens: Option<&Arc<MemoryStore>>,
     observer: Option<Arc<dyn stdio::ProcessObserver>>,
 ) -> Result<(Box<dyn Opener>, Option<WorkingDirectory>), Failure> {
     match &source.endpoint {
@@ -38,7 +40,7 @@ pub(super) fn open(
         Endpoint::Sse(remote) => {
             let mut endpoint = sse::SseEndpoint::new(remote.url.clone(), client(source, remote, context)?);
             endpoint.headers = headers(remote)?;
-            endpoint.authorizer = credentials::authorizer(source, remote, context);
+            endpoint.authorizer = credentials::authorizer(source, remote, context, tokens);
             endpoint.read_timeout = remote.sse_read_timeout.unwrap_or(endpoint.read_timeout);
             Ok((Box::new(endpoint), None))
         }
@@ -50,7 +52,7 @@ pub(super) fn open(
             let mut endpoint =
                 streamable::HttpEndpoint::new(remote.url.clone(), client(source, remote, context)?);
             endpoint.headers = headers(remote)?;
-            endpoint.authorizer = credentials::authorizer(source, remote, context);
+            endpoint.authorizer = credentials::authorizer(source, remote, context, tokens);
             endpoint.terminate_on_close = *terminate_on_close;
             endpoint.read_timeout = remote.sse_read_timeout;
             Ok((Box::new(endpoint), None))

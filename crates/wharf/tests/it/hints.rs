@@ -32,6 +32,7 @@ struct Case {
 /// are long-lived, and a name changes its address only in the network.
 const TESTED_ELSEWHERE: &[(&str, &str)] = &[
     ("breaker-open", "serve::a_server_that_keeps_failing_rests"),
+    ("sign-in", "login::a_workload_signs_in_without_a_user_and_stores_nothing"),
     ("out-of-reach", "the runtime's registered::a_name_that_leads_inside_is_not_dialled"),
 ];
 

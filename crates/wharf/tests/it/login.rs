@@ -1,5 +1,6 @@
 //! Tests the complete sign-in with a user at the browser, from the 401 response to the stored grant and the sign-out.
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -44,6 +45,39 @@ fn login_and_logout_work_end_to_end() {
     assert_eq!(welcome.status.code(), Some(0), "{}", String::from_utf8_lossy(&welcome.stderr));
     assert!(wharf(folder.path(), &["login", "wiki", "--logout"]).status().expect("wharf runs").success());
     assert_eq!(wharf(folder.path(), &["tools"]).status().expect("wharf runs").code(), Some(69));
+}
+
+#[test]
+fn a_workload_signs_in_without_a_user_and_stores_nothing() {
+    let (folder, address) = (TempDir::new().expect("a folder"), serve());
+    let entry = "name: wiki, description: d, type: mcp, server: x, transport: http";
+    let auth = "grant: workload_identity, client_id: wharf, token_file: token.jwt";
+    let agent_file = format!("tools:\n  - {{{entry}, url: 'http://{address}/mcp', auth: {{{auth}}}}}\n");
+    fs::write(folder.path().join("agent.yaml"), agent_file).expect("the file can be written");
+    let write_token = |audience: &str| {
+        let claims = BASE64_URL_SAFE_NO_PAD.encode(json!({ "aud": audience }).to_string());
+        fs::write(folder.path().join("token.jwt"), format!("e30.{claims}.x")).expect("a token");
+        claims
+    };
+
+    let claims = write_token("https://other.example");
+    let refused = wharf(folder.path(), &["tools"]).output().expect("wharf runs");
+    assert_eq!(refused.status.code(), Some(69));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("the workload's token is for `https://other.example`"), "{said}");
+    assert!(said.contains("check `auth`") && !said.contains(&claims), "{said}");
+
+    write_token(&format!("http://{address}"));
+    let welcome = wharf(folder.path(), &["tools"]).output().expect("wharf runs");
+    assert_eq!(welcome.status.code(), Some(0), "{}", String::from_utf8_lossy(&welcome.stderr));
+    let login = wharf(folder.path(), &["login", "wiki"]).output().expect("wharf runs");
+    assert_eq!(login.status.code(), Some(0), "{}", String::from_utf8_lossy(&login.stderr));
+    assert!(!folder.path().join("state/credentials").exists());
+
+    let explained = wharf(folder.path(), &["explain", "wiki", "--json"]).output().expect("wharf runs");
+    let explained: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+    let auth = &explained["sources"][0]["auth"];
+    assert_eq!((&auth["grant"], &auth["client_id"]), (&json!("workload_identity"), &json!("wharf")));
 }
 
 fn wharf(folder: &Path, args: &[&str]) -> Command {
@@ -153,7 +187,19 @@ fn respond(target: &str, authorized: bool, body: &[u8], base: &str) -> (&'static
             let back = format!("location: {}?code=1&state={}\r\n", value("redirect_uri"), value("state"));
             ("302 Found", back, String::new())
         }
+        "/token" if body.windows(10).any(|it| it == b"jwt-bearer") && !is_workload_grant(body) => {
+            ("400 Bad Request", String::new(), json!({ "error": "invalid_request" }).to_string())
+        }
         "/token" => ok(json!({ "access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600 })),
         _ => ("404 Not Found", String::new(), String::new()),
     }
+}
+
+/// Checks the JWT bearer grant of a workload.
+fn is_workload_grant(body: &[u8]) -> bool {
+    let form: std::collections::HashMap<String, String> =
+        url::form_urlencoded::parse(body).into_owned().collect();
+    form["grant_type"].ends_with(":jwt-bearer")
+        && form["assertion"].starts_with("e30.")
+        && form["client_id"] == "wharf"
 }

@@ -339,6 +339,7 @@ pub(super) const TABLE: &[KnownCause] = &[
         &[Status(400)],
         "the server does not understand the request; check the address, and whether it needs https",
     ),
+    row("sign-in", On::Remote, &[Cause("could not sign in")], "check `auth` of this entry"),
     row("401", On::Remote, &[Status(401)], "run `wharf login {name}`, or add an `Authorization` header"),
     row(
         "403",

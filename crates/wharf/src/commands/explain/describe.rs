@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use wharf_agent::{default_endpoint, dialect::Dialect, key_variable, model::ModelOptions, uses_key_variable};
 use wharf_config::{
-    Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, Program, RemoteEndpoint, Source,
+    Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, OAuthSettings, Program, RemoteEndpoint,
+    Source,
 };
 use wharf_runtime::{MaskedString, shown_names};
 
@@ -194,12 +195,36 @@ fn remote(remote: &RemoteEndpoint) -> Vec<Fact> {
     if !headers.is_empty() {
         facts.push(Fact::new("headers", headers.join(", "), json!(headers)));
     }
+    facts.extend(remote.auth.as_deref().map(auth));
     for (key, value) in [("timeout", remote.timeout), ("sse_read_timeout", remote.sse_read_timeout)] {
         if let Some(value) = value {
             facts.push(Fact::new(key, seconds(value), json!(value.as_secs_f64())));
         }
     }
     facts
+}
+
+/// Describes the sign-in without its secrets.
+fn auth(settings: &OAuthSettings) -> Fact {
+    let OAuthSettings { grant, scopes, issuer, dpop } = settings;
+    let client_id = grant.client_id().map(MaskedString::shown);
+    let token_file = grant.token_file().map(|it| it.display().to_string());
+    let grant = grant.grant_type().as_str();
+    let bound = dpop.then(|| "tokens bound to a key (DPoP)".to_owned());
+    let scope_list = (!scopes.is_empty()).then(|| format!("scopes {}", scopes.join(" ")));
+    let lines = [
+        Some(format!("oauth, {grant}")),
+        client_id.map(|it| format!("client {it}")),
+        issuer.as_ref().map(|it| format!("only at {it}")),
+        scope_list,
+        token_file.as_ref().map(|it| format!("token from {it}")),
+        bound,
+    ];
+    let json = json!({
+        "type": "oauth", "grant": grant, "client_id": client_id, "issuer": issuer, "scopes": scopes,
+        "token_file": token_file, "dpop": dpop,
+    });
+    Fact::list("auth", lines.into_iter().flatten().collect(), json)
 }
 
 fn timeouts(source: &Source) -> Fact {
