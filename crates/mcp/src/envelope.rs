@@ -185,6 +185,19 @@ impl RpcError {
         RpcError::new(RpcError::METHOD_NOT_FOUND, format!("method not found: {method}"))
     }
 
+    /// Reads an error object.
+    pub fn read(raw: &Raw) -> Option<RpcError> {
+        let ErrorBody { code, message, data } = raw.decode().ok()?;
+        Some(RpcError { code, message, data: data.and_then(|it| Raw::parse(it.get().to_owned()).ok()) })
+    }
+
+    /// Returns the error object.
+    pub fn to_raw(&self) -> Raw {
+        let mut out = BytesMut::new();
+        self.write(&mut out);
+        Raw::spliced(out)
+    }
+
     fn write(&self, out: &mut BytesMut) {
         let _ = write!(out.writer(), r#"{{"code":{},"message":"#, self.code);
         write_string(out, &self.message);

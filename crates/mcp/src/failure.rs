@@ -159,6 +159,15 @@ impl Failure {
         self
     }
 
+    /// Marks a later step of a request that had already reached the server: repeating the request is not safe.
+    #[must_use]
+    pub(crate) fn after_sending(mut self) -> Failure {
+        if self.0.sent == Sent::No {
+            self.0.sent = Sent::Unknown;
+        }
+        self
+    }
+
     /// Sets the HTTP status that explains the failure.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Failure {

@@ -27,6 +27,8 @@ pub mod session;
 pub mod sse;
 pub mod stdio;
 mod stream_link;
+pub mod tasks;
+pub mod time_format;
 pub mod ws;
 
 pub use egress::EgressPolicy;

@@ -13,18 +13,25 @@ pub mod http;
 mod listen;
 mod request_params;
 mod stdio;
+mod task_store;
 mod watched;
 mod ws;
 
 pub use crate::model::LogLevel;
-use crate::{News, Raw, RpcError, model::Tool};
+use crate::{
+    News, Raw, RpcError,
+    model::Tool,
+    session::{LATEST_LEGACY, MODERN},
+    tasks,
+};
 use announcements::{Announcements, Announcer};
 pub use client::{Client, ClientTerms};
 pub use dispatch::complete_list;
 pub use request_params::RequestParams;
 use serde_json::json;
-use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 pub use stdio::over_streams;
+pub use task_store::{TaskHandle, TaskLimits, TaskStore};
 use tokio::sync::watch;
 use watched::{ResourceSubscription, SubscribedResources};
 pub use ws::over_websocket;
@@ -67,6 +74,11 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Returns the tasks of this server, which then answer `tasks/*` instead of the handler.
+    fn tasks(&self) -> Option<&TaskStore> {
+        None
+    }
+
     /// Returns the tool with this name, to check the HTTP headers that repeat its arguments.
     fn tool(&self, name: &str) -> Option<Tool> {
         let _ = name;
@@ -87,6 +99,20 @@ pub struct About {
     pub shared_cache: bool,
     /// Protocol eras that the server accepts.
     pub eras: Eras,
+    /// Tasks that the server offers, declared in the form of the client's era.
+    pub tasks: OfferedTasks,
+}
+
+/// Tasks that a server offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OfferedTasks {
+    /// No tasks.
+    #[default]
+    None,
+    /// Tool calls may become tasks, but clients of 2025-11-25 cannot list theirs.
+    Unlisted,
+    /// Tool calls may become tasks, and clients of 2025-11-25 can list theirs.
+    Listed,
 }
 
 /// Protocol eras that a server accepts.
@@ -143,6 +169,23 @@ impl About {
             ttl: Duration::ZERO,
             shared_cache: false,
             eras: Eras::Both,
+            tasks: OfferedTasks::None,
+        }
+    }
+
+    /// Returns the capabilities to declare to a client with this protocol version.
+    fn capabilities(&self, version: &str) -> Cow<'_, Raw> {
+        let tasks = match self.tasks {
+            OfferedTasks::None => return Cow::Borrowed(&self.capabilities),
+            OfferedTasks::Unlisted => json!({ "cancel": {}, "requests": { "tools": { "call": {} } } }),
+            OfferedTasks::Listed => {
+                json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } })
+            }
+        };
+        match version {
+            MODERN => Cow::Owned(tasks::declare(&self.capabilities)),
+            LATEST_LEGACY => Cow::Owned(self.capabilities.with("tasks", &tasks.into())),
+            _ => Cow::Borrowed(&self.capabilities),
         }
     }
 }

@@ -19,6 +19,7 @@ mod send_once;
 mod sender;
 mod session_loop;
 mod subscriptions;
+mod task_client;
 mod terms;
 
 pub use crate::model::Listing;
@@ -30,7 +31,7 @@ pub use host::{Host, HostFuture, NoHost, Roots};
 pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
 pub use pages::{List, ListLimits};
-pub use request::{Input, Request};
+pub use request::{Input, Request, TaskMode, TaskOperation};
 use sender::RequestSender;
 use std::{
     borrow::Cow,
@@ -167,8 +168,15 @@ impl Session {
     }
 
     /// Sends a request, answers the server's `input_required` results, and returns the complete result.
+    ///
+    /// A tool call may become a task. The request's [`TaskMode`] says who waits for its result.
     pub async fn request(&self, request: Request) -> Result<Raw, Failure> {
         match self.terms.era {
+            // Boxed, so that the futures of other requests do not reserve space for it.
+            _ if request.task_operation.is_some() => Box::pin(task_client::operate(self, request)).await,
+            Era::Legacy if task_client::becomes_task(self, &request) => {
+                Box::pin(task_client::call_as_task(self, request)).await
+            }
             Era::Legacy if request.input.as_ref().is_some_and(|it| it.state.is_some()) => {
                 let why = "the call of this `requestState` has ended";
                 Err(Failure::rpc(RpcError::new(RpcError::INVALID_PARAMS, why)))
@@ -207,6 +215,15 @@ impl Session {
         let (on_log, extension) = (logs.map(|it| it.callback), deadline.extension());
         let hooks = RequestHooks { on_progress, on_log, host, extension, on_ack: None };
         self.sender.exchange(message, deadline, hooks).await
+    }
+
+    /// Sends a request and ignores the response. Does not wait, so that a destructor can call it; the request is lost
+    /// if the session task is far behind.
+    fn send_and_forget(&self, method: &'static str, params: Raw, name: String, caller_meta: Option<&Raw>) {
+        let forwarded = meta::forwarded(caller_meta, self.terms.era, None);
+        let params = meta::with_meta(Some(params), forwarded.as_ref(), self.settings.meta.as_deref(), None);
+        let (id, routing) = (self.sender.next_id(), self.terms.routing(Some(name), Vec::new()));
+        self.sender.try_send(Outbound::Request { id, method: method.into(), params, routing });
     }
 
     /// Sends `logging/setLevel` to a server of the handshake era. The level applies to the whole session and is only

@@ -1,7 +1,7 @@
 //! Tool as listed by `tools/list`.
 
 use super::{Read, header_params::HeaderParams, lenient, required};
-use crate::Raw;
+use crate::{Raw, tasks::TaskSupport};
 
 /// Tool as listed by `tools/list`.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Tool {
     pub output_schema: Option<Raw>,
     /// Untrusted hints about its behaviour.
     pub annotations: Option<Raw>,
+    /// Whether it can be called as a task of 2025-11-25.
+    pub task_support: TaskSupport,
     /// Whole tool, as the server sent it.
     pub raw: Raw,
     header_params: Result<HeaderParams, String>,
@@ -56,6 +58,7 @@ impl Read for Tool {
             input_schema,
             output_schema: lenient::<Raw>(raw, "outputSchema").filter(Raw::is_object),
             annotations: lenient::<Raw>(raw, "annotations").filter(Raw::is_object),
+            task_support: TaskSupport::of(raw),
             raw: raw.clone(),
         })
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
 };
@@ -169,6 +169,11 @@ impl Client {
     /// Returns the JSON-RPC id of the request, a number or a string.
     pub fn request_id(&self) -> &Raw {
         &self.id
+    }
+
+    /// Identifies the client between its requests, as long as its session lasts.
+    pub(super) fn session(&self) -> Weak<Peer> {
+        Arc::downgrade(&self.peer)
     }
 
     /// Returns `_meta` of the request.

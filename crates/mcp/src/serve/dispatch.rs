@@ -62,7 +62,7 @@ pub(super) async fn answer<H: Handler>(
     let method = request.method.clone();
     let result = match (terms.era, method.as_str()) {
         (Era::Modern, "subscriptions/listen") => {
-            return Box::pin(listen::run(&service, &request, id, out)).await;
+            return Box::pin(listen::run(&service, &request, &terms, id, out)).await;
         }
         (Era::Modern, "server/discover") => {
             discovery_result(service.about(), service.handler().instructions().await)
@@ -87,7 +87,14 @@ pub(super) async fn answer<H: Handler>(
         }
         _ => {
             let client = Client::new(terms.clone(), peer, out, request.members.meta.take(), id);
-            panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await?
+            let tasks = if method.starts_with("tasks/") { service.handler().tasks() } else { None };
+            match tasks {
+                // Boxed, so that the futures of other requests do not reserve space for it.
+                Some(tasks) => Box::pin(tasks.answer(request, client)).await?,
+                None => {
+                    panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await?
+                }
+            }
         }
     };
     Ok(match terms.era {
@@ -130,7 +137,7 @@ async fn initialize<H: Handler>(
         info: params.member("clientInfo").map(|it| it.detached()),
         as_meta: OnceLock::new(),
     }));
-    let About { info, capabilities, .. } = service.about();
+    let (info, capabilities) = (&service.about().info, service.about().capabilities(version));
     let instructions = service.handler().instructions().await.as_deref().map(splice::string);
     let version = splice::string(version);
     let members = [
@@ -144,8 +151,8 @@ async fn initialize<H: Handler>(
 fn discovery_result(about: &About, instructions: Option<String>) -> Raw {
     let versions = Raw::from(json!(supported_versions(about.eras)));
     let instructions = instructions.as_deref().map(splice::string);
-    let members =
-        [("supportedVersions", versions.as_bytes()), ("capabilities", about.capabilities.as_bytes())];
+    let capabilities = about.capabilities(MODERN);
+    let members = [("supportedVersions", versions.as_bytes()), ("capabilities", capabilities.as_bytes())];
     splice::object(members.into_iter().chain(instructions.as_deref().map(|text| ("instructions", text))))
 }
 

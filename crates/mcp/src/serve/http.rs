@@ -32,6 +32,7 @@ pub use response::Body;
 pub use session_store::{SessionStore, StoreFuture, StoreUnavailable, StoredSession};
 pub use sessions::Owner;
 use sessions::Sessions;
+pub(super) use sessions::random_id;
 pub use sse::SseService;
 use std::{error::Error, sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -1,7 +1,7 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
-use super::{Handler, Incoming, Service, watched::ResourceSubscription};
-use crate::{News, Outbound, Raw, Routing, RpcError, json::splice, session::MetaKey};
+use super::{ClientTerms, Handler, Incoming, Service, watched::ResourceSubscription};
+use crate::{News, Outbound, Raw, Routing, RpcError, json::splice, session::MetaKey, tasks};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
@@ -25,6 +25,7 @@ struct Filter {
 pub(super) async fn run<H: Handler>(
     service: &Service<H>,
     request: &Incoming,
+    terms: &ClientTerms,
     id: Raw,
     out: mpsc::Sender<Outbound>,
 ) -> Result<Raw, RpcError> {
@@ -32,6 +33,10 @@ pub(super) async fn run<H: Handler>(
     let Some(wanted) = wanted.filter(Raw::is_object) else {
         return Err(RpcError::new(RpcError::INVALID_PARAMS, "`notifications` is missing"));
     };
+    // No task is announced, but a client has to declare tasks to ask for that.
+    if wanted.member("taskIds").is_some() && !tasks::is_declared(&terms.capabilities) {
+        return Err(tasks::missing_capability());
+    }
     let mut filter = wanted.decode_or_default::<Filter>().limit_to(&service.about().capabilities);
     let mut announcements = service.announcements();
     let _subscriptions = filter.subscribe(service).await;

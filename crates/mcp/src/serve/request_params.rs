@@ -27,6 +27,10 @@ pub struct RequestParams {
     pub request_state: Option<Raw>,
     /// Position in a list.
     pub cursor: Option<Raw>,
+    /// Request of a 2025-11-25 client to run a tool call as a task.
+    pub task: Option<Raw>,
+    /// Id of a task.
+    pub task_id: Option<Raw>,
     /// `_meta`.
     pub(super) meta: Option<RequestMeta>,
 }
@@ -46,10 +50,31 @@ impl RequestParams {
     /// Reads the parameters of a request. They are boxed, because every layer that a request passes would copy them.
     pub fn read(params: Option<&Raw>) -> Box<RequestParams> {
         let Some(params) = params else { return Box::default() };
-        let names = ["name", "uri", "arguments", "inputResponses", "requestState", "cursor", "_meta"];
-        let [name, uri, arguments, input_responses, request_state, cursor, meta] = params.pick(names);
+        let names = [
+            "name",
+            "uri",
+            "arguments",
+            "inputResponses",
+            "requestState",
+            "cursor",
+            "task",
+            "taskId",
+            "_meta",
+        ];
+        let [name, uri, arguments, input_responses, request_state, cursor, task, task_id, meta] =
+            params.pick(names);
         let meta = meta.map(RequestMeta::read);
-        Box::new(RequestParams { name, uri, arguments, input_responses, request_state, cursor, meta })
+        Box::new(RequestParams {
+            name,
+            uri,
+            arguments,
+            input_responses,
+            request_state,
+            cursor,
+            task,
+            task_id,
+            meta,
+        })
     }
 
     /// Checks whether `_meta` names a protocol version, as every request of 2026-07-28 does.

@@ -5,7 +5,7 @@ use super::{
     host::Host,
     meta::{self, MetaKey},
 };
-use crate::{Raw, json::splice, model::LogLevel};
+use crate::{Raw, json::splice, model::LogLevel, tasks::TaskSupport};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -24,6 +24,38 @@ pub struct Request {
     pub(super) host: Option<Arc<dyn Host>>,
     pub(super) input: Option<Input>,
     pub(super) single_round: bool,
+    pub(super) tasks: TaskMode,
+    pub(super) task_support: TaskSupport,
+    /// `params.task`, sent if the request becomes a task of 2025-11-25.
+    pub(super) task_params: Option<Raw>,
+    pub(super) task_operation: Option<TaskOperation>,
+}
+
+/// Reaction to a server that answers a tool call with a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskMode {
+    /// Wait for the result. If the server requires support for tasks, declare it.
+    #[default]
+    Wait,
+    /// Wait for the result, but declare nothing for the client on whose behalf the request is made.
+    WaitUndeclared,
+    /// Return the task. The caller's `_meta` declares tasks.
+    Return,
+}
+
+/// Operation on a task, the same for servers of both eras.
+#[derive(Clone, Debug)]
+pub enum TaskOperation {
+    /// Returns the task, with its result or error if it is over.
+    Get,
+    /// Returns the status of the task without its result.
+    GetStatus,
+    /// Waits until the task is over and returns its result.
+    Result,
+    /// Sends these input responses.
+    Update(Raw),
+    /// Cancels the task.
+    Cancel,
 }
 
 /// Log level and callback of a request.
@@ -59,6 +91,10 @@ impl Request {
             host: None,
             input: None,
             single_round: false,
+            tasks: TaskMode::default(),
+            task_support: TaskSupport::default(),
+            task_params: None,
+            task_operation: None,
         }
     }
 
@@ -75,6 +111,17 @@ impl Request {
     /// Creates a `resources/read` request.
     pub fn read_resource(uri: &str) -> Request {
         Request::named("resources/read", "uri", uri, None)
+    }
+
+    /// Creates an operation on a task of the server.
+    pub fn task(operation: TaskOperation, id: &str) -> Request {
+        let method = match operation {
+            TaskOperation::Get | TaskOperation::GetStatus => "tasks/get",
+            TaskOperation::Result => "tasks/result",
+            TaskOperation::Update(_) => "tasks/update",
+            TaskOperation::Cancel => "tasks/cancel",
+        };
+        Request { task_operation: Some(operation), ..Request::named(method, "taskId", id, None) }
     }
 
     fn named(method: &'static str, key: &str, name: &str, arguments: Option<&Raw>) -> Request {
@@ -173,6 +220,27 @@ impl Request {
     #[must_use]
     pub fn single_round(mut self, single_round: bool) -> Request {
         self.single_round = single_round;
+        self
+    }
+
+    /// Sets what to do if the server answers with a task.
+    #[must_use]
+    pub fn tasks(mut self, mode: TaskMode) -> Request {
+        self.tasks = mode;
+        self
+    }
+
+    /// Sets whether the tool can be called as a task of 2025-11-25.
+    #[must_use]
+    pub fn task_support(mut self, support: TaskSupport) -> Request {
+        self.task_support = support;
+        self
+    }
+
+    /// Sets `params.task` of a client of 2025-11-25.
+    #[must_use]
+    pub fn task_params(mut self, params: Raw) -> Request {
+        self.task_params = Some(params);
         self
     }
 }

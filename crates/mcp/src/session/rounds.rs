@@ -3,12 +3,15 @@
 //! In the 2026-07-28 era a server cannot send requests to its client. Instead it returns an `input_required` result;
 //! the client sends the request again under a new id, with the answers and the server's opaque state.
 
-use super::{Input, List, News, OnProgress, Request, Session};
+use super::{
+    Input, List, News, OnProgress, Request, Session, TaskMode,
+    task_client::{TaskClient, declaring_tasks},
+};
 use crate::{
     Failure, Host, Raw, RpcError,
-    json::splice,
+    json::{Members, splice},
     model::{Read, Tool},
-    panic_guard,
+    panic_guard, tasks,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::{self, Instant};
@@ -42,6 +45,8 @@ pub(super) async fn run_rounds(session: &Session, mut request: Request) -> Resul
                 let answers = time::timeout_at(deadline, answer).await.map_err(|_| timed_out())??;
                 params = next_round(&first, answers.as_ref(), &result);
             }
+            "task" if rounds.returns_tasks() => return Ok(result),
+            "task" => return rounds.wait_for_task(&result).await,
             unknown => {
                 return Err(Failure::protocol(format!("the result has the unknown type `{unknown}`")));
             }
@@ -57,12 +62,32 @@ impl Rounds<'_> {
     async fn exchange(&mut self, params: Raw) -> Result<Raw, Failure> {
         let failure = match self.session.exchange(self.round(params.clone())).await {
             Err(failure) if failure.rpc_code() == Some(RpcError::HEADER_MISMATCH) => failure,
+            Err(failure) if failure.rpc.as_ref().is_some_and(|it| self.can_declare_tasks(it)) => {
+                self.request.meta = Some(declaring_tasks(self.session, self.request.meta.take()));
+                return self.session.exchange(self.round(params)).await;
+            }
             outcome => return outcome,
         };
         if !self.read_tool_again(&params).await {
             return Err(failure);
         }
         self.session.exchange(self.round(params)).await
+    }
+
+    /// Returns whether the server needs tasks for this request and we may declare them, because we wait for the
+    /// result ourselves.
+    fn can_declare_tasks(&self, error: &RpcError) -> bool {
+        self.request.tasks == TaskMode::Wait && tasks::is_required(error)
+    }
+
+    /// Only a tool call may be answered with a task that the caller has to expect.
+    fn returns_tasks(&self) -> bool {
+        self.request.tasks == TaskMode::Return && self.request.method == "tools/call"
+    }
+
+    async fn wait_for_task(self, created: &Raw) -> Result<Raw, Failure> {
+        let Rounds { session, deadline, request, on_progress } = self;
+        TaskClient::of(session, created, deadline, request, on_progress)?.wait(created).await
     }
 
     /// Builds the request of one round.
@@ -100,7 +125,7 @@ impl Rounds<'_> {
 }
 
 /// Wraps the shared progress callback for one round; rounds never overlap.
-fn share_callback(on_progress: &Arc<Mutex<OnProgress>>) -> OnProgress {
+pub(super) fn share_callback(on_progress: &Arc<Mutex<OnProgress>>) -> OnProgress {
     let on_progress = on_progress.clone();
     Box::new(move |at| on_progress.lock().unwrap_or_else(PoisonError::into_inner)(at))
 }
@@ -114,8 +139,13 @@ fn result_type(result: &Raw) -> Option<String> {
 /// Asks the host to answer every input request of an `input_required` result, in order.
 async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> {
     let Some(questions) = result.member("inputRequests") else { return Ok(None) };
+    answer_questions(host, questions.members()).await.map(Some)
+}
+
+/// Asks the host to answer input requests, in order.
+pub(super) async fn answer_questions(host: &dyn Host, questions: Members<'_>) -> Result<Raw, Failure> {
     let mut answers = Vec::new();
-    for (key, question) in questions.members().0 {
+    for (key, question) in questions.0 {
         let question = Raw::parse(question.get().to_owned()).map_err(|_| malformed_input_request())?;
         let method: String =
             question.member("method").and_then(|it| it.decode().ok()).ok_or_else(malformed_input_request)?;
@@ -127,7 +157,7 @@ async fn answers(host: &dyn Host, result: &Raw) -> Result<Option<Raw>, Failure> 
         })?;
         answers.push((key.into_owned(), answer));
     }
-    Ok(Some(splice::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes())))))
+    Ok(splice::object(answers.iter().map(|(key, answer)| (key.as_str(), answer.as_bytes()))))
 }
 
 /// Adds the input responses and state of an earlier round to `params`.

@@ -158,6 +158,13 @@ impl RequestSender {
     }
 }
 
+impl RequestSender {
+    /// Queues a message if there is capacity. A response to it is ignored.
+    pub(crate) fn try_send(&self, message: Outbound) {
+        let _ = self.commands.try_send(SessionCommand::Send(message));
+    }
+}
+
 impl WeakRequestSender {
     /// Sends a request without a deadline, keeping the session alive only until the session task accepts it. Dropping
     /// the future cancels the request.

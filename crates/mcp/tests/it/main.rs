@@ -20,5 +20,7 @@ mod serving_http;
 mod serving_limits;
 mod serving_replicas;
 mod serving_resumed;
+mod serving_tasks;
 mod sse;
+mod tasks;
 mod ws;

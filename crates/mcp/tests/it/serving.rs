@@ -89,9 +89,10 @@ impl Host for EchoHost {
     }
 }
 
-struct Pipes(Service<DemoHandler>);
+/// Connects to a service over in-memory pipes.
+pub(crate) struct Pipes<H>(pub(crate) Service<H>);
 
-impl Opener for Pipes {
+impl<H: Handler> Opener for Pipes<H> {
     fn open(&self) -> Opening<'_> {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let service = self.0.clone();

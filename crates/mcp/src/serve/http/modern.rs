@@ -79,6 +79,7 @@ impl<H: Handler> HttpService<H> {
         let name = match method {
             "tools/call" | "prompts/get" => &members.name,
             "resources/read" => &members.uri,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => &members.task_id,
             _ => return Ok(()),
         };
         let Some(name) = text(name.as_ref()) else { return Ok(()) };

@@ -225,7 +225,7 @@ impl HttpSession {
 ///
 /// Uses the operating system's generator, because that of the TLS library takes about 50 ms to initialise and would
 /// delay the first client.
-pub(super) fn random_id() -> Option<String> {
+pub(in crate::serve) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().fold(String::with_capacity(32), |mut id, byte| {
