@@ -469,6 +469,8 @@ fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
         FaultKind::Protocol if fault.rpc.is_some() => Verdict::Unknown,
         // The caller's deadline expired before the request was sent, which shows nothing about the source.
         FaultKind::Timeout if fault.phase == Stage::Admit => Verdict::Unknown,
+        // The server answered every poll; its task, or the client's input, took too long.
+        FaultKind::Timeout if fault.sent == Sent::Yes => Verdict::Healthy,
         FaultKind::Connection | FaultKind::Timeout | FaultKind::Protocol => Verdict::Failed,
         FaultKind::ToolNotFound => Verdict::Healthy,
         FaultKind::Quarantined

@@ -31,7 +31,10 @@ use tokio::{
     time,
 };
 use wharf_config::{Plan, Source};
-use wharf_mcp::{Raw, session::List};
+use wharf_mcp::{
+    Raw,
+    session::{List, TaskOperation},
+};
 
 /// Time that calls in flight get to end after the runtime has aborted them.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -262,6 +265,17 @@ impl Handle {
     /// Reads a resource of one source. Returns the server's `ReadResourceResult` unchanged.
     pub async fn read(&self, source: &str, uri: &str, caller: Option<&Caller>) -> Result<Raw, Arc<Fault>> {
         self.ask_source(source, SourceRequest::new(Method::Resource(uri), caller)).await
+    }
+
+    /// Runs an operation on a task of one source. Tasks have the form of 2026-07-28, whatever the era of the server.
+    pub async fn task(
+        &self,
+        source: &str,
+        operation: TaskOperation,
+        id: &str,
+        caller: Option<&Caller>,
+    ) -> Result<Raw, Arc<Fault>> {
+        self.ask_source(source, SourceRequest::new(Method::Task(operation, id), caller)).await
     }
 
     /// Replaces the set of resources whose updates this source reports. Also applies to sessions opened later.

@@ -6,7 +6,10 @@ use crate::{
     catalog::ToolEntry,
 };
 use std::sync::{Arc, Mutex, PoisonError};
-use wharf_mcp::{Raw, Request, session::Progress};
+use wharf_mcp::{
+    Raw, Request,
+    session::{Progress, TaskOperation},
+};
 
 /// A request to a source, which may be sent more than once.
 pub(crate) struct SourceRequest<'a> {
@@ -32,6 +35,8 @@ pub(crate) enum Method<'a> {
     Prompt(&'a str, Option<&'a Raw>),
     /// URI of a resource.
     Resource(&'a str),
+    /// Operation on a task, and the id that the server gave it.
+    Task(TaskOperation, &'a str),
     /// Any other method and parameters, forwarded unchanged.
     Other(&'a str, Option<&'a Raw>),
 }
@@ -54,10 +59,13 @@ impl<'a> SourceRequest<'a> {
         let request = match &self.method {
             Method::Tool(name, arguments) => {
                 let headers = self.tool.map(|it| it.header_params(*arguments)).unwrap_or_default();
-                Request::call_tool(name, *arguments).header_params(headers)
+                let support = self.tool.and_then(|it| it.tool.as_ref()).map(|it| it.task_support);
+                let request = Request::call_tool(name, *arguments).header_params(headers);
+                request.task_support(support.unwrap_or_default())
             }
             Method::Prompt(name, arguments) => Request::get_prompt(name, *arguments),
             Method::Resource(uri) => Request::read_resource(uri),
+            Method::Task(operation, id) => Request::task(operation.clone(), id),
             Method::Other(method, params) => {
                 let request = Request::new((*method).to_owned());
                 match params {

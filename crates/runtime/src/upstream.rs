@@ -210,11 +210,15 @@ impl Upstream {
 
     /// Applies the caller's metadata, consent, log level and input to a request, as far as this source allows.
     pub(crate) fn on_behalf(&self, mut request: Request, caller: &Caller) -> Request {
-        let Caller { meta, retries_with_input, input, consent, logs, takes_requests: _ } = caller;
+        let Caller { meta, retries_with_input, input, consent, logs, tasks, task_params, takes_requests: _ } =
+            caller;
         // If the entry configures roots, the runtime answers for them and therefore has to handle the other input
         // requests too.
         let has_roots = !self.source.roots.is_empty();
-        request = request.single_round(*retries_with_input && !has_roots);
+        request = request.single_round(*retries_with_input && !has_roots).tasks(*tasks);
+        if let Some(task_params) = task_params {
+            request = request.task_params(task_params.clone());
+        }
         if let Some(meta) = meta {
             request = request.meta(if has_roots { host::with_roots(meta) } else { meta.clone() });
         }

@@ -13,6 +13,7 @@ mod columns;
 mod error;
 mod fold;
 mod idempotency;
+mod keys;
 mod location;
 mod migrate;
 mod new_file;

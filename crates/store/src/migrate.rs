@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0012_breakers.sql"),
     include_str!("../migrations/0013_sessions.sql"),
     include_str!("../migrations/0014_via.sql"),
+    include_str!("../migrations/0015_keys.sql"),
 ];
 
 const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";

@@ -18,7 +18,7 @@ mod websocket;
 
 use crate::{
     exit::Exit,
-    gateway::{Gateway, announce},
+    gateway::{Gateway, TaskIds, announce},
     http_server::{ConnectionHandle, accept, serve_http},
     journal::Journal,
     metrics::JournalStatus,
@@ -76,6 +76,8 @@ pub(crate) struct ApiOptions {
     pub(crate) max_streams: Option<usize>,
     /// Session store shared between replicas, so that a client can continue its session at another one.
     pub(crate) session_store: Option<Arc<dyn SessionStore>>,
+    /// Signs the ids of tasks.
+    pub(crate) task_ids: TaskIds,
 }
 
 struct ApiState {
@@ -108,11 +110,12 @@ impl Api {
         api_options: ApiOptions,
         draining: watch::Receiver<bool>,
     ) -> Api {
-        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone())));
         // Requests that reach MCP have already passed the host and origin check here, so MCP accepts all of them.
         let anything = || vec!["*".to_owned()];
         let admitted = Guard { hosts: anything(), origins: anything() };
-        let ApiOptions { address, guard, tokens, max_calls, max_streams, session_store } = api_options;
+        let ApiOptions { address, guard, tokens, max_calls, max_streams, session_store, task_ids } =
+            api_options;
+        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone()), task_ids));
         let defaults = HttpOptions::default();
         let stream_limit = max_streams.unwrap_or(defaults.stream_limit);
         let sockets = Arc::new(Semaphore::new(stream_limit));

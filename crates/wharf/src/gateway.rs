@@ -13,6 +13,9 @@ mod pending_input;
 mod questions;
 mod reports;
 mod routing;
+mod task_ids;
+mod task_questions;
+mod tasks;
 
 use crate::{
     journal::Journal,
@@ -27,12 +30,14 @@ pub(crate) use questions::ClientQuestions;
 use questions::{Question, QuestionReceiver};
 use serde_json::json;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+pub(crate) use task_ids::TaskIds;
+use task_questions::TaskQuestions;
 use tokio::time;
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
-    serve::{self, About, Client, Handler, HandlerFuture, Incoming, InstructionsFuture},
-    session::{Era, List},
+    serve::{self, About, Client, Handler, HandlerFuture, Incoming, InstructionsFuture, OfferedTasks},
+    session::{Era, List, TaskMode},
 };
 use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome};
 
@@ -57,19 +62,25 @@ pub(crate) struct Gateway {
     lists: Arc<ListCache>,
     /// Calls that are suspended until their client answers a question.
     pending_input: Arc<PendingInput>,
+    /// Ids under which clients know the tasks of servers.
+    task_ids: TaskIds,
+    /// Questions of tasks that their clients have not answered yet.
+    task_questions: Arc<TaskQuestions>,
     telemetry: Telemetry,
     about: Arc<About>,
 }
 
 impl Gateway {
     /// Creates a gateway for the sources of `handle`.
-    pub(crate) fn new(handle: Handle, journal: Option<Journal>) -> Gateway {
+    pub(crate) fn new(handle: Handle, journal: Option<Journal>, task_ids: TaskIds) -> Gateway {
         let telemetry = journal.as_ref().map(Journal::telemetry).cloned().unwrap_or_default();
         Gateway {
             handle,
             journal: journal.map(Arc::new),
             lists: Arc::default(),
             pending_input: Arc::default(),
+            task_ids,
+            task_questions: Arc::default(),
             telemetry,
             about: Arc::new(about()),
         }
@@ -83,6 +94,7 @@ impl Gateway {
     /// Drops all suspended calls, because no client can connect any more to resume them.
     pub(crate) fn shutdown(&self) {
         self.pending_input.clear();
+        self.task_questions.clear();
     }
 
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
@@ -93,6 +105,9 @@ impl Gateway {
             "resources/templates/list" => return self.list(List::Templates, &request, &client).await,
             // Boxed, so that the future of the much more frequent `tools/call` stays small.
             "completion/complete" => return Box::pin(self.complete(request.params, &client)).await,
+            method if method.starts_with("tasks/") => {
+                return Box::pin(self.operate_task(request, client)).await;
+            }
             "tools/call" => RequestKind::Tool,
             "prompts/get" => RequestKind::Prompt,
             "resources/read" => RequestKind::Resource,
@@ -137,7 +152,10 @@ impl Gateway {
         let input = client_request.input.clone();
         let takes_requests = consent.is_some() && client.terms().era == Era::Legacy;
         let logs = reporter.logs(client);
-        let caller = Caller { input, consent, logs, takes_requests, ..routing::caller(client) };
+        let mut caller = Caller { input, consent, logs, takes_requests, ..routing::caller(client) };
+        if client.terms().era == Era::Legacy && client_request.task.is_some() {
+            (caller.tasks, caller.task_params) = (TaskMode::Return, client_request.task.clone());
+        }
         let on_progress = reporter.progress(client);
         let work = Box::pin(self.clone().forward(client_request, caller, on_progress));
         pending_input::RunningCall { identity, work, question_receiver, reports }
@@ -152,11 +170,15 @@ impl Gateway {
     ) -> Result<Raw, RpcError> {
         let ClientRequest { kind, name, arguments, principal, .. } = client_request;
         match kind {
+            RequestKind::Tool if caller.task_params.is_some() => {
+                tasks::check_support(&self.handle.catalog(), &name)?;
+            }
             RequestKind::Tool => {}
             // Boxed, so that the future of a tool call stays small.
             RequestKind::Prompt => return Box::pin(self.fill_in(&name, arguments.as_ref(), caller)).await,
             RequestKind::Resource => return Box::pin(self.read(&name, caller)).await,
         }
+        let task_form = tasks::TaskForm::of(&caller);
         let (principal, trace, caller) = (principal.0, telemetry::child_trace(), Some(caller));
         let call = Call { tool: name, arguments, on_progress, principal, trace, caller, ..Call::default() };
         let record = self.handle.call(call).await;
@@ -168,7 +190,10 @@ impl Gateway {
                 Ok(error::argument_errors(fault))
             }
             (Outcome::Failed(fault), _) => Err(rpc_error(fault)),
-            (_, Some(result)) => Ok(result),
+            (_, Some(result)) => Ok(match task_form {
+                Some(task_form) => self.task_ids.replace_id(&record, result, task_form),
+                None => result,
+            }),
             (_, None) => Err(RpcError::new(RpcError::INTERNAL, "the call has no result")),
         }
     }
@@ -297,7 +322,9 @@ fn about() -> About {
         "completions": {},
         "logging": {},
     });
-    About::new("wharf", env!("CARGO_PKG_VERSION"), capabilities.into())
+    let about = About::new("wharf", env!("CARGO_PKG_VERSION"), capabilities.into());
+    // A task's id names its server and its principal, but the gateway keeps no list of them.
+    About { tasks: OfferedTasks::Unlisted, ..about }
 }
 
 fn is_known(catalog: &Catalog, name: &str) -> bool {

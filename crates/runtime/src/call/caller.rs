@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use wharf_mcp::{
     Raw,
     model::LogLevel,
-    session::{Input, MetaKey, OnLog},
+    session::{Input, MetaKey, OnLog, TaskMode},
 };
 
 /// The client on whose behalf a request is made.
@@ -26,6 +26,10 @@ pub struct Caller {
     pub consent: Option<Arc<dyn Consent>>,
     /// Selects the server's log messages that the client receives.
     pub logs: Option<LogSubscription>,
+    /// Whether the client handles tasks itself.
+    pub tasks: TaskMode,
+    /// `params.task` of a client that asks for a task of 2025-11-25.
+    pub task_params: Option<Raw>,
 }
 
 /// Selects the log messages that a client receives.

@@ -12,6 +12,7 @@ use crate::{
     command_error::CommandError,
     environment::{Environment, Token},
     exit::Exit,
+    gateway::TaskIds,
     http_server::{configured_guard, raise_file_limit},
     journal::{Journal, JournalTask},
     load_agent::has_agent_file,
@@ -73,8 +74,8 @@ async fn serve(
             return output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable));
         }
     };
-    let OpenedState { store, disabled, journal: (journal, writing), registered: (registry, plan_owner) } =
-        opened;
+    let OpenedState { store, disabled, journal, registered, task_ids } = opened;
+    let ((journal, writing), (registry, plan_owner)) = (journal, registered);
     let (telemetry, exporter) = app.telemetry();
     let journal = journal.traced(telemetry);
     let (replica, session_store) = join_replicas(&mut app, &store, &journal);
@@ -86,8 +87,8 @@ async fn serve(
     runtime.handle().set_disabled_tools(disabled);
     let guard = configured_guard(&listener, &app.server.hosts, &app.server.origins);
     let (max_calls, max_streams) = (app.server.max_calls, app.server.max_streams);
-    let api_options =
-        ApiOptions { address: startup.address, guard, tokens, max_calls, max_streams, session_store };
+    let address = startup.address;
+    let api_options = ApiOptions { address, guard, tokens, max_calls, max_streams, session_store, task_ids };
     let api = Api::new(runtime.handle(), journal, registry.clone(), api_options, draining);
     // Install the signal handlers before the address is printed: a caller that reads it may send a signal at once.
     let mut signals = Signals::listen();
@@ -153,6 +154,8 @@ struct OpenedState {
     disabled: DisabledTools,
     journal: (Journal, JournalTask),
     registered: (SourceRegistry, PlanOwner),
+    /// Signs the ids of tasks with a key from the database, so that every replica knows them.
+    task_ids: TaskIds,
 }
 
 impl OpenedState {
@@ -161,11 +164,12 @@ impl OpenedState {
         let location = app.database.as_ref().ok_or_else(|| nowhere.to_owned())?;
         let store = Store::open(location).await.map_err(|error| error.to_string())?;
         let disabled = disabled_tools(&store).await.map_err(|error| error.to_string())?;
+        let task_ids = TaskIds::shared(&store).await.map_err(|error| error.to_string())?;
         let registered = SourceRegistry::open(store.clone(), environment, file, app).await;
         let registered = registered.map_err(|error| error.to_string())?;
         let (journal, writing) = Journal::open(store.clone(), location, environment.spool().as_deref())?;
         let journal = (journal.with_record_limit(app.record_limit), writing);
-        Ok(OpenedState { store, disabled, journal, registered })
+        Ok(OpenedState { store, disabled, journal, registered, task_ids })
     }
 }
 

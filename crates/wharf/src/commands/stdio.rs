@@ -5,7 +5,7 @@ use crate::{
     cli::GlobalOptions,
     environment::Environment,
     exit::Exit,
-    gateway::{Gateway, announce},
+    gateway::{Gateway, TaskIds, announce},
     registry::{SourceRegistry, disabled_tools},
     signals::interrupted,
 };
@@ -29,7 +29,7 @@ pub(super) async fn run(app: App, (common, environment): (GlobalOptions, Environ
     }
     let handle = runtime.handle();
     let (telemetry, exporter) = app.telemetry();
-    let gateway = Gateway::new(handle.clone(), None).traced(telemetry.clone());
+    let gateway = Gateway::new(handle.clone(), None, TaskIds::random()).traced(telemetry.clone());
     let serving = async {
         let service = Service::new(gateway);
         let exit = tokio::select! {

@@ -27,6 +27,8 @@ pub(super) struct ClientRequest {
     pub(super) arguments: Option<Raw>,
     /// Answers and state that the client sends when it resumes a suspended call.
     pub(super) input: Option<Input>,
+    /// `params.task`, with which a client asks for a task of 2025-11-25.
+    pub(super) task: Option<Raw>,
     pub(super) principal: PrincipalName,
 }
 
@@ -41,8 +43,15 @@ impl ClientRequest {
         params: Box<RequestParams>,
         principal: PrincipalName,
     ) -> Result<ClientRequest, RpcError> {
-        let RequestParams { name, uri, arguments, input_responses: responses, request_state: state, .. } =
-            *params;
+        let RequestParams {
+            name,
+            uri,
+            arguments,
+            input_responses: responses,
+            request_state: state,
+            task,
+            ..
+        } = *params;
         let (key, name) = if kind == RequestKind::Resource { ("uri", uri) } else { ("name", name) };
         let name = name.and_then(|it| it.decode().ok());
         let name = name.ok_or_else(|| invalid(&format!("`{key}` is missing")))?;
@@ -50,7 +59,8 @@ impl ClientRequest {
             return Err(invalid("`arguments` is not an object"));
         }
         let input = (responses.is_some() || state.is_some()).then_some(Input { responses, state });
-        Ok(ClientRequest { kind, name, arguments, input, principal })
+        let task = task.filter(|task| kind == RequestKind::Tool && task.is_object());
+        Ok(ClientRequest { kind, name, arguments, input, task, principal })
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::json;
 use wharf_mcp::{
     Raw, RpcError,
     serve::Client,
-    session::{Era, MetaKey},
+    session::{Era, MetaKey, TaskMode},
+    tasks,
 };
 use wharf_runtime::{Caller, Catalog};
 
@@ -27,7 +28,13 @@ pub(super) fn caller(client: &Client) -> Caller {
             }
         }),
     };
-    Caller { meta, retries_with_input: terms.era == Era::Modern, ..Caller::default() }
+    let tasks = match terms.era {
+        Era::Modern if tasks::is_declared(&terms.capabilities) => TaskMode::Return,
+        // A client that does not declare tasks learns from the server's error that its call needs them.
+        Era::Modern => TaskMode::WaitUndeclared,
+        Era::Legacy => TaskMode::Wait,
+    };
+    Caller { meta, retries_with_input: terms.era == Era::Modern, tasks, ..Caller::default() }
 }
 
 /// Finds the source of a resource: the one that lists it, otherwise the first with a template whose literal prefix

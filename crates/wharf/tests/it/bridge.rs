@@ -5,6 +5,8 @@ mod argument_errors;
 mod both_eras;
 mod caching;
 mod instructions;
+mod task_server;
+mod tasks;
 mod test_client;
 mod test_server;
 

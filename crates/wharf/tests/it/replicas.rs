@@ -7,6 +7,7 @@ mod outage;
 mod puppet;
 mod sessions;
 mod sources;
+mod tasks;
 mod tools;
 
 use crate::{

@@ -74,27 +74,11 @@ impl TestServer {
         let (tell, mut news) = mpsc::unbounded_channel();
         let (grown, instructions) = (AtomicU64::new(0), StdMutex::default());
         let service = Service::new(TestHandler { eras, kept, grown, news: tell, instructions });
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let http = HttpService::new(service.clone(), HttpOptions::default());
-        let mut serving = JoinSet::new();
+        let (url, mut serving) = listen(service.clone()).await;
         let announcer = service.clone();
         serving.spawn(async move {
             while let Some(news) = news.recv().await {
                 announcer.announce(news);
-            }
-        });
-        serving.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let http = http.clone();
-                let respond = service_fn(move |request: Request<Body>| {
-                    let http = http.clone();
-                    async move { Ok::<_, Infallible>(http.respond(request).await) }
-                });
-                connections.spawn(async move {
-                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
-                });
             }
         });
         TestServer { url, service, _serving: serving }
@@ -104,6 +88,28 @@ impl TestServer {
     pub(super) fn set_instructions(&self, text: &str) {
         *self.service.handler().instructions.lock().expect("a lock") = Some(text.to_owned());
     }
+}
+
+/// Serves a handler over HTTP; returns its URL and the task that serves it.
+pub(super) async fn listen<H: Handler>(service: Service<H>) -> (String, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let http = HttpService::new(service, HttpOptions::default());
+    let mut serving = JoinSet::new();
+    serving.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            let http = http.clone();
+            let respond = service_fn(move |request: Request<Body>| {
+                let http = http.clone();
+                async move { Ok::<_, Infallible>(http.respond(request).await) }
+            });
+            connections.spawn(async move {
+                let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
+            });
+        }
+    });
+    (url, serving)
 }
 
 impl Handler for TestHandler {

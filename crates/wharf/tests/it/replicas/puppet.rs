@@ -19,7 +19,7 @@ use tokio::{
 use wharf_mcp::{
     Raw, RpcError,
     serve::{
-        About, Client, Handler, HandlerFuture, Incoming, Service,
+        About, Client, Handler, HandlerFuture, Incoming, OfferedTasks, Service, TaskStore,
         http::{HttpOptions, HttpService},
     },
 };
@@ -38,6 +38,23 @@ pub(super) struct Controls {
     pub(super) broken: AtomicBool,
     /// Number of calls so far, including failed ones.
     pub(super) calls: AtomicUsize,
+    /// Number of tasks that ended before their work was done.
+    pub(super) cancelled: AtomicUsize,
+    tasks: TaskStore,
+}
+
+/// Counts a task that is dropped while it works.
+struct CountCancelled {
+    controls: Arc<Controls>,
+    done: bool,
+}
+
+impl Drop for CountCancelled {
+    fn drop(&mut self) {
+        if !self.done {
+            self.controls.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+    }
 }
 
 impl Puppet {
@@ -103,11 +120,17 @@ struct Server(Arc<Controls>);
 
 impl Handler for Server {
     fn about(&self) -> About {
-        About::new("puppet", "1", json!({ "tools": {} }).into())
+        let about = About::new("puppet", "1", json!({ "tools": {} }).into());
+        About { tasks: OfferedTasks::Listed, ..about }
     }
 
-    fn handle(&self, request: Incoming, _: Client) -> HandlerFuture {
+    fn tasks(&self) -> Option<&TaskStore> {
+        Some(&self.0.tasks)
+    }
+
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let controls = self.0.clone();
+        let copy = request.clone();
         Box::pin(async move {
             match request.method.as_str() {
                 "tools/list" => {
@@ -119,6 +142,15 @@ impl Handler for Server {
                     let params: Value = request.params.unwrap_or_else(Raw::empty_object).decode_or_default();
                     let arguments = &params["arguments"];
                     let millis = arguments["millis"].as_u64().unwrap_or_default();
+                    if TaskStore::accepts(&copy, &client) {
+                        let counted = controls.clone();
+                        return controls.tasks.start(&copy, &client, move |_| async move {
+                            let mut counting = CountCancelled { controls: counted, done: false };
+                            tokio::time::sleep(Duration::from_millis(millis)).await;
+                            counting.done = true;
+                            Ok(json!({ "content": [{ "type": "text", "text": "done" }] }).into())
+                        });
+                    }
                     tokio::time::sleep(Duration::from_millis(millis)).await;
                     Ok(json!({ "content": [{ "type": "text", "text": arguments.to_string() }] }).into())
                 }
