@@ -73,6 +73,7 @@ impl ScenarioRunner<'_> {
     async fn call(&self, tool: &Tool, arguments: &Raw) -> Done {
         let request = Request::call_tool(&tool.name, Some(arguments));
         let request = request.header_params(tool.header_params(Some(arguments)));
+        let request = request.task_support(tool.task_support);
         self.session.request(request).await?;
         Ok(())
     }

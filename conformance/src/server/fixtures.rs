@@ -1,14 +1,16 @@
 //! The request handler: dispatches each request to its fixture. Lists come from files; computed responses have
 //! their own modules.
 
-use crate::{prompts, questions::Questions, resources, tools};
+use crate::{jobs, prompts, questions::Questions, resources, tools};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use wharf_mcp::{
     News, Raw, RpcError,
     model::{Read, Tool},
-    serve::{About, Client, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture},
+    serve::{
+        About, Client, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture, OfferedTasks, TaskStore,
+    },
 };
 
 /// Response of a fixture.
@@ -32,6 +34,7 @@ pub(crate) struct FixtureData {
     pub(crate) prompts: Vec<Value>,
     pub(crate) resources: Value,
     pub(crate) questions: Questions,
+    pub(crate) tasks: TaskStore,
     pub(crate) announce: UnboundedSender<News>,
 }
 
@@ -42,6 +45,7 @@ impl Fixtures {
             prompts: serde_json::from_str(include_str!("../../fixtures/prompts.json"))?,
             resources: serde_json::from_str(include_str!("../../fixtures/resources.json"))?,
             questions: Questions::read(include_str!("../../fixtures/questions.json"))?,
+            tasks: TaskStore::default(),
             announce,
         };
         Ok(Fixtures { eras, data: Arc::new(data) })
@@ -58,7 +62,7 @@ impl Handler for Fixtures {
             "completions": {},
         });
         let about = About::new("conformance-server", "1.0.0", capabilities.into());
-        About { eras: self.eras, ..about }
+        About { eras: self.eras, tasks: OfferedTasks::Listed, ..about }
     }
 
     fn instructions(&self) -> InstructionsFuture {
@@ -67,7 +71,16 @@ impl Handler for Fixtures {
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let data = self.data.clone();
-        Box::pin(async move { data.answer(request, client).await.map(Raw::from) })
+        Box::pin(async move {
+            match jobs::is_job(&request) {
+                true => jobs::call(&data, &request, &client).await,
+                false => data.answer(request, client).await.map(Raw::from),
+            }
+        })
+    }
+
+    fn tasks(&self) -> Option<&TaskStore> {
+        Some(&self.data.tasks)
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {

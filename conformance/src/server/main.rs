@@ -1,6 +1,7 @@
 //! The server for the official conformance suite: the suite's fixtures on our own server code.
 
 mod fixtures;
+mod jobs;
 mod prompts;
 mod questions;
 mod resources;

@@ -21,6 +21,7 @@ pub(crate) async fn call(data: &FixtureData, params: &Value, client: &Client) ->
         "test_simple_text" | "json_schema_2020_12_tool" | "test_x_mcp_header" => {
             Ok(text("This is a simple text response for testing."))
         }
+        "greet" => Ok(text(&format!("Hello, {}!", word(&params["arguments"]["name"])))),
         "test_image_content" => Ok(content(json!([picture()]))),
         "test_audio_content" => {
             Ok(content(json!([{ "type": "audio", "data": SOUND, "mimeType": "audio/wav" }])))

@@ -74,6 +74,9 @@ async fn check(what: &str, opener: &dyn Opener, expected_era: Era) {
             ("test_sampling", "LLM response: Paris"),
             ("test_input_required_result_elicitation", "Hello, Ada!"),
             ("test_input_required_result_request_state", "state-ok"),
+            ("slow_compute", "Computed the job."),
+            ("confirm_delete", "The user chose \"accept\"."),
+            ("test_tool_with_task", "Hello, Ada!"),
         ] {
             assert!(tool.name != name || text == expected, "{what} {name}: {text}");
         }
@@ -99,7 +102,8 @@ async fn call(session: &Session, tool: &Tool) -> Result<String, wharf_mcp::Failu
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let arguments: Raw = Value::from_iter(required.map(|name| (name, json!("a")))).into();
     let request = Request::call_tool(&tool.name, Some(&arguments));
-    let result = session.request(request.header_params(tool.header_params(Some(&arguments)))).await?;
+    let request = request.header_params(tool.header_params(Some(&arguments)));
+    let result = session.request(request.task_support(tool.task_support)).await?;
     let content: Value = CallResult::read(&result).raw.decode_or_default();
     Ok(content["content"][0]["text"].as_str().unwrap_or_default().to_owned())
 }

@@ -92,7 +92,8 @@ pub(super) async fn answer<H: Handler>(
                 // Boxed, so that the futures of other requests do not reserve space for it.
                 Some(tasks) => Box::pin(tasks.answer(request, client)).await?,
                 None => {
-                    panic_guard::catch_panic(async { service.handler().handle(request, client).await }).await?
+                    panic_guard::catch_panic(async { service.handler().handle(request, client).await })
+                        .await?
                 }
             }
         }

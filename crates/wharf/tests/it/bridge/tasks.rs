@@ -166,7 +166,10 @@ async fn many_tasks_leave_the_breaker_closed() {
     let (_, connections) = gateway.rest("GET /api/v1/connections", "");
     // `degraded` would mean that the breaker is not closed.
     let connection = &connections["items"][0];
-    assert_eq!((&connection["connection_state"], &connection["health"]), (&json!("connected"), &json!("healthy")));
+    assert_eq!(
+        (&connection["connection_state"], &connection["health"]),
+        (&json!("connected"), &json!("healthy"))
+    );
 }
 
 #[tokio::test]
