@@ -95,6 +95,12 @@ pub(crate) enum Command {
     /// Call a tool
     #[command(after_help = examples::CALL)]
     Call(CallArgs),
+    /// Show or cancel a task that `wharf call --no-wait` has started
+    #[command(after_help = examples::TASKS)]
+    Tasks {
+        #[command(subcommand)]
+        command: TasksCommand,
+    },
     /// Get a prompt with its arguments filled in
     #[command(after_help = examples::PROMPT)]
     Prompt {
@@ -187,6 +193,25 @@ pub(crate) struct CallArgs {
     /// Start the server for this call, even if a running gateway has it
     #[arg(long)]
     pub(crate) direct: bool,
+    /// Print the id of the task instead of waiting, if the server makes the call a task; remote servers only
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TasksCommand {
+    /// Show the status of a task, or its result
+    #[command(after_help = examples::TASKS_GET)]
+    Get {
+        /// Id of the task, as `wharf call --no-wait` prints it
+        id: String,
+    },
+    /// Cancel a task
+    #[command(after_help = examples::TASKS_CANCEL)]
+    Cancel {
+        /// Id of the task, as `wharf call --no-wait` prints it
+        id: String,
+    },
 }
 
 #[derive(Debug, Args)]

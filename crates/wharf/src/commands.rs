@@ -23,6 +23,7 @@ mod schema;
 mod serve;
 mod sources;
 mod stdio;
+mod tasks;
 mod todo;
 mod tools;
 
@@ -119,8 +120,13 @@ fn dispatch(command: Command, common: &GlobalOptions, environment: &Environment,
             app::run(common, environment, output, |app| Box::pin(list::resources(app, name)))
         }
         Command::Call(args) => {
-            let gateway = if args.direct { None } else { running_gateway(common, environment) };
+            // The gateway waits for a task itself.
+            let direct = args.direct || args.no_wait;
+            let gateway = if direct { None } else { running_gateway(common, environment) };
             app::run(common, environment, output, |app| Box::pin(call::run(app, args, gateway)))
+        }
+        Command::Tasks { command } => {
+            app::run(common, environment, output, |app| Box::pin(tasks::run(app, command)))
         }
         Command::Prompt { name, arguments } => {
             app::run(common, environment, output, |app| Box::pin(prompt::run(app, name, arguments)))

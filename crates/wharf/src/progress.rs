@@ -1,6 +1,6 @@
 //! Shows a progress line for each server that connects or runs a call. Shows nothing if stderr is not a terminal.
 
-use crate::output::Output;
+use crate::{content::printable, output::Output};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     sync::{Mutex, PoisonError},
@@ -8,7 +8,8 @@ use std::{
 };
 use tokio::time;
 use wharf_config::Plan;
-use wharf_runtime::{Handle, catalog::Discovery};
+use wharf_mcp::session::Progress as CallProgress;
+use wharf_runtime::{Handle, OnProgress, catalog::Discovery};
 
 /// Interval of the spinner.
 const TICK: Duration = Duration::from_millis(120);
@@ -76,6 +77,20 @@ impl Progress {
 }
 
 impl ProgressLine {
+    /// Returns a callback that shows the progress of a call in this line, if the line is visible.
+    pub(crate) fn reporter(&self) -> Option<OnProgress> {
+        if self.0.is_hidden() {
+            return None;
+        }
+        let (bar, doing) = (self.0.clone(), self.0.message());
+        Some(Box::new(move |at: &CallProgress| {
+            let share = at.total.filter(|total| *total > 0.0).map(|total| at.progress / total * 100.0);
+            let share = share.map(|it| format!(" {:.0} %", it.clamp(0.0, 100.0))).unwrap_or_default();
+            let message = at.message.as_deref().map(|it| format!(": {}", printable(it))).unwrap_or_default();
+            bar.set_message(format!("{doing}{share}{message}"));
+        }))
+    }
+
     /// Sets the message of a server that is not connected yet. Its package may have to be downloaded first.
     fn connecting(&self, downloading: Option<&str>) {
         match downloading {

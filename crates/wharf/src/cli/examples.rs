@@ -6,7 +6,8 @@ pub(super) const ADD: &str = "Examples:
 
 pub(super) const CALL: &str = "Examples:
   wharf call create_todo title='Buy milk' priority=2 tags=home,shopping
-  wharf call todo:list_todos --args '{\"status\": \"active\"}' --json";
+  wharf call todo:list_todos --args '{\"status\": \"active\"}' --json
+  wharf call reports:build month=5 --no-wait";
 
 pub(super) const CHECK: &str = "Examples:
   wharf check
@@ -83,6 +84,18 @@ pub(super) const SOURCES_REMOVE: &str = "Examples:
 pub(super) const STDIO: &str = "Examples:
   wharf stdio
   wharf stdio -f ~/agents/agent.yaml";
+
+pub(super) const TASKS: &str = "Examples:
+  wharf tasks get reports:6f1c
+  wharf tasks cancel reports:6f1c";
+
+pub(super) const TASKS_CANCEL: &str = "Examples:
+  wharf tasks cancel reports:6f1c
+  wharf tasks cancel reports:6f1c --json";
+
+pub(super) const TASKS_GET: &str = "Examples:
+  wharf tasks get reports:6f1c
+  wharf tasks get reports:6f1c --json";
 
 pub(super) const TODO: &str = "Examples:
   wharf todo

@@ -3,22 +3,27 @@
 
 mod through_gateway;
 
-use super::{gateway_client::GatewayClient, list::fault_text};
+use super::{gateway_client::GatewayClient, list::fault_text, tasks::print_created};
 use crate::{
-    app::{App, Connections},
+    app::{App, ConnectedSource, Connections},
     arguments::{Parameters, TypedArguments},
     cli::CallArgs,
     command_error::CommandError,
     content::{self, printable},
     exit::Exit,
     output::Output,
-    progress::Progress,
+    progress::{Progress, ProgressLine},
 };
-use serde_json::Value;
-use std::time::Duration;
-use wharf_config::Source;
-use wharf_mcp::{Raw, model::CallResult, session::List};
-use wharf_runtime::{Call, CallRecord, catalog::ToolEntry, views};
+use serde_json::{Value, json};
+use std::{path::Path, time::Duration};
+use wharf_config::{Endpoint, Source};
+use wharf_mcp::{
+    Raw,
+    model::CallResult,
+    session::{List, MetaKey, TaskMode},
+    tasks,
+};
+use wharf_runtime::{Call, CallRecord, Caller, catalog::ToolEntry, views};
 
 pub(super) async fn run(app: App, args: CallArgs, gateway: Option<GatewayClient>) -> Exit {
     let output = app.output;
@@ -60,12 +65,38 @@ async fn call(
         Ok(arguments) => arguments,
         Err(errors) => return output.fail(&errors.into()),
     };
-    let call = Call { timeout, ..Call::new(&args.tool).arguments(arguments) };
+    let mut call = Call { timeout, ..Call::new(&args.tool).arguments(arguments) };
+    if args.no_wait {
+        call.caller = match tool.map(|it| task_caller(connections, it)).transpose() {
+            Ok(caller) => caller,
+            Err(error) => return output.fail(&error),
+        };
+    }
     let progress = Progress::new(output);
     let waiting = tool.map(|it| progress.line(&it.source, &format!("runs {}", printable(&it.wire_name))));
+    call.on_progress = waiting.as_ref().and_then(ProgressLine::reporter);
     let record = connections.handle.call(call).await;
     drop(waiting);
-    print_record(&record, args, output)
+    match (record.result(), record.source.as_deref()) {
+        (Some(result), Some(source)) if args.no_wait && tasks::is_task(&result) => {
+            print_created(&result, source, output)
+        }
+        _ => print_record(&record, args, output),
+    }
+}
+
+/// Returns a caller that handles tasks itself. The task of a server that this command starts would end with it.
+fn task_caller(connections: &Connections, tool: &ToolEntry) -> Result<Caller, CommandError> {
+    let is_process = |it: &ConnectedSource| matches!(it.source.endpoint, Endpoint::Stdio(_));
+    if connections.sources.iter().any(|it| it.is_named(&tool.source) && is_process(it)) {
+        let source = &tool.source;
+        let complaint = format!(
+            "`{source}` runs as a process of this command, and its tasks end with it\nhelp: leave out --no-wait"
+        );
+        return Err(CommandError::usage(&complaint));
+    }
+    let meta = json!({ MetaKey::CAPABILITIES: tasks::declare(&Raw::empty_object()) });
+    Ok(Caller { meta: Some(meta.into()), tasks: TaskMode::Return, ..Caller::default() })
 }
 
 /// Returns the parameters of a tool. They are unknown if the tool is missing or quarantined.
@@ -79,7 +110,7 @@ fn print_record(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
     if output.json {
         output.raw_json(&views::tool_result(record));
     } else if let Some(result) = record.result() {
-        print_result(&result, args, output);
+        print_result(&result, args.save.as_deref(), output);
     } else {
         record.fault().into_iter().for_each(|it| output.print_error(&fault_text(it)));
     }
@@ -87,9 +118,9 @@ fn print_record(record: &CallRecord, args: &CallArgs, output: Output) -> Exit {
 }
 
 /// Prints a tool's result as text.
-fn print_result(result: &Raw, args: &CallArgs, output: Output) {
+pub(super) fn print_result(result: &Raw, save: Option<&Path>, output: Output) {
     let result = CallResult::read(result);
-    let text = content::to_text(&result.content, args.save.as_deref(), output.is_for_terminal());
+    let text = content::to_text(&result.content, save, output.is_for_terminal());
     match (text.is_empty(), &result.structured) {
         (true, Some(structured)) => {
             output.data(&format!("{}\n", content::format_text(structured.as_str(), true)))

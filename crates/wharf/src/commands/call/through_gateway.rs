@@ -86,7 +86,7 @@ fn print_record(bytes: Vec<u8>, args: &CallArgs, output: Output) -> Exit {
     let (Some(document), Some(exit)) = (document, exit) else { return output.fail(&gateway_disconnected()) };
     match result {
         _ if output.json => output.raw_json(&document),
-        Some(result) => print_result(&result, args, output),
+        Some(result) => print_result(&result, args.save.as_deref(), output),
         None => {
             let error = document.member("error").map(|it| it.decode_or_default()).unwrap_or_default();
             output.print_error(CommandError::from_json(error, exit).to_text());

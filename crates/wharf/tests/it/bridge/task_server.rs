@@ -48,8 +48,13 @@ impl TaskServer {
 
     /// Starts a gateway in front of the server.
     pub(super) fn gateway(&self) -> Gateway {
+        Gateway::start_with(&self.agent_file(), "")
+    }
+
+    /// Returns an agent file with this server.
+    pub(super) fn agent_file(&self) -> String {
         let entry = "name: island, type: mcp, server: i, description: d, prefix: \"\", transport: http";
-        Gateway::start_with(&format!("tools:\n  - {{ {entry}, url: \"{}\" }}\n", self.url), "")
+        format!("tools:\n  - {{ {entry}, url: \"{}\" }}\n", self.url)
     }
 
     /// Returns the number of tasks that were cancelled while they ran.

@@ -6,7 +6,8 @@ use super::{
     test_client::{Gateway, TestClient, Transport},
 };
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{fs, process::Command, sync::Arc, time::Duration};
+use tempfile::TempDir;
 use tokio::{task::JoinSet, time};
 use wharf_mcp::{
     Host, Raw, Request,
@@ -186,5 +187,42 @@ async fn a_plain_client_that_leaves_cancels_its_task() {
             }
         };
         time::timeout(Duration::from_secs(20), cancelled).await.expect("the task is cancelled");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_waits_or_comes_back_for_a_task() {
+    for eras in [Eras::ModernOnly, Eras::LegacyOnly] {
+        let server = TaskServer::start(eras).await;
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("agent.yaml"), server.agent_file()).expect("the file can be written");
+        let wharf = |args: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+            command.args(args).current_dir(folder.path()).env("WHARF_HOME", folder.path().join("home"));
+            let output = command.output().expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            (output.status.code(), said, String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let waited = wharf(&["call", "job", "nonce:=7"]);
+        assert_eq!((waited.0, waited.1.as_str()), (Some(0), "7"), "{eras:?}: {}", waited.2);
+        let (code, id, _) = wharf(&["call", "job", "nonce:=8", "--no-wait"]);
+        assert!(code == Some(0) && id.starts_with("island:"), "{eras:?}: {id}");
+        let fetched = || {
+            let (code, said, _) = wharf(&["tasks", "get", &id]);
+            assert_eq!(code, Some(0));
+            said
+        };
+        while fetched().starts_with("working") {}
+        assert_eq!(fetched(), "8", "{eras:?}");
+        let (_, said, _) = wharf(&["call", "job", "wait:=60000", "--no-wait", "--json"]);
+        let created: Value = serde_json::from_str(&said).expect("JSON");
+        let id = created["task"]["id"].as_str().expect("an id");
+        assert_eq!(wharf(&["tasks", "cancel", id]).1, "cancelled: cancelled by the client");
+        assert_eq!(server.cancelled(), 1, "{eras:?}");
+        let (_, said, _) = wharf(&["tasks", "get", id, "--json"]);
+        let task: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!((&task["task"]["status"], &task["result"]), (&json!("cancelled"), &Value::Null), "{said}");
+        assert_eq!(wharf(&["tasks", "get", "island:nothing"]).0, Some(66));
+        assert_eq!(wharf(&["tasks", "get", "elsewhere:1"]).0, Some(66));
     }
 }
