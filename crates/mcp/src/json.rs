@@ -134,11 +134,11 @@ impl Raw {
         splice::prepend(self, members)
     }
 
-    /// Returns the object without a member.
+    /// Returns the object without these members.
     #[must_use]
-    pub fn without(&self, name: &str) -> Raw {
+    pub fn without(&self, names: &[&str]) -> Raw {
         let members = self.members();
-        let others = members.0.iter().filter(|(key, _)| key != name);
+        let others = members.0.iter().filter(|(key, _)| !names.contains(&&**key));
         splice::object(others.map(|(key, value)| (&**key, value.get().as_bytes())))
     }
 

@@ -115,7 +115,7 @@ pub fn from_legacy(task: &Raw) -> Raw {
 pub fn to_legacy(task: &Raw) -> Raw {
     let task = rename(task, [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")]);
     let others = ["resultType", "result", "error", "inputRequests"];
-    others.into_iter().fold(task, |task, name| task.without(name))
+    task.without(&others)
 }
 
 /// Converts the result that creates a task at a 2025-11-25 server, if it is one.
@@ -129,7 +129,7 @@ pub fn created_from_legacy(result: &Raw) -> Option<Raw> {
 /// Converts the result that creates a task to the form of 2025-11-25.
 pub fn created_to_legacy(result: &Raw) -> Raw {
     let meta = result.member("_meta").map(|meta| ("_meta", meta));
-    Raw::object([("task", to_legacy(&result.without("_meta")))].into_iter().chain(meta))
+    Raw::object([("task", to_legacy(&result.without(&["_meta"])))].into_iter().chain(meta))
 }
 
 /// Relates a result to its task, as 2025-11-25 requires for `tasks/result`.
@@ -143,8 +143,8 @@ pub fn without_related_task(result: &Raw) -> Raw {
     let Some(meta) = result.member("_meta").filter(|it| it.member(RELATED_TASK).is_some()) else {
         return result.clone();
     };
-    let meta = meta.without(RELATED_TASK);
-    if meta.members().0.is_empty() { result.without("_meta") } else { result.with("_meta", &meta) }
+    let meta = meta.without(&[RELATED_TASK]);
+    if meta.members().0.is_empty() { result.without(&["_meta"]) } else { result.with("_meta", &meta) }
 }
 
 /// Returns whether these capabilities of 2026-07-28 include tasks.

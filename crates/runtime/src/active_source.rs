@@ -9,6 +9,7 @@ use crate::{
     catalog::ToolEntry,
     circuit_breaker::coordinator::{BreakerCoordinator, ProbeDecision},
     circuit_breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, Permit, Verdict},
+    era_translation::translate,
     events::{EventBus, EventKind},
     fault::Stage,
     handshake_sessions::{HandshakeSessions, needs_input_rounds},
@@ -400,7 +401,12 @@ impl ActiveSource {
             Some(trace) => request.traced(&trace.traceparent(), trace.state.as_deref()),
             None => request,
         };
-        session.request(request).await.and_then(require_object).map_err(|failure| self.fault(&failure))
+        let answer = session.request(request).await.and_then(require_object);
+        let answer = match ask.caller {
+            Some(caller) if caller.era() != session.terms().era => translate(answer, caller.era()),
+            _ => answer,
+        };
+        answer.map_err(|failure| self.fault(&failure))
     }
 
     /// Sets the deadline of a request. A caller's timeout is a hard limit; the source's timeouts allow for progress.

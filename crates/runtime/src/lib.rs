@@ -34,6 +34,7 @@ pub mod catalog;
 mod catalog_writer;
 mod circuit_breaker;
 mod consent;
+mod era_translation;
 mod events;
 mod executor;
 mod fault;

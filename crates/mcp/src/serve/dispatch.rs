@@ -200,7 +200,7 @@ fn add_protocol_members(about: &About, method: &str, result: Raw) -> Raw {
     };
     // An absent `_meta` may be there as `null`.
     let result =
-        if meta.is_some() && meta::contains_meta(&result) { result.without("_meta") } else { result };
+        if meta.is_some() && meta::contains_meta(&result) { result.without(&["_meta"]) } else { result };
     members.extend(meta.as_ref().map(|meta| ("_meta", Cow::Borrowed(meta.as_bytes()))));
     result.prepend(members.iter().map(|(name, value)| (*name, &**value)))
 }

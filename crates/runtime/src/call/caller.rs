@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use wharf_mcp::{
     Raw,
     model::LogLevel,
-    session::{Input, MetaKey, OnLog, TaskMode},
+    session::{Era, Input, MetaKey, OnLog, TaskMode},
 };
 
 /// The client on whose behalf a request is made.
@@ -44,6 +44,12 @@ pub struct LogSubscription {
 }
 
 impl Caller {
+    /// Returns the protocol era of the client, whose members and codes the answer has. Callers without MCP count as
+    /// the handshake era, which adds nothing to a result.
+    pub(crate) fn era(&self) -> Era {
+        if self.retries_with_input { Era::Modern } else { Era::Legacy }
+    }
+
     /// Creates a client that declines every question. It declares no capabilities, so a server that needs input can
     /// report that instead of asking.
     pub fn without_client() -> Caller {

@@ -209,7 +209,7 @@ impl OfferedTool {
         let mut named = arguments.clone();
         for (alias, name) in self.aliases.iter().filter(|(_, name)| arguments.member(name).is_none()) {
             if let Some(value) = named.member(alias) {
-                named = named.without(alias).with(name, &value);
+                named = named.without(&[alias]).with(name, &value);
             }
         }
         Some(named)

@@ -56,10 +56,10 @@ pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(String, Raw
         let uri = required_text(&reference, "uri")?;
         let template = catalog.templates.iter().find(|it| it.item.uri_template == uri);
         let source = template.map(|it| it.source.clone()).or_else(|| owner(catalog, &uri));
-        return Ok((source.ok_or_else(|| no_resource(&uri, true))?, params.without("_meta")));
+        return Ok((source.ok_or_else(|| no_resource(&uri, true))?, params.without(&["_meta"])));
     }
     let name = required_text(&reference, "name")?;
     let prompt = catalog.prompt(&name).ok_or_else(|| invalid(&format!("there is no prompt '{name}'")))?;
     let reference = reference.with("name", &json!(prompt.prompt.name).into());
-    Ok((prompt.source.clone(), params.without("_meta").with("ref", &reference)))
+    Ok((prompt.source.clone(), params.without(&["_meta"]).with("ref", &reference)))
 }

@@ -303,3 +303,60 @@ async fn uncorrelated_log_reaches_clients_that_set_a_level() {
         assert!(!bob.received_news().iter().any(|it| matches!(it, News::Log(_))), "{transport:?}");
     }
 }
+
+/// Members that only one era defines do not reach clients of the other, on any method.
+#[tokio::test]
+async fn results_have_the_members_of_the_clients_era_only() {
+    for eras in [Eras::ModernOnly, Eras::Both, Eras::LegacyOnly] {
+        let test_server = TestServer::start(eras).await;
+        let gateway = Gateway::in_front_of(&test_server);
+        // This client cannot be asked, so a server of both eras is called in the newest one.
+        let mute = gateway.connect_with(Transport::Http, Era::Legacy, "Mute", Arc::new(NoHost)).await;
+        let ada = gateway.connect(Transport::Http, Era::Legacy, "Ada").await;
+        let bob = gateway.connect(Transport::Http, Era::Modern, "Bob").await;
+        for method in [
+            "tools/list",
+            "tools/call",
+            "prompts/list",
+            "prompts/get",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "completion/complete",
+        ] {
+            for client in [&mute, &ada, &bob] {
+                let request = || match method {
+                    "tools/call" => Request::call_tool("structured", None),
+                    "prompts/get" => Request::get_prompt("greet", None),
+                    "resources/read" => Request::read_resource(THING),
+                    "completion/complete" => {
+                        let reference = json!({ "type": "ref/prompt", "name": "greet" });
+                        Request::new(method).params(json!({ "ref": reference, "argument": {} }).into())
+                    }
+                    list => Request::new(list),
+                };
+                let Ok(result) = client.session.request(request()).await else {
+                    assert!(method == "prompts/get" && std::ptr::eq(client, &mute), "{method} {eras:?}");
+                    continue;
+                };
+                let result: Value = result.decode().expect("JSON");
+                let is_modern = client.session.terms().era == Era::Modern;
+                assert_eq!(result.get("resultType").is_some(), is_modern, "{method} {eras:?}: {result}");
+                let is_cacheable = is_modern && (method.ends_with("/list") || method == "resources/read");
+                for member in ["ttlMs", "cacheScope"] {
+                    assert_eq!(result.get(member).is_some(), is_cacheable, "{method} {eras:?}: {result}");
+                }
+                let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+                assert_eq!(server.is_object(), is_modern, "{method} {eras:?}: {result}");
+                if method == "tools/call" {
+                    let own = json!({ "resultType": "mine", "ttlMs": 1, "cacheScope": "mine" });
+                    assert_eq!(result["structuredContent"], own, "{eras:?}: {result}");
+                }
+            }
+        }
+        for (client, code) in [(&mute, "-32002"), (&ada, "-32002"), (&bob, "-32602")] {
+            let said = client.ask(Request::read_resource("island://secret/missing")).await;
+            assert!(said.starts_with(code), "{eras:?}: {said}");
+        }
+    }
+}

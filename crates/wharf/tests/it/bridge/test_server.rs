@@ -36,8 +36,24 @@ const FORM: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
-const TOOLS: [&str; 12] =
-    ["form", "sample", "both", "roots", "link", "speak", "touch", "whoami", "echo", "grow", "push", "rounds"];
+const TOOLS: [&str; 13] = [
+    "form",
+    "sample",
+    "both",
+    "roots",
+    "link",
+    "speak",
+    "touch",
+    "whoami",
+    "echo",
+    "grow",
+    "push",
+    "rounds",
+    "structured",
+];
+
+/// Resource that a template names but that does not exist.
+const MISSING: &str = "island://secret/missing";
 
 /// Error of an SDK when a tool sends a request in 2026-07-28.
 pub(super) const NO_REQUESTS: &str =
@@ -166,6 +182,7 @@ async fn answer(
         "resources/read" if params["uri"] == THING => {
             Ok(json!({ "contents": [{ "uri": THING, "text": "a thing" }] }))
         }
+        "resources/read" if params["uri"] == MISSING => Err(no_resource(MISSING, client.terms().era)),
         "resources/read" => {
             let said = asked(&[("who", FORM)], &params, client).await?;
             let uri = &params["uri"];
@@ -208,6 +225,10 @@ async fn call(
             for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Error] {
                 client.log(level, Some("island"), json!(level.name()).into()).await;
             }
+        }
+        "structured" => {
+            let own = json!({ "resultType": "mine", "ttlMs": 1, "cacheScope": "mine" });
+            return Ok(json!({ "content": [], "structuredContent": own }));
         }
         "touch" => drop(news.send(News::ResourceUpdated(THING.to_owned()))),
         "whoami" => {
@@ -265,6 +286,12 @@ async fn asked(
     let asks: Value =
         questions.iter().map(|(key, it)| (*key, json!({ "method": it, "params": wanted }))).collect();
     Ok(Err(json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "of the island" })))
+}
+
+/// Returns the error for an unknown resource, with the code of the era.
+fn no_resource(uri: &str, era: Era) -> RpcError {
+    let code = if era == Era::Modern { RpcError::INVALID_PARAMS } else { -32002 };
+    RpcError { data: Some(json!({ "uri": uri }).into()), ..RpcError::new(code, "no such resource") }
 }
 
 fn tool(name: String) -> Value {
