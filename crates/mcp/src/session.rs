@@ -40,7 +40,7 @@ use std::{
 };
 use subscriptions::SubscriptionHandle;
 pub(crate) use terms::{BATCHING, LEGACY};
-pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms};
+pub use terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms, offers};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 /// Timeout of one `logging/setLevel` request.

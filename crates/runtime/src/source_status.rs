@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use wharf_mcp::{Exit, Raw, session::Era};
+use wharf_mcp::{
+    Exit, Raw,
+    session::{Era, offers},
+};
 
 /// State of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,6 +168,8 @@ pub struct SourceStatus {
     pub era: Option<Era>,
     /// Protocol version of the server.
     pub version: Option<String>,
+    /// The server's capabilities in its last session.
+    pub capabilities: Option<Raw>,
     /// The server's description of itself.
     pub server: Option<Raw>,
     /// The server's instructions for its use.
@@ -175,6 +180,13 @@ pub struct SourceStatus {
     pub downloading: Option<String>,
     /// Number of sessions so far.
     pub sessions: u64,
+}
+
+impl SourceStatus {
+    /// Returns whether the server declared a capability, such as `resources`, or a feature of it, such as `subscribe`.
+    pub fn offers(&self, capability: &str, feature: Option<&str>) -> bool {
+        self.capabilities.as_ref().is_some_and(|it| offers(it, capability, feature))
+    }
 }
 
 #[cfg(test)]

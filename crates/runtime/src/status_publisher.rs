@@ -88,6 +88,7 @@ impl StatusPublisher {
             status.took = Some(took);
             status.era = Some(terms.era);
             status.version = Some(terms.version.to_string());
+            status.capabilities = Some(terms.capabilities.detached());
             status.server = terms.server.as_ref().map(Raw::detached);
             status.instructions = terms.instructions.as_deref().map(Arc::from);
             status.last_seen = Some(SystemTime::now());

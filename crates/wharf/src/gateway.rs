@@ -12,6 +12,7 @@ mod news;
 mod pending_input;
 mod questions;
 mod reports;
+mod resource_owners;
 mod routing;
 mod task_ids;
 mod task_questions;
@@ -28,6 +29,8 @@ pub(crate) use news::announce;
 use pending_input::{CallIdentity, PendingInput, ResumeRequest};
 pub(crate) use questions::ClientQuestions;
 use questions::{Question, QuestionReceiver};
+use resource_owners::ResourceOwners;
+use routing::CompletionTarget;
 use serde_json::json;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 pub(crate) use task_ids::TaskIds;
@@ -66,6 +69,8 @@ pub(crate) struct Gateway {
     task_ids: TaskIds,
     /// Questions of tasks that their clients have not answered yet.
     task_questions: Arc<TaskQuestions>,
+    /// Sources of resources that no list names.
+    resource_owners: Arc<ResourceOwners>,
     telemetry: Telemetry,
     about: Arc<About>,
 }
@@ -81,6 +86,7 @@ impl Gateway {
             pending_input: Arc::default(),
             task_ids,
             task_questions: Arc::default(),
+            resource_owners: Arc::default(),
             telemetry,
             about: Arc::new(about()),
         }
@@ -209,13 +215,28 @@ impl Gateway {
         self.telemetry.trace_request(source_request, caller, fill_in).await.map_err(|it| rpc_error(&it))
     }
 
-    async fn read(&self, address: &str, caller: Caller) -> Result<Raw, RpcError> {
+    async fn read(&self, uri: &str, caller: Caller) -> Result<Raw, RpcError> {
         let catalog = self.settled().await;
-        let owner = routing::owner(&catalog, address);
-        let owner = owner.ok_or_else(|| error::no_resource(address, caller.retries_with_input))?;
-        let (source, uri) = (Some(&*owner), Some(address));
-        let source_request = SourceRequest { method: "resources/read", source, prompt: None, uri };
-        let read = async |caller: &Caller| self.handle.read(&owner, address, Some(caller)).await;
+        if let Some(owner) = routing::owner(&catalog, uri) {
+            return self.read_at(&owner, uri, caller).await;
+        }
+        let mut failures = Vec::new();
+        for source in self.resource_owners.candidates(&self.handle, uri, resource_owners::RESOURCES) {
+            match self.read_at(&source, uri, caller.clone()).await {
+                Ok(contents) => {
+                    self.resource_owners.set(uri, &source);
+                    return Ok(contents);
+                }
+                Err(error) => failures.push(error),
+            }
+        }
+        Err(resource_owners::error_of_all(failures, uri, caller.retries_with_input))
+    }
+
+    async fn read_at(&self, source: &str, uri: &str, caller: Caller) -> Result<Raw, RpcError> {
+        let source_request =
+            SourceRequest { method: "resources/read", source: Some(source), prompt: None, uri: Some(uri) };
+        let read = async |caller: &Caller| self.handle.read(source, uri, Some(caller)).await;
         self.telemetry.trace_request(source_request, caller, read).await.map_err(|it| rpc_error(&it))
     }
 
@@ -242,17 +263,47 @@ impl Gateway {
 
     async fn complete(&self, params: Option<Raw>, client: &Client) -> Result<Raw, RpcError> {
         let catalog = self.settled().await;
-        let (source, params) = routing::completion(&catalog, &params.unwrap_or_else(Raw::empty_object))?;
+        let params = params.unwrap_or_else(Raw::empty_object);
+        let (target, params) = routing::completion(&catalog, &params)?;
         let takes_requests = client.terms().era == Era::Legacy && questions::can_answer(client);
         let caller = Caller { takes_requests, ..routing::caller(client) };
-        let completed = self.handle.ask(&source, "completion/complete", Some(&params), Some(&caller));
-        completed.await.map_err(|it| rpc_error(&it))
+        let (sources, uri) = match target {
+            CompletionTarget::Source(source) => (vec![source], String::new()),
+            CompletionTarget::UnlistedResource(uri) => {
+                let capability = resource_owners::COMPLETIONS;
+                (self.resource_owners.candidates(&self.handle, &uri, capability), uri)
+            }
+        };
+        let mut failures = Vec::new();
+        for source in sources {
+            let completed = self.handle.ask(&source, "completion/complete", Some(&params), Some(&caller));
+            match completed.await {
+                Ok(completed) => return Ok(completed),
+                Err(fault) => failures.push(rpc_error(&fault)),
+            }
+        }
+        Err(resource_owners::error_of_all(failures, &uri, caller.retries_with_input))
     }
 
     async fn watch_at_source(self, uri: String) -> Result<(), RpcError> {
         let catalog = self.settled().await;
-        let owner = routing::owner(&catalog, &uri).ok_or_else(|| error::no_resource(&uri, false))?;
-        match time::timeout(SUBSCRIBE_TIMEOUT, self.handle.is_watching(&owner, &uri)).await {
+        if let Some(owner) = routing::owner(&catalog, &uri) {
+            return self.wait_for_subscription(&owner, &uri).await;
+        }
+        let mut failures = Vec::new();
+        for source in self.resource_owners.candidates(&self.handle, &uri, resource_owners::SUBSCRIPTIONS) {
+            self.resource_owners.set(&uri, &source);
+            match self.wait_for_subscription(&source, &uri).await {
+                Ok(()) => return Ok(()),
+                Err(error) => failures.push(error),
+            }
+        }
+        self.resource_owners.forget(&uri);
+        Err(resource_owners::error_of_all(failures, &uri, false))
+    }
+
+    async fn wait_for_subscription(&self, source: &str, uri: &str) -> Result<(), RpcError> {
+        match time::timeout(SUBSCRIBE_TIMEOUT, self.handle.is_watching(source, uri)).await {
             Ok(watching) => watching.map_err(|it| rpc_error(&it)),
             Err(_) => Err(RpcError::new(RpcError::INTERNAL, "the server did not answer in time")),
         }

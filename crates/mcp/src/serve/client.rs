@@ -111,8 +111,13 @@ impl Peer {
         self.next_id.store(number, Ordering::Relaxed);
     }
 
-    pub(crate) fn unwatch(&self, uri: &str) {
-        self.watches().retain(|it| it.uri() != uri);
+    /// Removes a resource subscription. Fails if there is none.
+    pub(crate) fn unwatch(&self, uri: &str) -> Result<(), RpcError> {
+        let mut watches = self.watches();
+        let before = watches.len();
+        watches.retain(|it| it.uri() != uri);
+        let what = "the client is not subscribed to this resource";
+        if watches.len() < before { Ok(()) } else { Err(RpcError::new(RpcError::INVALID_PARAMS, what)) }
     }
 
     /// Checks whether a handshake-era client should receive this notification.

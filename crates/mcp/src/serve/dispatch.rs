@@ -82,7 +82,7 @@ pub(super) async fn answer<H: Handler>(
             Raw::empty_object()
         }
         (Era::Legacy, "resources/unsubscribe") if has_subscriptions(service.about()) => {
-            peer.unwatch(&read_uri(&request)?);
+            peer.unwatch(&read_uri(&request)?)?;
             Raw::empty_object()
         }
         _ => {

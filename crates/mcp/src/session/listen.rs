@@ -1,7 +1,7 @@
 //! Receives change notifications in the 2026-07-28 era through one long `subscriptions/listen` request.
 //!
-//! The task sends it again when the stream ends or the wanted set changes. It drops the old stream only after the
-//! server has acknowledged the new one, so that no notification is lost in between.
+//! The task sends it again when the stream ends or the wanted set changes. It drops the old stream only a while after
+//! the server has acknowledged the new one, so that no notification is lost in between.
 
 use super::{
     Terms,
@@ -29,6 +29,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Stream lifetime after which the pause is reset.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
+
+/// How long the old stream stays open after the new one is acknowledged. Over HTTP each stream has a connection of its own, so
+/// an earlier notification on the old one may arrive after the acknowledgement. A later one may arrive twice.
+const HANDOVER: Duration = Duration::from_millis(500);
 
 /// Future of a `subscriptions/listen` request; resolves when the server's stream ends.
 type ListenRequest<'a> = Pin<Box<dyn Future<Output = Option<Result<Raw, Failure>>> + Send + 'a>>;
@@ -92,7 +96,8 @@ pub(super) async fn run(
     }
 }
 
-/// Reads a stream until it ends or the wanted set changes. An acknowledgement drops the previous stream.
+/// Reads a stream until it ends or the wanted set changes. The previous stream is dropped [`HANDOVER`] after the
+/// acknowledgement.
 async fn read_stream<'a>(
     stream: &mut ListenRequest<'a>,
     previous: &mut Option<ListenRequest<'a>>,
@@ -102,14 +107,16 @@ async fn read_stream<'a>(
 ) -> StreamEnd {
     let mut acknowledged = pin!(acknowledged);
     let mut is_acknowledged = false;
+    let mut handover = pin!(time::sleep(HANDOVER));
     loop {
         tokio::select! {
             closed = &mut *stream => return StreamEnd::Closed(closed),
             Ok(accepted) = &mut acknowledged, if !is_acknowledged => {
                 is_acknowledged = true;
-                *previous = None;
+                handover.as_mut().reset(Instant::now() + HANDOVER);
                 list.decisions.send_replace(decisions(&accepted, &wanted.uris));
             }
+            () = &mut handover, if is_acknowledged && previous.is_some() => *previous = None,
             changed = list.wanted.changed() => {
                 return if changed.is_ok() { StreamEnd::Changed } else { StreamEnd::SessionEnded };
             }

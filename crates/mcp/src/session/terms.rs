@@ -51,14 +51,19 @@ pub struct Terms {
     pub instructions: Option<String>,
 }
 
+/// Returns whether declared capabilities include this one, such as `tools`, or a feature of it, such as `listChanged`.
+pub fn offers(capabilities: &Raw, capability: &str, feature: Option<&str>) -> bool {
+    let Some(declared) = capabilities.member(capability) else { return false };
+    match feature {
+        None => true,
+        Some(feature) => declared.member(feature).is_some_and(|value| value.as_bytes() != b"false"),
+    }
+}
+
 impl Terms {
     /// Returns whether the server declared a capability, such as `tools`, or a feature of it, such as `listChanged`.
     pub fn offers(&self, capability: &str, feature: Option<&str>) -> bool {
-        let Some(declared) = self.capabilities.member(capability) else { return false };
-        match feature {
-            None => true,
-            Some(feature) => declared.member(feature).is_some_and(|value| value.as_bytes() != b"false"),
-        }
+        offers(&self.capabilities, capability, feature)
     }
 
     pub(crate) fn allows_batches(&self) -> bool {

@@ -147,7 +147,7 @@ async fn watched_resources_are_part_of_the_subscription() {
             let refused = session.is_watching(uri).await.is_err();
             assert_eq!(refused, *uri == "c", "{uri}");
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     // The new subscription is acknowledged before the old one is cancelled.
     let listen = "subscriptions/listen";

@@ -52,6 +52,11 @@ pub(super) fn argument_errors(fault: &Fault) -> Raw {
     .into()
 }
 
+/// Checks whether a server says that it does not have a resource. Servers use different codes for that.
+pub(super) fn is_not_found(error: &RpcError) -> bool {
+    matches!(error.code, NO_RESOURCE | RpcError::INVALID_PARAMS | RpcError::METHOD_NOT_FOUND | 0)
+}
+
 /// The error for a resource that no source has, with the code of the client's era.
 pub(super) fn no_resource(uri: &str, modern: bool) -> RpcError {
     let data = json!({ "uri": uri });

@@ -2,7 +2,10 @@
 
 use super::invalid;
 use serde_json::json;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 use wharf_mcp::{Raw, RpcError, session::List};
 use wharf_runtime::{Catalog, catalog::Sourced};
 
@@ -50,8 +53,11 @@ impl CachedLists {
             revision: catalog.revision,
             tools: list("tools", tools),
             prompts: list("prompts", prompts),
-            resources: list("resources", raw_items(&catalog.resources, |it| &it.raw)),
-            templates: list("resourceTemplates", raw_items(&catalog.templates, |it| &it.raw)),
+            resources: list("resources", raw_items(&catalog.resources, |it| (&it.uri, &it.raw))),
+            templates: list(
+                "resourceTemplates",
+                raw_items(&catalog.templates, |it| (&it.uri_template, &it.raw)),
+            ),
         }
     }
 }
@@ -69,8 +75,11 @@ fn with_name(raw: &Raw, name: &str) -> Raw {
     raw.with("name", &json!(name).into())
 }
 
-fn raw_items<T>(items: &[Sourced<T>], raw: impl Fn(&T) -> &Raw) -> Raw {
-    Raw::list(items.iter().map(|it| raw(&it.item).clone()))
+/// Lists each URI once: as the first of its sources describes it, which also answers for it.
+fn raw_items<T>(items: &[Sourced<T>], parts: impl Fn(&T) -> (&String, &Raw)) -> Raw {
+    let mut listed = HashSet::new();
+    let parts = items.iter().map(|it| parts(&it.item)).filter(|(uri, _)| listed.insert(*uri));
+    Raw::list(parts.map(|(_, raw)| raw.clone()).collect::<Vec<_>>())
 }
 
 fn list(key: &str, items: Raw) -> Raw {

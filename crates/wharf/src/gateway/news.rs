@@ -1,10 +1,10 @@
 //! Forwards catalog changes and unsolicited server notifications to clients, and subscribes at sources to the
 //! resources that clients watch.
 
-use super::{Gateway, routing};
+use super::{Gateway, resource_owners::ResourceOwners, routing};
 use serde_json::json;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 use wharf_mcp::{News, Raw, serve::Service};
@@ -51,18 +51,21 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
 
 /// Keeps each source's subscriptions equal to the set of resources that clients watch.
 async fn sync_subscriptions(service: &Service<Gateway>, handle: &Handle) {
-    let (mut watched, mut catalogs) = (service.watched(), handle.catalogs());
-    let mut owners = HashMap::new();
+    let owners = &service.handler().resource_owners;
+    let (mut watched, mut catalogs, mut assigned) =
+        (service.watched(), handle.catalogs(), owners.subscribe());
     loop {
+        assigned.mark_unchanged();
         let uris = watched.borrow_and_update().clone();
         let catalog = catalogs.borrow_and_update().clone();
-        for (source, uris) in by_source(handle, &catalog, &uris, &mut owners) {
+        for (source, uris) in by_source(handle, &catalog, &uris, owners) {
             // A source that has been removed sends no updates.
             let _ = handle.watch(&source, uris);
         }
         let changed = tokio::select! {
             changed = watched.changed() => changed,
             changed = catalogs.changed() => changed,
+            changed = assigned.changed() => changed,
         };
         if changed.is_err() {
             return;
@@ -76,17 +79,17 @@ fn by_source(
     handle: &Handle,
     catalog: &Catalog,
     uris: &Arc<BTreeSet<String>>,
-    owners: &mut HashMap<String, String>,
+    owners: &ResourceOwners,
 ) -> BTreeMap<String, BTreeSet<String>> {
-    owners.retain(|uri, _| uris.contains(uri));
+    owners.trim(|uri| uris.contains(uri));
     let sources = handle.sources().into_iter();
     let mut wanted: BTreeMap<String, BTreeSet<String>> =
         sources.map(|it| (it.source.name.expose().to_owned(), BTreeSet::new())).collect();
     for uri in uris.iter() {
         if let Some(owner) = routing::owner(catalog, uri) {
-            owners.insert(uri.clone(), owner);
+            owners.set(uri, &owner);
         }
-        if let Some(watched) = owners.get(uri).and_then(|it| wanted.get_mut(it)) {
+        if let Some(watched) = owners.get(uri).and_then(|it| wanted.get_mut(&it)) {
             watched.insert(uri.clone());
         }
     }

@@ -1,7 +1,7 @@
 //! Maps a client's request to the source that it concerns: its metadata, the owner of a resource, the target of a
 //! completion.
 
-use super::{error::no_resource, invalid, required_text};
+use super::{invalid, required_text};
 use serde_json::json;
 use wharf_mcp::{
     Raw, RpcError,
@@ -49,17 +49,25 @@ pub(super) fn owner(catalog: &Catalog, uri: &str) -> Option<String> {
     listed.or_else(templated).cloned()
 }
 
+/// The source that completes an argument, or the resource whose source is unknown.
+pub(super) enum CompletionTarget {
+    Source(String),
+    UnlistedResource(String),
+}
+
 /// Finds the source that completes an argument, and rewrites the parameters to the names that the source uses.
-pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(String, Raw), RpcError> {
+pub(super) fn completion(catalog: &Catalog, params: &Raw) -> Result<(CompletionTarget, Raw), RpcError> {
     let reference = params.member("ref").ok_or_else(|| invalid("`ref` is missing"))?;
+    let forwarded = params.without(&["_meta"]);
     if required_text(&reference, "type")? == "ref/resource" {
         let uri = required_text(&reference, "uri")?;
         let template = catalog.templates.iter().find(|it| it.item.uri_template == uri);
         let source = template.map(|it| it.source.clone()).or_else(|| owner(catalog, &uri));
-        return Ok((source.ok_or_else(|| no_resource(&uri, true))?, params.without(&["_meta"])));
+        let target = source.map_or(CompletionTarget::UnlistedResource(uri), CompletionTarget::Source);
+        return Ok((target, forwarded));
     }
     let name = required_text(&reference, "name")?;
     let prompt = catalog.prompt(&name).ok_or_else(|| invalid(&format!("there is no prompt '{name}'")))?;
     let reference = reference.with("name", &json!(prompt.prompt.name).into());
-    Ok((prompt.source.clone(), params.without(&["_meta"]).with("ref", &reference)))
+    Ok((CompletionTarget::Source(prompt.source.clone()), forwarded.with("ref", &reference)))
 }

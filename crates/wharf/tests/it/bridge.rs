@@ -9,6 +9,7 @@ mod task_server;
 mod tasks;
 mod test_client;
 mod test_server;
+mod unlisted;
 
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};

@@ -200,7 +200,7 @@ impl<H: Handler> HttpService<H> {
             session.peer.set_log_level(level);
         }
         let previous = session.peer.watched();
-        previous.difference(&stored.watched).for_each(|uri| session.peer.unwatch(uri));
+        previous.difference(&stored.watched).for_each(|uri| _ = session.peer.unwatch(uri));
         for uri in stored.watched.difference(&previous) {
             // The handler sees the URI in `Service::watched`. `Handler::watch` is not called, so the request does not
             // wait.

@@ -227,7 +227,8 @@ fn said(answer: Result<Raw, wharf_mcp::Failure>) -> String {
             let result: Value = result.decode_or_default();
             let places = ["/content/0/text", "/messages/0/content/text", "/contents/0/text"];
             let text = places.iter().find_map(|it| result.pointer(it)?.as_str().map(str::to_owned));
-            text.unwrap_or_else(|| result.to_string())
+            let completed = result.pointer("/completion/values").map(Value::to_string);
+            text.or(completed).unwrap_or_else(|| result.to_string())
         }
         Err(failure) => format!("{} {failure}", failure.rpc_code().unwrap_or_default()),
     }

@@ -6,7 +6,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
-    future::ready,
+    future::{Future, ready},
+    pin::Pin,
     sync::{
         Arc, Mutex as StdMutex,
         atomic::{AtomicU64, Ordering},
@@ -52,6 +53,9 @@ const TOOLS: [&str; 13] = [
     "structured",
 ];
 
+/// Prefix of the resources that no list names. Each server knows one of them.
+const HIDDEN: &str = "hidden://";
+
 /// Resource that a template names but that does not exist.
 const MISSING: &str = "island://secret/missing";
 
@@ -79,6 +83,8 @@ pub(super) struct TestHandler {
     grown: AtomicU64,
     news: mpsc::UnboundedSender<News>,
     instructions: StdMutex<Option<String>>,
+    /// Resource that it has but does not list.
+    hidden: StdMutex<Option<String>>,
 }
 
 impl TestServer {
@@ -88,8 +94,8 @@ impl TestServer {
 
     pub(super) async fn start_with(eras: Eras, kept: (Duration, bool)) -> TestServer {
         let (tell, mut news) = mpsc::unbounded_channel();
-        let (grown, instructions) = (AtomicU64::new(0), StdMutex::default());
-        let service = Service::new(TestHandler { eras, kept, grown, news: tell, instructions });
+        let (grown, instructions, hidden) = (AtomicU64::new(0), StdMutex::default(), StdMutex::default());
+        let service = Service::new(TestHandler { eras, kept, grown, news: tell, instructions, hidden });
         let (url, mut serving) = listen(service.clone()).await;
         let announcer = service.clone();
         serving.spawn(async move {
@@ -98,6 +104,12 @@ impl TestServer {
             }
         });
         TestServer { url, service, _serving: serving }
+    }
+
+    /// Adds a resource that no list names.
+    pub(super) fn hide(&self, uri: &str) {
+        assert!(uri.starts_with(HIDDEN));
+        *self.service.handler().hidden.lock().expect("a lock") = Some(uri.to_owned());
     }
 
     /// Sets the instructions for later sessions.
@@ -128,6 +140,13 @@ pub(super) async fn listen<H: Handler>(service: Service<H>) -> (String, JoinSet<
     (url, serving)
 }
 
+impl TestHandler {
+    /// Returns whether it has this resource, if it is one that no list names.
+    fn knows(&self, uri: &str) -> bool {
+        !uri.starts_with(HIDDEN) || self.hidden.lock().expect("a lock").as_deref() == Some(uri)
+    }
+}
+
 impl Handler for TestHandler {
     fn about(&self) -> About {
         let capabilities = json!({
@@ -141,7 +160,20 @@ impl Handler for TestHandler {
         Box::pin(ready(self.instructions.lock().expect("a lock").clone()))
     }
 
+    fn watch(&self, uri: &str) -> Pin<Box<dyn Future<Output = Result<(), RpcError>> + Send>> {
+        Box::pin(ready(match self.knows(uri) && !uri.starts_with("nowhere") {
+            true => Ok(()),
+            false => Err(no_resource(uri, Era::Legacy)),
+        }))
+    }
+
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
+        let params: Value = request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default();
+        let uri = params["uri"].as_str().or(params["ref"]["uri"].as_str()).unwrap_or_default();
+        if !self.knows(uri) {
+            let error = no_resource(uri, client.terms().era);
+            return Box::pin(ready(Err(error)));
+        }
         let news = self.news.clone();
         let calls = request.params.as_ref().and_then(|it| it.member("name"));
         if calls.is_some_and(|it| it.as_bytes() == b"\"grow\"") {
@@ -181,6 +213,9 @@ async fn answer(
         }
         "resources/read" if params["uri"] == THING => {
             Ok(json!({ "contents": [{ "uri": THING, "text": "a thing" }] }))
+        }
+        "resources/read" if params["uri"].as_str().is_some_and(|it| it.starts_with(HIDDEN)) => {
+            Ok(json!({ "contents": [{ "uri": params["uri"], "text": "found" }] }))
         }
         "resources/read" if params["uri"] == MISSING => Err(no_resource(MISSING, client.terms().era)),
         "resources/read" => {
