@@ -1,7 +1,7 @@
 //! Serves MCP over streamable HTTP, both eras at one URL.
 //!
 //! [`HttpService::respond`] maps a request to a response, so any HTTP server can mount it. A response is plain JSON
-//! unless the handler sends a message before its result; then it is an SSE stream. The handler runs inside the
+//! unless the handler sends a message before its result, or the client prefers a stream; then it is an SSE stream. The handler runs inside the
 //! response body. A disconnect drops it, except on the resumable streams of handshake-era sessions. This module does
 //! not listen on sockets and does not authenticate.
 

@@ -146,3 +146,40 @@ async fn batches_are_answered_in_the_one_version_that_has_them() {
     let (code, body, _) = send(&service, &format!("POST\n{session}\n\n[{long}]")).await;
     assert!(code == 400 && body.contains("-32600") && body.contains("at most 256 messages"), "{code} {body}");
 }
+
+/// A client that names the event stream first gets one. Its first event is an id to resume from, in the version that
+/// has it.
+#[tokio::test]
+async fn a_client_that_prefers_a_stream_gets_one() {
+    let service = HttpService::new(Service::new(DemoHandler), HttpOptions::default());
+    let prefers = "accept: text/event-stream, application/json";
+    for (version, opening) in [
+        ("2025-11-25", "id: 1-0\nretry: 1000\ndata: \n\nid: 1-1\ndata: {"),
+        ("2025-06-18", "id: 1-1\ndata: {"),
+    ] {
+        let params = format!(r#"{{"protocolVersion":"{version}","capabilities":{{}}}}"#);
+        let initialize =
+            format!("POST\n{prefers}\n\n{{\"id\":1,\"method\":\"initialize\",\"params\":{params}}}");
+        let (_, body, session) = send(&service, &initialize).await;
+        assert!(body.starts_with('{'), "the handshake is always answered with JSON: {body}");
+        let session = format!("mcp-session-id: {}", session.unwrap());
+        let list = "{\"id\":2,\"method\":\"tools/list\"}";
+        let (_, body, _) = send(&service, &format!("POST\n{session}\n{prefers}\n\n{list}")).await;
+        assert!(body.starts_with(opening) && body.ends_with("}\n\n"), "{version}: {body}");
+        for accept in
+            ["*/*", "application/json, text/event-stream", "text/event-stream;q=0.5, application/json"]
+        {
+            let (_, body, _) = send(&service, &format!("POST\n{session}\naccept: {accept}\n\n{list}")).await;
+            assert!(body.starts_with('{'), "{accept}: {body}");
+        }
+    }
+    let modern = |method: &str| {
+        let headers = format!("{prefers}\nmcp-protocol-version: 2026-07-28\nmcp-method: {method}");
+        format!("POST\n{headers}\n\n{{\"id\":1,\"method\":\"{method}\",\"params\":{{META}}}}")
+    };
+    let (status, body, _) = send(&service, &modern("tools/list")).await;
+    assert!(status == 200 && body.starts_with("data: {") && body.ends_with("}\n\n"), "{status} {body}");
+    // The status of an error is worth more than the stream.
+    let (status, body, _) = send(&service, &modern("ping")).await;
+    assert!(status == 404 && body.starts_with('{'), "{status} {body}");
+}

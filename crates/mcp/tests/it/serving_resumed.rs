@@ -82,8 +82,18 @@ impl TestServer {
     }
 
     async fn send(&self, method: &str, last: Option<&str>, body: &str) -> http::Response<Body> {
+        self.send_accepting("*/*", method, last, body).await
+    }
+
+    async fn send_accepting(
+        &self,
+        accept: &str,
+        method: &str,
+        last: Option<&str>,
+        body: &str,
+    ) -> http::Response<Body> {
         let mut request = http::Request::builder().method(method).uri("/mcp");
-        request = request.header("content-type", "application/json");
+        request = request.header("content-type", "application/json").header("accept", accept);
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
         }
@@ -292,4 +302,19 @@ async fn plain_json_responses_are_not_resumable() {
     let server = TestServer::open(1).await;
     let response = server.send("POST", None, r#"{"id":3,"method":"ping"}"#).await;
     assert_eq!(response.headers()["content-type"], "application/json");
+}
+
+/// The stream of a slow call begins before its first message, so that the call can be resumed from then on.
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_of_a_client_that_prefers_a_stream_is_resumable() {
+    let server = TestServer::open(1).await;
+    let call = r#"{"id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":7}}}"#;
+    let response = server.send_accepting("text/event-stream, application/json", "POST", None, call).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut stream = response.into_body();
+    let opening = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(opening, "id: 1-0\nretry: 1000\ndata: \n\n");
+    drop(stream);
+    server.go(5);
+    assert_eq!(server.listen(Some("1-0")).await.rest().await, ["1.0", "2.0", "3.0", "4.0", "answer"]);
 }

@@ -1,10 +1,11 @@
 //! Checks `Host`, `Origin` and `Content-Type`, so that a foreign web page cannot use a local server through the
-//! browser (DNS rebinding, cross-site requests).
+//! browser (DNS rebinding, cross-site requests). Reads from `Accept` how to answer.
 
 use ::http::{
     HeaderMap,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, ORIGIN},
+    header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, ORIGIN},
 };
+use std::cmp::Reverse;
 use url::Url;
 
 /// Allowed values of `Host` and `Origin`.
@@ -66,6 +67,29 @@ pub fn is_json(headers: &HeaderMap) -> bool {
         && encodings.iter().all(|it| it.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
+/// Checks whether `Accept` prefers an event stream to JSON: by its quality, or by its place if the qualities are equal.
+pub(super) fn prefers_stream(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter().peekable();
+    // What almost every client sends.
+    if accepted.peek().is_some_and(|it| *it == "application/json, text/event-stream") {
+        return false;
+    }
+    let ranges = accepted.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(','));
+    let (mut stream, mut json) = (None, None);
+    for (place, range) in ranges.enumerate() {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let quality = parts.find_map(|it| it.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0);
+        let rank = (quality > 0.0).then_some((quality, Reverse(place)));
+        if kind.eq_ignore_ascii_case("text/event-stream") {
+            stream = rank;
+        } else if kind.eq_ignore_ascii_case("application/json") {
+            json = rank;
+        }
+    }
+    stream > json
+}
+
 /// Checks that `rest` is empty or a colon and a port number.
 fn is_port(rest: &str) -> bool {
     rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
@@ -79,6 +103,26 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn event_stream_is_preferred_by_quality_and_then_by_place() {
+        for (accept, prefers) in [
+            (&[][..], false),
+            (&["*/*"], false),
+            (&["application/json, text/event-stream"], false),
+            (&["application/json", "text/event-stream"], false),
+            (&["text/event-stream, application/json"], true),
+            (&["Text/Event-Stream", "application/json"], true),
+            (&["text/event-stream"], true),
+            (&["application/json;q=0.5, text/event-stream; q=0.9"], true),
+            (&["text/event-stream;q=0.1, application/json"], false),
+            (&["text/event-stream;q=0, */*"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            accept.iter().for_each(|it| _ = headers.append(ACCEPT, it.parse().unwrap()));
+            assert_eq!(prefers_stream(&headers), prefers, "{accept:?}");
+        }
+    }
 
     #[test]
     fn only_unencoded_json_is_accepted() {

@@ -1,7 +1,7 @@
 //! Answers handshake-era HTTP requests: `initialize`, POSTs within a session, the GET notification stream and DELETE.
 
 use super::{
-    HttpService,
+    HttpService, guard,
     notification_stream::NotificationStream,
     replay_buffer::EventId,
     response::{self, Body},
@@ -96,8 +96,14 @@ impl<H: Handler> HttpService<H> {
 
     async fn request(&self, session: Arc<HttpSession>, id: Raw, request: Incoming) -> Response<Body> {
         let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
-        let pending = self.answer(session.clone(), id.clone(), request, out);
-        let response = response::json_or_messages(id, Box::pin(pending), messages, |_| StatusCode::OK).await;
+        // A stream runs after the response has begun, which is too late for the handshake.
+        let prefers_stream = request.method != "initialize"
+            && request.http.as_ref().is_some_and(|it| guard::prefers_stream(&it.headers));
+        let pending = Box::pin(self.answer(session.clone(), id.clone(), request, out));
+        let write_stream = |answer: &Outbound| session.whole_stream(answer);
+        let write_stream = prefers_stream.then_some(&write_stream as _);
+        let status_of = |_: &RpcError| StatusCode::OK;
+        let response = response::json_or_messages(id, pending, messages, status_of, write_stream).await;
         response.unwrap_or_else(|messages| {
             stream_response(AttachedStream::new(Box::new(ResumableStream::new(session, messages))), None)
         })

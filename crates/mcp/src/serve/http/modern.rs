@@ -2,11 +2,11 @@
 //! body.
 
 use super::{
-    HttpService,
+    HttpService, guard,
     response::{self, Pending},
 };
 use crate::{
-    Message, Raw, RpcError,
+    Message, Outbound, Raw, RpcError,
     http::{decode_value, headers},
     serve::{Handler, Incoming, RequestParams, dispatch},
 };
@@ -48,6 +48,7 @@ impl<H: Handler> HttpService<H> {
             },
             _ => None,
         };
+        let prefers_stream = guard::prefers_stream(&parts.headers);
         let request = Incoming { method, params, members, http: Some(Arc::new(parts)) };
         let (out, messages) = mpsc::channel(OUTBOUND_CAPACITY);
         let pending = dispatch::answer(self.service.clone(), request, terms, id.clone(), Arc::default(), out);
@@ -59,7 +60,9 @@ impl<H: Handler> HttpService<H> {
                 outcome
             }),
         };
-        let response = response::json_or_messages(id, pending, messages, status_of).await;
+        let write_stream = |answer: &Outbound| response::event(answer);
+        let write_stream = prefers_stream.then_some(&write_stream as _);
+        let response = response::json_or_messages(id, pending, messages, status_of, write_stream).await;
         response.unwrap_or_else(response::stream_messages)
     }
 

@@ -28,6 +28,12 @@ pub(super) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Interval between keep-alive comments on a silent stream.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// Time after which a stream begins without a message, for a client that prefers a stream.
+const STREAM_AFTER: Duration = Duration::from_millis(500);
+
+/// Delay after which a client should resume a broken stream, in milliseconds.
+const RETRY_MILLIS: u32 = 1_000;
+
 pub(super) fn empty(status: StatusCode) -> Response<Body> {
     respond(status, None, Bytes::new())
 }
@@ -65,19 +71,23 @@ pub(super) fn stream_messages(messages: MessageStream) -> Response<Body> {
 }
 
 /// Responds with JSON if the result comes first. Otherwise returns all messages of the request for streaming.
+///
+/// For a client that prefers a stream, `write_stream` writes the whole stream of a result that comes first. An error with
+/// a status of its own is JSON all the same. If the result takes longer than [`STREAM_AFTER`], it is streamed.
 pub(super) async fn json_or_messages(
     id: Raw,
     mut pending: Pending,
     mut messages: mpsc::Receiver<Outbound>,
     status_of: fn(&RpcError) -> StatusCode,
+    write_stream: Option<&(dyn Fn(&Outbound) -> Bytes + Sync)>,
 ) -> Result<Response<Body>, MessageStream> {
     let first = tokio::select! {
         biased;
-        Some(message) = messages.recv() => message,
+        Some(message) = messages.recv() => Some(message),
         outcome = &mut pending => match messages.try_recv().ok() {
             Some(message) => {
                 pending = Box::pin(std::future::ready(outcome));
-                message
+                Some(message)
             }
             // The client cancelled the request and expects no response.
             None if outcome.as_ref().is_err_and(|it| it.code == CANCELLED) => {
@@ -85,11 +95,21 @@ pub(super) async fn json_or_messages(
             }
             None => {
                 let status = outcome.as_ref().map_or_else(status_of, |_| StatusCode::OK);
-                return Ok(json(status, &answer(id, outcome)));
+                let answer = answer(id, outcome);
+                return Ok(match write_stream {
+                    Some(write_stream) if status == StatusCode::OK => whole_stream(write_stream(&answer)),
+                    _ => json(status, &answer),
+                });
             }
         },
+        () = wait_before_stream(), if write_stream.is_some() => None,
     };
-    Err(MessageStream { first: Some(first), messages, pending: Some(pending), id })
+    Err(MessageStream { first, messages, pending: Some(pending), id })
+}
+
+/// A function, so that a request without a stream creates no timer.
+async fn wait_before_stream() {
+    time::sleep(STREAM_AFTER).await;
 }
 
 /// Streams all messages that are sent while `work` runs.
@@ -120,12 +140,26 @@ async fn pending(work: &mut Option<Work>) {
 pub(super) fn event_stream(
     frames: impl futures_util::Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
 ) -> Response<Body> {
-    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    event_response(StreamBody::new(frames).boxed_unsync())
+}
+
+/// Builds an SSE response whose events are all known.
+pub(super) fn whole_stream(events: Bytes) -> Response<Body> {
+    event_response(Full::new(events).boxed_unsync())
+}
+
+fn event_response(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+/// Formats the event that begins a stream before its first message: an id from which the client can resume.
+pub(super) fn opening_event(id: EventId) -> Bytes {
+    format!("id: {id}\nretry: {RETRY_MILLIS}\ndata: \n\n").into()
 }
 
 /// Formats a message as an SSE event.
@@ -177,6 +211,11 @@ pub(super) struct MessageStream {
 }
 
 impl MessageStream {
+    /// Checks whether the stream begins before its first message.
+    pub(super) fn is_silent(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// Checks whether the response has been sent.
     pub(super) fn is_over(&self) -> bool {
         self.pending.is_none()

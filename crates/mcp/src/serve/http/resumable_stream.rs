@@ -10,8 +10,8 @@ use super::{
     response::{self, MessageStream, StreamItem},
     sessions::HttpSession,
 };
-use crate::{Outbound, serve::announcements::Announcements};
-use bytes::Bytes;
+use crate::{Outbound, serve::announcements::Announcements, session::LATEST_LEGACY};
+use bytes::{Bytes, BytesMut};
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     fmt,
@@ -174,10 +174,28 @@ impl ResumableStreams {
     }
 }
 
+impl HttpSession {
+    /// Formats the whole stream of a request that has only a response, and buffers the response.
+    pub(super) fn whole_stream(&self, answer: &Outbound) -> Bytes {
+        let mut at = self.streams.new_stream();
+        let mut events = BytesMut::from(&self.opening_event(at).unwrap_or_default()[..]);
+        events.extend_from_slice(&self.streams.record_event(&mut at, answer));
+        events.freeze()
+    }
+
+    /// Returns the event that begins a stream before its first message. Clients of earlier versions do not expect it.
+    fn opening_event(&self, at: EventId) -> Option<Bytes> {
+        let is_expected = self.peer.terms.get().is_some_and(|it| it.version == LATEST_LEGACY);
+        is_expected.then(|| response::opening_event(at))
+    }
+}
+
 impl ResumableStream {
     pub(super) fn new(session: Arc<HttpSession>, rest: MessageStream) -> ResumableStream {
         let at = session.streams.new_stream();
-        ResumableStream { session, at, ready: VecDeque::new(), rest: Some(rest) }
+        let opening = session.opening_event(at).filter(|_| rest.is_silent());
+        let ready = opening.map(|text| BufferedEvent { id: at, text, is_last: false });
+        ResumableStream { session, at, ready: ready.into_iter().collect(), rest: Some(rest) }
     }
 
     /// Returns the next event in wire format, or `None` at the end of the stream. Cancel-safe.
