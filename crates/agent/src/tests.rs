@@ -2,10 +2,13 @@
 
 mod arguments;
 mod calls;
+mod client;
 mod ends;
 mod laws;
 mod recorded;
 mod requests;
+mod run_laws;
+mod run_rows;
 mod script;
 mod shape;
 mod sizes;

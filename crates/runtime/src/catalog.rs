@@ -245,7 +245,7 @@ impl ToolEntry {
     }
 
     /// Returns the configuration of the source.
-    pub(crate) fn config(&self) -> &Arc<Source> {
+    pub fn config(&self) -> &Arc<Source> {
         &self.config
     }
 

@@ -71,5 +71,10 @@ pub use source_status::{ConnectionState, Health, SessionEvent, SessionState, Sou
 pub use trace::Trace;
 pub use upstream::{Builtins, Upstream, UpstreamContext, UpstreamSession};
 pub use wharf_config::{BreakerPolicy, Diagnostics, Env, Glob, Grants, MaskedString, Plan, load};
-pub use wharf_mcp::Raw;
 pub use wharf_mcp::time_format;
+pub use wharf_mcp::{EgressPolicy, Raw};
+
+/// Content of results.
+pub mod content {
+    pub use wharf_mcp::model::{Block, CallResult, Contents, Item};
+}

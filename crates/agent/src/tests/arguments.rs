@@ -7,9 +7,10 @@ use super::{
 };
 use crate::{
     arguments::{ArgumentsError, MAX_ARGUMENT_BYTES, check_arguments},
-    dialect::{Dialect, FinishReason::Stop},
+    dialect::Dialect,
     model::AnswerLimits,
 };
+use scripted_model::Finish::Stop;
 
 fn nested(depth: usize) -> String {
     format!("{}{}", r#"{"a":"#.repeat(depth - 1) + "{}", "}".repeat(depth - 1))

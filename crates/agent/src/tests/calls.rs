@@ -4,7 +4,8 @@ use super::{
     check,
     script::{Step, call, chat_delta, chat_end, render, sse},
 };
-use crate::dialect::{Dialect, FinishReason::*};
+use crate::dialect::Dialect;
+use scripted_model::Finish::*;
 use serde_json::{Value, json};
 
 fn chat_calls(fragments: &[Value], reason: &str) -> String {

@@ -5,10 +5,8 @@ use super::{
     script::{Step, call, chat_delta, chat_end, render, sse, text},
     summary,
 };
-use crate::{
-    dialect::{Dialect, FinishReason::*},
-    model::trouble::Trouble,
-};
+use crate::{dialect::Dialect, model::trouble::Trouble};
+use scripted_model::Finish::*;
 use serde_json::json;
 
 #[test]

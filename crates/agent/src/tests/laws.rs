@@ -5,11 +5,9 @@ use super::{
     script::{Step, render},
     summary,
 };
-use crate::{
-    dialect::{Dialect, FinishReason},
-    model::AnswerLimits,
-};
+use crate::{dialect::Dialect, model::AnswerLimits};
 use proptest::prelude::*;
+use scripted_model::Finish;
 
 fn dialects() -> impl Strategy<Value = Dialect> {
     prop::sample::select(Dialect::ALL.to_vec())
@@ -32,7 +30,7 @@ proptest! {
         dialect in dialects(), steps in steps(), sizes in prop::collection::vec(1_usize..40, 1..8), cut in 0_usize..4000,
     ) {
         let mut steps = steps;
-        steps.push(Step::End(FinishReason::Stop));
+        steps.push(Step::End(Finish::Stop));
         let body = render(dialect, &steps).into_bytes();
         let body = &body[..cut.min(body.len())];
         let limits = AnswerLimits::default();
@@ -48,7 +46,7 @@ proptest! {
             _ => None,
         }).collect();
         prop_assume!(!expected.is_empty());
-        steps.push(Step::End(FinishReason::ToolCalls));
+        steps.push(Step::End(Finish::ToolCalls));
         let body = render(dialect, &steps);
         let result = read_chunks(dialect, &AnswerLimits::default(), body.as_bytes(), &[body.len()]);
         let answer = result.answer.expect("an answer");
@@ -71,7 +69,7 @@ proptest! {
     #[test]
     fn changed_streams_never_panic(dialect in dialects(), steps in steps(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut steps = steps;
-        steps.push(Step::End(FinishReason::Stop));
+        steps.push(Step::End(Finish::Stop));
         let mut body = render(dialect, &steps).into_bytes();
         let at = at.index(body.len());
         body[at] = byte;

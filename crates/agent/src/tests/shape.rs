@@ -6,9 +6,10 @@ use super::{
     summary,
 };
 use crate::{
-    dialect::{Dialect, FinishReason::*, Usage},
+    dialect::{Dialect, Usage},
     message::AnswerPart,
 };
+use scripted_model::Finish::*;
 use serde_json::{Value, json};
 
 #[test]

@@ -7,9 +7,10 @@ use super::{
 };
 use crate::{
     answer::AnswerReader,
-    dialect::{Dialect, FinishReason::Stop},
+    dialect::Dialect,
     model::{AnswerLimits, trouble::Trouble},
 };
+use scripted_model::Finish::Stop;
 
 #[test]
 fn an_event_without_end_fails_at_the_limit() {

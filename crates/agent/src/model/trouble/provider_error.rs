@@ -1,6 +1,7 @@
 //! Reads the providers' error objects, in a response with an error status or in an event of a stream.
 
 use serde_json::Value;
+use std::time::Duration;
 
 /// Maximum length of a provider's message, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -40,6 +41,8 @@ pub struct ProviderError {
     pub status: Option<u16>,
     /// The provider's message, shortened and without control characters.
     pub message: String,
+    /// Time after which the provider allows another request, if it said so.
+    pub retry_after: Option<Duration>,
 }
 
 /// Meaning of a provider's error.
@@ -115,13 +118,32 @@ impl ProviderError {
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
         let words = ["type", "code", "status", "param"].map(|key| error[key].as_str().unwrap_or_default());
         let kind = classify(status, &words, &message, error);
-        ProviderError { kind, status, message: shorten(&message) }
+        ProviderError { kind, status, message: shorten(&message), retry_after: None }
+    }
+
+    /// Creates the error for a request that is not made, because the provider asked to wait.
+    pub(crate) fn hold_off(retry_after: Duration) -> ProviderError {
+        ProviderError {
+            kind: ProviderErrorKind::RateLimited,
+            status: Some(429),
+            message: "the rate limit of an earlier request still holds".to_owned(),
+            retry_after: Some(retry_after),
+        }
+    }
+
+    /// Sets the time after which the provider allows another request.
+    #[must_use]
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> ProviderError {
+        ProviderError { retry_after, ..self }
     }
 
     fn describe(&self) -> String {
+        let wait = self.retry_after.map_or_else(String::new, |it| {
+            format!("; the server asked to retry after {} s", it.as_secs_f64().ceil())
+        });
         match self.status {
-            Some(status) => format!("the provider answered {status}: {}", self.message),
-            None => format!("the provider reported an error: {}", self.message),
+            Some(status) => format!("the provider answered {status}: {}{wait}", self.message),
+            None => format!("the provider reported an error: {}{wait}", self.message),
         }
     }
 }

@@ -26,6 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("conformance", &["wharf-mcp"]),
     ("hostile", &["wharf-config", "wharf-mcp", "wharf-runtime"]),
     ("load", &[]),
+    ("scripted-model", &[]),
     ("xtask", &[]),
 ];
 
@@ -42,7 +43,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("wharf-runtime", &["axum", "clap", "anstream"], "the runtime has no HTTP server and no CLI"),
     ("wharf-runtime", &["genai", "sqlx"], "the runtime knows neither models nor tables"),
     ("wharf-agent", &["axum", "clap", "anstream"], "the agent has no HTTP server and no CLI"),
-    ("wharf-agent", &["reqwest", "tokio-tungstenite"], "the agent knows no transport"),
+    ("wharf-agent", &["hyper", "rmcp", "tokio-tungstenite"], "the agent knows no MCP transport"),
     ("wharf-store", &["rmcp"], "rows are plain"),
     ("xtask", &["clap"], "xtask builds in a second"),
 ];

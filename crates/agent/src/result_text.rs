@@ -1,0 +1,117 @@
+//! The words that a model is told about the outcome of a call.
+
+use crate::message::Content;
+use wharf_runtime::{
+    CallRecord, Fault, FaultKind, Outcome, Raw,
+    content::{Block, CallResult, Contents, Item},
+    sent_word,
+};
+
+/// Knowledge about a call that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallFate {
+    /// The tool answered, with a result or an error.
+    Answered,
+    /// The call was not executed.
+    NotExecuted,
+    /// The call was sent and may have been executed.
+    Unknown,
+}
+
+/// Outcome of a call, in the words for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallOutcome {
+    /// Content for the model.
+    pub(crate) content: Vec<Content>,
+    /// Whether the call failed.
+    pub(crate) is_error: bool,
+    /// Knowledge about the call.
+    pub(crate) fate: CallFate,
+}
+
+impl CallOutcome {
+    /// Creates the outcome of a call that was not executed.
+    pub(crate) fn refused(words: String) -> CallOutcome {
+        CallOutcome { content: vec![Content::Text(words)], is_error: true, fate: CallFate::NotExecuted }
+    }
+
+    /// Creates the outcome of a call that was sent and not answered.
+    pub(crate) fn unknown(cause: &str) -> CallOutcome {
+        let words = format!(
+            "unknown: the call was sent and no answer came ({cause}). It may have been executed. \
+             Find out before you repeat it."
+        );
+        CallOutcome { content: vec![Content::Text(words)], is_error: true, fate: CallFate::Unknown }
+    }
+
+    /// Reads the outcome of a completed call.
+    pub(crate) fn of(record: &CallRecord) -> CallOutcome {
+        match &record.outcome {
+            Outcome::Failed(fault) => describe_fault(fault),
+            Outcome::Answered(_) | Outcome::Refused(_) => CallOutcome {
+                content: record.result().map_or_else(Vec::new, |it| describe_result(&it)),
+                is_error: matches!(record.outcome, Outcome::Refused(_)),
+                fate: CallFate::Answered,
+            },
+        }
+    }
+
+    /// Returns the text of the content.
+    pub(crate) fn text(&self) -> String {
+        self.content.iter().map(Content::as_text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn describe_fault(fault: &Fault) -> CallOutcome {
+    let cause = fault.cause.trim_end_matches('.');
+    match fault.kind {
+        FaultKind::Arguments => CallOutcome::refused(format!("not executed: {cause}.")),
+        FaultKind::ToolNotFound => CallOutcome::refused(format!("not executed: {cause}.")),
+        FaultKind::BreakerOpen => {
+            let seconds = fault.retry_after.unwrap_or_default().as_secs_f64().ceil();
+            CallOutcome::refused(format!("not executed: {} is unavailable for {seconds} s.", fault.source))
+        }
+        _ if fault.rpc.is_some() => CallOutcome {
+            content: vec![Content::Text(cause.to_owned())],
+            is_error: true,
+            fate: CallFate::Answered,
+        },
+        _ if sent_word(fault.sent) == "no" => {
+            CallOutcome::refused(format!("not executed: {cause}. It is safe to call again."))
+        }
+        _ => CallOutcome::unknown(cause),
+    }
+}
+
+/// Describes a result: its blocks, or its structured content if there is no text.
+fn describe_result(result: &Raw) -> Vec<Content> {
+    let result = CallResult::read(result);
+    let mut content: Vec<Content> = result.content.into_iter().map(describe_block).collect();
+    let has_text = content.iter().any(|it| matches!(it, Content::Text(text) if !text.is_empty()));
+    if let Some(structured) = result.structured.filter(|_| !has_text) {
+        content.push(Content::Text(structured.as_str().to_owned()));
+    }
+    if content.is_empty() {
+        content.push(Content::Text("(the result is empty)".to_owned()));
+    }
+    content
+}
+
+fn describe_block(block: Item<Block>) -> Content {
+    let kilobytes = |base64: &str| (base64.len() / 4 * 3).div_ceil(1024);
+    match block {
+        Item::Valid(Block::Text(text)) => Content::Text(text),
+        Item::Valid(Block::Image { data, mime_type }) => {
+            Content::Image { media_type: mime_type, base64: data }
+        }
+        Item::Valid(Block::Audio { data, mime_type }) => {
+            Content::Text(format!("[{mime_type}, {} KB]", kilobytes(&data)))
+        }
+        Item::Valid(Block::Resource(Contents { text: Some(text), .. })) => Content::Text(text),
+        Item::Valid(Block::Resource(Contents { uri, blob, .. })) => {
+            Content::Text(format!("[resource: {uri}, {} KB]", kilobytes(blob.as_deref().unwrap_or_default())))
+        }
+        Item::Valid(Block::Link { uri, .. }) => Content::Text(format!("[link: {uri}]")),
+        Item::Invalid(raw, _) => Content::Text(raw.as_str().to_owned()),
+    }
+}

@@ -1,0 +1,50 @@
+//! Facts about a tool that decide about its calls: its identity, its source and the hints of its server.
+
+use wharf_config::Endpoint;
+use wharf_runtime::catalog::ToolEntry;
+
+/// Facts about one tool that decide about calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ToolFacts {
+    /// Name that the model uses.
+    pub(crate) name: String,
+    /// `source:tool`, with the name on the wire.
+    pub(crate) id: String,
+    /// Name of the source.
+    pub(crate) source: String,
+    /// Whether the server declares that the tool changes nothing.
+    pub(crate) is_read_only: bool,
+    /// Whether the server declares that the tool destroys something.
+    pub(crate) is_destructive: bool,
+    /// Whether the tool reaches the open world, so that its results may contain anything.
+    pub(crate) is_open_world: bool,
+    /// Whether the hints of the source count.
+    pub(crate) is_trusted: bool,
+    /// Whether the source is built in.
+    pub(crate) is_builtin: bool,
+}
+
+impl ToolFacts {
+    /// Returns whether a call may change something, so that its order matters.
+    pub(crate) fn may_write(&self) -> bool {
+        !(self.is_trusted && self.is_read_only)
+    }
+
+    pub(crate) fn of(entry: &ToolEntry) -> ToolFacts {
+        let hint = |name: &str| {
+            let annotations = entry.tool.as_ref()?.annotations.as_ref()?;
+            annotations.member(name)?.decode::<bool>().ok()
+        };
+        let is_builtin = matches!(entry.config().endpoint, Endpoint::Builtin(_));
+        ToolFacts {
+            name: entry.name.clone(),
+            id: entry.id(),
+            source: entry.source.clone(),
+            is_read_only: hint("readOnlyHint").unwrap_or(false),
+            is_destructive: hint("destructiveHint").unwrap_or(false),
+            is_open_world: !is_builtin && hint("openWorldHint").unwrap_or(true),
+            is_trusted: entry.config().trust,
+            is_builtin,
+        }
+    }
+}
