@@ -34,6 +34,6 @@ mod tests;
 pub use agent::{Agent, ApprovalDecisions, Approver, RunRequest, RunResult};
 pub use events::{AgentEvent, ApprovalQuestion, ToolCallEvent, ToolStatus};
 pub use policy::RunRules;
-pub use provider::{default_endpoint, key_variable, uses_key_variable};
+pub use provider::{default_endpoint, key_variable, key_variables, uses_key_variable};
 pub use run_ending::{LimitKind, RunError, RunReport, RunStatus, RunUsage};
 pub use run_state::ApprovalAnswer;

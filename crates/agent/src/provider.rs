@@ -2,16 +2,21 @@
 
 use wharf_config::{Model, Provider};
 
-/// Returns the environment variable that holds the API key if the agent file has no `api_key`, or `None` if the
+/// Returns the environment variables that may hold the API key if the agent file has no `api_key`. Empty if the
 /// provider needs no key.
-pub fn key_variable(provider: Provider) -> Option<&'static str> {
+pub fn key_variables(provider: Provider) -> &'static [&'static str] {
     match provider {
-        Provider::OpenAi => Some("OPENAI_API_KEY"),
-        Provider::AzureOpenAi => Some("AZURE_OPENAI_API_KEY"),
-        Provider::Anthropic => Some("ANTHROPIC_API_KEY"),
-        Provider::Gemini => Some("GEMINI_API_KEY"),
-        Provider::Ollama => None,
+        Provider::OpenAi => &["OPENAI_API_KEY"],
+        Provider::AzureOpenAi => &["AZURE_OPENAI_API_KEY"],
+        Provider::Anthropic => &["ANTHROPIC_API_KEY"],
+        Provider::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        Provider::Ollama => &[],
     }
+}
+
+/// Returns the first of the [`key_variables`].
+pub fn key_variable(provider: Provider) -> Option<&'static str> {
+    key_variables(provider).first().copied()
 }
 
 /// Returns whether the usual variable may provide the key of this model. The key goes to the provider's own host only;

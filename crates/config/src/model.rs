@@ -92,6 +92,28 @@ impl Model {
     pub const TIMEOUT: Duration = Duration::from_secs(120);
     /// Default of `model.idle_timeout`.
     pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// Creates a model with the provider's defaults.
+    pub fn new(provider: Provider, name: MaskedString) -> Model {
+        Model {
+            provider,
+            name,
+            api: None,
+            reasoning: None,
+            temperature: None,
+            max_tokens: None,
+            top_p: None,
+            context_window: None,
+            images: None,
+            endpoint: None,
+            api_key: None,
+            api_version: None,
+            timeout: Model::TIMEOUT,
+            idle_timeout: Model::IDLE_TIMEOUT,
+            headers: Vec::new(),
+            extra: None,
+        }
+    }
 }
 
 impl Provider {

@@ -186,6 +186,16 @@ fn run_loaded(
 }
 
 impl App {
+    /// The redactor of everything that is printed or recorded.
+    pub(crate) fn redactor(&self) -> &Arc<Redactor> {
+        &self.upstream_context.redactor
+    }
+
+    /// Stops the servers within a time limit, after an interrupt.
+    pub(crate) async fn shut_down_promptly(&self) {
+        shut_down_promptly(&self.running).await;
+    }
+
     /// Returns the tracer and, if traces are configured, their exporter. An invalid configuration is logged and
     /// disables traces, so that the server still starts.
     pub(crate) fn telemetry(&self) -> (Telemetry, Option<Exporter>) {

@@ -2,9 +2,11 @@
 
 mod clients;
 mod examples;
+mod run;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use clients::{AddArgs, ConnectArgs, InitArgs};
+pub(crate) use run::RunArgs;
 use std::path::PathBuf;
 
 /// The agent file that is read if none is named.
@@ -101,6 +103,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TasksCommand,
     },
+    /// Send a message to the agent's model, which may call tools
+    #[command(after_help = examples::RUN)]
+    Run(RunArgs),
     /// Get a prompt with its arguments filled in
     #[command(after_help = examples::PROMPT)]
     Prompt {

@@ -19,6 +19,7 @@ mod listen_error;
 mod login;
 mod prompt;
 mod read;
+mod run;
 mod schema;
 mod serve;
 mod sources;
@@ -89,6 +90,9 @@ fn standard_input_conflict(common: &GlobalOptions, command: &Command) -> Option<
         Command::Stdio => Some(
             "`-f -` is standard input, and `wharf stdio` reads its client from there\nhelp: put the agent file into a file",
         ),
+        Command::Run(args) if args.message.as_deref().is_none_or(|it| it == agent_input::STANDARD_INPUT) => {
+            Some("`-f -` and the message both read standard input\nhelp: put the agent file into a file")
+        }
         Command::Call(args) if args.args.as_deref() == Some(agent_input::STANDARD_INPUT) => Some(
             "`-f -` and `--args -` both read standard input\nhelp: use `--args @FILE`, or put the agent file into a file",
         ),
@@ -127,6 +131,10 @@ fn dispatch(command: Command, common: &GlobalOptions, environment: &Environment,
         }
         Command::Tasks { command } => {
             app::run(common, environment, output, |app| Box::pin(tasks::run(app, command)))
+        }
+        Command::Run(args) => {
+            let followed = environment.clone();
+            app::serve(common, environment, None, output, |app| Box::pin(run::run(app, args, followed)))
         }
         Command::Prompt { name, arguments } => {
             app::run(common, environment, output, |app| Box::pin(prompt::run(app, name, arguments)))

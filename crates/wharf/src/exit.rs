@@ -1,6 +1,10 @@
 //! The exit codes of the program.
 
 use std::process::ExitCode;
+use wharf_agent::{
+    RunError, RunReport,
+    model::trouble::{ProviderErrorKind, Trouble},
+};
 use wharf_runtime::{FaultKind, Outcome};
 
 /// Result of a command. The numeric codes are a contract with scripts.
@@ -99,6 +103,48 @@ impl From<FaultKind> for Exit {
                 Exit::TemporaryFailure
             }
             FaultKind::Abandoned => Exit::Interrupted,
+        }
+    }
+}
+
+/// Maps the end of an agent's run to an exit code.
+impl From<&RunReport> for Exit {
+    fn from(report: &RunReport) -> Exit {
+        match &report.error {
+            None => Exit::Success,
+            Some(RunError::Model(trouble)) => trouble.into(),
+            Some(RunError::Timeout(_)) => Exit::Timeout,
+            Some(RunError::Cancelled) => Exit::Interrupted,
+            Some(
+                RunError::Limit(_)
+                | RunError::Refused(_)
+                | RunError::OutputInvalid(_)
+                | RunError::ContextFull(_),
+            ) => Exit::ToolError,
+        }
+    }
+}
+
+impl From<&Trouble> for Exit {
+    fn from(trouble: &Trouble) -> Exit {
+        use ProviderErrorKind as Kind;
+        match trouble {
+            Trouble::Connect(_) => Exit::Unavailable,
+            Trouble::NoFirstByte(_) | Trouble::Silent(_) => Exit::Timeout,
+            Trouble::Unavailable { .. } => Exit::TemporaryFailure,
+            Trouble::Provider(error) => match error.kind {
+                Kind::RateLimited | Kind::Overloaded => Exit::TemporaryFailure,
+                Kind::Timeout => Exit::Timeout,
+                Kind::Unauthorized | Kind::NotFound => Exit::Usage,
+                Kind::ToolRefused { .. } => Exit::Unavailable,
+                Kind::TooLong { .. } => Exit::ToolError,
+                Kind::Server | Kind::BadRequest => Exit::Protocol,
+            },
+            Trouble::Cut
+            | Trouble::Empty
+            | Trouble::NotEvents(_)
+            | Trouble::Garbled(_)
+            | Trouble::TooMuch { .. } => Exit::Protocol,
         }
     }
 }

@@ -182,7 +182,7 @@ fn format_value(value: &Value) -> String {
     }
 }
 
-fn write_stderr(text: &str) -> io::Result<()> {
+pub(crate) fn write_stderr(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes())?;
     stderr.flush()
@@ -193,7 +193,7 @@ fn is_yes(answer: &str) -> bool {
 }
 
 /// Prompts for one line and trims it. `None` at the end of input.
-fn prompt_line(prompt: &str) -> io::Result<Option<String>> {
+pub(crate) fn prompt_line(prompt: &str) -> io::Result<Option<String>> {
     write_stderr(prompt)?;
     let mut typed = String::new();
     let count = io::stdin().lock().read_line(&mut typed)?;

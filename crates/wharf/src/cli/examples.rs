@@ -53,6 +53,10 @@ pub(super) const RESOURCES: &str = "Examples:
   wharf resources
   wharf resources todo --json";
 
+pub(super) const RUN: &str = "Examples:
+  wharf run 'Remind me to buy eggs'
+  wharf run --model ollama/qwen3 --allow 'todo:*' --json < message.txt";
+
 pub(super) const SCHEMA: &str = "Examples:
   wharf schema > agent.schema.json
   wharf schema | less";

@@ -9,6 +9,8 @@ mod json;
 #[cfg(unix)]
 mod json_docs;
 #[cfg(unix)]
+mod run;
+#[cfg(unix)]
 mod scripted_server;
 #[cfg(unix)]
 mod terminal;

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask provision` installs the requirements. A test whose requirements are missing fails and says so.
 
+mod agent;
 pub(crate) mod background;
 #[cfg(target_os = "linux")]
 pub(crate) mod docker;

@@ -1,0 +1,73 @@
+//! Asks the user at the terminal about calls.
+
+use super::renderer::format_arguments;
+use crate::{content::printable, progress, terminal::prompt_line};
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::task;
+use wharf_agent::{ApprovalAnswer, ApprovalDecisions, ApprovalQuestion, Approver};
+
+/// The user at the terminal, and the tools that they allowed for this run.
+#[derive(Default)]
+pub(super) struct TerminalApprover {
+    allowed_tools: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Approver for TerminalApprover {
+    fn decide(&self, questions: Vec<ApprovalQuestion>) -> ApprovalDecisions<'_> {
+        let allowed_tools = self.allowed_tools.clone();
+        Box::pin(async move {
+            let asking = task::spawn_blocking(move || ask_all(questions, &allowed_tools));
+            asking.await.unwrap_or_default()
+        })
+    }
+}
+
+fn ask_all(
+    questions: Vec<ApprovalQuestion>,
+    allowed_tools: &Mutex<BTreeSet<String>>,
+) -> Vec<(String, ApprovalAnswer)> {
+    progress::clear_lines();
+    let mut decisions = Vec::new();
+    for question in questions {
+        let mut allowed_tools = allowed_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_allowed =
+            allowed_tools.contains(&question.tool_id) || ask(&question, &mut allowed_tools).unwrap_or(false);
+        decisions.push((question.call_id, ApprovalAnswer { is_allowed, reason: None }));
+    }
+    decisions
+}
+
+/// Asks until the answer is clear. The end of input denies.
+fn ask(question: &ApprovalQuestion, allowed_tools: &mut BTreeSet<String>) -> io::Result<bool> {
+    let arguments = format_arguments(&question.arguments);
+    let name = printable(&question.tool_name);
+    let line = format!("allow {name}({arguments})? [y]es [t]his tool [n]o [d]etails ");
+    while let Some(answer) = prompt_line(&line)? {
+        match answer.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "t" => {
+                allowed_tools.insert(question.tool_id.clone());
+                return Ok(true);
+            }
+            "n" | "no" | "" => return Ok(false),
+            "d" => {
+                let details = printable(&format!("{:#}", question.arguments));
+                terminal_details(&question.tool_id, &question.why, &details)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+fn terminal_details(tool_id: &str, why: &str, arguments: &str) -> io::Result<()> {
+    crate::terminal::write_stderr(&format!(
+        "tool: {}\nwhy:  {}\narguments: {arguments}\n",
+        printable(tool_id),
+        printable(why)
+    ))
+}
