@@ -25,7 +25,7 @@ use crate::{
     tasks,
 };
 use announcements::{Announcements, Announcer};
-pub use client::{Client, ClientTerms};
+pub use client::{Client, ClientRef, ClientTerms};
 pub use dispatch::complete_list;
 pub use request_params::RequestParams;
 use serde_json::json;
@@ -61,9 +61,9 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one request. The future is dropped when the client cancels the request or disconnects.
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture;
 
-    /// Receives a notification from the client. The default implementation ignores it.
-    fn notified(&self, method: &str, params: Option<Raw>) {
-        let _ = (method, params);
+    /// Receives a notification from a handshake-era client. The default implementation ignores it.
+    fn notified(&self, method: &str, params: Option<Raw>, client: &ClientRef) {
+        let _ = (method, params, client);
     }
 
     /// Prepares to announce changes of this resource, or returns why it cannot.
@@ -221,6 +221,10 @@ impl<H: Handler> Service<H> {
 
     fn announcements(&self) -> Announcements {
         self.inner.announcer.subscribe()
+    }
+
+    fn client_announcements(&self, peer: &client::Peer) -> Announcements {
+        self.inner.announcer.subscribe_client(peer)
     }
 
     /// Subscribes to a resource until the returned [`ResourceSubscription`] is dropped.

@@ -26,7 +26,7 @@ pub use crate::model::Listing;
 use crate::{Disconnect, Failure, Opener, Outbound, Phase, Raw, RpcError, model::LogLevel};
 use deadline::Deadline;
 use hooks::RequestHooks;
-pub use hooks::{OnLog, OnProgress, Progress};
+pub use hooks::{Audience, OnLog, OnProgress, Progress};
 pub use host::{Host, HostFuture, NoHost, Roots};
 pub use meta::{ClientInfo, MetaKey};
 pub use news::{News, NewsFeed};
@@ -199,7 +199,17 @@ impl Session {
     pub async fn exchange(&self, request: Request) -> Result<Raw, Failure> {
         let deadline = self.deadline(&request);
         let Request {
-            method, params, idle_timeout, on_progress, name, header_params, meta, logs, host, ..
+            method,
+            params,
+            idle_timeout,
+            on_progress,
+            name,
+            header_params,
+            meta,
+            logs,
+            host,
+            audience,
+            ..
         } = request;
         let deadline = idle_timeout.map_or_else(
             || Deadline::from(deadline),
@@ -213,7 +223,7 @@ impl Session {
         let routing = self.terms.routing(name, header_params);
         let message = Outbound::Request { id, method, params, routing };
         let (on_log, extension) = (logs.map(|it| it.callback), deadline.extension());
-        let hooks = RequestHooks { on_progress, on_log, host, extension, on_ack: None };
+        let hooks = RequestHooks { on_progress, on_log, host, extension, on_ack: None, audience };
         self.sender.exchange(message, deadline, hooks).await
     }
 

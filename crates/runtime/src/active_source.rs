@@ -252,6 +252,12 @@ impl ActiveSource {
         }
     }
 
+    /// Returns the open sessions. Does not count as use.
+    pub(crate) fn open_sessions(&self) -> impl Iterator<Item = Arc<SharedSession>> {
+        let additional = self.handshake_sessions.as_ref().and_then(HandshakeSessions::open_session);
+        self.keeper.open_session().into_iter().chain(additional)
+    }
+
     /// Returns whether the server was stopped as idle and has not been started since.
     pub(crate) fn is_stopped_as_idle(&self) -> bool {
         self.keeper.is_stopped_as_idle()

@@ -51,6 +51,8 @@ pub enum EventKind {
     },
     /// A resource changed.
     ResourceUpdated(String),
+    /// The user has finished with a URL that the server asked to open: the parameters of the notification.
+    ElicitationComplete(Raw),
     /// The server sent a log message.
     Log {
         /// The server's log level, debug to emergency.
@@ -219,6 +221,7 @@ impl EventKind {
             EventKind::Breaker(_) => "breaker",
             EventKind::Listed { .. } => "listed",
             EventKind::ResourceUpdated(_) => "resource_updated",
+            EventKind::ElicitationComplete(_) => "elicitation_complete",
             EventKind::Log { .. } => "log",
             EventKind::Stderr(_) => "stderr",
             EventKind::Progress { .. } => "progress",

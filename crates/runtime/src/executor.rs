@@ -16,6 +16,7 @@ use crate::{
     catalog::{Catalog, DisabledTools, ToolEntry, UnavailableSources},
     events::EventBus,
     fault::Stage,
+    root_changes::RootChanges,
     shutdown_stage::ShutdownStage,
     source_request::SourceRequest,
 };
@@ -44,6 +45,8 @@ pub(crate) struct Executor {
     pub(crate) closing: watch::Receiver<ShutdownStage>,
     pub(crate) bus: EventBus,
     pub(crate) in_flight: InFlight,
+    /// The clients' changes of their roots.
+    pub(crate) root_changes: Arc<RootChanges>,
 }
 
 /// Counts the calls in flight.

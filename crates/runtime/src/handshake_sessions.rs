@@ -68,6 +68,11 @@ impl HandshakeSessions {
         None
     }
 
+    /// Returns the kept session if it is open. Does not count as use.
+    pub(crate) fn open_session(&self) -> Option<Arc<SharedSession>> {
+        self.keeper.open_session()
+    }
+
     /// Retires `session` if it is the kept one, or the kept one if `None`.
     pub(crate) fn retire(&self, session: Option<Arc<SharedSession>>) {
         self.keeper.retire(session);

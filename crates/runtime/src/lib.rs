@@ -44,6 +44,7 @@ mod lists_to_refresh;
 mod npx_cache;
 mod options;
 mod redact;
+mod root_changes;
 mod runtime;
 mod session_keeper;
 mod shutdown_stage;

@@ -11,10 +11,12 @@ use crate::{
     catalog::{Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
     catalog_writer::CatalogWriter,
     circuit_breaker::BreakerState,
+    consent::Consent,
     events::{AbandonedCalls, EventBus, Events},
     executor::{Executor, InFlight},
     fault::Stage,
     options::RuntimeOptions,
+    root_changes::RootChanges,
     shutdown_stage::ShutdownStage,
     source_request::{Method, SourceRequest},
     upstream::UpstreamContext,
@@ -95,6 +97,8 @@ impl Runtime {
         let observers = observe(&options, &bus, &closed);
         let in_flight = InFlight::default();
         let (unavailable_sources, _) = watch::channel(Arc::<UnavailableSources>::default());
+        let root_changes = Arc::new(RootChanges::new(options.consent.clone()));
+        let options = RuntimeOptions { consent: root_changes.clone(), ..options };
         let executor = Executor {
             catalog,
             sources: active_sources,
@@ -103,6 +107,7 @@ impl Runtime {
             closing: closed,
             bus,
             in_flight,
+            root_changes,
         };
         let handle = Handle { executor: Arc::new(executor) };
         let tasks = Mutex::new(tasks);
@@ -276,6 +281,13 @@ impl Handle {
         caller: Option<&Caller>,
     ) -> Result<Raw, Arc<Fault>> {
         self.ask_source(source, SourceRequest::new(Method::Task(operation, id), caller)).await
+    }
+
+    /// Tells every server of the handshake era that the roots of a client have changed. `reporter` answers for that
+    /// client if a server then asks for the roots outside any call.
+    pub async fn roots_changed(&self, reporter: Arc<dyn Consent>) {
+        let sources = self.executor.sources.borrow().clone();
+        self.executor.root_changes.forward(reporter, sources).await;
     }
 
     /// Replaces the set of resources whose updates this source reports. Also applies to sessions opened later.

@@ -210,8 +210,17 @@ impl Upstream {
 
     /// Applies the caller's metadata, consent, log level and input to a request, as far as this source allows.
     pub(crate) fn on_behalf(&self, mut request: Request, caller: &Caller) -> Request {
-        let Caller { meta, retries_with_input, input, consent, logs, tasks, task_params, takes_requests: _ } =
-            caller;
+        let Caller {
+            meta,
+            retries_with_input,
+            input,
+            consent,
+            audience,
+            logs,
+            tasks,
+            task_params,
+            takes_requests: _,
+        } = caller;
         // If the entry configures roots, the runtime answers for them and therefore has to handle the other input
         // requests too.
         let has_roots = !self.source.roots.is_empty();
@@ -225,6 +234,7 @@ impl Upstream {
         if let Some(consent) = consent {
             request = request.host(Arc::new(host::SourceHost::new(self.source.clone(), consent.clone())));
         }
+        request = request.audience(audience.clone());
         if let Some(logs) = logs {
             request = request.logs(logs.level, logs.explicit, self.redacting_log(&logs.on_log));
         }

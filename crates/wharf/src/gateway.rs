@@ -5,6 +5,7 @@
 //! memory.
 
 mod client_request;
+mod elicitations;
 mod error;
 mod instructions;
 mod lists;
@@ -23,6 +24,7 @@ use crate::{
     telemetry::{self, SourceRequest, Telemetry},
 };
 use client_request::{ClientRequest, PrincipalName, RequestKind};
+use elicitations::Elicitations;
 use error::rpc_error;
 use lists::ListCache;
 pub(crate) use news::announce;
@@ -35,12 +37,14 @@ use serde_json::json;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 pub(crate) use task_ids::TaskIds;
 use task_questions::TaskQuestions;
-use tokio::time;
+use tokio::{sync::watch, time};
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
-    serve::{self, About, Client, Handler, HandlerFuture, Incoming, InstructionsFuture, OfferedTasks},
-    session::{Era, List, TaskMode},
+    serve::{
+        self, About, Client, ClientRef, Handler, HandlerFuture, Incoming, InstructionsFuture, OfferedTasks,
+    },
+    session::{Audience, Era, List, TaskMode},
 };
 use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome};
 
@@ -71,6 +75,10 @@ pub(crate) struct Gateway {
     task_questions: Arc<TaskQuestions>,
     /// Sources of resources that no list names.
     resource_owners: Arc<ResourceOwners>,
+    /// Clients that were asked to open a URL.
+    elicitations: Arc<Elicitations>,
+    /// The client that last reported a change of its roots.
+    root_changes: watch::Sender<Option<ClientRef>>,
     telemetry: Telemetry,
     about: Arc<About>,
 }
@@ -87,6 +95,8 @@ impl Gateway {
             task_ids,
             task_questions: Arc::default(),
             resource_owners: Arc::default(),
+            elicitations: Arc::default(),
+            root_changes: watch::Sender::new(None),
             telemetry,
             about: Arc::new(about()),
         }
@@ -154,11 +164,13 @@ impl Gateway {
     fn start_call(&self, client_request: ClientRequest, client: &Client) -> pending_input::RunningCall {
         let identity = CallIdentity::of(&client_request);
         let (reporter, reports) = reports::channel();
-        let (consent, question_receiver) = questions::open(client).unzip();
+        let (consent, question_receiver) = questions::open(client, &self.elicitations).unzip();
         let input = client_request.input.clone();
         let takes_requests = consent.is_some() && client.terms().era == Era::Legacy;
+        let audience =
+            Audience { principal: client_request.principal.0.clone(), client: Some(client.number()) };
         let logs = reporter.logs(client);
-        let mut caller = Caller { input, consent, logs, takes_requests, ..routing::caller(client) };
+        let mut caller = Caller { input, consent, audience, logs, takes_requests, ..routing::caller(client) };
         if client.terms().era == Era::Legacy && client_request.task.is_some() {
             (caller.tasks, caller.task_params) = (TaskMode::Return, client_request.task.clone());
         }
@@ -249,6 +261,9 @@ impl Gateway {
                 // end.
                 done = &mut call.work => {
                     call.reports.send_queued(&client).await;
+                    if let Err(error) = &done {
+                        self.elicitations.note_error(error, &call.identity, &self.handle.catalog(), &client);
+                    }
                     return done;
                 }
                 Some(report) = call.reports.next() => report.send(&client).await,
@@ -353,6 +368,12 @@ impl Handler for Gateway {
                 Box::pin(request_span.run_mcp(answer, move |name| is_known(&handle.catalog(), name)))
             }
             None => answer,
+        }
+    }
+
+    fn notified(&self, method: &str, _params: Option<Raw>, client: &ClientRef) {
+        if method == "notifications/roots/list_changed" && client.offers("roots") {
+            self.root_changes.send_replace(Some(client.clone()));
         }
     }
 

@@ -1,11 +1,14 @@
 //! The handler's view of the client while it answers one request, and the client state that lasts between requests.
 
-use super::{request_params::RequestMeta, watched::ResourceSubscription};
+mod client_ref;
+
+use super::{announcements::DirectSender, request_params::RequestMeta, watched::ResourceSubscription};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     model::LogLevel,
     session::{Era, MetaKey},
 };
+pub use client_ref::ClientRef;
 use serde_json::json;
 use std::{
     collections::{BTreeSet, HashMap},
@@ -56,9 +59,16 @@ pub struct Client {
     id: Raw,
 }
 
+/// The number of the next [`Peer`].
+static NEXT_PEER: AtomicU64 = AtomicU64::new(1);
+
 /// State of one client that outlives a single request.
 #[derive(Debug)]
 pub(crate) struct Peer {
+    /// Identifies the client in this process.
+    pub(crate) number: u64,
+    /// Reaches the client's notification stream, once it has opened one over HTTP.
+    pub(crate) direct: OnceLock<DirectSender>,
     pub(crate) terms: OnceLock<Arc<ClientTerms>>,
     /// Log level set by the client, plus one; 0 if it set none.
     log_level: AtomicU8,
@@ -70,6 +80,8 @@ pub(crate) struct Peer {
 impl Default for Peer {
     fn default() -> Peer {
         Peer {
+            number: NEXT_PEER.fetch_add(1, Ordering::Relaxed),
+            direct: OnceLock::new(),
             terms: OnceLock::new(),
             log_level: AtomicU8::new(0),
             watches: Mutex::default(),
@@ -132,7 +144,7 @@ impl Peer {
             // A log line outside any request goes only to clients that have set a log level.
             News::Log(line) => self.log_level().is_some_and(|wanted| LogLevel::of(line) >= Some(wanted)),
             News::ToolsChanged | News::PromptsChanged | News::ResourcesChanged => true,
-            News::Renewed | News::LogOfCall(_) => false,
+            News::Renewed | News::LogOfCall(_) | News::ElicitationComplete(_) => false,
         }
     }
 
@@ -146,6 +158,14 @@ impl Peer {
         if let Some(reply) = reply {
             let _ = reply.send(outcome);
         }
+    }
+
+    /// Registers a request to the client. Returns its id, the receiver of the response, and a guard that removes it.
+    fn register_request(&self) -> (u64, oneshot::Receiver<Result<Raw, RpcError>>, ForgetPendingRequest<'_>) {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        self.pending().insert(id, reply);
+        (id, answer, ForgetPendingRequest { id, peer: self })
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Raw, RpcError>>>> {
@@ -261,15 +281,25 @@ impl Client {
                 "clients of this version take no requests; return `input_required` instead",
             ));
         }
-        let id = self.peer.next_id.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
-        self.peer.pending().insert(id, reply);
-        let _forget = ForgetPendingRequest { id, peer: &self.peer };
+        let (id, answer, _forget) = self.peer.register_request();
         let request = Outbound::Request { id, method: method.into(), params, routing: Routing::default() };
-        let gone = || RpcError::new(RpcError::INTERNAL, "the client disconnected");
-        self.out.send(request).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.out.send(request).await.map_err(|_| disconnected())?;
+        answer.await.map_err(|_| disconnected())?
     }
+
+    /// Returns a number that identifies the client in this process.
+    pub fn number(&self) -> u64 {
+        self.peer.number
+    }
+
+    /// Returns a handle for messages to the client after this request.
+    pub fn downgrade(&self) -> ClientRef {
+        ClientRef::new(&self.peer, Some(&self.out))
+    }
+}
+
+fn disconnected() -> RpcError {
+    RpcError::new(RpcError::INTERNAL, "the client disconnected")
 }
 
 /// Removes a pending request to the client when [`Client::ask`] ends or is dropped.

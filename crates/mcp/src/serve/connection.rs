@@ -3,7 +3,13 @@
 //! The conversation owns the tasks that answer requests. A cancelled request aborts its task. When the client closes
 //! its side, pending tasks get [`DRAIN_TIMEOUT`] to finish and are then aborted.
 
-use super::{Handler, Incoming, Service, check_batch, client::Peer, dispatch, listen};
+use super::{
+    Handler, Incoming, Service,
+    announcements::Announcement,
+    check_batch,
+    client::{ClientRef, Peer},
+    dispatch, listen,
+};
 use crate::{
     Message, News, Outbound, Raw, Routing, RpcError,
     envelope::{self, ParsedFrame},
@@ -66,8 +72,9 @@ impl<H: Handler> Connection<H> {
                 },
                 Some(_) = self.answering.join_next() => {}
                 Some(_) = self.listening.join_next() => {}
-                news = announcements.next() => match news {
-                    Some(news) => self.announce(&news).await,
+                announcement = announcements.next() => match announcement {
+                    Some(Announcement::News(news)) => self.announce(&news).await,
+                    Some(Announcement::Direct(message)) => _ = self.out.send(message).await,
                     None => break,
                 },
             }
@@ -156,7 +163,8 @@ impl<H: Handler> Connection<H> {
             }
             return;
         }
-        self.service.handler().notified(method, params);
+        let client = ClientRef::new(&self.peer, Some(&self.out));
+        self.service.handler().notified(method, params, &client);
     }
 
     /// Sends a notification to a handshake-era client. 2026-07-28 clients receive it through their subscriptions.

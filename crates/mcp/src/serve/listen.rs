@@ -1,6 +1,8 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
-use super::{ClientTerms, Handler, Incoming, Service, watched::ResourceSubscription};
+use super::{
+    ClientTerms, Handler, Incoming, Service, announcements::Announcement, watched::ResourceSubscription,
+};
 use crate::{News, Outbound, Raw, Routing, RpcError, json::splice, session::MetaKey, tasks};
 use futures_util::future::join_all;
 use serde::Deserialize;
@@ -42,7 +44,8 @@ pub(super) async fn run<H: Handler>(
     let _subscriptions = filter.subscribe(service).await;
     let accepted = Some(json!({ "notifications": filter.to_json() }).into());
     send_notification(&out, "notifications/subscriptions/acknowledged", accepted, &id).await;
-    while let Some(news) = announcements.next().await {
+    while let Some(announcement) = announcements.next().await {
+        let Announcement::News(news) = announcement else { continue };
         if let Some((method, params)) = notification(&news).filter(|_| filter.should_receive(&news)) {
             send_notification(&out, method, params, &id).await;
         }
@@ -58,7 +61,7 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
         News::ResourcesChanged => ("notifications/resources/list_changed", None),
         News::ResourceUpdated(uri) => ("notifications/resources/updated", Some(json!({ "uri": uri }).into())),
         News::Log(line) => ("notifications/message", Some(line.clone())),
-        News::LogOfCall(_) | News::Renewed => return None,
+        News::LogOfCall(_) | News::Renewed | News::ElicitationComplete(_) => return None,
     })
 }
 
@@ -107,7 +110,7 @@ impl Filter {
             News::PromptsChanged => self.prompts_list_changed,
             News::ResourcesChanged => self.resources_list_changed,
             News::ResourceUpdated(uri) => self.resource_subscriptions.contains(uri),
-            News::Log(_) | News::LogOfCall(_) | News::Renewed => false,
+            News::Log(_) | News::LogOfCall(_) | News::Renewed | News::ElicitationComplete(_) => false,
         }
     }
 

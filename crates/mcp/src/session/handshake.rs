@@ -14,6 +14,7 @@ use super::{
     terms::{Era, EraHint, LATEST_LEGACY, MODERN, Terms},
 };
 use crate::{Class, Disconnect, Failure, Opener, Outbound, Phase, Raw, Sent, json::splice};
+use serde_json::json;
 use std::{pin::pin, sync::Arc, sync::atomic::Ordering, time::Duration};
 use tokio::{
     task::JoinSet,
@@ -191,7 +192,11 @@ impl<'a> HandshakeAttempt<'a> {
 
     async fn initialize(&self, version: &'static str) -> Result<Terms, Failure> {
         let id = self.sender.next_id();
-        let (client, capabilities) = (self.options.client.to_raw(), self.options.host.capabilities());
+        let client = self.options.client.to_raw();
+        let mut capabilities = self.options.host.capabilities();
+        if self.options.host.reports_roots() {
+            capabilities = capabilities.with("roots", &json!({ "listChanged": true }).into());
+        }
         let version = splice::string(version);
         let extra = self.options.extra_meta.as_ref().map(|extra| ("_meta", extra.as_bytes()));
         let members = [

@@ -11,6 +11,15 @@ pub type OnProgress = Box<dyn FnMut(Progress) + Send>;
 /// Callback for the log lines of one request; receives the params of `notifications/message`. It must not block.
 pub type OnLog = Arc<dyn Fn(&Raw) + Send + Sync>;
 
+/// For whom a request is made. Decides who may see a log line that names no request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audience {
+    /// The authenticated principal, if any.
+    pub principal: Option<Arc<str>>,
+    /// Number of the client, if known.
+    pub client: Option<u64>,
+}
+
 /// Progress of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
@@ -35,6 +44,7 @@ pub(crate) struct RequestHooks {
     pub(crate) on_ack: Option<oneshot::Sender<Raw>>,
     /// Deadline to pause while a server question is being answered.
     pub(crate) extension: Option<Arc<DeadlineExtension>>,
+    pub(crate) audience: Audience,
 }
 
 /// Pending request that owns a message which names none.

@@ -14,6 +14,11 @@ pub trait Host: Send + Sync {
     /// Returns the client capabilities to declare, as an object: `{"roots":{}}`.
     fn capabilities(&self) -> Raw;
 
+    /// Returns whether the client reports changes of its roots (`roots.listChanged`).
+    fn reports_roots(&self) -> bool {
+        false
+    }
+
     /// Answers one server request, received directly or in an `input_required` result.
     fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture;
 }

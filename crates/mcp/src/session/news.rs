@@ -17,6 +17,9 @@ const MAX_LOGS: usize = 256;
 /// Maximum number of buffered resource URIs; beyond it, the whole resource list counts as changed.
 const MAX_UPDATED_URIS: usize = 1_024;
 
+/// Maximum number of buffered completions of elicitations.
+const MAX_COMPLETED: usize = 256;
+
 /// One notification.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
@@ -35,6 +38,9 @@ pub enum News {
     /// Log line that belongs, or may belong, to a pending request; that request's log callback may have received it
     /// already.
     LogOfCall(Raw),
+    /// The user has finished with a URL that the server asked to open: the params of
+    /// `notifications/elicitation/complete`.
+    ElicitationComplete(Raw),
 }
 
 /// Receiver.
@@ -61,6 +67,7 @@ struct UnreadNews {
     resources: bool,
     updated: BTreeSet<String>,
     logs: VecDeque<News>,
+    completed: VecDeque<Raw>,
     has_ended: bool,
 }
 
@@ -127,6 +134,8 @@ impl UnreadNews {
             }
             News::Log(line) => self.log(News::Log(line.detached())),
             News::LogOfCall(line) => self.log(News::LogOfCall(line.detached())),
+            News::ElicitationComplete(_) if self.completed.len() >= MAX_COMPLETED => {}
+            News::ElicitationComplete(params) => self.completed.push_back(params.detached()),
         }
     }
 
@@ -147,6 +156,8 @@ impl UnreadNews {
             Some(News::ResourcesChanged)
         } else if let Some(uri) = self.updated.pop_first() {
             Some(News::ResourceUpdated(uri))
+        } else if let Some(params) = self.completed.pop_front() {
+            Some(News::ElicitationComplete(params))
         } else {
             self.logs.pop_back()
         }

@@ -1,7 +1,7 @@
 //! Builder for requests.
 
 use super::{
-    hooks::{OnLog, OnProgress, Progress},
+    hooks::{Audience, OnLog, OnProgress, Progress},
     host::Host,
     meta::{self, MetaKey},
 };
@@ -24,6 +24,7 @@ pub struct Request {
     pub(super) host: Option<Arc<dyn Host>>,
     pub(super) input: Option<Input>,
     pub(super) single_round: bool,
+    pub(super) audience: Audience,
     pub(super) tasks: TaskMode,
     pub(super) task_support: TaskSupport,
     /// `params.task`, sent if the request becomes a task of 2025-11-25.
@@ -91,6 +92,7 @@ impl Request {
             host: None,
             input: None,
             single_round: false,
+            audience: Audience::default(),
             tasks: TaskMode::default(),
             task_support: TaskSupport::default(),
             task_params: None,
@@ -198,6 +200,13 @@ impl Request {
     #[must_use]
     pub fn logs(mut self, level: LogLevel, explicit: bool, callback: OnLog) -> Request {
         self.logs = Some(LogSettings { level, explicit, callback });
+        self
+    }
+
+    /// Sets for whom the request is made.
+    #[must_use]
+    pub fn audience(mut self, audience: Audience) -> Request {
+        self.audience = audience;
         self
     }
 

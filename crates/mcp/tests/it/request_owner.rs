@@ -5,7 +5,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wharf_mcp::model::LogLevel;
-use wharf_mcp::session::{ClientInfo, Connected, HostFuture, Input};
+use wharf_mcp::session::{Audience, ClientInfo, Connected, HostFuture, Input};
 use wharf_mcp::{Host, News, Options, Raw, Request, Session};
 
 /// Host that answers every request with its name.
@@ -82,14 +82,79 @@ async fn a_log_line_reaches_its_caller_and_the_feed() {
         connected.session.request(request_with_logs())
     );
     assert!(one.is_ok() && two.is_ok());
-    // With two pending requests the owner is ambiguous; after the first completes, the other one is certainly the
-    // owner.
-    assert!(*received.lock().unwrap() <= 2, "{received:?}");
+    // With two pending requests the owner is ambiguous, but one client made both, so it receives each line once.
+    assert_eq!(*received.lock().unwrap(), 3);
     while let Some(news) = connected.news.try_next() {
         assert!(matches!(news, News::LogOfCall(_)), "{news:?}");
     }
     connected.session.request(Request::new("late")).await.unwrap();
     assert!(matches!(connected.news.next().await, Some(News::Log(_))));
+}
+
+/// Two calls are in flight while the server writes a line that names neither.
+#[tokio::test(start_paused = true)]
+async fn ambiguous_log_line_reaches_each_client_of_one_principal_once() {
+    let line =
+        r#"line {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#;
+    let log = format!("tools/call: wait 50 | {line} | wait 50 | result {{}}");
+    let who =
+        |principal: &str, client: u64| Audience { principal: Some(principal.into()), client: Some(client) };
+    for (one, two, expected) in [
+        (who("ada", 1), who("ada", 1), "1"),
+        (who("ada", 1), who("ada", 2), "1 2"),
+        (who("ada", 1), who("bob", 2), ""),
+        (who("ada", 1), Audience::default(), ""),
+    ] {
+        let (_fake, mut connected) =
+            connect(&[NO_DISCOVERY, INITIALIZED, &log, "prompts/get: result {}"]).await;
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let logs = |request: Request, audience: Audience| {
+            let (received, client) = (received.clone(), audience.client);
+            let receive =
+                move |_: &Raw| received.lock().unwrap().push(client.unwrap_or_default().to_string());
+            request.audience(audience).logs(LogLevel::Info, false, Arc::new(receive))
+        };
+        let session = &connected.session;
+        let (one, two) = tokio::join!(
+            session.request(logs(Request::call_tool("t", None), one.clone())),
+            session.request(logs(Request::new("prompts/get"), two.clone()))
+        );
+        assert!(one.is_ok() && two.is_ok());
+        assert_eq!(received.lock().unwrap().join(" "), expected);
+        assert!(matches!(connected.news.next().await, Some(News::LogOfCall(_))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_without_our_token_belongs_to_the_only_request() {
+    let progress = |token: &str| {
+        format!(
+            r#"line {{"jsonrpc":"2.0","method":"notifications/progress","params":{{{token}"progress":1}}}}"#
+        )
+    };
+    for (token, with_other, expected) in [
+        ("", false, 1),
+        (r#""progressToken":null,"#, false, 1),
+        (r#""progressToken":"theirs","#, false, 1),
+        // A number is ours: this one belongs to a request that has ended.
+        (r#""progressToken":1,"#, false, 0),
+        ("", true, 0),
+    ] {
+        let call = format!("tools/call: wait 50 | {} | wait 50 | result {{}}", progress(token));
+        let (_fake, connected) =
+            connect(&[NO_DISCOVERY, INITIALIZED, &call, "prompts/get: wait 500 | result {}"]).await;
+        let received = Arc::new(Mutex::new(0));
+        let count = received.clone();
+        let request = Request::call_tool("t", None).on_progress(move |_| *count.lock().unwrap() += 1);
+        let other = async {
+            if with_other {
+                connected.session.request(Request::new("prompts/get")).await.unwrap();
+            }
+        };
+        let (called, ()) = tokio::join!(connected.session.request(request), other);
+        assert!(called.is_ok());
+        assert_eq!(*received.lock().unwrap(), expected, "{token} {with_other}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use wharf_mcp::{
     Raw,
     model::LogLevel,
-    session::{Era, Input, MetaKey, OnLog, TaskMode},
+    session::{Audience, Era, Input, MetaKey, OnLog, TaskMode},
 };
 
 /// The client on whose behalf a request is made.
@@ -24,6 +24,8 @@ pub struct Caller {
     pub input: Option<Input>,
     /// Answers the server's own requests during this call, in place of the runtime's consent.
     pub consent: Option<Arc<dyn Consent>>,
+    /// Decides which log messages that name no request the client may see.
+    pub audience: Audience,
     /// Selects the server's log messages that the client receives.
     pub logs: Option<LogSubscription>,
     /// Whether the client handles tasks itself.
@@ -52,9 +54,10 @@ impl Caller {
 
     /// Creates a client that declines every question. It declares no capabilities, so a server that needs input can
     /// report that instead of asking.
-    pub fn without_client() -> Caller {
+    pub fn without_client(principal: Arc<str>) -> Caller {
         let meta = json!({ MetaKey::CAPABILITIES: {} });
-        Caller { meta: Some(meta.into()), consent: Some(Arc::new(DeclineAll)), ..Caller::default() }
+        let audience = Audience { principal: Some(principal), client: None };
+        Caller { meta: Some(meta.into()), consent: Some(Arc::new(DeclineAll)), audience, ..Caller::default() }
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) fn handle(publisher: &StatusPublisher, lists_to_refresh: &ListsToRefr
             lists_to_refresh.mark(List::Templates);
         }
         News::ResourceUpdated(uri) => publisher.publish(EventKind::ResourceUpdated(uri)),
+        News::ElicitationComplete(params) => publisher.publish(EventKind::ElicitationComplete(params)),
         News::Log(params) => log(publisher, &params, false),
         News::LogOfCall(params) => log(publisher, &params, true),
     }

@@ -49,6 +49,10 @@ impl Host for SourceHost {
         capabilities.into()
     }
 
+    fn reports_roots(&self) -> bool {
+        self.source.roots.is_empty() && self.consent.answers().roots
+    }
+
     fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
         if method == "roots/list" && !self.source.roots.is_empty() {
             let roots = json!({ "roots": self.roots() });

@@ -1,21 +1,27 @@
 //! Forwards catalog changes and unsolicited server notifications to clients, and subscribes at sources to the
 //! resources that clients watch.
 
-use super::{Gateway, resource_owners::ResourceOwners, routing};
+use super::{Gateway, questions::ClientRoots, resource_owners::ResourceOwners, routing};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
+use tokio::time;
 use wharf_mcp::{News, Raw, serve::Service};
 use wharf_runtime::{Catalog, Event, EventKind, Handle};
+
+/// Minimum interval between two notifications about roots.
+const ROOT_CHANGE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Announces changes to all clients until the runtime has shut down.
 pub(crate) async fn announce(service: Service<Gateway>, handle: Handle) {
     let lists = announce_lists(&service, &handle);
     let events = announce_events(&service, &handle);
     let watches = sync_subscriptions(&service, &handle);
-    tokio::join!(lists, events, watches);
+    let roots = forward_root_changes(&service, &handle);
+    tokio::join!(lists, events, watches, roots);
 }
 
 async fn announce_lists(service: &Service<Gateway>, handle: &Handle) {
@@ -38,6 +44,9 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
                 let line = json!({ "level": level, "logger": logger, "data": data });
                 service.announce(News::Log(line.into()));
             }
+            EventKind::ElicitationComplete(params) => {
+                service.handler().elicitations.complete(&source, params);
+            }
             // The missed events may include an update of any watched resource, so all of them are announced as
             // updated.
             EventKind::Missed(_) => {
@@ -45,6 +54,27 @@ async fn announce_events(service: &Service<Gateway>, handle: &Handle) {
                 all.iter().for_each(|it| service.announce(News::ResourceUpdated(it.clone())));
             }
             _ => {}
+        }
+    }
+}
+
+/// Tells servers that the roots of a client have changed. Changes that come quickly are forwarded as one.
+async fn forward_root_changes(service: &Service<Gateway>, handle: &Handle) {
+    let mut changes = service.handler().root_changes.subscribe();
+    // Ends with the catalog, that is, with the runtime.
+    let mut catalogs = handle.catalogs();
+    loop {
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            ended = catalogs.changed() => match ended {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        }
+        let client = changes.borrow_and_update().clone();
+        if let Some(client) = client {
+            handle.roots_changed(Arc::new(ClientRoots(client))).await;
+            time::sleep(ROOT_CHANGE_INTERVAL).await;
         }
     }
 }

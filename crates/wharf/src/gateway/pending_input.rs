@@ -84,6 +84,14 @@ impl CallIdentity {
             principal: client_request.principal.clone(),
         }
     }
+
+    pub(super) fn kind(&self) -> RequestKind {
+        self.kind
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl Default for PendingInput {

@@ -5,13 +5,24 @@
 //! legacy-era client receives the request at once. For a modern-era client the call is suspended until the client
 //! resumes it with the answer.
 
-use std::{future::Future, pin::Pin, sync::Arc};
-use tokio::sync::{mpsc, oneshot, watch};
-use wharf_mcp::{Raw, RpcError, serve::Client, session::Era};
+use super::elicitations::Elicitations;
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time,
+};
+use wharf_mcp::{
+    Raw, RpcError,
+    serve::{Client, ClientRef},
+    session::Era,
+};
 use wharf_runtime::upstream::{Answerable, Consent, ServerRequest};
 
 /// Maximum number of queued questions of one call.
 const MAX_QUEUED_QUESTIONS: usize = 8;
+
+/// Timeout for a client to answer for its roots.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A future that resolves to the answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -20,6 +31,10 @@ type Answering = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 /// clients have them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClientQuestions;
+
+/// Answers for the roots of one client, outside any call.
+#[derive(Clone, Debug)]
+pub(super) struct ClientRoots(pub(super) ClientRef);
 
 /// A server's question that is not answered yet.
 #[derive(Debug)]
@@ -34,6 +49,7 @@ pub(super) struct Question {
 pub(super) struct QuestionChannel {
     client: Client,
     route: QuestionRoute,
+    elicitations: Arc<Elicitations>,
 }
 
 #[derive(Clone, Debug)]
@@ -74,7 +90,10 @@ pub(super) fn can_answer(client: &Client) -> bool {
 }
 
 /// Opens a channel to a client that declares at least one capability for questions.
-pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, QuestionReceiver)> {
+pub(super) fn open(
+    client: &Client,
+    elicitations: &Arc<Elicitations>,
+) -> Option<(Arc<dyn Consent>, QuestionReceiver)> {
     if !can_answer(client) {
         return None;
     }
@@ -88,7 +107,8 @@ pub(super) fn open(client: &Client) -> Option<(Arc<dyn Consent>, QuestionReceive
             (QuestionRoute::Wait(wait), QuestionReceiver::Queued(waiting))
         }
     };
-    Some((Arc::new(QuestionChannel { client: client.clone(), route }), question_receiver))
+    let (client, elicitations) = (client.clone(), elicitations.clone());
+    Some((Arc::new(QuestionChannel { client, route, elicitations }), question_receiver))
 }
 
 impl QuestionReceiver {
@@ -113,6 +133,7 @@ impl Consent for QuestionChannel {
             Ok(method) => method,
             Err(refused) => return Box::pin(async { Err(refused) }),
         };
+        self.elicitations.note(&asked.source, &asked.params, &self.client);
         match self.route.clone() {
             QuestionRoute::Ask(mut over) => {
                 let client = self.client.clone();
@@ -139,6 +160,20 @@ impl Consent for ClientQuestions {
 
     fn answer(&self, asked: ServerRequest) -> Answering {
         Box::pin(async move { Err(no_client(&asked.method)) })
+    }
+}
+
+impl Consent for ClientRoots {
+    fn answers(&self) -> Answerable {
+        Answerable { roots: true, ..Answerable::default() }
+    }
+
+    fn answer(&self, asked: ServerRequest) -> Answering {
+        let client = self.0.clone();
+        Box::pin(async move {
+            let answer = time::timeout(ROOTS_TIMEOUT, client.ask("roots/list", Some(asked.params))).await;
+            answer.unwrap_or_else(|_| Err(no_client("roots/list")))
+        })
     }
 }
 

@@ -10,6 +10,7 @@ mod tasks;
 mod test_client;
 mod test_server;
 mod unlisted;
+mod unsolicited;
 
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -112,7 +113,8 @@ async fn legacy_server_sees_all_client_capabilities() {
     let mute = gateway.connect_with(Transport::Http, Era::Legacy, "Mute", Arc::new(NoHost)).await;
     let said = mute.call("whoami", json!({})).await;
     let seen: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
-    let expected = json!({ "elicitation": { "form": {}, "url": {} }, "roots": {}, "sampling": {} });
+    let expected =
+        json!({ "elicitation": { "form": {}, "url": {} }, "roots": { "listChanged": true }, "sampling": {} });
     assert_eq!(seen["capabilities"], expected);
     // Ada supports forms but not URLs.
     let ada = gateway.connect(Transport::Http, Era::Legacy, "Ada").await;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{Handler, Incoming, RequestParams, dispatch},
+    serve::{ClientRef, Handler, Incoming, RequestParams, dispatch},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
@@ -68,7 +68,7 @@ impl<H: Handler> HttpService<H> {
             let id = params.and_then(|params| params.member("requestId"));
             id.into_iter().for_each(|id| session.cancel(id.as_bytes()));
         } else {
-            self.service.handler().notified(method, params);
+            self.service.handler().notified(method, params, &ClientRef::new(&session.peer, None));
         }
     }
 
@@ -160,7 +160,8 @@ impl<H: Handler> HttpService<H> {
                 response::event_stream(stream::iter(frames))
             }
             Resumed::NotificationStream(at, missed, announcements) => {
-                let announcements = announcements.unwrap_or_else(|| self.service.announcements());
+                let announcements =
+                    announcements.unwrap_or_else(|| self.service.client_announcements(&session.peer));
                 let notification_stream = NotificationStream::new(session, at, missed, announcements);
                 response::event_stream(stream::unfold(
                     (notification_stream, permit),

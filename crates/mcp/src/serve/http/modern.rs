@@ -26,10 +26,8 @@ impl<H: Handler> HttpService<H> {
     ) -> Response<response::Body> {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
-            Message::Notification { method, params } => {
-                self.service.handler().notified(&method, params);
-                return response::empty(StatusCode::ACCEPTED);
-            }
+            // A client of this era has no session that a notification could belong to.
+            Message::Notification { .. } => return response::empty(StatusCode::ACCEPTED),
             // The server sends no requests in this era, so there is nothing to answer.
             Message::Answer { .. } => return response::empty(StatusCode::BAD_REQUEST),
         };

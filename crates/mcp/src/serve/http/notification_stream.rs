@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     Outbound, Routing,
-    serve::{announcements::Announcements, listen},
+    serve::{
+        announcements::{Announcement, Announcements},
+        listen,
+    },
 };
 use bytes::Bytes;
 use std::{collections::VecDeque, sync::Arc};
@@ -47,7 +50,12 @@ impl NotificationStream {
             match time::timeout(response::KEEP_ALIVE, announcements.next()).await {
                 Err(_) => return Some(response::keep_alive()),
                 Ok(None) => self.announcements = None,
-                Ok(Some(news)) => {
+                Ok(Some(Announcement::Direct(message))) => {
+                    if self.session.streams.is_newest(self.at) {
+                        return Some(self.session.streams.record_event(&mut self.at, &message));
+                    }
+                }
+                Ok(Some(Announcement::News(news))) => {
                     let wanted =
                         listen::notification(&news).filter(|_| self.session.peer.should_receive(&news));
                     if let Some((method, params)) = wanted.filter(|_| self.session.streams.is_newest(self.at))

@@ -5,7 +5,7 @@ use crate::{
     Failure, Inbound, Message, Outbound, Raw, RpcError,
     session::{
         MetaKey, News,
-        hooks::{Progress, RequestOwner},
+        hooks::{Progress, RequestHooks, RequestOwner},
     },
 };
 use serde::Deserialize;
@@ -122,7 +122,7 @@ impl SessionLoop {
     /// Handles a notification from the server.
     fn handle_notification(&mut self, origin: Option<u64>, method: &str, params: Option<Raw>) {
         match method {
-            "notifications/progress" => self.deliver_progress(params),
+            "notifications/progress" => self.deliver_progress(origin, params),
             "notifications/tools/list_changed" => self.news.publish(News::ToolsChanged),
             "notifications/prompts/list_changed" => self.news.publish(News::PromptsChanged),
             "notifications/resources/list_changed" => self.news.publish(News::ResourcesChanged),
@@ -132,6 +132,9 @@ impl SessionLoop {
                 }
             }
             "notifications/message" => params.into_iter().for_each(|line| self.deliver_log(origin, line)),
+            "notifications/elicitation/complete" => {
+                params.into_iter().for_each(|params| self.news.publish(News::ElicitationComplete(params)));
+            }
             "notifications/subscriptions/acknowledged" => self.deliver_acknowledgement(origin, params),
             "notifications/cancelled" => {
                 let id = params.and_then(|params| params.member("requestId"));
@@ -144,16 +147,45 @@ impl SessionLoop {
     /// Delivers a log line to the request that owns it, and publishes it in the news feed.
     fn deliver_log(&mut self, origin: Option<u64>, line: Raw) {
         let owner = self.find_owner(origin);
-        if let RequestOwner::Known(request) = owner
-            && let Some(callback) = self.unanswered.get(&request).and_then(|it| it.hooks.on_log.as_ref())
-        {
-            callback(&line);
+        match owner {
+            RequestOwner::Known(request) => {
+                let callback = self.unanswered.get(&request).and_then(|it| it.hooks.on_log.as_ref());
+                callback.into_iter().for_each(|callback| callback(&line));
+            }
+            RequestOwner::Ambiguous => self.share_log(&line),
+            RequestOwner::NoRequest => {}
         }
         self.news.publish(if owner == RequestOwner::NoRequest {
             News::Log(line)
         } else {
             News::LogOfCall(line)
         });
+    }
+
+    /// Delivers a log line that may belong to any pending request: once to each client, and only if one principal made
+    /// all of these requests, because a line may hold what only its own caller may see.
+    fn share_log(&self, line: &Raw) {
+        let mut requests: Vec<(&u64, &RequestHooks)> = self
+            .unanswered
+            .iter()
+            .filter(|(_, pending)| pending.is_caller_request)
+            .map(|(id, pending)| (id, &pending.hooks))
+            .collect();
+        requests.sort_unstable_by_key(|(id, _)| **id);
+        let is_shared =
+            |pair: &[(&u64, &RequestHooks)]| pair[0].1.audience.principal == pair[1].1.audience.principal;
+        if !requests.windows(2).all(is_shared) {
+            return;
+        }
+        let mut reached = Vec::new();
+        for (_, hooks) in requests {
+            if let Some(callback) =
+                hooks.on_log.as_ref().filter(|_| !reached.contains(&hooks.audience.client))
+            {
+                reached.push(hooks.audience.client);
+                callback(line);
+            }
+        }
     }
 
     fn deliver_acknowledgement(&mut self, origin: Option<u64>, params: Option<Raw>) {
@@ -165,11 +197,14 @@ impl SessionLoop {
         }
     }
 
-    fn deliver_progress(&mut self, params: Option<Raw>) {
+    /// Delivers progress to the request of its token. Progress with no token, or with one that is not ours, belongs
+    /// to the request on whose stream it arrives, or to the only one.
+    fn deliver_progress(&mut self, origin: Option<u64>, params: Option<Raw>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Params {
-            progress_token: u64,
+            #[serde(default)]
+            progress_token: serde_json::Value,
             progress: f64,
             #[serde(default)]
             total: Option<f64>,
@@ -178,9 +213,14 @@ impl SessionLoop {
         }
         let Some(raw) = params else { return };
         let Ok(Params { progress_token, progress, total, message }) = raw.decode() else { return };
-        if let Some(on_progress) =
-            self.unanswered.get_mut(&progress_token).and_then(|it| it.hooks.on_progress.as_mut())
-        {
+        // Some servers turn the number into a string.
+        let token = progress_token.as_u64().or_else(|| progress_token.as_str()?.parse().ok());
+        let request = token.or_else(|| match self.find_owner(origin) {
+            RequestOwner::Known(request) => Some(request),
+            RequestOwner::Ambiguous | RequestOwner::NoRequest => None,
+        });
+        let pending = request.and_then(|it| self.unanswered.get_mut(&it));
+        if let Some(on_progress) = pending.and_then(|it| it.hooks.on_progress.as_mut()) {
             on_progress(Progress { progress, total, message, raw });
         }
     }

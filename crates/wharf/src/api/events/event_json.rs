@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::time::SystemTime;
-use wharf_runtime::{CallRecord, Catalog, Event, EventKind, time_format::rfc3339};
+use wharf_runtime::{CallRecord, Catalog, Event, EventKind, Raw, time_format::rfc3339};
 
 /// Maximum length of a text in an event, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
@@ -16,6 +16,9 @@ pub(super) fn event(event: &Event) -> Value {
         EventKind::Breaker(breaker) => json!({ "state": breaker.as_str() }),
         EventKind::Listed { tools } => json!({ "tools": tools }),
         EventKind::ResourceUpdated(uri) => json!({ "uri": truncate(uri) }),
+        EventKind::ElicitationComplete(params) => {
+            json!({ "elicitation_id": elicitation_id(params).as_deref().map(truncate) })
+        }
         EventKind::Log { level, logger, data, .. } => {
             let logger = logger.as_deref().map(truncate);
             json!({ "level": truncate(level), "logger": logger, "text": truncate(data.as_str()) })
@@ -58,6 +61,10 @@ fn call(record: &CallRecord) -> Value {
         "duration_ms": record.took.as_secs_f64() * 1_000.0,
         "error": record.error_text().as_deref().map(truncate),
     })
+}
+
+fn elicitation_id(params: &Raw) -> Option<String> {
+    params.member("elicitationId")?.decode().ok()
 }
 
 fn truncate(text: &str) -> &str {

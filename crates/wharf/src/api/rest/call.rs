@@ -42,7 +42,8 @@ async fn respond(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -
     let principal = principal(&request);
     let wants_record = request.headers().get(header::ACCEPT).is_some_and(|it| it == CALL_RECORD);
     let body = body::read_object(request).await?;
-    let call = Call { principal: Some(principal.clone()), ..call(id, &body)? };
+    let caller = Some(Caller::without_client(principal.clone()));
+    let call = Call { principal: Some(principal.clone()), caller, ..call(id, &body)? };
     shared.check_call_limit()?;
     if key.is_some() || call.request_id.is_some() {
         shared.require_database()?;
@@ -86,9 +87,8 @@ fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
     if request_id.as_ref().is_some_and(String::is_empty) {
         return Err(body::malformed("`request_id` is empty"));
     }
-    let (trace, caller) = (telemetry::child_trace(), Some(Caller::without_client()));
-    let tool = id.to_owned();
-    Ok(Call { tool, arguments, timeout, thread_id, request_id, trace, caller, ..Call::default() })
+    let (tool, trace) = (id.to_owned(), telemetry::child_trace());
+    Ok(Call { tool, arguments, timeout, thread_id, request_id, trace, ..Call::default() })
 }
 
 fn seconds(raw: &Raw) -> Result<Duration, Problem> {

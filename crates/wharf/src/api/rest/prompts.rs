@@ -1,6 +1,6 @@
 //! REST endpoints that list prompts and fill them in.
 
-use super::HandlerResult;
+use super::{HandlerResult, principal};
 use crate::api::{ApiState, body, json_response, problem::Problem, query::Query};
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ pub(super) fn list(catalog: &Catalog, query: Option<&str>) -> HandlerResult {
 
 pub(super) async fn fill_in(shared: &ApiState, name: &str, request: Request<Incoming>) -> HandlerResult {
     Query::read(request.uri().query(), &[])?;
+    let caller = Caller::without_client(principal(&request));
     let body = body::read_object(request).await?;
     body::reject_unknown_keys(&body, &["arguments"])?;
     let arguments = body.member("arguments");
@@ -27,7 +28,7 @@ pub(super) async fn fill_in(shared: &ApiState, name: &str, request: Request<Inco
         return Err(body::malformed("`arguments` is not an object"));
     }
     shared.check_call_limit()?;
-    let result = shared.handle.prompt(name, arguments.as_ref(), Some(&Caller::without_client())).await;
+    let result = shared.handle.prompt(name, arguments.as_ref(), Some(&caller)).await;
     let result = result.map_err(|fault| Problem::of(&fault, None))?;
     Ok(json_response(StatusCode::OK, result))
 }

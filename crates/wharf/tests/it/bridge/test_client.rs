@@ -45,11 +45,14 @@ pub(super) enum Transport {
 pub(super) struct TestClient {
     pub(super) session: Session,
     news: NewsFeed,
-    name: &'static str,
+    pub(super) name: &'static str,
     _task: SessionTask,
 }
 
 struct Answers(&'static str);
+
+/// Answers questions, and opens URLs.
+pub(super) struct OpensUrls(pub(super) &'static str);
 
 impl Gateway {
     pub(super) fn in_front_of(test_server: &TestServer) -> Gateway {
@@ -249,5 +252,19 @@ impl Host for Answers {
             _ => return NoHost.answer(method, params),
         };
         Box::pin(async move { Ok(answer.into()) })
+    }
+}
+
+impl Host for OpensUrls {
+    fn capabilities(&self) -> Raw {
+        Answers(self.0).capabilities().with("elicitation", &json!({ "form": {}, "url": {} }).into())
+    }
+
+    fn reports_roots(&self) -> bool {
+        true
+    }
+
+    fn answer(&self, method: &str, params: Option<Raw>) -> HostFuture {
+        Answers(self.0).answer(method, params)
     }
 }

@@ -16,15 +16,15 @@ use std::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Mutex, mpsc},
+    sync::{Mutex, mpsc, watch},
     task::JoinSet,
     time::sleep,
 };
 use wharf_mcp::{
     News, Raw, RpcError,
     serve::{
-        About, Client, ClientTerms, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture, LogLevel,
-        Service,
+        About, Client, ClientRef, ClientTerms, Eras, Handler, HandlerFuture, Incoming, InstructionsFuture,
+        LogLevel, Service,
         http::{HttpOptions, HttpService},
     },
     session::Era,
@@ -37,7 +37,7 @@ const FORM: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 16] = [
     "form",
     "sample",
     "both",
@@ -51,6 +51,9 @@ const TOOLS: [&str; 13] = [
     "push",
     "rounds",
     "structured",
+    "finish",
+    "blocked",
+    "advance",
 ];
 
 /// Prefix of the resources that no list names. Each server knows one of them.
@@ -85,6 +88,10 @@ pub(super) struct TestHandler {
     instructions: StdMutex<Option<String>>,
     /// Resource that it has but does not list.
     hidden: StdMutex<Option<String>>,
+    /// Roots of the client that reported a change last.
+    roots: Arc<watch::Sender<Value>>,
+    /// Questions to clients outside any call.
+    asking: StdMutex<JoinSet<()>>,
 }
 
 impl TestServer {
@@ -95,7 +102,9 @@ impl TestServer {
     pub(super) async fn start_with(eras: Eras, kept: (Duration, bool)) -> TestServer {
         let (tell, mut news) = mpsc::unbounded_channel();
         let (grown, instructions, hidden) = (AtomicU64::new(0), StdMutex::default(), StdMutex::default());
-        let service = Service::new(TestHandler { eras, kept, grown, news: tell, instructions, hidden });
+        let (roots, asking) = (Arc::default(), StdMutex::default());
+        let service =
+            Service::new(TestHandler { eras, kept, grown, news: tell, instructions, hidden, roots, asking });
         let (url, mut serving) = listen(service.clone()).await;
         let announcer = service.clone();
         serving.spawn(async move {
@@ -110,6 +119,12 @@ impl TestServer {
     pub(super) fn hide(&self, uri: &str) {
         assert!(uri.starts_with(HIDDEN));
         *self.service.handler().hidden.lock().expect("a lock") = Some(uri.to_owned());
+    }
+
+    /// Waits until the server has read the roots of the client of this name, after a change.
+    pub(super) async fn wait_for_roots_of(&self, name: &str) {
+        let mut roots = self.service.handler().roots.subscribe();
+        roots.wait_for(|it| it["roots"][0]["name"] == name).await.expect("the server runs");
     }
 
     /// Sets the instructions for later sessions.
@@ -165,6 +180,18 @@ impl Handler for TestHandler {
             true => Ok(()),
             false => Err(no_resource(uri, Era::Legacy)),
         }))
+    }
+
+    fn notified(&self, method: &str, _params: Option<Raw>, client: &ClientRef) {
+        let (client, roots) = (client.clone(), self.roots.clone());
+        if method == "notifications/roots/list_changed" {
+            assert!(client.offers("roots"));
+            self.asking.lock().expect("a lock").spawn(async move {
+                if let Ok(answer) = client.ask("roots/list", None).await {
+                    roots.send_replace(answer.decode_or_default());
+                }
+            });
+        }
     }
 
     fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
@@ -264,6 +291,22 @@ async fn call(
         "structured" => {
             let own = json!({ "resultType": "mine", "ttlMs": 1, "cacheScope": "mine" });
             return Ok(json!({ "content": [], "structuredContent": own }));
+        }
+        // The user of an earlier `link` has finished, with or without an error that asks for it.
+        "finish" => {
+            let params = json!({ "elicitationId": params["arguments"]["id"] });
+            client.notify("notifications/elicitation/complete", Some(params.into())).await;
+        }
+        "blocked" => {
+            let link =
+                json!({ "mode": "url", "message": "?", "url": "https://example.com/", "elicitationId": "2" });
+            let data = json!({ "elicitations": [link] });
+            let error = RpcError::new(-32042, "open a URL first");
+            return Err(RpcError { data: Some(data.into()), ..error });
+        }
+        // Progress without a token.
+        "advance" => {
+            client.notify("notifications/progress", Some(json!({ "progress": 1, "total": 2 }).into())).await;
         }
         "touch" => drop(news.send(News::ResourceUpdated(THING.to_owned()))),
         "whoami" => {
