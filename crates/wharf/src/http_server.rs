@@ -4,6 +4,7 @@
 
 mod checked_stream;
 mod framing;
+mod websocket;
 
 use crate::exit::Exit;
 use checked_stream::CheckedStream;
@@ -26,26 +27,20 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+pub(crate) use websocket::WebSocketUpgrade;
 use wharf_mcp::serve::http::{Body, Guard};
 
 /// How long open requests may take after shutdown has begun.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 
 /// Timeout for reading the head of a request.
-pub(crate) const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after `accept` has failed, for example because too many files are open.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 10_000;
-
-/// Maximum size of one WebSocket message, in bytes.
-const MAX_WEBSOCKET_MESSAGE_BYTES: usize = 4 << 20;
-
-/// Size of a WebSocket's read buffer, in bytes. Every open WebSocket holds this much memory.
-const WEBSOCKET_BUFFER_BYTES: usize = 8 << 10;
 
 /// Signals shutdown: its sender is dropped, so `changed` returns.
 pub(crate) type ShutdownSignal = watch::Receiver<()>;
@@ -167,14 +162,6 @@ pub(crate) async fn serve_http<F>(
             _ = shutdown_signal.changed() => {}
         }
     }
-}
-
-/// The limits of a WebSocket.
-pub(crate) fn websocket_limits() -> WebSocketConfig {
-    let config = WebSocketConfig::default().read_buffer_size(WEBSOCKET_BUFFER_BYTES);
-    config
-        .max_message_size(Some(MAX_WEBSOCKET_MESSAGE_BYTES))
-        .max_frame_size(Some(MAX_WEBSOCKET_MESSAGE_BYTES))
 }
 
 /// Builds the host check for a listener. On loopback, only loopback names are valid, which blocks DNS rebinding by

@@ -5,20 +5,14 @@
 use super::TodoServer;
 use crate::{
     exit::Exit,
-    http_server::{
-        ConnectionHandle, HEADER_READ_TIMEOUT, ShutdownSignal, accept, guard, serve_http, websocket_limits,
-    },
+    http_server::{ConnectionHandle, WebSocketUpgrade, accept, guard, serve_http},
 };
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header::SEC_WEBSOCKET_PROTOCOL};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
-use std::io;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::timeout,
-};
-use tokio_tungstenite::{accept_hdr_async_with_config, tungstenite::handshake::server as ws};
+use std::{future::ready, io};
+use tokio::net::TcpListener;
 use wharf_mcp::serve::{
     Service,
     http::{Body, Guard, HttpOptions, HttpService, SseService},
@@ -70,7 +64,7 @@ pub(crate) async fn serve_port(
                     match (transport, request.uri().path()) {
                         (PortTransport::Http, "/mcp") => http.respond(request).await,
                         (PortTransport::Sse, "/sse" | "/messages") => sse.respond(request).await,
-                        _ => not_found(),
+                        _ => empty(StatusCode::NOT_FOUND),
                     }
                 }
             };
@@ -81,50 +75,39 @@ pub(crate) async fn serve_port(
         }
         PortTransport::WebSocket => {
             let guard = options.guard;
+            let respond = move |request: Request<Incoming>, connection_handle: &ConnectionHandle| {
+                ready(websocket(service.clone(), &guard, request, connection_handle))
+            };
             accept(listener, shutdown, move |stream, shutdown_signal| {
-                websocket(service.clone(), guard.clone(), stream, shutdown_signal)
+                serve_http(stream, shutdown_signal, respond.clone())
             })
             .await
         }
     }
 }
 
-#[expect(clippy::result_large_err, reason = "the library defines the type of the callback")]
-async fn websocket(
+fn websocket(
     service: Service<TodoServer>,
-    guard: Guard,
-    stream: TcpStream,
-    mut shutdown_signal: ShutdownSignal,
-) {
-    let admit = |request: &ws::Request, mut response: ws::Response| {
-        if let Err(refused) = guard.admit(request.headers()) {
-            let mut refusal = ws::ErrorResponse::new(Some(refused));
-            *refusal.status_mut() = StatusCode::FORBIDDEN;
-            return Err(refusal);
-        }
-        if request.headers().contains_key(SEC_WEBSOCKET_PROTOCOL) {
-            response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("mcp"));
-        }
-        Ok(response)
-    };
-    let serve = async {
-        let handshake = timeout(
-            HEADER_READ_TIMEOUT,
-            accept_hdr_async_with_config(stream, admit, Some(websocket_limits())),
-        )
-        .await;
-        if let Ok(Ok(socket)) = handshake {
-            over_websocket(service, None, socket).await;
-        }
-    };
-    tokio::select! {
-        () = serve => {}
-        _ = shutdown_signal.changed() => {}
+    guard: &Guard,
+    request: Request<Incoming>,
+    connection_handle: &ConnectionHandle,
+) -> Response<Body> {
+    if guard.admit(request.headers()).is_err() {
+        return empty(StatusCode::FORBIDDEN);
+    }
+    if request.uri().path() != "/ws" {
+        return empty(StatusCode::NOT_FOUND);
+    }
+    match WebSocketUpgrade::of(request.headers()) {
+        None => empty(StatusCode::UPGRADE_REQUIRED),
+        Some(upgrade) => upgrade.start(request, connection_handle, |socket, parts| async move {
+            over_websocket(service, Some(parts), socket).await;
+        }),
     }
 }
 
-fn not_found() -> Response<Body> {
+fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Empty::<Bytes>::new().boxed_unsync());
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    *response.status_mut() = status;
     response
 }

@@ -11,3 +11,4 @@ mod server;
 mod suite;
 mod third_party_clients;
 mod transports;
+mod websocket_framing;
