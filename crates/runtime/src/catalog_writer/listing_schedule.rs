@@ -58,7 +58,7 @@ impl ListingSchedule {
         };
         let listed_source = ListedSource { listing, offer: Offer::default() };
         // A source that starts with its first call is not started in the background.
-        let retry = (retries && is_listed_at_start).then(Retry::default);
+        let retry = (retries && is_listed_at_start).then(|| Retry::new(source.endpoint.is_remote()));
         ListingSchedule {
             active_source,
             listed_source,

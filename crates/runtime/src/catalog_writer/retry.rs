@@ -11,15 +11,19 @@ use wharf_mcp::session::List;
 /// Pause after the first failure. Each further failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum pause.
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Maximum pause for a server that a retry has to start.
+const MAX_START_PAUSE: Duration = Duration::from_secs(60);
+
+/// Maximum pause for a server that somebody else starts. It is listed within ten seconds of coming up.
+const MAX_REMOTE_PAUSE: Duration = Duration::from_secs(8);
 
 /// Maximum number of doublings, after which the pause has its maximum length.
 const MAX_DOUBLINGS: u32 = 6;
 
 /// Consecutive failures of one source and the time of the next retry.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Retry {
+    max_pause: Duration,
     failures: u32,
     at: Option<Instant>,
     /// The lists that could not be read, which the next retry has to read.
@@ -27,6 +31,11 @@ pub(super) struct Retry {
 }
 
 impl Retry {
+    pub(super) fn new(is_remote: bool) -> Retry {
+        let max_pause = if is_remote { MAX_REMOTE_PAUSE } else { MAX_START_PAUSE };
+        Retry { max_pause, failures: 0, at: None, lists: Vec::new() }
+    }
+
     /// Returns the time of the next retry, if the last listing failed.
     pub(super) fn at(&self) -> Option<Instant> {
         self.at
@@ -42,22 +51,24 @@ impl Retry {
             return false;
         }
         self.failures = self.failures.saturating_add(1);
-        let pause = pause(self.failures).max(fault.retry_after.unwrap_or_default());
+        let pause = pause(self.failures, self.max_pause).max(fault.retry_after.unwrap_or_default());
         self.at = Some(now + pause);
         self.failures == 1
     }
 
     /// Clears the failures after a success. Returns how many there were.
     pub(super) fn succeeded(&mut self) -> u32 {
-        std::mem::take(self).failures
+        self.at = None;
+        self.lists.clear();
+        std::mem::take(&mut self.failures)
     }
 }
 
 /// Returns the pause after the given number of failures, shortened by up to 20 % so that sources which failed
 /// together do not retry together.
-fn pause(failures: u32) -> Duration {
+fn pause(failures: u32, max_pause: Duration) -> Duration {
     let nominal = FIRST_PAUSE * 2u32.pow(failures.saturating_sub(1).min(MAX_DOUBLINGS));
-    nominal.min(MAX_PAUSE).mul_f64(0.8 + 0.2 * fastrand::f64())
+    nominal.min(max_pause).mul_f64(0.8 + 0.2 * fastrand::f64())
 }
 
 #[cfg(test)]
@@ -65,13 +76,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_from_a_second_to_a_minute() {
-        for (failures, longest) in
-            [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60), (u32::MAX, 60)]
-        {
-            for _ in 0..100 {
-                let (pause, longest) = (pause(failures).as_secs_f64(), f64::from(longest));
-                assert!((longest * 0.8..=longest).contains(&pause), "{failures}: {pause}");
+    fn pauses_double_up_to_a_maximum() {
+        for (failures, start, remote) in [
+            (1, 1, 1),
+            (2, 2, 2),
+            (3, 4, 4),
+            (4, 8, 8),
+            (5, 16, 8),
+            (6, 32, 8),
+            (7, 60, 8),
+            (8, 60, 8),
+            (u32::MAX, 60, 8),
+        ] {
+            for (longest, max_pause) in [(start, MAX_START_PAUSE), (remote, MAX_REMOTE_PAUSE)] {
+                for _ in 0..100 {
+                    let (pause, longest) = (pause(failures, max_pause).as_secs_f64(), f64::from(longest));
+                    assert!((longest * 0.8..=longest).contains(&pause), "{failures}: {pause}");
+                }
             }
         }
     }

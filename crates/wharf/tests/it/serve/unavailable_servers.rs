@@ -13,14 +13,14 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::time;
-use wharf_mcp::{
-    News, Request, Session,
-    http::{HttpClient, HttpEndpoint},
-};
+use tokio::{net::TcpStream, time};
+use wharf_mcp::{News, Request, Session, ws::WsEndpoint};
 
 /// Timeout for each step on a busy machine.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a server may be up before it is in the lists.
+const APPEARANCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process, killed on drop.
 struct Running(Child);
@@ -53,13 +53,14 @@ async fn tools(session: &Session) -> usize {
     listed["tools"].as_array().expect("a list").len()
 }
 
+/// The server is in the lists within ten seconds of coming up, with one warning in the log and one notification.
 #[tokio::test]
 async fn server_appears_when_it_becomes_available() {
     let address = free_address();
     let server = Server::start_in(folder_with_late(&address), &["--no-auth"]);
-    let http = HttpClient::new(Duration::from_secs(30)).expect("a client");
-    let url = format!("http://{}/mcp", server.address).parse().expect("a URL");
-    let mut connected = Session::connect(&HttpEndpoint::new(url, http), &options()).await.expect("a session");
+    // Over a WebSocket, notifications and responses have an order.
+    let url = format!("ws://{}/ws", server.address).parse().expect("a URL");
+    let mut connected = Session::connect(&WsEndpoint::new(url), &options()).await.expect("a session");
     assert_eq!(tools(&connected.session).await, 0);
 
     let database = format!("sqlite:{}", server.folder.path().join("todos.db").display());
@@ -69,6 +70,12 @@ async fn server_appears_when_it_becomes_available() {
         .stderr(Stdio::null())
         .spawn();
     let _todo = Running(todo.expect("it starts"));
+    let is_up = async {
+        while TcpStream::connect(&address).await.is_err() {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(STEP_TIMEOUT, is_up).await.expect("it listens");
     let notified = async {
         while let Some(news) = connected.news.next().await {
             if news == News::ToolsChanged {
@@ -77,11 +84,17 @@ async fn server_appears_when_it_becomes_available() {
         }
         false
     };
-    assert!(time::timeout(STEP_TIMEOUT, notified).await.expect("clients are notified"), "{}", server.log());
+    let notified = time::timeout(APPEARANCE_TIMEOUT, notified).await;
+    assert!(notified.expect("clients are notified in time"), "{}", server.log());
     assert_eq!(tools(&connected.session).await, 5);
     let log = log_with(&server, "`late` is available");
+    assert_eq!(log.matches(" WARN ").count(), 1, "{log}");
     assert_eq!(log.matches("retrying in the background").count(), 1, "{log}");
     assert_eq!(log.matches("`late` is available").count(), 1, "{log}");
+    // All notifications up to this response have been read.
+    assert_eq!(tools(&connected.session).await, 5);
+    let more = std::iter::from_fn(|| connected.news.try_next()).filter(|it| *it == News::ToolsChanged);
+    assert_eq!(more.count(), 0);
     drop(connected.session);
     connected.task.join().await;
     assert_eq!(server.terminate(), Some(0));
