@@ -24,6 +24,8 @@ pub struct Env {
     pub grants: Grants,
     /// Origin of the configuration, which determines how far it is trusted.
     pub origin: Origin,
+    /// Values for the variables of a plugin that apply to one call.
+    pub call_values: BTreeMap<String, String>,
 }
 
 /// Origin of a configuration, which determines how far it is trusted.
@@ -51,6 +53,7 @@ impl Env {
             files: Arc::new(NoFiles),
             grants: Grants::default(),
             origin: Origin::File,
+            call_values: BTreeMap::new(),
         }
     }
 }

@@ -134,12 +134,30 @@ pub struct Launch {
     pub withheld: BTreeSet<String>,
     /// Text encoding of the child's pipes.
     pub encoding: &'static encoding_rs::Encoding,
-    /// Path of the SSE endpoint, if the server listens on a port that wharf assigns instead of using its pipes.
-    pub sse_path: Option<String>,
+    /// Endpoint of the server, if it listens on a port that wharf assigns instead of using its pipes.
+    pub port: Option<PortEndpoint>,
     /// Package or image that the launcher downloads before the first start, if any.
     pub download: Option<Download>,
     /// Timeout of that download.
     pub install_timeout: Duration,
+}
+
+/// Endpoint of a child process that listens on a port of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortEndpoint {
+    /// Transport of the endpoint.
+    pub transport: PortTransport,
+    /// Path of the endpoint.
+    pub path: String,
+}
+
+/// Transport of a child process that listens on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortTransport {
+    /// The HTTP+SSE transport of protocol version 2024-11-05.
+    Sse,
+    /// Streamable HTTP.
+    Http,
 }
 
 /// A program that a source may start.
@@ -299,11 +317,29 @@ impl Endpoint {
     pub fn transport(&self) -> &'static str {
         match self {
             Endpoint::Builtin(_) => "builtin",
-            Endpoint::Stdio(Launch { sse_path: Some(_), .. }) => "sse",
+            Endpoint::Stdio(Launch { port: Some(port), .. }) => port.transport.as_str(),
             Endpoint::Stdio(_) => "stdio",
             Endpoint::Sse(_) => "sse",
             Endpoint::WebSocket(..) => "websocket",
             Endpoint::Http { .. } => "http",
+        }
+    }
+}
+
+impl PortTransport {
+    /// Returns the name of the transport.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PortTransport::Sse => "sse",
+            PortTransport::Http => "http",
+        }
+    }
+
+    /// Returns the path of an endpoint whose manifest names none.
+    pub(crate) fn default_path(self) -> &'static str {
+        match self {
+            PortTransport::Sse => "/sse",
+            PortTransport::Http => "/mcp",
         }
     }
 }

@@ -144,7 +144,7 @@ raw! {
         name = "name", description = "description", url = "url", source_type = "source_type",
         plugin_dir = "mcp_plugin_dir", transport_type = "mcp_transport_type", runtime_hint = "mcp_runtime_hint",
         lifecycle_mode = "mcp_lifecycle_mode", env_vars = "mcp_env_vars", command = "mcp_command",
-        args = "mcp_args", server_url = "mcp_server_url",
+        args = "mcp_args", server_url = "mcp_server_url", call_vars = "mcp_call_vars",
     }
 }
 

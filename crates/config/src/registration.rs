@@ -51,12 +51,15 @@ pub struct RestoredSource {
     pub source: Option<Source>,
     /// Names of the required variables that have no value.
     pub missing: Vec<String>,
+    /// Names of the values for one call that the source does not take.
+    pub rejected: Vec<String>,
 }
 
 /// Intermediate result of loading a source.
 struct LoadedSource {
     source: Source,
     missing: Vec<String>,
+    rejected: Vec<String>,
 }
 
 /// Parses a registration. Returns either a registration, possibly with warnings, or at least one error.
@@ -80,11 +83,11 @@ pub fn restore(
 ) -> (Option<RestoredSource>, Diagnostics) {
     read(definition, "the stored source", |mut root, diagnostics| {
         let missing_secrets = insert_secrets(&mut root, secrets);
-        let LoadedSource { source, mut missing } = lower_registration(root, env, diagnostics)?;
+        let LoadedSource { source, mut missing, rejected } = lower_registration(root, env, diagnostics)?;
         missing.extend(missing_secrets);
         missing.sort();
         missing.dedup();
-        Some(RestoredSource { source: missing.is_empty().then_some(source), missing })
+        Some(RestoredSource { source: missing.is_empty().then_some(source), missing, rejected })
     })
 }
 
@@ -110,7 +113,8 @@ fn lower_registration(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> O
     let uses_provider_vocabulary = matches!(&root.value, Value::Map(pairs)
         if pairs.iter().any(|it| it.key == "source_type" || it.key.starts_with("mcp_")));
     let restricted = Env { origin: Origin::Rest, files: entry::restricted(env), home: None, ..env.clone() };
-    let mut sse_path = None;
+    let mut port = None;
+    let mut rejected: Vec<String> = env.call_values.keys().cloned().collect();
     let (node, env, missing) = match uses_provider_vocabulary {
         false => (root, restricted, Vec::new()),
         true => {
@@ -118,7 +122,8 @@ fn lower_registration(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> O
             match raw.plugin_dir {
                 Some(_) => {
                     let plugin = plugin::plugin_entry(raw, env, diagnostics)?;
-                    sse_path = plugin.sse_path;
+                    port = plugin.port;
+                    rejected = plugin.rejected;
                     (plugin.entry, plugin.env, plugin.missing)
                 }
                 None => (remote::entry(raw, diagnostics)?, restricted, Vec::new()),
@@ -134,9 +139,9 @@ fn lower_registration(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> O
     }
     let mut source = source?;
     if let Endpoint::Stdio(launch) = &mut source.endpoint {
-        launch.sse_path = sse_path;
+        launch.port = port;
     }
-    Some(LoadedSource { source, missing })
+    Some(LoadedSource { source, missing, rejected })
 }
 
 /// Checks `source_type`, which must be `mcp` if present.

@@ -109,7 +109,7 @@ impl Opener for HttpEndpoint {
     }
 }
 
-async fn run(endpoint: HttpEndpoint, link_io: LinkIo) -> Disconnect {
+pub(crate) async fn run(endpoint: HttpEndpoint, link_io: LinkIo) -> Disconnect {
     let LinkIo { mut outbound, inbound, .. } = link_io;
     let (session, _) = watch::channel(None);
     let plain_pool = PlainHttpPool::for_url(&endpoint.url, &endpoint.client);

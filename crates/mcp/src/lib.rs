@@ -17,6 +17,7 @@ pub mod http;
 mod id_scan;
 mod json;
 mod link;
+pub mod local_server;
 pub mod model;
 pub mod oauth;
 mod outbox;

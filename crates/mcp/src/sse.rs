@@ -1,8 +1,6 @@
 //! Client transport for legacy SSE servers (2024-11-05): one event stream from the server, and a POST endpoint that
 //! it announces on the stream.
 
-mod local_server;
-
 use crate::{
     Disconnect, Failure, Inbound, Link, Opener, Opening, Outbound, Phase, Written,
     events::{SseEvent, SseParser, is_event_stream},
@@ -13,7 +11,6 @@ use crate::{
 };
 use ::http::{HeaderMap, header};
 use bytes::BytesMut;
-pub use local_server::{LocalSseServer, PORT};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time};
 use url::Url;
@@ -42,7 +39,7 @@ pub struct SseEndpoint {
 }
 
 /// The server's event stream, with events that have been parsed but not returned.
-struct SseStream {
+pub(crate) struct SseStream {
     endpoint: SseEndpoint,
     response: Answer,
     events: SseParser,
@@ -58,9 +55,15 @@ impl SseEndpoint {
     }
 
     async fn start(&self) -> Result<Link, Failure> {
+        let (stream, post_url) = self.connect().await?;
+        Ok(Link::start(false, |link_io| run(stream, post_url, link_io)))
+    }
+
+    /// Opens the stream and waits for the URL of the POSTs.
+    pub(crate) async fn connect(&self) -> Result<(SseStream, Url), Failure> {
         let mut stream = self.listen().await?;
         let post_url = stream.wait_for_post_url().await?;
-        Ok(Link::start(false, |link_io| run(stream, post_url, link_io)))
+        Ok((stream, post_url))
     }
 
     async fn listen(&self) -> Result<SseStream, Failure> {
@@ -135,7 +138,7 @@ impl SseStream {
     }
 }
 
-async fn run(mut stream: SseStream, post_url: Url, mut link_io: LinkIo) -> Disconnect {
+pub(crate) async fn run(mut stream: SseStream, post_url: Url, mut link_io: LinkIo) -> Disconnect {
     let mut posts = Posts::new(stream.endpoint.clone(), post_url, link_io.written.clone());
     // An inbound message for which the session has no capacity yet. POSTs continue meanwhile, because the session may
     // be waiting for one before it reads on.

@@ -359,6 +359,11 @@ impl Handle {
         self.active_source(source).map(|it| it.adopt_breaker_state(breaker))
     }
 
+    /// Returns the tools that operators have disabled.
+    pub fn disabled_tools(&self) -> DisabledTools {
+        (**self.executor.disabled_tools.borrow()).clone()
+    }
+
     /// Replaces the set of disabled tools. The set may contain tools that have not been listed yet.
     pub fn set_disabled_tools(&self, tools: DisabledTools) {
         self.executor.disabled_tools.send_replace(Arc::new(tools));

@@ -54,7 +54,7 @@ use wharf_mcp::{
         http::{Body, Guard, HttpOptions, HttpService, Owner, SessionStore, SseService},
     },
 };
-use wharf_runtime::{Catalog, Handle};
+use wharf_runtime::{Catalog, Handle, UpstreamContext};
 
 /// How long a list request waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,6 +78,8 @@ pub(crate) struct ApiOptions {
     pub(crate) session_store: Option<Arc<dyn SessionStore>>,
     /// Signs the ids of tasks.
     pub(crate) task_ids: TaskIds,
+    /// Starts a plugin for a call that has values of its own.
+    pub(crate) upstream_context: UpstreamContext,
 }
 
 struct ApiState {
@@ -96,6 +98,7 @@ struct ApiState {
     hub: Hub,
     request_ids: RequestIds,
     detached_tasks: DetachedTasks,
+    upstream_context: UpstreamContext,
     /// `/openapi.json`, rendered on the first request.
     openapi: OnceLock<Bytes>,
     draining: watch::Receiver<bool>,
@@ -113,8 +116,16 @@ impl Api {
         // Requests that reach MCP have already passed the host and origin check here, so MCP accepts all of them.
         let anything = || vec!["*".to_owned()];
         let admitted = Guard { hosts: anything(), origins: anything() };
-        let ApiOptions { address, guard, tokens, max_calls, max_streams, session_store, task_ids } =
-            api_options;
+        let ApiOptions {
+            address,
+            guard,
+            tokens,
+            max_calls,
+            max_streams,
+            session_store,
+            task_ids,
+            upstream_context,
+        } = api_options;
         let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone()), task_ids));
         let defaults = HttpOptions::default();
         let stream_limit = max_streams.unwrap_or(defaults.stream_limit);
@@ -139,6 +150,7 @@ impl Api {
             hub,
             request_ids,
             detached_tasks,
+            upstream_context,
             openapi: OnceLock::new(),
             draining,
         };

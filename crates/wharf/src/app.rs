@@ -49,7 +49,7 @@ pub(crate) struct App {
     pub(crate) output: Output,
     /// The plan as loaded at startup.
     pub(crate) plan: Plan,
-    upstream_context: UpstreamContext,
+    pub(crate) upstream_context: UpstreamContext,
     pub(crate) options: RuntimeOptions,
     pub(crate) database: Option<Location>,
     pub(crate) server: ServerSettings,

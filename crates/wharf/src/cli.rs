@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Write an agent.yaml: a working example, or the servers of another client
     #[command(after_help = examples::INIT)]
     Init(InitArgs),
-    /// Add a server to the agent file: a package, an address, a manifest, or a client's JSON block
+    /// Add a server to the agent file: a package, an address, a manifest, a bundle, or a client's JSON block
     #[command(after_help = examples::ADD)]
     Add(AddArgs),
     /// Write wharf into another client's configuration

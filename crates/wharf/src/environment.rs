@@ -160,6 +160,11 @@ impl Environment {
         }
     }
 
+    /// The folder for unpacked bundles.
+    pub(crate) fn bundles(&self) -> Option<PathBuf> {
+        self.state().map(|it| self.folder.join(it).join("bundles"))
+    }
+
     /// The folder for OAuth credentials of remote servers.
     pub(crate) fn credentials(&self) -> Option<PathBuf> {
         self.writable_state().map(|it| it.join("credentials"))

@@ -6,6 +6,7 @@ mod agent_input;
 mod api;
 mod app;
 mod arguments;
+mod bundle;
 mod cli;
 mod command_error;
 mod commands;

@@ -16,17 +16,20 @@ pub(crate) use change::SourceChange;
 pub(crate) use inventory::{Inventory, ListedTools, disabled_tools};
 pub(crate) use plan_owner::PlanOwner;
 use plan_owner::{AgentFileChange, PlanRequest};
-pub(crate) use registered_sources::{RegisteredSource, RegisteredSources, RegistrationState};
+pub(crate) use registered_sources::{
+    CallValuesError, RegisteredSource, RegisteredSources, RegistrationState,
+};
 pub(crate) use secret_sealer::SealError;
 use secret_sealer::{SecretSealer, Secrets};
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 use wharf_config::{
-    DatabaseLocation, Diagnostics, Env, Grants, Plan, Registration, ServerSettings, TokenLocation,
+    DatabaseLocation, Diagnostics, Env, Grants, Plan, Registration, ServerSettings, Source, TokenLocation,
 };
 use wharf_runtime::PlanChanges;
 use wharf_store::{SourceRow, Store, StoreError};
@@ -203,6 +206,20 @@ impl SourceRegistry {
         self.shared.inventory.forget(&entry.row.name);
         self.reload(None).await?;
         Ok(entry)
+    }
+
+    /// Returns the definition of a registered plugin with values for one call.
+    pub(crate) fn source_with(
+        &self,
+        name: &str,
+        values: BTreeMap<String, String>,
+    ) -> Result<Source, CallValuesError> {
+        let registered = self.registered();
+        let entry = registered.entry(name).filter(|_| !registered.is_in_agent_file(name));
+        let entry = entry.ok_or_else(|| {
+            CallValuesError::Invalid(format!("`env` is for registered plugins, which `{name}` is not"))
+        })?;
+        entry.state.with_values(&entry.row, values, &registered.grants, &self.shared)
     }
 
     /// Finds a registered source by id or name.

@@ -1,12 +1,15 @@
 //! Converts a manifest to the fields of a `tools:` entry: a command with its arguments, or a URL.
 
 use super::{Manifest, ManifestFiller, Package, Remote};
-use crate::masked_string::MaskedString;
+use crate::{
+    masked_string::MaskedString,
+    plan::{PortEndpoint, PortTransport},
+};
 
 /// The package or remote of a manifest that was selected.
 pub(crate) enum Selection<'a> {
-    /// A package to run, with its transport: `stdio` or `sse`.
-    Package(&'a Package, &'static str),
+    /// A package to run, with its transport if it listens on a port.
+    Package(&'a Package, Option<PortTransport>),
     Remote(&'a Remote),
 }
 
@@ -20,8 +23,8 @@ pub(crate) struct EntryFields {
     pub(crate) transport: Option<&'static str>,
     pub(crate) url: Option<MaskedString>,
     pub(crate) headers: Vec<(String, MaskedString)>,
-    /// Path of the SSE endpoint, for a process that listens on a port.
-    pub(crate) sse_path: Option<String>,
+    /// Endpoint of a process that listens on a port.
+    pub(crate) port: Option<PortEndpoint>,
 }
 
 impl Manifest {
@@ -38,16 +41,27 @@ impl Manifest {
                 runtime.is_none_or(|requested| own.as_deref().is_none_or(|own| own == requested));
             fits_runtime && it.unsupported_reason(runtime).is_none()
         };
+        let wanted = [None, Some(PortTransport::Sse), Some(PortTransport::Http)];
         let wanted =
-            ["stdio", "sse"].into_iter().filter(|it| transport.is_none_or(|requested| requested == *it));
-        let package = wanted.into_iter().find_map(|word| {
-            let fits_transport = |it: &&Package| it.transport.as_deref().is_none_or(|own| own == word);
-            self.packages.iter().filter(fits).find(fits_transport).map(|it| Selection::Package(it, word))
-        });
+            wanted.into_iter().filter(|it| transport.is_none_or(|requested| is_named(*it, requested)));
+        let find = |is_declared: bool| {
+            wanted.clone().find_map(|word| {
+                let fits_transport = |it: &&Package| match it.transport.as_deref() {
+                    Some(own) => is_named(word, own),
+                    None => !is_declared,
+                };
+                self.packages.iter().filter(fits).find(fits_transport).map(|it| Selection::Package(it, word))
+            })
+        };
         let allows_remote = runtime.is_none() && transport.is_none_or(|it| it == REMOTE);
-        let place = self.remotes.first().filter(|_| allows_remote).map(Selection::Remote);
-        package.or(place).ok_or_else(|| match self.packages.first() {
-            _ if transport == Some(REMOTE) => "it has no 'remotes'".to_owned(),
+        let place = || self.remotes.first().filter(|_| allows_remote).map(Selection::Remote);
+        // If streamable HTTP is requested, a package that does not declare it is the last choice.
+        let selected = match transport {
+            Some(REMOTE) => find(true).or_else(place).or_else(|| find(false)),
+            _ => find(false).or_else(place),
+        };
+        selected.ok_or_else(|| match self.packages.first() {
+            None if transport == Some(REMOTE) => "it has no 'remotes'".to_owned(),
             Some(first) => {
                 first.unsupported_reason(runtime).unwrap_or_else(|| first.mismatch_reason(runtime))
             }
@@ -74,16 +88,20 @@ impl Package {
         }
     }
 
-    /// Returns the path of the SSE endpoint. Containers are not supported, because their port would have to be
-    /// published.
-    pub(crate) fn sse_path(&self, entry_fields: &EntryFields) -> Result<String, String> {
+    /// Returns the endpoint of a package that listens on a port. Containers are not supported, because their port
+    /// would have to be published.
+    pub(crate) fn port(
+        &self,
+        transport: PortTransport,
+        entry_fields: &EntryFields,
+    ) -> Result<PortEndpoint, String> {
         if entry_fields.command.as_deref() == Some("docker") {
-            return Err("a container that serves 'sse' is not supported".to_owned());
+            return Err(format!("a container that serves '{}' is not supported", transport.as_str()));
         }
         let url = self.transport_url.as_deref().unwrap_or_default();
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let path = rest.find('/').map_or("/sse", |at| &rest[at..]);
-        Ok(path.to_owned())
+        let path = rest.find('/').map_or(transport.default_path(), |at| &rest[at..]);
+        Ok(PortEndpoint { transport, path: path.to_owned() })
     }
 
     /// Returns the launcher for the package's registry, or `None` if the registry is missing or unknown.
@@ -102,6 +120,7 @@ impl Package {
         let runtime = self.launcher(requested);
         let registry = self.registry.as_deref();
         match (registry, runtime.as_deref()) {
+            (Some("mcpb"), _) => Some("it is a bundle: download it and run `wharf add FILE.mcpb`".to_owned()),
             (Some(other), _) if self.runtime().is_none() => {
                 Some(format!("packages of '{}' are not supported; npm, pypi and oci are", for_message(other)))
             }
@@ -212,7 +231,8 @@ impl Remote {
     pub(crate) fn entry_fields(&self, filler: &mut ManifestFiller<'_>) -> Result<EntryFields, String> {
         let transport = match self.transport.as_deref() {
             Some("sse") => "sse",
-            None | Some("streamable-http" | "streamable_http" | "streamable" | "http") => "http",
+            None => "http",
+            Some(own) if STREAMABLE_HTTP.contains(&own) => "http",
             Some(other) => {
                 return Err(format!("the transport '{}' of a remote is not supported", for_message(other)));
             }
@@ -228,8 +248,20 @@ impl Remote {
     }
 }
 
-/// Name of the transport for a server that already runs elsewhere.
+/// Name of the transport that prefers a server that already runs elsewhere.
 pub(super) const REMOTE: &str = "streamable_http";
+
+/// Names of streamable HTTP in manifests and registrations.
+const STREAMABLE_HTTP: [&str; 4] = ["streamable-http", REMOTE, "streamable", "http"];
+
+/// Returns whether a manifest or registration uses this name for the transport. `None` is stdio.
+fn is_named(transport: Option<PortTransport>, name: &str) -> bool {
+    match transport {
+        None => name == "stdio",
+        Some(PortTransport::Sse) => name == "sse",
+        Some(PortTransport::Http) => STREAMABLE_HTTP.contains(&name),
+    }
+}
 
 /// Formats a word of a manifest for a message.
 fn for_message(word: &str) -> String {

@@ -33,16 +33,19 @@ pub fn suggest(manifest: &[u8]) -> Result<Suggestion, String> {
     }
     let manifest = Manifest::read(manifest)?;
     let mut filler = ManifestFiller::new(ValueSource::Placeholders);
-    let selection = manifest.selection(None, Some("stdio"));
-    let (server, entry_fields) =
-        match selection.or_else(|why| manifest.selection(None, Some(REMOTE)).map_err(|_| why))? {
-            Selection::Remote(remote) => (None, remote.entry_fields(&mut filler)?),
-            Selection::Package(package, _) => {
-                let server = package.identifier.clone().or_else(|| package.command.first().cloned());
-                (server, package.entry_fields(None, &mut filler, Vec::new())?)
-            }
-        };
-    let EntryFields { command, args, env, transport, url, headers, sse_path: _ } = entry_fields;
+    let selection = manifest.selection(None, Some("stdio")).or_else(|why| {
+        // An agent file has no entry for a process that listens on a port.
+        let remote = manifest.selection(None, Some(REMOTE)).ok();
+        remote.filter(|it| matches!(it, Selection::Remote(_))).ok_or(why)
+    });
+    let (server, entry_fields) = match selection? {
+        Selection::Remote(remote) => (None, remote.entry_fields(&mut filler)?),
+        Selection::Package(package, _) => {
+            let server = package.identifier.clone().or_else(|| package.command.first().cloned());
+            (server, package.entry_fields(None, &mut filler, Vec::new())?)
+        }
+    };
+    let EntryFields { command, args, env, transport, url, headers, port: _ } = entry_fields;
     if let Some(other) = command.as_deref().filter(|it| matches!(*it, "python" | "node")) {
         return Err(format!("an agent file cannot start '{other}'; register the plugin's folder instead"));
     }

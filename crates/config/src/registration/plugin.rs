@@ -11,7 +11,7 @@ use crate::{
     masked_string::MaskedString,
     node::{Node, Str, Value},
     place::{Place, Placed, PlacedString},
-    plan::Lifecycle,
+    plan::{Lifecycle, PortEndpoint},
     raw::{Field, RawRegistration},
     read::{Reader, StringPairs},
     variable_layers::{self, VariableLayers},
@@ -34,10 +34,12 @@ const TRANSPORTS: &[&str] = &["stdio", "sse", "streamable_http"];
 pub(super) struct Plugin {
     pub(super) entry: Node,
     pub(super) env: Env,
-    /// Path of its SSE endpoint, if it listens on a port.
-    pub(super) sse_path: Option<String>,
+    /// Its endpoint, if it listens on a port.
+    pub(super) port: Option<PortEndpoint>,
     /// Names of the required values that are missing.
     pub(super) missing: Vec<String>,
+    /// Names of the values for one call that it does not take.
+    pub(super) rejected: Vec<String>,
 }
 
 /// Requirements and values that a registration gives for its manifest.
@@ -47,6 +49,8 @@ struct PluginRequest {
     command: Vec<MaskedString>,
     args: Vec<MaskedString>,
     variables: BTreeMap<String, String>,
+    /// Names of the variables whose value a call may give.
+    call_variables: Vec<MaskedString>,
 }
 
 /// A manifest with all values filled in.
@@ -61,7 +65,7 @@ pub(super) fn plugin_entry(raw: RawRegistration, env: &Env, diagnostics: &mut Di
     #[rustfmt::skip]
     let RawRegistration {
         name, description, url: _, source_type, plugin_dir, transport_type, runtime_hint, lifecycle_mode, env_vars,
-        command, args, server_url,
+        command, args, server_url, call_vars,
     } = raw;
     let mut reader = Reader { class: CLASS, diagnostics };
     super::check_source_type(source_type, &mut reader);
@@ -78,6 +82,7 @@ pub(super) fn plugin_entry(raw: RawRegistration, env: &Env, diagnostics: &mut Di
         command: words("mcp_command", command, &mut reader),
         args: words("mcp_args", args, &mut reader),
         variables: plain(&variables),
+        call_variables: words("mcp_call_vars", call_vars, &mut reader),
     };
     if diagnostics.has_errors() {
         return None;
@@ -85,6 +90,9 @@ pub(super) fn plugin_entry(raw: RawRegistration, env: &Env, diagnostics: &mut Di
     let (files, manifest) = open(&folder, env, diagnostics)?;
     let FilledManifest { entry_fields, missing, used } =
         requested.fill(&manifest, &folder, &variables, env, diagnostics)?;
+    let is_taken =
+        |name: &String| used.contains(name) && requested.call_variables.iter().any(|it| it.expose() == name);
+    let rejected = env.call_values.keys().filter(|it| !is_taken(it)).cloned().collect();
     let mut entry = EntryBuilder::new(folder.at);
     if let Some(name) = name {
         entry.put_node("name", name.key_at, name.node);
@@ -97,11 +105,11 @@ pub(super) fn plugin_entry(raw: RawRegistration, env: &Env, diagnostics: &mut Di
     }
     let lifecycle = lifecycle.unwrap_or(Lifecycle::Transient);
     entry.put("lifecycle", folder.at, Value::plain(lifecycle.as_str()));
-    let sse_path = entry_fields.sse_path.clone();
+    let port = entry_fields.port.clone();
     entry.put_fields(entry_fields, variables, &used, folder.at);
     let folder = files.locate(".").ok()?;
     let env = Env { origin: Origin::Plugin, folder, files, home: None, ..env.clone() };
-    Some(Plugin { entry: entry.finish(), env, sse_path, missing: missing.into_iter().collect() })
+    Some(Plugin { entry: entry.finish(), env, port, missing: missing.into_iter().collect(), rejected })
 }
 
 impl PluginRequest {
@@ -118,12 +126,14 @@ impl PluginRequest {
         let file = file.inspect_err(|why| diagnostics.secrets_file(folder.at, why)).ok()?;
         // Only the code that starts a listening server knows its port, so the request layer overrides any given
         // value.
-        let uses_sse = matches!(
+        let listens = matches!(
             manifest.selection(self.runtime.as_deref(), self.transport.as_deref()),
-            Ok(Selection::Package(_, "sse"))
+            Ok(Selection::Package(_, Some(_)))
         );
-        let ports = ["port", "PORT"].into_iter().filter(|_| uses_sse);
-        let request = ports.map(|it| (it.to_owned(), PORT_PLACEHOLDER.to_owned())).collect();
+        let ports = ["port", "PORT"].into_iter().filter(|_| listens);
+        let mut request = env.call_values.clone();
+        request.retain(|name, _| self.call_variables.iter().any(|it| it.expose() == name));
+        request.extend(ports.map(|it| (it.to_owned(), PORT_PLACEHOLDER.to_owned())));
         let layers = VariableLayers { request: &request, file: &file, registered: &self.variables, env };
         let mut filler = ManifestFiller::new(ValueSource::Layered(layers));
         let entry_fields = self.entry_fields(manifest, &mut filler);
@@ -158,11 +168,11 @@ impl PluginRequest {
         }
         match manifest.selection(runtime, self.transport.as_deref())? {
             Selection::Remote(remote) => remote.entry_fields(filler),
-            Selection::Package(package, "sse") => {
+            Selection::Package(package, Some(transport)) => {
                 let entry_fields = package.entry_fields(runtime, filler, self.args.clone())?;
-                Ok(EntryFields { sse_path: Some(package.sse_path(&entry_fields)?), ..entry_fields })
+                Ok(EntryFields { port: Some(package.port(transport, &entry_fields)?), ..entry_fields })
             }
-            Selection::Package(package, _) => package.entry_fields(runtime, filler, self.args.clone()),
+            Selection::Package(package, None) => package.entry_fields(runtime, filler, self.args.clone()),
         }
     }
 }
@@ -177,7 +187,7 @@ impl EntryBuilder {
         used: &BTreeSet<String>,
         at: Place,
     ) {
-        let EntryFields { command, args, env, transport, url, headers, sse_path: _ } = entry_fields;
+        let EntryFields { command, args, env, transport, url, headers, port: _ } = entry_fields;
         let text =
             |text: MaskedString, at: Place| Node { value: Value::Str(Str { text, is_variable: false }), at };
         if let Some(command) = command {

@@ -19,12 +19,18 @@ pub(super) fn entry(raw: RawRegistration, diagnostics: &mut Diagnostics) -> Opti
     #[rustfmt::skip]
     let RawRegistration {
         name, description, url, source_type, plugin_dir: _, transport_type, runtime_hint, lifecycle_mode, env_vars, command,
-        args, server_url,
+        args, server_url, call_vars,
     } = raw;
     let here = name.as_ref().or(url.as_ref()).map_or(Place::default(), |it| it.key_at);
     let mut reader = Reader { class: CLASS, diagnostics };
     super::check_source_type(source_type, &mut reader);
-    for (key, field) in [("mcp_runtime_hint", runtime_hint), ("mcp_command", command), ("mcp_args", args)] {
+    let of_plugins = [
+        ("mcp_runtime_hint", runtime_hint),
+        ("mcp_command", command),
+        ("mcp_args", args),
+        ("mcp_call_vars", call_vars),
+    ];
+    for (key, field) in of_plugins {
         if let Some(field) = field {
             reader.diagnostics.unused_by_remote(field.key_at, key);
         }

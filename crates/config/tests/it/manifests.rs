@@ -77,7 +77,7 @@ fn check(name: &str, case: &Value) {
         assert!(value.len() < 3 || !registration.definition.contains(value), "{name}: {registration:?}");
     }
     let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, &plugins.env());
-    let RestoredSource { source, missing } =
+    let RestoredSource { source, missing, .. } =
         restored.unwrap_or_else(|| panic!("{name}: {}", diagnostics.render(false)));
     if let Some(expected) = case["missing"].as_array() {
         assert_eq!(serde_json::json!(missing), serde_json::json!(expected), "{name}");

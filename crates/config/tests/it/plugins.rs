@@ -160,7 +160,7 @@ fn registration_overrides_the_manifest() {
         (json!({ "mcp_runtime_hint": "docker" }), "R-05"),
         (json!({ "mcp_runtime_hint": "bash" }), "V-13"),
         (json!({ "mcp_transport_type": "sse" }), "npx -y @example/x"),
-        (json!({ "mcp_transport_type": "streamable_http" }), "R-05"),
+        (json!({ "mcp_transport_type": "streamable_http" }), "npx -y @example/x"),
         (json!({ "mcp_transport_type": "carrier pigeon" }), "V-13"),
         (json!({ "mcp_server_url": "https://a.example/" }), "R-02"),
         (json!({ "mcp_env_vars": { "LD_PRELOAD": "x" } }), "C-05"),

@@ -39,7 +39,7 @@ fn source(body: &str, env: &Env) -> Source {
     let (registration, diagnostics) = register(body, env);
     let registration = registration.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
     let (restored, diagnostics) = restore(&registration.definition, &registration.secrets, env);
-    let RestoredSource { source, missing } =
+    let RestoredSource { source, missing, .. } =
         restored.unwrap_or_else(|| panic!("{}", diagnostics.render(false)));
     assert!(missing.is_empty(), "{missing:?}");
     let source = source.expect("nothing is missing");

@@ -3,11 +3,14 @@
 use crate::{Outbound, Raw, Routing, session::MetaKey};
 use ::http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
+    header::{ACCEPT, CONTENT_TYPE, DATE, RETRY_AFTER},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use memchr::memmem::Finder;
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::LazyLock,
+    time::{Duration, SystemTime},
+};
 
 /// Upper bound for `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -27,15 +30,21 @@ const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, tex
 pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Returns `Retry-After` of a 429 or 503 if it is a number of seconds, bounded by [`MAX_RETRY_AFTER`].
+/// Returns `Retry-After` of a 429 or 503, a number of seconds or a date, bounded by [`MAX_RETRY_AFTER`].
 pub(crate) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    let digits = !seconds.is_empty() && seconds.bytes().all(|it| it.is_ascii_digit());
-    // A number too large to parse is above the bound.
-    digits.then(|| seconds.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER))
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    if !value.is_empty() && value.bytes().all(|it| it.is_ascii_digit()) {
+        // A number too large to parse is above the bound.
+        return Some(value.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER));
+    }
+    let date = |value: &str| httpdate::parse_http_date(value).ok();
+    let at = date(value)?;
+    // Measured by the server's clock if the response shows it, because ours may differ.
+    let now = headers.get(DATE).and_then(|it| date(it.to_str().ok()?)).unwrap_or_else(SystemTime::now);
+    Some(at.duration_since(now).unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
 /// Builds the headers of a message. Protocol headers override configured ones.
@@ -113,6 +122,32 @@ pub fn decode_value(value: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        for (value, date, expected) in [
+            ("7", None, Some(7)),
+            ("99999999999999999999", None, Some(300)),
+            ("Sun, 06 Nov 1994 08:49:57 GMT", now, Some(20)),
+            ("Sunday, 06-Nov-94 08:49:57 GMT", now, Some(20)),
+            ("Sun Nov  6 08:49:57 1994", now, Some(20)),
+            ("Sun, 06 Nov 1994 09:49:37 GMT", now, Some(300)),
+            ("Sun, 06 Nov 1994 08:49:17 GMT", now, Some(0)),
+            // Without the server's clock, ours applies.
+            ("Sun, 06 Nov 1994 08:49:57 GMT", None, Some(0)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some("today"), Some(300)),
+            ("tomorrow", now, None),
+            ("-1", now, None),
+            ("", now, None),
+        ] {
+            let mut headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(value))]);
+            date.into_iter().for_each(|it| drop(headers.insert(DATE, HeaderValue::from_static(it))));
+            let expected = expected.map(Duration::from_secs);
+            assert_eq!(retry_after(StatusCode::TOO_MANY_REQUESTS, &headers), expected, "{value}");
+            assert_eq!(retry_after(StatusCode::BAD_GATEWAY, &headers), None);
+        }
+    }
 
     #[test]
     fn encoded_header_values_decode_to_the_original() {

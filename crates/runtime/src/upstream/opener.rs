@@ -4,8 +4,13 @@ use super::{UpstreamContext, container, credentials, program, working_directory:
 use crate::MaskedString;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
-use wharf_config::{Endpoint, Launch, RemoteEndpoint, Source};
-use wharf_mcp::{EgressPolicy, Failure, Opener, http as streamable, oauth::MemoryStore, sse, stdio, ws};
+use wharf_config::{Endpoint, Launch, PortEndpoint, PortTransport, RemoteEndpoint, Source};
+use wharf_mcp::{
+    EgressPolicy, Failure, Opener, http as streamable,
+    local_server::{LocalServer, LocalTransport},
+    oauth::MemoryStore,
+    sse, stdio, ws,
+};
 
 /// Returns the opener of the source's server, and its working directory if it runs as a process. Without a store for
 /// tokens, a remote server gets no token.
@@ -27,9 +32,13 @@ pub(super) fn open(
             let mut command = command(launch, &working_directory)?;
             command.supervisor.clone_from(&context.supervisor);
             command.observer = observer;
-            let opener: Box<dyn Opener> = match &launch.sse_path {
-                Some(path) => Box::new(sse::LocalSseServer {
+            let opener: Box<dyn Opener> = match &launch.port {
+                Some(PortEndpoint { transport, path }) => Box::new(LocalServer {
                     command,
+                    transport: match transport {
+                        PortTransport::Sse => LocalTransport::Sse,
+                        PortTransport::Http => LocalTransport::Http,
+                    },
                     path: path.clone(),
                     client: context.http.clone(),
                 }),

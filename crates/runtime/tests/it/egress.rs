@@ -43,5 +43,5 @@ proptest! {
 
 #[test]
 fn the_port_placeholder_of_the_configuration_is_the_one_that_is_filled_in() {
-    assert_eq!(wharf_config::PORT_PLACEHOLDER, wharf_mcp::sse::PORT);
+    assert_eq!(wharf_config::PORT_PLACEHOLDER, wharf_mcp::local_server::PORT);
 }

@@ -184,28 +184,72 @@ print("listening soon", flush=True)
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Served).serve_forever()
 "#;
 
+/// A server over streamable HTTP that answers every request with one JSON document. Its tool tells its process and
+/// whether the variable `PORT` and the argument are the same.
+const STREAMABLE: &str = r#"
+import http.server, json, os, sys
+class Served(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "id" not in asked or self.path != "/events":
+            self.send_response(202 if self.path == "/events" else 404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        answer = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] == "initialize":
+            answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "who", "version": "1"}}
+        elif asked["method"] == "tools/list":
+            answer["result"] = {"tools": [{"name": "who", "inputSchema": {"type": "object"}}]}
+        elif asked["method"] == "tools/call":
+            same = "same" if os.environ["PORT"] == sys.argv[2] else "another"
+            answer["result"] = {"content": [{"type": "text", "text": f"{os.getpid()} {same}"}]}
+        else:
+            answer["error"] = {"code": -32601, "message": "no"}
+        text = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    def do_GET(self):
+        self.send_error(405)
+print("listening soon", flush=True)
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Served).serve_forever()
+"#;
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn plugin_may_serve_sse_on_an_assigned_port() {
-    let plugins = Plugins::new();
-    let manifest = r#"{"name": "who", "packages": [{"runtime": "python", "command": ["server.py"],
-        "transport": {"type": "sse", "url": "http://localhost:{port}/events"},
-        "packageArguments": [{"type": "named", "name": "--port", "isRequired": true, "format": "number"}]}]}"#;
-    let folder = plugins.write("who", "plugin.json", manifest);
-    plugins.write("who", "server.py", STREAM);
-    let body = json!({ "name": "it", "source_type": "mcp", "mcp_plugin_dir": folder });
-    let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
-    let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
-    let source = source(&body, &env);
-    assert_eq!(source.endpoint.transport(), "sse");
-    let scratch = tempfile::tempdir().expect("a folder");
-    let upstream_context = UpstreamContext::plain(scratch.path()).expect("an HTTP client");
-    let runtime = Runtime::start(&plan(source), &upstream_context, RuntimeOptions::default());
-    let output = summary(&runtime.handle().call(Call::new("it__who")).await);
-    let words: Vec<&str> = output.split(' ').collect();
-    let ["ok", process, "same"] = words[..] else { panic!("{output}") };
-    wait_for_exit(process).await;
-    runtime.shutdown(Duration::from_secs(5)).await;
+async fn plugin_may_listen_on_an_assigned_port() {
+    for (declared, requested, expected, server) in [
+        ("sse", None, "sse", STREAM),
+        ("streamable-http", None, "http", STREAMABLE),
+        ("streamable-http", Some("streamable_http"), "http", STREAMABLE),
+    ] {
+        let plugins = Plugins::new();
+        let manifest = json!({ "name": "who", "packages": [{
+            "runtime": "python", "command": ["server.py"],
+            "transport": { "type": declared, "url": "http://localhost:{port}/events" },
+            "packageArguments": [{ "type": "named", "name": "--port", "isRequired": true, "format": "number" }],
+        }] });
+        let folder = plugins.write("who", "plugin.json", &manifest.to_string());
+        plugins.write("who", "server.py", server);
+        let mut body = json!({ "name": "it", "source_type": "mcp", "mcp_plugin_dir": folder });
+        requested.into_iter().for_each(|it| body["mcp_transport_type"] = json!(it));
+        let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+        let env = Env { variables: BTreeMap::from([("PATH".to_owned(), path)]), ..plugins.env() };
+        let source = source(&body, &env);
+        assert_eq!(source.endpoint.transport(), expected);
+        let scratch = tempfile::tempdir().expect("a folder");
+        let upstream_context = UpstreamContext::plain(scratch.path()).expect("an HTTP client");
+        let runtime = Runtime::start(&plan(source), &upstream_context, RuntimeOptions::default());
+        let output = summary(&runtime.handle().call(Call::new("it__who")).await);
+        let words: Vec<&str> = output.split(' ').collect();
+        let ["ok", process, "same"] = words[..] else { panic!("{declared}: {output}") };
+        wait_for_exit(process).await;
+        runtime.shutdown(Duration::from_secs(5)).await;
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The REST API: tools, prompts, calls and sources as plain HTTP and JSON.
 
 mod call;
+mod call_values;
 mod calls;
 mod idempotency;
 mod prompts;

@@ -16,7 +16,7 @@ pub(crate) struct InitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// A package (@scope/name, npm:NAME, pypi:NAME, docker:IMAGE), an address (https://…), a server.json or plugin.json,
-    /// a client's file or JSON block, or - for JSON on standard input
+    /// a bundle (.mcpb), a client's file or JSON block, or - for JSON on standard input
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// Name of the server in the agent file

@@ -1,7 +1,7 @@
 //! `wharf add`: adds a server to the agent file. Preserves the existing text byte for byte.
 
 mod package;
-mod request;
+pub(super) mod request;
 
 use super::{
     agent_file::AgentFile,
@@ -10,6 +10,7 @@ use super::{
     grant, import_report,
 };
 use crate::{
+    bundle::Bundle,
     cli::{AddArgs, GlobalOptions},
     command_error::CommandError,
     environment::Environment,
@@ -50,6 +51,7 @@ pub(super) fn run(common: &GlobalOptions, args: &AddArgs, environment: &Environm
                 let added = add_servers(file, &shown, &common.file, env, output)?;
                 Ok(Added { note, ..added })
             }
+            AddRequest::Bundle { bundle, shown } => add_bundle(bundle, &shown, &common.file, env, output),
         },
     );
     match added {
@@ -81,6 +83,20 @@ fn add_manifest(
         optional: suggestion.optional,
         ..Added::default()
     })
+}
+
+/// Adds the server of a bundle. Its files are removed again if that fails.
+fn add_bundle(bundle: Bundle, shown: &str, file: &Path, env: Env, output: Output) -> Result<Added, String> {
+    match add_servers(bundle.client_file(shown), shown, file, env, output) {
+        Ok(added) => {
+            let note = format!("the bundle is unpacked in {}", bundle.folder.display());
+            Ok(Added { note: Some(note), optional: bundle.optional, ..added })
+        }
+        Err(complaint) => {
+            bundle.discard();
+            Err(complaint)
+        }
+    }
 }
 
 /// Adds the servers that the loader accepts. Writes nothing if it accepts none.

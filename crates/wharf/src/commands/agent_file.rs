@@ -53,7 +53,7 @@ impl<'a> AgentFile<'a> {
         let after = block_list::insert_entry(before, entries)
             .ok_or_else(|| add_by_hand(&format!("`tools` in {shown} is not a block list")))?;
         // The variables of the new entries may not be set yet.
-        let env = with_placeholder_variables(env, entries);
+        let mut env = with_placeholder_variables(env, entries);
         let (mut plan, diagnostics) = load(&after, &env);
         if let Some(first) = first_error(&diagnostics) {
             return Err(match first.strip_prefix("Duplicate tool names found: ") {
@@ -64,8 +64,13 @@ impl<'a> AgentFile<'a> {
                 None => add_by_hand(&first),
             });
         }
-        plan = plan.or_else(|| load(&after, &with_placeholder_variables(&env, &after)).0);
-        if let (Some(old), Some(new)) = (&self.plan, &plan)
+        if plan.is_none() {
+            env = with_placeholder_variables(&env, &after);
+            plan = load(&after, &env).0;
+        }
+        // With the same variables, because an existing entry may use one of the same name.
+        let old = self.plan.as_ref().and_then(|_| load(before, &env).0);
+        if let (Some(old), Some(new)) = (&old, &plan)
             && new.sources.get(..old.sources.len()) != Some(&old.sources[..])
         {
             return Err(add_by_hand(&format!(

@@ -1,12 +1,14 @@
 //! `wharf init`: creates an agent file, or imports the servers of another client. Never overwrites a file.
 
 use super::{
+    add::request::open_bundle,
     agent_file::AgentFile,
     agent_file_flag,
     env_files::{self, folder_of, write_error},
     files, grant, import_report,
 };
 use crate::{
+    bundle::is_bundle,
     cli::{GlobalOptions, InitArgs},
     command_error::CommandError,
     environment::Environment,
@@ -120,7 +122,11 @@ fn complaint(error: &ImportError, files: &[ClientFile]) -> String {
 /// several files; for other clients, the first file that exists has them all.
 fn client_files(from: &str, environment: &Environment) -> Result<Vec<ClientFile>, String> {
     let Some(client) = Client::from_cli_name(from) else {
-        return Ok(vec![read(environment.folder.join(from), None)?]);
+        let path = environment.folder.join(from);
+        if is_bundle(&path) {
+            return Ok(vec![open_bundle(&path, None, environment)?.client_file(&path.display().to_string())]);
+        }
+        return Ok(vec![read(path, None)?]);
     };
     let locations = ClientLocations {
         home: environment.home.as_deref(),

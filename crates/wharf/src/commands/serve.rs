@@ -87,8 +87,17 @@ async fn serve(
     runtime.handle().set_disabled_tools(disabled);
     let guard = configured_guard(&listener, &app.server.hosts, &app.server.origins);
     let (max_calls, max_streams) = (app.server.max_calls, app.server.max_streams);
-    let address = startup.address;
-    let api_options = ApiOptions { address, guard, tokens, max_calls, max_streams, session_store, task_ids };
+    let (address, upstream_context) = (startup.address, app.upstream_context.clone());
+    let api_options = ApiOptions {
+        address,
+        guard,
+        tokens,
+        max_calls,
+        max_streams,
+        session_store,
+        task_ids,
+        upstream_context,
+    };
     let api = Api::new(runtime.handle(), journal, registry.clone(), api_options, draining);
     // Install the signal handlers before the address is printed: a caller that reads it may send a signal at once.
     let mut signals = Signals::listen();

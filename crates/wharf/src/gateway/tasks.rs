@@ -76,7 +76,7 @@ impl Gateway {
         let id = id.ok_or_else(|| invalid("`taskId` is missing"))?;
         let principal = PrincipalName::of(http.as_deref());
         let task = self.task_ids.open(principal.0.as_deref(), &id).ok_or_else(tasks::unknown_task)?;
-        let (consent, receiver) = questions::open(&client).unzip();
+        let (consent, receiver) = questions::open(&client, &self.elicitations).unzip();
         // As for the call that created the task: it decides the session.
         let takes_requests = consent.is_some() && era == Era::Legacy;
         let caller = Caller { consent, takes_requests, ..routing::caller(&client) };

@@ -4,8 +4,11 @@
 //! A source that cannot run is included too, with the reason and the fault that its callers receive.
 
 use super::RegistryState;
-use std::{collections::HashSet, sync::Arc};
-use wharf_config::{Grants, Lifecycle, Plan, Source};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+use wharf_config::{Env, Grants, Lifecycle, Plan, Source};
 use wharf_runtime::{Fault, MaskedString, catalog::UnavailableSources};
 use wharf_store::{SourceRow, StoreError};
 
@@ -154,6 +157,46 @@ impl RegistrationState {
         }
     }
 
+    /// Returns the definition with values for one call. The source need not be ready without them.
+    pub(super) fn with_values(
+        &self,
+        row: &SourceRow,
+        values: BTreeMap<String, String>,
+        grants: &Grants,
+        shared: &RegistryState,
+    ) -> Result<Source, CallValuesError> {
+        let fault = |it: &RegistrationState| {
+            let entry = RegisteredSource { row: row.clone(), state: it.clone() };
+            entry.fault().map_or_else(
+                || CallValuesError::Invalid(String::new()),
+                |it| CallValuesError::NotReady(Box::new(it)),
+            )
+        };
+        if !matches!(self, RegistrationState::Ready(_) | RegistrationState::MissingVariables(_)) {
+            return Err(fault(self));
+        }
+        let secrets = shared.secrets(row).map_err(|error| CallValuesError::Invalid(error.to_string()))?;
+        let env = Env { call_values: values, ..shared.env(grants) };
+        let (restored, diagnostics) = wharf_config::restore(&row.definition, &secrets, &env);
+        let Some(restored) = restored else {
+            let first = diagnostics.items().first();
+            return Err(CallValuesError::Invalid(first.map_or_else(String::new, |it| it.message.clone())));
+        };
+        if let Some(name) = restored.rejected.first() {
+            let what = format!("a call may not set `{name}`; `mcp_call_vars` lists what it may set");
+            return Err(CallValuesError::Invalid(what));
+        }
+        let missing = RegistrationState::MissingVariables(restored.missing);
+        let source = restored.source.ok_or_else(|| fault(&missing))?;
+        let source = with_row_settings(source, row);
+        match source.lifecycle {
+            Lifecycle::Transient => Ok(source),
+            Lifecycle::Singleton => Err(CallValuesError::Invalid(
+                "`env` needs a server that is started for each call (`transient`)".to_owned(),
+            )),
+        }
+    }
+
     /// The state as REST shows it.
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
@@ -164,6 +207,15 @@ impl RegistrationState {
             | RegistrationState::Shadowed => "not_ready",
         }
     }
+}
+
+/// The reason why a call with values of its own is refused.
+#[derive(Debug)]
+pub(crate) enum CallValuesError {
+    /// The source cannot be used, with or without the values.
+    NotReady(Box<Fault>),
+    /// The values do not fit.
+    Invalid(String),
 }
 
 fn unusable() -> RegistrationState {

@@ -4,6 +4,8 @@ mod add;
 #[cfg(unix)]
 mod bridge;
 #[cfg(unix)]
+mod bundles;
+#[cfg(unix)]
 mod bypass;
 mod cli;
 #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! `POST /api/v1/tools/{tool_id}/call`.
 
-use super::{HandlerResult, idempotency, principal};
+use super::{HandlerResult, call_values, idempotency, principal};
 use crate::{
     api::{ApiState, body, document, json_response, problem::Problem, query::Query},
     exit::Exit,
@@ -10,6 +10,7 @@ use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
+use wharf_config::Source;
 use wharf_mcp::{Raw, model::CallResult};
 use wharf_runtime::{Call, CallRecord, Caller, Outcome, views};
 
@@ -44,19 +45,21 @@ async fn respond(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -
     let body = body::read_object(request).await?;
     let caller = Some(Caller::without_client(principal.clone()));
     let call = Call { principal: Some(principal.clone()), caller, ..call(id, &body)? };
+    let source = call_values::source(shared, id, &body)?;
     shared.check_call_limit()?;
     if key.is_some() || call.request_id.is_some() {
         shared.require_database()?;
     }
     match key {
         Some(key) => {
-            idempotency::make_call(shared, idempotency::key_record(&principal, key, id, &body), call).await
+            let key_record = idempotency::key_record(&principal, key, id, &body);
+            idempotency::make_call(shared, key_record, call, source).await
         }
         None if wants_record => {
-            let record_document = record_document(&make_call(shared, call).await?);
+            let record_document = record_document(&make_call(shared, call, source).await?);
             Ok(document(StatusCode::OK, CALL_RECORD, record_document.into_bytes()))
         }
-        None => Ok(json_response(StatusCode::OK, report(&make_call(shared, call).await?)?)),
+        None => Ok(json_response(StatusCode::OK, report(&make_call(shared, call, source).await?)?)),
     }
 }
 
@@ -67,16 +70,32 @@ pub(super) struct CompletedCall {
     is_recorded: bool,
 }
 
-/// Makes a call and records it in the journal before it returns.
-pub(super) async fn make_call(shared: &ApiState, call: Call) -> Result<CompletedCall, Problem> {
+/// Makes a call and records it in the journal before it returns. `source` is started for this call only, if given.
+pub(super) async fn make_call(
+    shared: &Arc<ApiState>,
+    call: Call,
+    source: Option<Box<Source>>,
+) -> Result<CompletedCall, Problem> {
     let _reserved = shared.request_ids.reserve(call.request_id.as_deref(), &shared.journal).await?;
-    let record = shared.handle.call(call).await;
-    let is_recorded = shared.journal.record(&record, "rest").await;
-    Ok(CompletedCall { record, is_recorded })
+    match source {
+        Some(source) => Box::pin(call_values::run(shared, *source, call)).await,
+        None => {
+            let record = shared.handle.call(call).await;
+            Ok(CompletedCall::record(shared, record).await)
+        }
+    }
+}
+
+impl CompletedCall {
+    /// Records a call in the journal.
+    pub(super) async fn record(shared: &ApiState, record: Arc<CallRecord>) -> CompletedCall {
+        let is_recorded = shared.journal.record(&record, "rest").await;
+        CompletedCall { record, is_recorded }
+    }
 }
 
 fn call(id: &str, body: &Raw) -> Result<Call, Problem> {
-    body::reject_unknown_keys(body, &["arguments", "timeout", "thread_id", "request_id"])?;
+    body::reject_unknown_keys(body, &["arguments", "timeout", "thread_id", "request_id", "env"])?;
     let arguments = body.member("arguments");
     if arguments.as_ref().is_some_and(|it| !it.is_object()) {
         return Err(body::malformed("`arguments` is not an object"));

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::oneshot, task::JoinSet, time};
+use wharf_config::Source;
 use wharf_mcp::{Raw, Sent, serve::http::Body};
 use wharf_runtime::{Call, CallRecord};
 use wharf_store::{IdempotencyRecord, KeyClaim, StoreError};
@@ -45,12 +46,15 @@ impl DetachedTasks {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
-        {
-            let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            while tasks.try_join_next().is_some() {}
-            tasks.spawn(async move { _ = sender.send(work.await) });
-        }
+        self.spawn(async move { _ = sender.send(work.await) });
         receiver.await.ok()
+    }
+
+    /// Starts `work` in a task of its own.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
     }
 
     /// Waits for running tasks, for at most [`SHUTDOWN_GRACE`].
@@ -92,6 +96,7 @@ pub(super) async fn make_call(
     shared: &Arc<ApiState>,
     key_record: IdempotencyRecord,
     call: Call,
+    source: Option<Box<Source>>,
 ) -> HandlerResult {
     let claim = shared
         .journal
@@ -104,7 +109,7 @@ pub(super) async fn make_call(
     }
     let own = shared.clone();
     let work = async move {
-        let made = call::make_call(&own, call).await;
+        let made = call::make_call(&own, call, source).await;
         store_result(&own, key_record, made.as_ref().ok()).await;
         made
     };

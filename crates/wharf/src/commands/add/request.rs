@@ -2,6 +2,7 @@
 
 use super::package::{Package, to_server_name};
 use crate::{
+    bundle::{Bundle, is_bundle},
     environment::Environment,
     import::{ClientFile, parse_json},
 };
@@ -26,6 +27,8 @@ pub(super) enum AddRequest {
     Manifest { bytes: Vec<u8>, shown: String },
     /// Servers in a client's format, their origin for messages, and a note for the user.
     Servers { file: ClientFile, shown: String, note: Option<String> },
+    /// The server of a bundle, and the path of the bundle for messages.
+    Bundle { bundle: Bundle, shown: String },
 }
 
 impl AddRequest {
@@ -46,6 +49,9 @@ impl AddRequest {
             return Ok(request);
         }
         let path = environment.folder.join(typed);
+        if is_bundle(&path) {
+            return AddRequest::bundle(&path, name, environment);
+        }
         // A package name can contain `/` like a path. If the path exists, it is a path.
         let is_file_name = typed.ends_with(".json") || typed.ends_with(".toml");
         if is_file_name || fs::exists(&path).unwrap_or(false) {
@@ -58,6 +64,12 @@ impl AddRequest {
             )),
             Ok(None) => AddRequest::file(&path, name),
         }
+    }
+
+    fn bundle(path: &Path, name: Option<&str>, environment: &Environment) -> Result<AddRequest, String> {
+        let shown = path.display().to_string();
+        let bundle = open_bundle(path, name, environment)?;
+        Ok(AddRequest::Bundle { bundle, shown })
     }
 
     fn remote(typed: &str, name: Option<&str>) -> Option<AddRequest> {
@@ -92,7 +104,7 @@ impl AddRequest {
         let bytes = read_regular(&path, MAX_INPUT_BYTES).map_err(|trouble| {
             let help = match trouble {
                 FileError::Missing | FileError::NotRegular(_) => {
-                    "help: give a package (`npm:NAME`, `pypi:NAME`), a URL (https://…), a server.json or plugin.json, or a client's JSON block\n"
+                    "help: give a package (`npm:NAME`, `pypi:NAME`), a URL (https://…), a server.json or plugin.json, a bundle (.mcpb), or a client's JSON block\n"
                 }
                 _ => "",
             };
@@ -125,6 +137,18 @@ impl AddRequest {
             }
         })
     }
+}
+
+/// Unpacks a bundle into the state folder.
+pub(in crate::commands) fn open_bundle(
+    path: &Path,
+    name: Option<&str>,
+    environment: &Environment,
+) -> Result<Bundle, String> {
+    let bundles = environment.bundles();
+    let bundles =
+        bundles.ok_or("error: there is no folder for the bundle\nhelp: set WHARF_HOME\n".to_owned())?;
+    Bundle::open(path, &bundles, name).map_err(|why| format!("error: '{}' {why}\n", path.display()))
 }
 
 /// Converts a client's file, list of servers or single server into a client's file. `None` if it is something else.

@@ -215,6 +215,63 @@ fn plugin_script_starts_for_each_call() {
     wait_for_no_workers(&server);
 }
 
+/// The values of a call win over all others, apply to that call only, and are not recorded.
+#[test]
+fn call_brings_its_own_values() {
+    let server = with_launchers(SETTINGS);
+    let folder = plugin(&server, "script", &[("plugin.json", SCRIPTED), ("server.py", SCRIPT)]);
+    let (registered, own) = ("registered-8d12f0aa", "own-canary-77ab01c3");
+    let plugin = json!({ "name": "script", "source_type": "mcp", "mcp_plugin_dir": folder,
+        "mcp_env_vars": { "TOKEN": registered }, "mcp_call_vars": ["TOKEN"] });
+    register(&server, &plugin);
+    let tell = |tool: &str, env: Value| {
+        server.ask(
+            "POST",
+            &format!("/api/v1/tools/{tool}/call"),
+            Some(&json!({ "arguments": {}, "env": env })),
+        )
+    };
+    let secret = |(status, result): (u16, Value)| {
+        assert_eq!(status, 200, "{result}");
+        let text = result["content"][0]["text"].as_str().expect("text").to_owned();
+        serde_json::from_str::<Value>(&text).expect("JSON")["secrets"][0].clone()
+    };
+    assert_eq!(secret(tell("script:tell", json!({ "TOKEN": own }))), own);
+    assert_eq!(secret(tell("script:tell", json!(null))), registered);
+    assert_eq!(secret(call(&server, "script:tell", json!({}))), registered);
+    for (tool, env, expected) in [
+        ("script:tell", json!({ "MACHINE_TOKEN": "x" }), "a call may not set `MACHINE_TOKEN`"),
+        ("script:tell", json!({ "LD_PRELOAD": "x" }), "a call may not set `LD_PRELOAD`"),
+        ("script:tell", json!({ "TOKEN": 5 }), "`env` is an object"),
+        ("todo:list_todos", json!({ "TOKEN": "x" }), "`env` is for registered plugins"),
+    ] {
+        let (status, refused) = tell(tool, env.clone());
+        assert_eq!(status, 400, "{env} {refused}");
+        assert!(refused["detail"].to_string().contains(expected), "{env} {refused}");
+    }
+    assert_eq!(tell("script:nothing", json!({ "TOKEN": own })).0, 404);
+    // Without a value of its own, a plugin that needs one can only be called with one.
+    let needs = json!({ "name": "needs", "source_type": "mcp", "mcp_plugin_dir": folder, "mcp_call_vars": ["TOKEN"] });
+    assert_eq!(register(&server, &needs)["state"], "not_ready");
+    assert_eq!(call(&server, "needs:tell", json!({})).0, 503);
+    assert_eq!(secret(tell("needs:tell", json!({ "TOKEN": own }))), own);
+    // Kept servers have one process for all calls.
+    let kept = json!({ "name": "kept", "source_type": "mcp", "mcp_plugin_dir": folder, "mcp_call_vars": ["TOKEN"],
+        "mcp_env_vars": { "TOKEN": registered }, "mcp_lifecycle_mode": "singleton" });
+    register(&server, &kept);
+    assert_eq!(tell("kept:tell", json!({ "TOKEN": own })).0, 400);
+    let (_, calls) = server.ask("GET", "/api/v1/calls", None);
+    let recorded = calls["items"].as_array().expect("a list").iter();
+    assert_eq!(recorded.filter(|it| it["tool_name"] == "tell").count(), 4, "{calls}");
+    let (_, breakers) = server.ask("GET", "/api/v1/breakers", None);
+    for text in [calls.to_string(), server.log(), server.ask("GET", "/api/v1/sources", None).1.to_string()] {
+        assert!(!text.contains(own), "{text}");
+    }
+    assert!(!breakers.to_string().contains("OPEN"), "{breakers}");
+    assert_eq!(server.ask("DELETE", "/api/v1/sources/kept", None).0, 204);
+    wait_for_no_workers(&server);
+}
+
 /// At most `max_processes` processes run. A further start fails with a hint, and succeeds once another process has
 /// exited.
 #[test]

@@ -135,14 +135,15 @@ fn retry_after_of_a_server_is_forwarded() {
     assert_eq!(server.ask("POST", SLOW, Some(&call(0))).0, 200);
     let token = format!("Authorization: Bearer {}", server.token);
     let headers: &[&str] = &[&token, "Content-Type: application/json"];
-    let date = "Mon, 16 Nov 2026 12:00:00 GMT";
+    let (past, future) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 31 Dec 9999 23:59:59 GMT");
     for (status, wait, answered, passed_on) in [
         (429, "7", "429", Some(7)),
         (503, "30", "503", Some(30)),
         (429, "100000", "429", Some(300)),
         (503, "99999999999999999999", "503", Some(300)),
-        (429, date, "429", None),
-        (503, date, "502", None),
+        (429, future, "429", Some(300)),
+        (503, past, "503", Some(0)),
+        (503, "tomorrow", "502", None),
         (500, "30", "502", None),
     ] {
         upstream.set_busy(Some((status, wait)));

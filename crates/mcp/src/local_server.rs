@@ -1,10 +1,15 @@
-//! Starts a legacy SSE server as a local process on a free port, connects to it, and stops it when the link closes.
+//! Starts an HTTP server as a local process on a free port, connects to it, and stops it when the link closes.
 
-use super::{SseEndpoint, run};
-use crate::{Disconnect, Failure, Inbound, Link, Opener, Opening, http::HttpClient, stdio::Command};
+use crate::{
+    Disconnect, Failure, Inbound, Link, Opener, Opening,
+    http::{self, HttpClient, HttpEndpoint},
+    sse::{self, SseEndpoint},
+    stdio::Command,
+};
 use std::{ffi::OsString, io, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     time,
 };
 use url::Url;
@@ -18,39 +23,49 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit for the process to stop, including signals and their grace periods.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Command and stream path of a server that runs as a local process.
+/// Transport of a server that runs as a local process and listens on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalTransport {
+    /// The HTTP+SSE transport of 2024-11-05.
+    Sse,
+    /// Streamable HTTP.
+    Http,
+}
+
+/// Command and endpoint of a server that runs as a local process and listens on a port.
 #[derive(Clone, Debug)]
-pub struct LocalSseServer {
+pub struct LocalServer {
     /// Command that starts the server. `{port}` in arguments and variable values is replaced by the port, which is
     /// also set as `PORT` unless the command sets that variable itself.
     pub command: Command,
-    /// Path of the event stream.
+    /// Transport of the server.
+    pub transport: LocalTransport,
+    /// Path of the endpoint.
     pub path: String,
     /// Connection pool, shared with other endpoints.
     pub client: HttpClient,
 }
 
-impl LocalSseServer {
+impl LocalServer {
     async fn start(&self) -> Result<Link, Failure> {
         let port =
             free_port().await.map_err(|error| Failure::connect(format!("there is no free port: {error}")))?;
         let mut process = self.with_port(port).open().await?;
-        let endpoint = SseEndpoint::new(self.url(port)?, self.client.clone());
+        let (url, client) = (self.url(port)?, self.client.clone());
         wait_for_port(&mut process, port).await?;
-        let mut stream = endpoint.listen().await?;
-        let post_url = stream.wait_for_post_url().await?;
-        Ok(Link::start(false, move |link_io| async move {
-            let inbound = link_io.inbound.clone();
-            let disconnect = tokio::select! {
-                disconnect = run(stream, post_url, link_io) => disconnect,
-                disconnect = wait_for_exit(&mut process) => {
-                    let _ = inbound.send(Inbound::Disconnected(disconnect.clone())).await;
-                    return disconnect;
-                }
-            };
-            process.close(STOP_TIMEOUT).await;
-            disconnect
-        }))
+        match self.transport {
+            LocalTransport::Http => Ok(Link::start(true, |link_io| {
+                let inbound = link_io.inbound.clone();
+                run_with(process, inbound, http::run(HttpEndpoint::new(url, client), link_io))
+            })),
+            LocalTransport::Sse => {
+                let (stream, post_url) = SseEndpoint::new(url, client).connect().await?;
+                Ok(Link::start(false, |link_io| {
+                    let inbound = link_io.inbound.clone();
+                    run_with(process, inbound, sse::run(stream, post_url, link_io))
+                }))
+            }
+        }
     }
 
     /// Returns the command with this port filled in.
@@ -71,11 +86,11 @@ impl LocalSseServer {
 
     fn url(&self, port: u16) -> Result<Url, Failure> {
         let url = format!("http://127.0.0.1:{port}/{}", self.path.trim_start_matches('/'));
-        url.parse().map_err(|_| Failure::connect("the path of the event stream is invalid"))
+        url.parse().map_err(|_| Failure::connect("the path of the endpoint is invalid"))
     }
 }
 
-impl Opener for LocalSseServer {
+impl Opener for LocalServer {
     fn open(&self) -> Opening<'_> {
         Box::pin(self.start())
     }
@@ -83,6 +98,23 @@ impl Opener for LocalSseServer {
     fn starts_process(&self) -> bool {
         true
     }
+}
+
+/// Runs the connection until it ends or the process exits, and then stops the process.
+async fn run_with(
+    mut process: Link,
+    inbound: mpsc::Sender<Inbound>,
+    connection: impl Future<Output = Disconnect>,
+) -> Disconnect {
+    let disconnect = tokio::select! {
+        disconnect = connection => disconnect,
+        disconnect = wait_for_exit(&mut process) => {
+            let _ = inbound.send(Inbound::Disconnected(disconnect.clone())).await;
+            return disconnect;
+        }
+    };
+    process.close(STOP_TIMEOUT).await;
+    disconnect
 }
 
 /// Returns a port that is free at this moment.
