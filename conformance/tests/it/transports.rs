@@ -66,7 +66,8 @@ async fn check(what: &str, opener: &dyn Opener, expected_era: Era) {
     let tools = session.list(List::Tools).await.unwrap().read::<Tool>();
     let tools: Vec<Tool> = tools.into_iter().filter_map(Item::valid).collect();
     assert!(tools.len() > 20, "{what}: {} tools", tools.len());
-    for tool in &tools {
+    // This tool fails by design.
+    for tool in tools.iter().filter(|tool| tool.name != "protocol_error_job") {
         let text =
             call(session, tool).await.unwrap_or_else(|failure| panic!("{what} {}: {failure}", tool.name));
         for (name, expected) in [
