@@ -90,7 +90,7 @@ async fn calls_keep_their_interface_when_the_column_is_renamed() {
     for location in [&file, &database.location] {
         Store::open(location).await.expect("the database opens").close().await;
     }
-    let downgrade = "ALTER TABLE calls RENAME COLUMN via TO door; \
+    let downgrade = "ALTER TABLE calls RENAME COLUMN via TO door; DROP TABLE keys; \
         DELETE FROM wharf_schema WHERE version > 8; \
         INSERT INTO calls (request_id, source, tool_name, parameters, execution_start, execution_duration_ms, \
         status, door) VALUES ('old', 'todo', 'list_todos', '{}', 1, 1.5, 'success', 'mcp')";

@@ -160,6 +160,10 @@ impl ServerDrafter<'_> {
             None => escape(&format!("The {} server{at}", printable(self.name))),
         };
         self.entry.text("name", escape(self.name));
+        // Another gateway, usually. The prefix `wharf` is reserved.
+        if self.name == "wharf" {
+            self.entry.text("prefix", "gateway");
+        }
         self.entry.text("description", description);
         self.entry.text("type", "mcp");
         self.entry.text("server", package.unwrap_or_else(|| escape(self.name)));
