@@ -85,19 +85,8 @@ async fn serve(
     let exporting = export(exporter, runtime.handle());
     let (drain, draining) = watch::channel(false);
     runtime.handle().set_disabled_tools(disabled);
-    let guard = configured_guard(&listener, &app.server.hosts, &app.server.origins);
-    let (max_calls, max_streams) = (app.server.max_calls, app.server.max_streams);
-    let (address, upstream_context) = (startup.address, app.upstream_context.clone());
-    let api_options = ApiOptions {
-        address,
-        guard,
-        tokens,
-        max_calls,
-        max_streams,
-        session_store,
-        task_ids,
-        upstream_context,
-    };
+    let shared = (session_store, task_ids);
+    let api_options = api_options(&app, &listener, startup.address, tokens, shared);
     let api = Api::new(runtime.handle(), journal, registry.clone(), api_options, draining);
     // Install the signal handlers before the address is printed: a caller that reads it may send a signal at once.
     let mut signals = Signals::listen();
@@ -124,6 +113,25 @@ async fn serve(
     let (exit, (), (), ()) = tokio::join!(serving, abandoned, write_journal(writing), exporting);
     store.close().await;
     exit
+}
+
+fn api_options(
+    app: &App,
+    listener: &TcpListener,
+    address: SocketAddr,
+    tokens: Tokens,
+    (session_store, task_ids): (Option<Arc<dyn SessionStore>>, TaskIds),
+) -> ApiOptions {
+    ApiOptions {
+        address,
+        guard: configured_guard(listener, &app.server.hosts, &app.server.origins),
+        tokens,
+        max_calls: app.server.max_calls,
+        max_streams: app.server.max_streams,
+        session_store,
+        task_ids,
+        upstream_context: app.upstream_context.clone(),
+    }
 }
 
 /// Writes the journal until it is dropped. The writer is a task of its own, because every call wakes it: as a part of
