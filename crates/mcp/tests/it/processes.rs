@@ -207,9 +207,9 @@ async fn a_process_that_stops_reading_times_out() {
     for outcome in futures_util::future::join_all(calls).await {
         assert_eq!(outcome.unwrap_err().class, Class::Timeout);
     }
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     drop(connected.session);
     connected.task.join().await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert!(!left_running("sleep 987.7"));
 }
