@@ -76,7 +76,8 @@ fn size(inbound: &Inbound) -> usize {
             Message::Answer { outcome: Err(error), .. } => length(&error.data),
         },
         Inbound::Batch(items) => items.iter().map(size).sum(),
-        Inbound::Failed { .. } | Inbound::FirstOutput | Inbound::Renewed | Inbound::Disconnected(_) => 0,
+        Inbound::Failed { .. } | Inbound::FirstOutput | Inbound::Disconnected(_) => 0,
+        Inbound::Renewed | Inbound::Stateless => 0,
     }
 }
 
