@@ -105,6 +105,9 @@ struct ErrorBody<'a> {
 ///
 /// `jsonrpc` is not required: several servers omit it, and the other members identify a message.
 pub fn read(frame: &Bytes) -> ParsedFrame {
+    if frame.first() == Some(&b'{') && is_plain(frame) {
+        return read_shallow_object(frame);
+    }
     match surrogates::replace_lone(frame) {
         None => read_decodable(frame),
         Some(repaired) => read_decodable(&repaired),
@@ -127,6 +130,13 @@ fn read_decodable(frame: &Bytes) -> ParsedFrame {
     }
 }
 
+/// Returns whether the frame has neither escapes nor deep nesting. One scan is cheaper than a search for each, and most
+/// frames are plain.
+fn is_plain(frame: &[u8]) -> bool {
+    let mut found = memchr::memchr3_iter(b'\\', b'{', b'[', frame).map(|at| frame[at]);
+    found.by_ref().take(DEPTH_LIMIT).all(|byte| byte != b'\\') && found.next().is_none()
+}
+
 /// Appends `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`.
 pub fn write_request(out: &mut BytesMut, id: u64, method: &str, params: Option<&Raw>) {
     out.reserve(OVERHEAD + method.len() + params.map_or(0, |params| params.as_bytes().len()));
@@ -140,21 +150,30 @@ pub fn write_notification(out: &mut BytesMut, method: &str, params: Option<&Raw>
     write_method_and_params(out, method, params);
 }
 
-/// Appends the response to a request from the peer.
-pub fn write_answer(out: &mut BytesMut, id: &Raw, outcome: &Result<Raw, RpcError>) {
+/// Appends what precedes the result in the response to a request from the peer, and returns what follows it.
+pub fn write_around_result(out: &mut BytesMut, id: &Raw) -> &'static [u8] {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#","result":"#);
+    b"}"
+}
+
+/// Appends the response to a request from the peer.
+pub fn write_answer(out: &mut BytesMut, id: &Raw, outcome: &Result<Raw, RpcError>) {
     match outcome {
         Ok(result) => {
-            out.extend_from_slice(br#","result":"#);
+            let end = write_around_result(out, id);
             out.extend_from_slice(result.as_bytes());
+            out.extend_from_slice(end);
         }
         Err(error) => {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            out.extend_from_slice(id.as_bytes());
             out.extend_from_slice(br#","error":"#);
             error.write(out);
+            out.extend_from_slice(b"}");
         }
     }
-    out.extend_from_slice(b"}");
 }
 
 impl RpcError {
@@ -239,6 +258,10 @@ fn read_object(frame: &Bytes) -> ParsedFrame {
     if id_scan::deeper_than(frame, DEPTH_LIMIT) {
         return malformed(frame, format!("a message is nested deeper than {DEPTH_LIMIT} levels"));
     }
+    read_shallow_object(frame)
+}
+
+fn read_shallow_object(frame: &Bytes) -> ParsedFrame {
     // Checking the whole text once is cheaper than having the JSON library check each string of it.
     let envelope = match std::str::from_utf8(frame) {
         Ok(text) => serde_json::from_str(text),

@@ -26,6 +26,8 @@ pub struct Lines {
     /// Length of the prefix of `buffer` that contains no newline.
     searched: usize,
     limit: usize,
+    /// Length of the last long line. The next long line is likely to be as long.
+    expected: usize,
     skipping: Option<Skipping>,
 }
 
@@ -54,12 +56,19 @@ struct Skipping {
 impl Lines {
     /// Creates a splitter for lines of at most `limit` bytes.
     pub fn new(limit: usize) -> Lines {
-        Lines { buffer: BytesMut::new(), searched: 0, limit, skipping: None }
+        Lines { buffer: BytesMut::new(), searched: 0, limit, expected: 0, skipping: None }
     }
 
     /// Returns the buffer for newly read bytes, with capacity for at least one chunk.
+    ///
+    /// A line that is longer than a chunk gets space for all of it, as far as its length can be guessed: a buffer that
+    /// grows step by step copies the line several times.
     pub fn space(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(MIN_READ_SPACE);
+        let missing = match self.searched {
+            ..MIN_READ_SPACE => 0,
+            searched => self.expected.saturating_sub(searched),
+        };
+        self.buffer.reserve(missing.max(MIN_READ_SPACE));
         &mut self.buffer
     }
 
@@ -78,6 +87,9 @@ impl Lines {
             };
             let end = self.searched + at;
             self.searched = 0;
+            if end >= MIN_READ_SPACE {
+                self.expected = end + 1;
+            }
             let line = self.buffer.split_to(end + 1).freeze();
             if end > self.limit {
                 let id = id_scan::request_id(&line);

@@ -10,10 +10,14 @@ mod client;
 mod exchange;
 pub(crate) mod headers;
 mod notification_stream;
+mod plain_connection;
 mod plain_http_pool;
 
 use crate::{
-    Disconnect, Inbound, Link, Opener, Opening, Outbound, frame::FRAME_LIMIT, link::LinkIo, oauth::Authorizer,
+    Disconnect, Inbound, Link, Opener, Opening, Outbound,
+    frame::FRAME_LIMIT,
+    link::{DirectLink, DirectRequest},
+    oauth::Authorizer,
 };
 use ::http::{HeaderMap, HeaderValue};
 pub(crate) use answer::{Answer, BodyError};
@@ -24,14 +28,17 @@ pub(crate) use client::no_response;
 pub(crate) use exchange::status_failure;
 use exchange::{Exchange, ExchangeResult};
 pub use headers::{decode_value, encode_value};
-use plain_http_pool::PlainHttpPool;
+use plain_http_pool::{MAX_IDLE, PlainHttpPool};
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
     time,
 };
@@ -64,15 +71,31 @@ pub struct HttpEndpoint {
 pub(crate) struct Context {
     endpoint: HttpEndpoint,
     /// Keep-alive pool for plain HTTP, if the URL allows it.
-    plain_pool: Option<PlainHttpPool>,
-    inbound: tokio::sync::mpsc::Sender<Inbound>,
+    plain_pool: Option<Arc<PlainHttpPool>>,
+    pub(crate) inbound: mpsc::Sender<Inbound>,
     /// Current session id, replaced when the session is renewed.
     session: watch::Sender<Option<HeaderValue>>,
     /// Protocol version negotiated in the handshake.
     version: OnceLock<std::borrow::Cow<'static, str>>,
     /// The `initialize` request, sent again when the server has lost the session.
     initialize: OnceLock<Outbound>,
+    /// Whether direct requests have to wait, because the server must process another message first.
+    is_barred: AtomicBool,
+    /// Passes direct requests to the link's task that the server rejected because it has lost the session. Holds at most
+    /// one message per request.
+    lost: mpsc::UnboundedSender<Outbound>,
 }
+
+/// The half of a link that belongs to its task.
+pub(crate) struct HttpLinkIo {
+    pub(crate) context: Arc<Context>,
+    outbound: mpsc::Receiver<Outbound>,
+    lost_requests: mpsc::UnboundedReceiver<Outbound>,
+}
+
+/// Sends requests in the tasks of their callers.
+#[derive(Debug)]
+struct DirectHttp(Arc<Context>);
 
 /// State of the link's task.
 struct HttpLink {
@@ -105,22 +128,29 @@ impl HttpEndpoint {
 impl Opener for HttpEndpoint {
     fn open(&self) -> Opening<'_> {
         let endpoint = self.clone();
-        Box::pin(async { Ok(Link::start(true, |link_io| run(endpoint, link_io))) })
+        Box::pin(async { Ok(start(endpoint, run)) })
     }
 }
 
-pub(crate) async fn run(endpoint: HttpEndpoint, link_io: LinkIo) -> Disconnect {
-    let LinkIo { mut outbound, inbound, .. } = link_io;
-    let (session, _) = watch::channel(None);
-    let plain_pool = PlainHttpPool::for_url(&endpoint.url, &endpoint.client);
-    let context = Arc::new(Context {
-        endpoint,
-        plain_pool,
-        inbound,
-        session,
-        version: OnceLock::new(),
-        initialize: OnceLock::new(),
+/// Starts a link to an endpoint. `run` is the task of the link.
+pub(crate) fn start<F>(endpoint: HttpEndpoint, run: impl FnOnce(HttpLinkIo) -> F) -> Link
+where
+    F: Future<Output = Disconnect> + Send + 'static,
+{
+    let mut direct = None;
+    let mut link = Link::start(true, |link_io| {
+        let (lost, lost_requests) = mpsc::unbounded_channel();
+        let context = Arc::new(Context::new(endpoint, link_io.inbound, lost));
+        direct = Some(DirectHttp(context.clone()));
+        run(HttpLinkIo { context, outbound: link_io.outbound, lost_requests })
     });
+    link.direct = direct.map(|it| Arc::new(it) as Arc<dyn DirectLink>);
+    link
+}
+
+/// Runs the task of a link.
+pub(crate) async fn run(link_io: HttpLinkIo) -> Disconnect {
+    let HttpLinkIo { context, mut outbound, mut lost_requests } = link_io;
     let mut http = HttpLink {
         context,
         exchanges: JoinSet::new(),
@@ -130,6 +160,7 @@ pub(crate) async fn run(endpoint: HttpEndpoint, link_io: LinkIo) -> Disconnect {
         renewing: false,
         lost: Vec::new(),
     };
+    let mut expiry = time::interval(MAX_IDLE);
     loop {
         tokio::select! {
             message = outbound.recv(), if http.barrier.is_none() => match message {
@@ -137,14 +168,52 @@ pub(crate) async fn run(endpoint: HttpEndpoint, link_io: LinkIo) -> Disconnect {
                 None => break,
             },
             Some(done) = http.exchanges.join_next_with_id() => http.handle_done(done),
+            Some(message) = lost_requests.recv() => http.renew_session(message),
             () = http.context.inbound.closed() => break,
+            _ = expiry.tick() => http.context.plain_pool.iter().for_each(|it| it.drop_expired()),
         }
     }
     http.close().await;
     Disconnect::because("the client closed the connection")
 }
 
+impl Context {
+    fn new(
+        endpoint: HttpEndpoint,
+        inbound: mpsc::Sender<Inbound>,
+        lost: mpsc::UnboundedSender<Outbound>,
+    ) -> Context {
+        let plain_pool = PlainHttpPool::for_url(&endpoint.url, &endpoint.client).map(Arc::new);
+        Context {
+            endpoint,
+            plain_pool,
+            inbound,
+            session: watch::Sender::new(None),
+            version: OnceLock::new(),
+            initialize: OnceLock::new(),
+            is_barred: AtomicBool::new(false),
+            lost,
+        }
+    }
+}
+
+impl DirectLink for DirectHttp {
+    fn is_ready(&self) -> bool {
+        !self.0.is_barred.load(Ordering::Acquire)
+    }
+
+    fn request(&self, message: Outbound) -> DirectRequest {
+        Box::pin(Exchange::new(message).run_directly(self.0.clone()))
+    }
+}
+
 impl HttpLink {
+    /// Holds messages back until this exchange is over, or no longer.
+    fn set_barrier(&mut self, exchange: Option<tokio::task::Id>) {
+        self.context.is_barred.store(exchange.is_some(), Ordering::Release);
+        self.barrier = exchange;
+    }
+
     fn send(&mut self, message: Outbound) {
         match &message {
             Outbound::Abandon { id } => {
@@ -153,13 +222,16 @@ impl HttpLink {
                 }
             }
             Outbound::Request { method, .. } if method == "initialize" => {
+                // Direct requests wait for `notifications/initialized`, too.
+                self.context.is_barred.store(true, Ordering::Release);
                 let _ = self.context.initialize.set(message.clone());
                 self.start(Exchange::new(message));
             }
             // The server must process this notification before it receives any other message.
             Outbound::Notification { method, routing, .. } if method == "notifications/initialized" => {
                 routing.version.iter().for_each(|version| drop(self.context.version.set(version.clone())));
-                self.barrier = Some(self.start(Exchange::new(message)));
+                let initialized = self.start(Exchange::new(message));
+                self.set_barrier(Some(initialized));
             }
             _ => {
                 self.start(Exchange::new(message));
@@ -182,19 +254,13 @@ impl HttpLink {
             Err(aborted) => (aborted.id(), None),
         };
         if self.barrier == Some(task) {
-            self.barrier = None;
+            self.set_barrier(None);
         }
         match done {
             None => {}
             Some(ExchangeResult::Over(id)) => id.iter().for_each(|id| drop(self.running.remove(id))),
             Some(ExchangeResult::Initialized) => self.listen(),
-            Some(ExchangeResult::SessionLost(message)) => {
-                self.lost.push(message);
-                if !std::mem::replace(&mut self.renewing, true) {
-                    let renewal = exchange::renew(self.context.clone());
-                    self.barrier = Some(self.exchanges.spawn(renewal).id());
-                }
-            }
+            Some(ExchangeResult::SessionLost(message)) => self.renew_session(message),
             Some(ExchangeResult::Renewed) => {
                 self.renewing = false;
                 self.listen();
@@ -202,6 +268,16 @@ impl HttpLink {
                     self.start(Exchange::retry(message));
                 }
             }
+        }
+    }
+
+    /// Starts a new session, unless that is in progress, and then sends the message again.
+    fn renew_session(&mut self, message: Outbound) {
+        self.lost.push(message);
+        if !std::mem::replace(&mut self.renewing, true) {
+            let renewal = exchange::renew(self.context.clone());
+            let renewal = self.exchanges.spawn(renewal).id();
+            self.set_barrier(Some(renewal));
         }
     }
 

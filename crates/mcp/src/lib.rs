@@ -35,7 +35,7 @@ pub mod ws;
 pub use egress::EgressPolicy;
 pub use envelope::{Message, RpcError};
 pub use failure::{Class, Detail, Disconnect, Exit, Failure, Phase, Sent};
-pub use json::Raw;
+pub use json::{Members, Raw};
 pub use link::{Inbound, Link, Opener, Opening, Outbound, Routing, Written};
 pub use session::{Host, News, Options, Request, Session, SessionTask};
 pub use stream_link::link_over;

@@ -30,6 +30,8 @@ pub struct Link {
     pub inbound: mpsc::Receiver<Inbound>,
     /// Whether each request has its own response stream (HTTP), so that closing the stream cancels the request.
     pub stream_per_request: bool,
+    /// Sends requests in the task of the caller, if the transport can do that.
+    pub(crate) direct: Option<Arc<dyn DirectLink>>,
     written: Written,
     provisional: Arc<OnceLock<Disconnect>>,
     io: JoinHandle<Disconnect>,
@@ -145,6 +147,28 @@ pub trait Opener: Send + Sync {
 /// Future that resolves to an open link.
 pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Link, Failure>> + Send + 'a>>;
 
+/// Sends requests in the tasks of their callers. HTTP can do that, because each request has a response of its own.
+pub(crate) trait DirectLink: std::fmt::Debug + Send + Sync {
+    /// Returns whether a request can be sent now, and need not wait for the handshake.
+    fn is_ready(&self) -> bool;
+
+    /// Sends a request that the session knows. Dropping the future closes the stream of its response.
+    fn request(&self, message: Outbound) -> DirectRequest;
+}
+
+/// Future that resolves to the answer to a request.
+pub(crate) type DirectRequest = Pin<Box<dyn Future<Output = DirectAnswer> + Send>>;
+
+/// Outcome of a request on a [`DirectLink`].
+#[derive(Debug)]
+pub(crate) enum DirectAnswer {
+    /// The answer, or why there is none.
+    Answered(Result<Raw, Failure>),
+    /// The session receives the answer, because it has to handle other messages first, or because the link's task
+    /// sends the request again.
+    ThroughSession,
+}
+
 impl Link {
     /// Spawns the I/O task of a link.
     #[expect(clippy::disallowed_methods, reason = "the link owns the handle and `close` joins it")]
@@ -164,7 +188,7 @@ impl Link {
             provisional: provisional.clone(),
         };
         let io = tokio::spawn(io(link_io));
-        Link { outbound, inbound, stream_per_request, written, provisional, io }
+        Link { outbound, inbound, stream_per_request, direct: None, written, provisional, io }
     }
 
     /// Returns the counter of written messages, which stays readable after the link is gone.

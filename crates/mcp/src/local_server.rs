@@ -54,9 +54,9 @@ impl LocalServer {
         let (url, client) = (self.url(port)?, self.client.clone());
         wait_for_port(&mut process, port).await?;
         match self.transport {
-            LocalTransport::Http => Ok(Link::start(true, |link_io| {
-                let inbound = link_io.inbound.clone();
-                run_with(process, inbound, http::run(HttpEndpoint::new(url, client), link_io))
+            LocalTransport::Http => Ok(http::start(HttpEndpoint::new(url, client), |link_io| {
+                let inbound = link_io.context.inbound.clone();
+                run_with(process, inbound, http::run(link_io))
             })),
             LocalTransport::Sse => {
                 let (stream, post_url) = SseEndpoint::new(url, client).connect().await?;

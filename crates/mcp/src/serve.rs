@@ -19,7 +19,7 @@ mod ws;
 
 pub use crate::model::LogLevel;
 use crate::{
-    News, Raw, RpcError,
+    News, Outbound, Raw, RpcError,
     model::Tool,
     session::{LATEST_LEGACY, MODERN},
     tasks,
@@ -32,7 +32,7 @@ use serde_json::json;
 use std::{borrow::Cow, collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 pub use stdio::over_streams;
 pub use task_store::{TaskHandle, TaskLimits, TaskStore};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use watched::{ResourceSubscription, SubscribedResources};
 pub use ws::over_websocket;
 
@@ -41,6 +41,13 @@ const ANNOUNCEMENT_BUFFER: usize = 64;
 
 /// Maximum number of messages in one JSON-RPC batch.
 const MAX_BATCH: usize = 256;
+
+/// Queues messages for a client. They are boxed, because a channel reserves space for 32 of them, and most requests
+/// need none.
+pub(crate) type MessageSender = mpsc::Sender<Box<Outbound>>;
+
+/// Receives the messages for a client.
+pub(crate) type MessageReceiver = mpsc::Receiver<Box<Outbound>>;
 
 /// A pending response of a [`Handler`].
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;

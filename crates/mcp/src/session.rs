@@ -13,6 +13,7 @@ mod listen;
 pub(crate) mod meta;
 mod news;
 mod pages;
+mod pending_requests;
 mod request;
 mod rounds;
 mod send_once;
@@ -224,7 +225,7 @@ impl Session {
         let message = Outbound::Request { id, method, params, routing };
         let (on_log, extension) = (logs.map(|it| it.callback), deadline.extension());
         let hooks = RequestHooks { on_progress, on_log, host, extension, on_ack: None, audience };
-        self.sender.exchange(message, deadline, hooks).await
+        self.sender.exchange_directly(message, deadline, hooks).await
     }
 
     /// Sends a request and ignores the response. Does not wait, so that a destructor can call it; the request is lost
@@ -295,9 +296,9 @@ impl Session {
         self.terms.era == Era::Legacy && !self.sender.shared().stateless.load(Ordering::Acquire)
     }
 
-    /// Returns the number of requests that the session task holds without an answer, sent or queued.
+    /// Returns the number of requests without an answer, sent or queued.
     pub fn unanswered(&self) -> usize {
-        self.sender.shared().unanswered.load(Ordering::Acquire)
+        self.sender.shared().pending.len()
     }
 
     fn deadline(&self, request: &Request) -> Instant {

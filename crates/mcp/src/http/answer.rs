@@ -1,9 +1,8 @@
 //! HTTP response of a server, from either of the two HTTP clients.
 
+use super::plain_http_pool::PlainResponse;
 use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use reqwest::Response;
 use std::error::Error;
 
@@ -11,7 +10,7 @@ use std::error::Error;
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Received on a connection of our keep-alive pool for plain HTTP.
-    Pooled(::http::Response<Incoming>),
+    Pooled(PlainResponse),
     /// Received through `reqwest`.
     General(Response),
 }
@@ -36,16 +35,10 @@ impl Answer {
 
     /// Returns the next chunk of the body, or `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
-        let response = match self {
-            Answer::General(response) => return Ok(response.chunk().await?),
-            Answer::Pooled(response) => response,
-        };
-        while let Some(frame) = response.body_mut().frame().await {
-            if let Ok(data) = frame?.into_data() {
-                return Ok(Some(data));
-            }
+        match self {
+            Answer::Pooled(response) => Ok(response.chunk().await?),
+            Answer::General(response) => Ok(response.chunk().await?),
         }
-        Ok(None)
     }
 }
 

@@ -5,10 +5,10 @@ use super::{
     plain_http_pool::Posted,
 };
 use crate::{
-    Class, Failure, Inbound, Message, Outbound, Phase, Sent,
+    Class, Failure, Inbound, Message, Outbound, Phase, Raw, RpcError, Sent,
     envelope::{self, ParsedFrame},
     events::{SseParser, is_event_stream},
-    link::{Verdict, decode_frame},
+    link::{DirectAnswer, Verdict, decode_frame},
     oauth::{self, AccessToken},
 };
 use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_LENGTH};
@@ -53,8 +53,21 @@ pub(super) enum ExchangeResult {
 
 /// Whether a frame contained the answer to the request.
 enum FrameOutcome {
-    Answer,
+    /// The answer.
+    Answer(Result<Raw, RpcError>),
+    /// The session has the answer.
+    Delivered,
     Other,
+}
+
+/// The answer to a request; `None` if the session has it.
+type RequestAnswer = Option<Result<Raw, RpcError>>;
+
+/// The stream of the response to one request.
+pub(super) struct RequestStream {
+    id: u64,
+    /// Whether messages of the stream went to the session. Then the answer has to follow them.
+    has_delivered: bool,
 }
 
 impl Exchange {
@@ -75,39 +88,58 @@ impl Exchange {
 
     pub(super) async fn run(self, context: Arc<Context>) -> ExchangeResult {
         let id = self.request_id();
-        let session = context.session.borrow().clone();
-        let has_session = session.is_some();
-        match context.post(&self.message, session).await {
-            Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session && self.is_first => {
-                return ExchangeResult::SessionLost(self.message);
+        let response = match self.post(&context).await {
+            Ok(Some(response)) => Ok(response),
+            Ok(None) => return ExchangeResult::SessionLost(self.message),
+            Err(failure) => Err(failure),
+        };
+        if let Ok(response) = &response {
+            context.store_session_id(&self.message, response);
+            if is_initialize(&self.message) && context.session.borrow().is_none() {
+                context.deliver(Inbound::Stateless).await;
             }
-            Ok(response) if response.status() == StatusCode::NOT_FOUND && has_session => {
-                if let Some(id) = id {
-                    context.deliver(Inbound::Failed { id, failure: lost_again() }).await;
-                }
-            }
-            Ok(response) => {
-                context.store_session_id(&self.message, &response);
-                if is_initialize(&self.message) && context.session.borrow().is_none() {
-                    context.deliver(Inbound::Stateless).await;
-                }
-                if let Some(id) = id
-                    && let Err(failure) = context.read_answer(id, response).await
-                {
-                    context.deliver(Inbound::Failed { id, failure }).await;
-                }
-            }
-            Err(failure) => {
-                if let Some(id) = id {
-                    context.deliver(Inbound::Failed { id, failure }).await;
-                }
-            }
+        }
+        if let Some(id) = id {
+            let answer = match response {
+                Ok(response) => context.read_answer(id, response).await,
+                Err(failure) => Err(failure),
+            };
+            context.deliver_answer(id, answer).await;
         }
         match &self.message {
             Outbound::Notification { method, .. } if method == "notifications/initialized" => {
                 ExchangeResult::Initialized
             }
             _ => ExchangeResult::Over(id),
+        }
+    }
+
+    /// Sends a request in the task that waits for its answer.
+    pub(super) async fn run_directly(self, context: Arc<Context>) -> DirectAnswer {
+        let answer = match (self.post(&context).await, self.request_id()) {
+            (Ok(Some(response)), Some(id)) => context.read_answer(id, response).await,
+            (Ok(_), _) => match context.lost.send(self.message) {
+                Ok(()) => return DirectAnswer::ThroughSession,
+                Err(_) => Err(lost_again()),
+            },
+            (Err(failure), _) => Err(failure),
+        };
+        match answer {
+            Ok(None) => DirectAnswer::ThroughSession,
+            Ok(Some(outcome)) => DirectAnswer::Answered(outcome.map_err(Failure::rpc)),
+            Err(failure) => DirectAnswer::Answered(Err(failure)),
+        }
+    }
+
+    /// Posts the message. Returns `None` if the server has lost the session and a new one may help.
+    async fn post(&self, context: &Context) -> Result<Option<Answer>, Failure> {
+        let session = context.session.borrow().clone();
+        let has_session = session.is_some();
+        let response = context.post(&self.message, session).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND if has_session && self.is_first => Ok(None),
+            StatusCode::NOT_FOUND if has_session => Err(lost_again()),
+            _ => Ok(Some(response)),
         }
     }
 }
@@ -147,6 +179,22 @@ impl Context {
     pub(super) async fn deliver(&self, received: Inbound) {
         // A failed send means that the session has been dropped.
         let _ = self.inbound.send(received).await;
+    }
+
+    /// Delivers the answer to a request, unless the session has it.
+    async fn deliver_answer(&self, id: u64, answer: Result<RequestAnswer, Failure>) {
+        match answer {
+            Ok(Some(outcome)) => {
+                self.deliver(Inbound::Message(Message::Answer { id: Some(id), outcome })).await;
+            }
+            Ok(None) => {}
+            Err(failure) => self.deliver(Inbound::Failed { id, failure }).await,
+        }
+    }
+
+    /// Returns whether messages wait for the session task.
+    fn has_undelivered(&self) -> bool {
+        self.inbound.capacity() < self.inbound.max_capacity()
     }
 
     async fn post(&self, message: &Outbound, session: Option<HeaderValue>) -> Result<Answer, Failure> {
@@ -232,8 +280,8 @@ impl Context {
         }
     }
 
-    /// Delivers the messages of a response until the answer to `id`.
-    async fn read_answer(&self, id: u64, response: Answer) -> Result<(), Failure> {
+    /// Delivers the messages of a response until the answer to `id`, and returns that.
+    async fn read_answer(&self, id: u64, response: Answer) -> Result<RequestAnswer, Failure> {
         let status = response.status();
         if !status.is_success() {
             return Err(status_failure(response).await);
@@ -246,20 +294,21 @@ impl Context {
             return Box::pin(self.read_stream(id, response)).await;
         }
         let body = read_body(response, self.endpoint.frame_limit).await?;
-        match self.deliver_frame(&body, Some(id)).await? {
-            FrameOutcome::Answer => Ok(()),
+        match self.deliver_frame(&body, Some(&mut RequestStream { id, has_delivered: false })).await? {
+            FrameOutcome::Answer(outcome) => Ok(Some(outcome)),
+            FrameOutcome::Delivered => Ok(None),
             FrameOutcome::Other => Err(Failure::protocol("the response contains no answer to the request")),
         }
     }
 
-    async fn read_stream(&self, id: u64, response: Answer) -> Result<(), Failure> {
+    async fn read_stream(&self, id: u64, response: Answer) -> Result<RequestAnswer, Failure> {
         let mut events = SseParser::new(self.endpoint.frame_limit);
-        let mut response = response;
+        let (mut response, mut stream) = (response, RequestStream { id, has_delivered: false });
         let mut attempts = 0;
         loop {
             let previous = events.last_id.clone();
-            if self.read_events(&mut response, &mut events, Some(id)).await? {
-                return Ok(());
+            if let Some(answer) = self.read_events(&mut response, &mut events, Some(&mut stream)).await? {
+                return Ok(answer);
             }
             attempts = if events.last_id == previous { attempts + 1 } else { 0 };
             let Some(last) = events.last_id.clone().filter(|_| attempts < MAX_IDLE_RESUMPTIONS) else {
@@ -275,28 +324,30 @@ impl Context {
         }
     }
 
-    /// Delivers the events of a stream. Returns `Ok(true)` after the answer to `id`, `Ok(false)` at the end of the
+    /// Delivers the events of a stream until the answer to its request, and returns that; `None` at the end of the
     /// stream.
     pub(super) async fn read_events(
         &self,
         response: &mut Answer,
         events: &mut SseParser,
-        id: Option<u64>,
-    ) -> Result<bool, Failure> {
+        mut stream: Option<&mut RequestStream>,
+    ) -> Result<Option<RequestAnswer>, Failure> {
         while let Some(chunk) = self.next_chunk(response).await? {
             let received = events.push(&chunk).map_err(|_| too_long())?;
             for event in
                 received.into_iter().filter(|event| event.kind == "message" && !event.data.is_empty())
             {
-                if matches!(self.deliver_frame(&event.data, id).await?, FrameOutcome::Answer) {
-                    return Ok(true);
+                match self.deliver_frame(&event.data, stream.as_deref_mut()).await? {
+                    FrameOutcome::Answer(outcome) => return Ok(Some(Some(outcome))),
+                    FrameOutcome::Delivered => return Ok(Some(None)),
+                    FrameOutcome::Other => {}
                 }
             }
             if events.is_broken() {
                 return Err(too_long());
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Returns the next chunk, or `None` when the stream has ended or broken. Fails after the read timeout.
@@ -314,8 +365,12 @@ impl Context {
         }
     }
 
-    /// Delivers one frame and returns whether it contained the answer to `id`.
-    async fn deliver_frame(&self, frame: &Bytes, id: Option<u64>) -> Result<FrameOutcome, Failure> {
+    /// Returns the answer to the request of a stream if the frame is that; delivers any other frame.
+    async fn deliver_frame(
+        &self,
+        frame: &Bytes,
+        stream: Option<&mut RequestStream>,
+    ) -> Result<FrameOutcome, Failure> {
         let received = match decode_frame(frame) {
             Verdict::Deliver(received) => received,
             Verdict::Noise => {
@@ -323,12 +378,24 @@ impl Context {
             }
             Verdict::Violation(why) => return Err(Failure::protocol(why)),
         };
-        if let Inbound::Message(Message::Answer { id: None, outcome: Err(error) }) = received {
-            return Err(Failure::rpc(error));
+        let id = stream.as_ref().map(|it| it.id);
+        // The answer must not overtake messages that the session has not handled yet.
+        let goes_first = stream.as_ref().is_some_and(|it| !it.has_delivered) && !self.has_undelivered();
+        match received {
+            Inbound::Message(Message::Answer { id: None, outcome: Err(error) }) => Err(Failure::rpc(error)),
+            Inbound::Message(Message::Answer { id: Some(answered), outcome })
+                if Some(answered) == id && goes_first =>
+            {
+                Ok(FrameOutcome::Answer(outcome))
+            }
+            Inbound::Failed { id: failed, failure } if Some(failed) == id => Err(failure),
+            received => {
+                let answers = id.is_some_and(|id| is_answer_to(&received, id));
+                self.deliver(assign_to_request(received, id)).await;
+                stream.into_iter().for_each(|it| it.has_delivered = true);
+                Ok(if answers { FrameOutcome::Delivered } else { FrameOutcome::Other })
+            }
         }
-        let answer = id.is_some_and(|id| is_answer_to(&received, id));
-        self.deliver(assign_to_request(received, id)).await;
-        Ok(if answer { FrameOutcome::Answer } else { FrameOutcome::Other })
     }
 }
 

@@ -7,25 +7,21 @@
 use super::{
     client::{HttpClient, root_cause},
     is_not_http,
+    plain_connection::{PlainConnection, PlainRequest},
 };
 use crate::{Class, EgressPolicy, Failure, Phase, Sent};
-use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use ::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::{
-    body::Incoming,
-    client::conn::http1::{self, SendRequest},
-};
-use hyper_util::rt::TokioIo;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
 use std::{
     collections::VecDeque,
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{
     net::TcpStream,
-    task::JoinSet,
     time::{self, Instant},
 };
 use url::{Host, Url};
@@ -34,7 +30,7 @@ use url::{Host, Url};
 const MAX_POOLED: usize = 64;
 
 /// Maximum idle time of a pooled connection.
-const MAX_IDLE: Duration = Duration::from_secs(30);
+pub(super) const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Pooled connections to one URL.
 #[derive(Debug)]
@@ -44,23 +40,31 @@ pub(super) struct PlainHttpPool {
     host: HeaderValue,
     connect_timeout: Duration,
     egress: Option<EgressPolicy>,
-    /// Pooled connections, most recently used last.
-    idle: Mutex<VecDeque<PooledConnection>>,
-    /// Tasks that drive the connections. Each ends with its connection.
-    drivers: Mutex<JoinSet<()>>,
+    /// Idle connections, most recently used last.
+    idle: Mutex<VecDeque<IdleConnection>>,
 }
 
 /// Outcome of a POST.
 pub(super) enum Posted {
-    Answered(::http::Response<Incoming>),
+    Answered(PlainResponse),
     /// The server redirects to this URL of the same origin.
     Redirected(Url),
 }
 
-/// A pooled connection and the time it was last used.
+/// A response with the connection on which its body arrives. Dropping it returns the connection to the pool, or closes
+/// it if the body has not been read.
 #[derive(Debug)]
-struct PooledConnection {
-    send: SendRequest<Full<Bytes>>,
+pub(crate) struct PlainResponse {
+    head: ::http::response::Parts,
+    /// The body and its connection, until it is dropped.
+    body: Option<(Incoming, PlainConnection)>,
+    pool: Arc<PlainHttpPool>,
+}
+
+/// An idle connection and the time it was last used.
+#[derive(Debug)]
+struct IdleConnection {
+    connection: PlainConnection,
     since: Instant,
 }
 
@@ -72,14 +76,13 @@ impl PlainHttpPool {
         }
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse().ok()?;
         let host = url[url::Position::BeforeHost..url::Position::AfterPort].parse().ok()?;
-        let (idle, drivers) = (Mutex::default(), Mutex::default());
         let HttpClient { connect_timeout, egress, .. } = *client;
-        Some(PlainHttpPool { url: url.clone(), path, host, connect_timeout, egress, idle, drivers })
+        Some(PlainHttpPool { url: url.clone(), path, host, connect_timeout, egress, idle: Mutex::default() })
     }
 
     /// Posts a body to the URL.
-    pub(super) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Posted, Failure> {
-        let mut request = Request::new(Full::new(body));
+    pub(super) async fn post(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Result<Posted, Failure> {
+        let mut request = PlainRequest::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = headers;
@@ -96,7 +99,7 @@ impl PlainHttpPool {
     }
 
     /// Returns the target of a redirect, or fails if it must not be followed.
-    fn redirect_target<B>(&self, response: &::http::Response<B>) -> Result<Url, Failure> {
+    fn redirect_target(&self, response: &PlainResponse) -> Result<Url, Failure> {
         let status = response.status();
         if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
             // Following any other redirect would turn the POST into a GET.
@@ -120,51 +123,53 @@ impl PlainHttpPool {
         Ok(url)
     }
 
-    /// Sends a request on a pooled connection, or on a new one if there is none.
+    /// Sends a request on an idle connection, or on a new one if there is none.
     ///
-    /// A pooled connection that has closed returns the request unsent, so it is safe to try the next.
-    async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<::http::Response<Incoming>, Failure> {
-        while let Some(mut send) = self.take_idle() {
-            match send.try_send_request(request).await {
-                Ok(response) => return Ok(self.put_idle(send, response)),
+    /// A connection that has closed returns the request unsent, so it is safe to try the next.
+    async fn send(self: &Arc<Self>, mut request: PlainRequest) -> Result<PlainResponse, Failure> {
+        loop {
+            let idle = self.take_idle();
+            let is_new = idle.is_none();
+            let mut connection = match idle {
+                Some(connection) => connection,
+                None => self.dial().await?,
+            };
+            match connection.send(request).await {
+                Ok(response) => return Ok(PlainResponse::new(response, connection, self.clone())),
                 Err(mut unsent) => match unsent.take_message() {
-                    Some(again) => request = again,
-                    None => return Err(self.to_failure(&unsent.into_error())),
+                    Some(again) if !is_new => request = again,
+                    _ => return Err(self.to_failure(&unsent.into_error())),
                 },
             }
         }
-        let mut send = self.dial().await?;
-        match send.send_request(request).await {
-            Ok(response) => Ok(self.put_idle(send, response)),
-            Err(error) => Err(self.to_failure(&error)),
+    }
+
+    /// Takes the most recently used idle connection, unless it has expired. Surplus connections stay unused and expire.
+    fn take_idle(&self) -> Option<PlainConnection> {
+        let IdleConnection { connection, since } = self.idle().pop_back()?;
+        (since.elapsed() <= MAX_IDLE).then_some(connection)
+    }
+
+    /// Returns a connection to the pool if it can be used again.
+    fn put_idle(&self, mut connection: PlainConnection) {
+        if !connection.is_idle() {
+            return;
+        }
+        let mut idle = self.idle();
+        if idle.len() < MAX_POOLED {
+            idle.push_back(IdleConnection { connection, since: Instant::now() });
         }
     }
 
-    /// Takes the most recently used idle connection and drops expired ones. Surplus connections stay unused and
-    /// expire.
-    fn take_idle(&self) -> Option<SendRequest<Full<Bytes>>> {
+    /// Drops connections that have been idle for too long.
+    pub(super) fn drop_expired(&self) {
         let mut idle = self.idle();
-        let now = Instant::now();
-        while idle.front().is_some_and(|it| it.send.is_closed() || now - it.since > MAX_IDLE) {
+        while idle.front().is_some_and(|it| it.since.elapsed() > MAX_IDLE) {
             idle.pop_front();
         }
-        let free = idle.iter().rposition(|it| it.send.is_ready())?;
-        idle.remove(free).map(|it| it.send)
     }
 
-    /// Returns a connection to the pool. It becomes ready once its response has been read.
-    fn put_idle<T>(&self, send: SendRequest<Full<Bytes>>, response: T) -> T {
-        let mut idle = self.idle();
-        if idle.len() >= MAX_POOLED {
-            idle.retain(|it| !it.send.is_closed());
-        }
-        if idle.len() < MAX_POOLED {
-            idle.push_back(PooledConnection { send, since: Instant::now() });
-        }
-        response
-    }
-
-    async fn dial(&self) -> Result<SendRequest<Full<Bytes>>, Failure> {
+    async fn dial(&self) -> Result<PlainConnection, Failure> {
         let connected = time::timeout(self.connect_timeout, self.connect()).await;
         let stream = connected.map_err(|_| {
             let what = format!("could not connect to `{}` in time", self.origin());
@@ -172,13 +177,7 @@ impl PlainHttpPool {
         })?;
         let stream = stream
             .map_err(|it| Failure::connect(format!("could not connect to `{}`: {it}", self.origin())))?;
-        let opened = http1::handshake(TokioIo::new(stream)).await;
-        let (send, connection) = opened.map_err(|it| self.to_failure(&it))?;
-        let mut drivers = self.drivers.lock().unwrap_or_else(PoisonError::into_inner);
-        while drivers.try_join_next().is_some() {}
-        // The pending request receives the connection's error, so ignore it here.
-        drivers.spawn(async { _ = connection.await });
-        Ok(send)
+        PlainConnection::new(stream).await.map_err(|it| self.to_failure(&it))
     }
 
     async fn connect(&self) -> io::Result<TcpStream> {
@@ -210,7 +209,49 @@ impl PlainHttpPool {
         self.url.origin().ascii_serialization()
     }
 
-    fn idle(&self) -> MutexGuard<'_, VecDeque<PooledConnection>> {
+    fn idle(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PlainResponse {
+    fn new(
+        response: ::http::Response<Incoming>,
+        connection: PlainConnection,
+        pool: Arc<PlainHttpPool>,
+    ) -> PlainResponse {
+        let (head, body) = response.into_parts();
+        PlainResponse { head, body: Some((body, connection)), pool }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// Returns the next chunk of the body, or `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> hyper::Result<Option<Bytes>> {
+        let Some((body, connection)) = &mut self.body else { return Ok(None) };
+        while !body.is_end_stream()
+            && let Some(frame) = connection.drive(body.frame()).await
+        {
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for PlainResponse {
+    fn drop(&mut self) {
+        if let Some((body, connection)) = self.body.take() {
+            // Without its reader, the connection discards what is left of the body, or closes.
+            drop(body);
+            self.pool.put_idle(connection);
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 mod client_ref;
 
-use super::{announcements::DirectSender, request_params::RequestMeta, watched::ResourceSubscription};
+use super::{
+    MessageSender, announcements::DirectSender, request_params::RequestMeta, watched::ResourceSubscription,
+};
 use crate::{
     News, Outbound, Raw, Routing, RpcError,
     model::LogLevel,
@@ -17,7 +19,7 @@ use std::{
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// Maximum number of resources that one client may subscribe to.
 const MAX_WATCHED_RESOURCES: usize = 1_000;
@@ -52,7 +54,7 @@ impl ClientTerms {
 pub struct Client {
     terms: Arc<ClientTerms>,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Outbound>,
+    out: MessageSender,
     meta: Option<Raw>,
     progress_token: Option<Raw>,
     log_level: Option<LogLevel>,
@@ -177,7 +179,7 @@ impl Client {
     pub(super) fn new(
         terms: Arc<ClientTerms>,
         peer: Arc<Peer>,
-        out: mpsc::Sender<Outbound>,
+        out: MessageSender,
         meta: Option<RequestMeta>,
         id: Raw,
     ) -> Client {
@@ -268,7 +270,7 @@ impl Client {
         let routing = Routing::default();
         // A failed send means that the client has disconnected.
         let message = Outbound::Notification { method: method.into(), params, routing };
-        let _ = self.out.send(message).await;
+        let _ = self.out.send(Box::new(message)).await;
     }
 
     /// Sends a request to a handshake-era client and waits for its response.
@@ -283,7 +285,7 @@ impl Client {
         }
         let (id, answer, _forget) = self.peer.register_request();
         let request = Outbound::Request { id, method: method.into(), params, routing: Routing::default() };
-        self.out.send(request).await.map_err(|_| disconnected())?;
+        self.out.send(Box::new(request)).await.map_err(|_| disconnected())?;
         answer.await.map_err(|_| disconnected())?
     }
 

@@ -4,7 +4,7 @@
 //! its side, pending tasks get [`DRAIN_TIMEOUT`] to finish and are then aborted.
 
 use super::{
-    Handler, Incoming, Service,
+    Handler, Incoming, MessageReceiver, MessageSender, Service,
     announcements::Announcement,
     check_batch,
     client::{ClientRef, Peer},
@@ -38,7 +38,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 struct Connection<H> {
     service: Service<H>,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Outbound>,
+    out: MessageSender,
     answering: JoinSet<()>,
     /// Tasks of `subscriptions/listen` requests. They do not count towards [`MAX_CONCURRENT_REQUESTS`].
     listening: JoinSet<()>,
@@ -53,7 +53,7 @@ pub(super) fn serve<H: Handler>(
     service: Service<H>,
     http: Option<Arc<::http::request::Parts>>,
     frames: mpsc::Receiver<Bytes>,
-) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Outbound>) {
+) -> (impl Future<Output = ()> + Send, MessageReceiver) {
     let (out, written) = mpsc::channel(OUTBOUND_CAPACITY);
     let (answering, listening, running) = (JoinSet::new(), JoinSet::new(), HashMap::new());
     let peer = Arc::default();
@@ -74,7 +74,7 @@ impl<H: Handler> Connection<H> {
                 Some(_) = self.listening.join_next() => {}
                 announcement = announcements.next() => match announcement {
                     Some(Announcement::News(news)) => self.announce(&news).await,
-                    Some(Announcement::Direct(message)) => _ = self.out.send(message).await,
+                    Some(Announcement::Direct(message)) => _ = self.out.send(Box::new(message)).await,
                     None => break,
                 },
             }
@@ -149,7 +149,7 @@ impl<H: Handler> Connection<H> {
         let task = tasks.spawn(async move {
             let outcome = answer.await;
             let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
-            let _ = out.send(answer).await;
+            let _ = out.send(Box::new(answer)).await;
         });
         self.running.retain(|_, task| !task.is_finished());
         self.running.insert(key, task);
@@ -177,13 +177,13 @@ impl<H: Handler> Connection<H> {
         let message = Outbound::Notification { method: method.into(), params, routing };
         match news {
             // Drop log lines when the client reads slowly, so that they never block the conversation.
-            News::Log(_) => _ = self.out.try_send(message),
-            _ => _ = self.out.send(message).await,
+            News::Log(_) => _ = self.out.try_send(Box::new(message)),
+            _ => _ = self.out.send(Box::new(message)).await,
         }
     }
 
     async fn send_answer(&self, id: Raw, outcome: Result<Raw, RpcError>) {
         let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
-        let _ = self.out.send(answer).await;
+        let _ = self.out.send(Box::new(answer)).await;
     }
 }

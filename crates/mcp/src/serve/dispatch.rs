@@ -2,12 +2,12 @@
 //! protocol's own members to its results.
 
 use super::{
-    About, Eras, Handler, Incoming, Service,
+    About, Eras, Handler, Incoming, MessageSender, Service,
     client::{Client, ClientTerms, Peer},
     listen,
 };
 use crate::{
-    Outbound, Raw, RpcError,
+    Raw, RpcError,
     json::splice,
     model::LogLevel,
     panic_guard,
@@ -19,7 +19,6 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::sync::mpsc;
 
 /// Methods whose results carry `ttlMs` and `cacheScope`.
 const CACHEABLE: [&str; 6] = [
@@ -39,7 +38,7 @@ pub(super) async fn answer<H: Handler>(
     modern_terms: Option<Arc<ClientTerms>>,
     id: Raw,
     peer: Arc<Peer>,
-    out: mpsc::Sender<Outbound>,
+    out: MessageSender,
 ) -> Result<Raw, RpcError> {
     let (eras, has_version) = (service.about().eras, request.members.has_version());
     if request.method == "initialize" && !has_version {

@@ -6,6 +6,7 @@
 //! not listen on sockets and does not authenticate.
 
 mod batch;
+mod body_parts;
 mod guard;
 mod legacy;
 mod modern;

@@ -1,14 +1,14 @@
 //! Implements `subscriptions/listen` of 2026-07-28: one long request whose stream carries notifications.
 
 use super::{
-    ClientTerms, Handler, Incoming, Service, announcements::Announcement, watched::ResourceSubscription,
+    ClientTerms, Handler, Incoming, MessageSender, Service, announcements::Announcement,
+    watched::ResourceSubscription,
 };
 use crate::{News, Outbound, Raw, Routing, RpcError, json::splice, session::MetaKey, tasks};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
 use std::mem;
-use tokio::sync::mpsc;
 
 /// Maximum number of resources in one subscription.
 const MAX_RESOURCES: usize = 1_000;
@@ -29,7 +29,7 @@ pub(super) async fn run<H: Handler>(
     request: &Incoming,
     terms: &ClientTerms,
     id: Raw,
-    out: mpsc::Sender<Outbound>,
+    out: MessageSender,
 ) -> Result<Raw, RpcError> {
     let wanted = request.params.as_ref().and_then(|params| params.member("notifications"));
     let Some(wanted) = wanted.filter(Raw::is_object) else {
@@ -65,17 +65,12 @@ pub(super) fn notification(news: &News) -> Option<(&'static str, Option<Raw>)> {
     })
 }
 
-async fn send_notification(
-    out: &mpsc::Sender<Outbound>,
-    method: &'static str,
-    params: Option<Raw>,
-    id: &Raw,
-) {
+async fn send_notification(out: &MessageSender, method: &'static str, params: Option<Raw>, id: &Raw) {
     let params = params.unwrap_or_else(Raw::empty_object);
     let subscription = splice::object([(MetaKey::SUBSCRIPTION, id.as_bytes())]);
     let params = Some(splice::replace(&params, "_meta", subscription.as_bytes()));
     let message = Outbound::Notification { method: method.into(), params, routing: Routing::default() };
-    let _ = out.send(message).await;
+    let _ = out.send(Box::new(message)).await;
 }
 
 impl Filter {

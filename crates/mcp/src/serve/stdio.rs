@@ -1,6 +1,6 @@
 //! Serves one client over a pair of byte streams, one message per line, such as stdin and stdout.
 
-use super::{Handler, Service, connection};
+use super::{Handler, MessageReceiver, Service, connection};
 use crate::{
     Written,
     charset::Charset,
@@ -49,10 +49,7 @@ async fn read(mut source: impl AsyncRead + Unpin, frames: mpsc::Sender<Bytes>) -
     Ok(())
 }
 
-async fn write(
-    mut sink: impl AsyncWrite + Unpin,
-    mut messages: mpsc::Receiver<crate::Outbound>,
-) -> io::Result<()> {
+async fn write(mut sink: impl AsyncWrite + Unpin, mut messages: MessageReceiver) -> io::Result<()> {
     let mut outbox = Outbox::new(Charset::UTF_8, Written::default());
     while let Some(message) = messages.recv().await {
         outbox.push(&message);

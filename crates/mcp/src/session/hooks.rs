@@ -47,6 +47,12 @@ pub(crate) struct RequestHooks {
     pub(crate) audience: Audience,
 }
 
+impl std::fmt::Debug for RequestHooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestHooks").field("audience", &self.audience).finish_non_exhaustive()
+    }
+}
+
 /// Pending request that owns a message which names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOwner {

@@ -69,6 +69,9 @@ pub(crate) fn modern(options: &Options) -> Vec<u8> {
 /// Prefix of the protocol's own `_meta` members.
 const PROTOCOL_PREFIX: &str = "io.modelcontextprotocol/";
 
+/// Prefix of the members by which a caller talks to this gateway.
+const OWN_PREFIX: &str = "io.wharf/";
+
 /// Selects the members of a caller's `_meta` to forward. A progress token is only meaningful between the caller and
 /// us; a handshake-era server would misread protocol members, which belong to the other era.
 pub(crate) fn forwarded(given: Option<&Raw>, era: Era, level: Option<LogLevel>) -> Option<Raw> {
@@ -77,7 +80,7 @@ pub(crate) fn forwarded(given: Option<&Raw>, era: Era, level: Option<LogLevel>) 
         put_member(&mut out, MetaKey::LOG_LEVEL, &string(level.name()));
     }
     for (name, value) in given.iter().flat_map(|it| it.members().0) {
-        let ours = name == "progressToken" || name == MetaKey::LOG_LEVEL;
+        let ours = name == "progressToken" || name == MetaKey::LOG_LEVEL || name.starts_with(OWN_PREFIX);
         if !ours && (era == Era::Modern || !name.starts_with(PROTOCOL_PREFIX)) {
             put_member(&mut out, &name, value.get().as_bytes());
         }

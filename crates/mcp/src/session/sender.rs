@@ -5,22 +5,27 @@ use super::{
     hooks::RequestHooks,
     host::Host,
     news::{self, News, NewsFeed},
+    pending_requests::{PendingRequest, PendingRequests, SendProgress},
     send_once::SendOnce,
     session_loop::{SessionCommand, SessionLoop},
     terms::Terms,
 };
-use crate::{Disconnect, Failure, Link, Outbound, Raw, Sent};
+use crate::{
+    Disconnect, Failure, Link, Outbound, Raw, Sent,
+    link::{DirectAnswer, DirectLink, DirectRequest},
+};
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
 use tokio::{
     sync::{
         mpsc::{self, error::TrySendError},
-        oneshot, watch,
+        oneshot::{self, error::RecvError},
+        watch,
     },
     task::JoinSet,
     time,
@@ -28,6 +33,9 @@ use tokio::{
 
 /// Capacity of the command channel to the session task.
 const COMMAND_CAPACITY: usize = 64;
+
+/// Receives the outcome of a request.
+type AnswerReceiver = oneshot::Receiver<Result<Raw, Failure>>;
 
 /// Handle to the session task, usable before and after the handshake.
 #[derive(Clone, Debug)]
@@ -53,6 +61,8 @@ struct SenderCommon {
     abandons: mpsc::UnboundedSender<u64>,
     shared: Arc<SessionState>,
     ended: SessionEnd,
+    /// Sends requests in the task of the caller, if the link can do that.
+    direct: Option<Arc<dyn DirectLink>>,
 }
 
 /// State shared by the session task and its handles.
@@ -69,8 +79,7 @@ pub(crate) struct SessionState {
     pub(crate) overdue: AtomicBool,
     /// Whether the server keeps no session, so that it cannot send requests.
     pub(crate) stateless: AtomicBool,
-    /// Number of pending requests.
-    pub(crate) unanswered: AtomicUsize,
+    pub(crate) pending: PendingRequests,
     /// Log level last sent to the server, plus one; 0 if none.
     pub(crate) log_level: AtomicU8,
 }
@@ -86,13 +95,13 @@ pub(crate) fn spawn(
     let (abandons, abandoned) = mpsc::unbounded_channel();
     let (end_sender, ended) = watch::channel(None);
     let (news, feed) = news::feed();
-    let shared = Arc::<SessionState>::default();
+    let (shared, direct) = (Arc::<SessionState>::default(), link.direct.clone());
     let session_loop = SessionLoop::new(link, host, shared.clone(), news, close_grace);
     tasks.spawn(async move {
         session_loop.run(command_receiver, abandoned, &end_sender).await;
     });
     let ended = SessionEnd(ended);
-    let common = SenderCommon { abandons, shared, ended: ended.clone() };
+    let common = SenderCommon { abandons, shared, ended: ended.clone(), direct };
     (RequestSender { commands, common }, ended, feed)
 }
 
@@ -142,6 +151,61 @@ impl RequestSender {
             }
         }
         self.common.wait(guard, answer, &send_once, &deadline).await
+    }
+
+    /// Sends a request in the task of the caller if the link can do that, and waits for its response. Dropping the
+    /// future cancels the request at the server.
+    ///
+    /// Through the session task, a request to an HTTP server would wake three tasks on its way there and back. That is 9 %
+    /// of the instructions of a small call.
+    pub(crate) async fn exchange_directly(
+        &self,
+        message: Outbound,
+        deadline: Deadline,
+        hooks: RequestHooks,
+    ) -> Result<Raw, Failure> {
+        let Some(direct) = self.common.direct.as_ref().filter(|it| it.is_ready()) else {
+            return self.exchange(message, deadline, hooks).await;
+        };
+        let Outbound::Request { id, ref method, .. } = message else {
+            return Err(Failure::protocol("only a request can be answered"));
+        };
+        let (reply, answer) = oneshot::channel();
+        let guard = AbandonOnDrop { id, abandons: &self.common.abandons, armed: true };
+        let send_once = SendOnce::default();
+        send_once.mark_sent();
+        let pending = PendingRequest::new(method, reply, hooks, send_once.clone());
+        let pending = PendingRequest { progress: SendProgress::Direct, ..pending };
+        self.shared().pending.lock().insert(id, pending);
+        // Checked after the request was added: a session that ends later fails it.
+        if self.is_over() {
+            self.shared().pending.lock().remove(&id);
+            return Err(self.common.ended.failure().await);
+        }
+        let work = self.wait_for_direct_answer(id, direct.request(message), answer);
+        self.common.wait(guard, work, &send_once, &deadline).await
+    }
+
+    /// Waits for the response to a request that its caller sends.
+    async fn wait_for_direct_answer(
+        &self,
+        id: u64,
+        request: DirectRequest,
+        mut answer: AnswerReceiver,
+    ) -> Result<Result<Raw, Failure>, RecvError> {
+        let direct_answer = tokio::select! {
+            biased;
+            direct_answer = request => direct_answer,
+            // The session answers if it ends, or if the server sends the response on another stream.
+            answered = &mut answer => return answered,
+        };
+        match direct_answer {
+            DirectAnswer::Answered(outcome) => {
+                self.shared().pending.lock().remove(&id);
+                Ok(outcome)
+            }
+            DirectAnswer::ThroughSession => answer.await,
+        }
     }
 
     /// Publishes news that we inferred from the server's behaviour.
@@ -196,7 +260,7 @@ impl SenderCommon {
     async fn wait(
         &self,
         mut guard: AbandonOnDrop<'_>,
-        answer: oneshot::Receiver<Result<Raw, Failure>>,
+        answer: impl Future<Output = Result<Result<Raw, Failure>, RecvError>>,
         send_once: &SendOnce,
         deadline: &Deadline,
     ) -> Result<Raw, Failure> {

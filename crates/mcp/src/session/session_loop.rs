@@ -10,19 +10,20 @@ use super::{
     hooks::RequestHooks,
     host::Host,
     news::{News, NewsSender},
+    pending_requests::{PendingRequest, Reply, SendProgress},
     send_once::SendOnce,
     sender::SessionState,
     terms::{Era, Terms},
 };
-use crate::{Disconnect, Failure, Inbound, Link, Outbound, Raw, RpcError, Sent, Written};
+use crate::{Disconnect, Inbound, Link, Outbound, Raw, RpcError, Written};
 use serde_json::json;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     time,
 };
 
@@ -49,9 +50,6 @@ pub(crate) enum SessionCommand {
     Publish(News),
 }
 
-/// Channel for the outcome of a request.
-type Reply = oneshot::Sender<Result<Raw, Failure>>;
-
 /// State of the session task.
 pub(crate) struct SessionLoop {
     link: Link,
@@ -59,25 +57,11 @@ pub(crate) struct SessionLoop {
     shared: Arc<SessionState>,
     news: NewsSender,
     close_grace: Duration,
-    unanswered: HashMap<u64, PendingRequest>,
     queue: VecDeque<Outbound>,
     /// Number of messages passed to the link.
     passed: u64,
     answers: Answers,
     disconnect: Option<Disconnect>,
-}
-
-/// Pending request.
-struct PendingRequest {
-    reply: Reply,
-    hooks: RequestHooks,
-    /// Whether this is a handshake request; those must not be cancelled.
-    handshake: bool,
-    /// Whether a caller made this request, so that the server's log lines and questions may belong to it.
-    is_caller_request: bool,
-    send_once: SendOnce,
-    /// Position among all messages passed to the link; `None` while the request is still in `queue`.
-    passed: Option<u64>,
 }
 
 /// Event in the loop of the session task.
@@ -104,7 +88,6 @@ impl SessionLoop {
             shared,
             news,
             close_grace,
-            unanswered: HashMap::new(),
             queue: VecDeque::new(),
             passed: 0,
             answers: Answers::new(host),
@@ -143,14 +126,12 @@ impl SessionLoop {
                 break;
             }
             self.flush_queue();
-            self.shared.unanswered.store(self.unanswered.len(), Ordering::Release);
         }
         // Close before draining: a request that is being sent concurrently would stay in the channel and its caller
         // would wait forever.
         commands.close();
         while commands.recv().await.is_some() {}
         self.cancel_pending();
-        self.shared.unanswered.store(0, Ordering::Release);
         self.end(ended).await;
     }
 
@@ -160,9 +141,10 @@ impl SessionLoop {
         if self.disconnect.is_some() || self.link.stream_per_request {
             return;
         }
-        let passed =
-            self.unanswered.iter().filter(|(_, pending)| pending.passed.is_some() && !pending.handshake);
-        let passed: Vec<u64> = passed.map(|(id, _)| *id).collect();
+        let is_passed = |it: &PendingRequest| matches!(it.progress, SendProgress::Passed(_)) && !it.handshake;
+        let pending = self.shared.pending.lock();
+        let passed: Vec<u64> = pending.iter().filter(|(_, it)| is_passed(it)).map(|(id, _)| *id).collect();
+        drop(pending);
         passed.into_iter().for_each(|id| self.cancel(id));
         self.flush_queue();
     }
@@ -172,27 +154,17 @@ impl SessionLoop {
         self.answers.abort_all();
         let overdue = self.shared.overdue.load(Ordering::Acquire);
         let grace = if overdue { self.close_grace.min(OVERDUE_GRACE) } else { self.close_grace };
-        if let Some(disconnect) = self.disconnect.take() {
-            let disconnect = Arc::new(disconnect);
-            ended.send_replace(Some(disconnect.clone()));
-            self.fail(&disconnect);
-            self.link.close(grace).await;
-        } else {
-            let unanswered = std::mem::take(&mut self.unanswered);
-            let (written, ordered) = (self.written.clone(), !self.link.stream_per_request);
-            let disconnect = Arc::new(self.link.close(grace).await);
-            ended.send_replace(Some(disconnect.clone()));
-            for pending in unanswered.into_values() {
-                pending.fail(&written, ordered, &disconnect);
-            }
-        }
-    }
-
-    /// Fails all pending requests.
-    fn fail(&mut self, disconnect: &Arc<Disconnect>) {
-        let ordered = !self.link.stream_per_request;
-        for (_, pending) in self.unanswered.drain() {
-            pending.fail(&self.written, ordered, disconnect);
+        let (written, ordered) = (self.written.clone(), !self.link.stream_per_request);
+        let (disconnect, link) = match self.disconnect.take() {
+            Some(disconnect) => (disconnect, Some(self.link)),
+            None => (self.link.close(grace).await, None),
+        };
+        let disconnect = Arc::new(disconnect);
+        ended.send_replace(Some(disconnect.clone()));
+        let pending = std::mem::take(&mut *self.shared.pending.lock());
+        pending.into_values().for_each(|it| it.fail(&written, ordered, &disconnect));
+        if let Some(link) = link {
+            link.close(grace).await;
         }
     }
 
@@ -227,17 +199,8 @@ impl SessionLoop {
             SessionCommand::Request { reply, .. } if reply.is_closed() => {}
             SessionCommand::Request { message, reply, hooks, send_once } => {
                 if let Outbound::Request { id, method, .. } = &message {
-                    let handshake = matches!(&**method, "initialize" | "server/discover");
-                    let is_caller_request = !handshake && is_caller_request(method);
-                    let pending = PendingRequest {
-                        reply,
-                        hooks,
-                        handshake,
-                        is_caller_request,
-                        send_once,
-                        passed: None,
-                    };
-                    self.unanswered.insert(*id, pending);
+                    let pending = PendingRequest::new(method, reply, hooks, send_once);
+                    self.shared.pending.lock().insert(*id, pending);
                 }
                 self.queue.push_back(message);
             }
@@ -252,12 +215,12 @@ impl SessionLoop {
             let Ok(permit) = self.link.outbound.try_reserve() else { return };
             let Some(message) = self.queue.pop_front() else { return };
             if let Outbound::Request { id, .. } = message
-                && let Some(pending) = self.unanswered.get_mut(&id)
+                && let Some(pending) = self.shared.pending.lock().get_mut(&id)
             {
                 if !pending.send_once.mark_sent() {
                     continue;
                 }
-                pending.passed = Some(self.passed + 1);
+                pending.progress = SendProgress::Passed(self.passed + 1);
             }
             self.passed += 1;
             permit.send(message);
@@ -266,8 +229,8 @@ impl SessionLoop {
 
     /// Drops a request that its caller no longer waits for, and cancels it at the server if it was sent.
     fn abandon(&mut self, id: u64) {
-        let Some(pending) = self.unanswered.remove(&id) else { return };
-        if pending.passed.is_none() {
+        let Some(pending) = self.shared.pending.lock().remove(&id) else { return };
+        if pending.progress == SendProgress::Queued {
             self.queue
                 .retain(|message| !matches!(message, Outbound::Request { id: queued, .. } if *queued == id));
             return;
@@ -290,23 +253,5 @@ impl SessionLoop {
             let method = "notifications/cancelled".into();
             self.queue.push_back(Outbound::Notification { method, params, routing });
         }
-    }
-}
-
-/// Returns whether a request does work for a caller, as opposed to maintaining the session.
-fn is_caller_request(method: &str) -> bool {
-    let upkeep = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
-    !upkeep.contains(&method) && !method.ends_with("/list") && !method.ends_with("/listen")
-}
-
-impl PendingRequest {
-    /// Fails the request. On an ordered link, the count of written messages tells whether it was sent.
-    fn fail(self, written: &Written, ordered: bool, disconnect: &Arc<Disconnect>) {
-        let sent = match self.passed {
-            None => Sent::No,
-            Some(position) if ordered && position > written.count() => Sent::No,
-            Some(_) => Sent::Unknown,
-        };
-        let _ = self.reply.send(Err(Failure::closed(sent, disconnect.clone())));
     }
 }

@@ -3,16 +3,20 @@
 //! A script has one rule per line, `KEY: ANSWER`; the key is the HTTP method and, for a POST, the JSON-RPC method. A
 //! repeated key returns its answers in order, the last one forever. Answers: `json BODY`, `sse TEXT` (with `\n`, then
 //! the stream ends), `sse+ TEXT` (the stream stays open), `push TEXT` (202, and the text goes to the open stream),
-//! `CODE BODY`, each optionally after `[Header: value]`.
+//! `last BODY` (JSON, then the connection closes without notice), `CODE BODY`, each optionally after `[Header: value]`.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
-    sync::mpsc,
+    sync::{Notify, mpsc},
+    time::{Duration, timeout},
 };
 use url::Url;
 
@@ -21,6 +25,9 @@ pub(crate) struct FakeHttp {
     rules: Arc<Mutex<HashMap<String, Vec<String>>>>,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
     open_stream: Arc<Mutex<Option<mpsc::UnboundedSender<String>>>>,
+    connections: Arc<AtomicUsize>,
+    closed: Arc<AtomicUsize>,
+    close: Arc<Notify>,
     port: u16,
 }
 
@@ -45,6 +52,7 @@ impl FakeHttp {
         let server = fake.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                server.connections.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(server.clone().serve(stream));
             }
         });
@@ -59,6 +67,37 @@ impl FakeHttp {
         self.received.lock().unwrap().clone()
     }
 
+    /// Returns how many connections clients have opened.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Closes the idle connections, and waits until the clients of this thread can notice it.
+    pub(crate) async fn close_idle_connections(&self) {
+        let before = self.closed.load(Ordering::Relaxed);
+        self.close.notify_waiters();
+        while self.closed.load(Ordering::Relaxed) == before {
+            tokio::task::yield_now().await;
+        }
+        // The runtime looks for events of sockets each time.
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until a stream is open.
+    pub(crate) async fn wait_for_stream(&self) {
+        while self.open_stream.lock().unwrap().is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until the client has closed the open stream.
+    pub(crate) async fn wait_for_closed_stream(&self) {
+        let stream = self.open_stream.lock().unwrap().clone().expect("a stream is open");
+        timeout(Duration::from_secs(10), stream.closed()).await.expect("the client closes the stream");
+    }
+
     pub(crate) fn keys(&self) -> String {
         self.received().iter().map(|received| received.key.clone()).collect::<Vec<_>>().join(", ")
     }
@@ -68,7 +107,13 @@ impl FakeHttp {
         loop {
             let mut head = String::new();
             while !head.ends_with("\r\n\r\n") {
-                if stream.read_line(&mut head).await.unwrap_or(0) == 0 {
+                let read = tokio::select! {
+                    read = stream.read_line(&mut head) => read.unwrap_or(0),
+                    () = self.close.notified() => 0,
+                };
+                if read == 0 {
+                    drop(stream);
+                    self.closed.fetch_add(1, Ordering::Relaxed);
                     return;
                 }
             }
@@ -98,7 +143,7 @@ impl FakeHttp {
         let text = text.replace("$id", &message["id"].to_string()).replace("$port", &self.port.to_string());
         let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
         let response = match verb {
-            "json" => format!(
+            "json" | "last" => format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{header}Content-Length: {}\r\n\r\n{text}",
                 text.len()
             ),
@@ -119,7 +164,7 @@ impl FakeHttp {
         if verb == "sse+" {
             self.keep_open(stream).await;
         }
-        !verb.starts_with("sse")
+        verb != "last" && !verb.starts_with("sse")
     }
 
     async fn keep_open(&self, stream: &mut BufReader<TcpStream>) {

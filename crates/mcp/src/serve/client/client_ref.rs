@@ -1,7 +1,7 @@
 //! Reaches a handshake-era client outside a request, or after it.
 
 use super::{Peer, disconnected};
-use crate::{Outbound, Raw, Routing, RpcError, session::Era};
+use crate::{Outbound, Raw, Routing, RpcError, serve::MessageSender, session::Era};
 use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 #[derive(Clone, Debug)]
 pub struct ClientRef {
     peer: Weak<Peer>,
-    out: Option<mpsc::WeakSender<Outbound>>,
+    out: Option<mpsc::WeakSender<Box<Outbound>>>,
 }
 
 impl ClientRef {
-    pub(in crate::serve) fn new(peer: &Arc<Peer>, out: Option<&mpsc::Sender<Outbound>>) -> ClientRef {
+    pub(in crate::serve) fn new(peer: &Arc<Peer>, out: Option<&MessageSender>) -> ClientRef {
         ClientRef { peer: Arc::downgrade(peer), out: out.map(mpsc::Sender::downgrade) }
     }
 
@@ -51,10 +51,10 @@ impl ClientRef {
         let Some(out) = self.out.as_ref().and_then(mpsc::WeakSender::upgrade) else {
             return peer.direct.get().is_some_and(|direct| direct.send((peer.number, message)).is_ok());
         };
-        match out.try_send(message) {
+        match out.try_send(Box::new(message)) {
             Ok(()) => true,
             Err(error) => {
-                let message = error.into_inner();
+                let message = *error.into_inner();
                 peer.direct.get().is_some_and(|direct| direct.send((peer.number, message)).is_ok())
             }
         }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, Routing, RpcError,
     envelope::ParsedFrame,
-    serve::{Handler, Incoming, check_batch},
+    serve::{Handler, Incoming, MessageSender, check_batch},
     session::BATCHING,
 };
 use ::http::{Response, StatusCode, request::Parts};
@@ -66,12 +66,12 @@ impl<H: Handler> HttpService<H> {
     }
 }
 
-async fn send_answers(answers: Vec<BatchAnswer>, out: mpsc::Sender<Outbound>) {
+async fn send_answers(answers: Vec<BatchAnswer>, out: MessageSender) {
     let send = |answer: BatchAnswer| async {
         let (id, outcome) = answer.await;
         // A failed send means that the client has disconnected.
         let answer = Outbound::Answer { id, outcome, routing: Routing::default() };
-        let _ = out.send(answer).await;
+        let _ = out.send(Box::new(answer)).await;
     };
     stream::iter(answers).for_each_concurrent(MAX_CONCURRENT_REQUESTS, send).await;
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Message, Outbound, Raw, RpcError,
     http::headers,
-    serve::{ClientRef, Handler, Incoming, RequestParams, dispatch},
+    serve::{ClientRef, Handler, Incoming, MessageSender, RequestParams, dispatch},
     session::LEGACY,
 };
 use ::http::{HeaderMap, HeaderValue, Response, StatusCode, request::Parts};
@@ -115,7 +115,7 @@ impl<H: Handler> HttpService<H> {
         session: Arc<HttpSession>,
         id: Raw,
         request: Incoming,
-        out: mpsc::Sender<Outbound>,
+        out: MessageSender,
     ) -> impl Future<Output = Result<Raw, RpcError>> + Send + use<H> {
         // Only these methods change state that outlasts the request.
         let stateful_methods = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];

@@ -1,10 +1,11 @@
 //! Builds HTTP responses: empty, one JSON message, or an SSE stream.
 
 use super::{
+    body_parts::BodyParts,
     legacy::{CANCELLED, NO_SESSION},
     replay_buffer::EventId,
 };
-use crate::{Outbound, Raw, Routing, RpcError};
+use crate::{Outbound, Raw, Routing, RpcError, envelope, serve::MessageReceiver};
 use ::http::{
     HeaderValue, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
@@ -14,7 +15,13 @@ use futures_util::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use std::{convert::Infallible, fmt::Write, future::Future, pin::Pin, time::Duration};
-use tokio::{sync::mpsc, time};
+use tokio::time;
+
+/// Generous size of the JSON-RPC envelope around a result, in bytes.
+const ENVELOPE_BYTES: usize = 128;
+
+/// Size from which a result is sent from the buffer it arrived in. Copying a smaller one costs less than another part.
+const MIN_SHARED_BYTES: usize = 16 << 10;
 
 /// Body of every response.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -77,7 +84,7 @@ pub(super) fn stream_messages(messages: MessageStream) -> Response<Body> {
 pub(super) async fn json_or_messages(
     id: Raw,
     mut pending: Pending,
-    mut messages: mpsc::Receiver<Outbound>,
+    mut messages: MessageReceiver,
     status_of: fn(&RpcError) -> StatusCode,
     write_stream: Option<&(dyn Fn(&Outbound) -> Bytes + Sync)>,
 ) -> Result<Response<Body>, MessageStream> {
@@ -113,7 +120,7 @@ async fn wait_before_stream() {
 }
 
 /// Streams all messages that are sent while `work` runs.
-pub(super) fn stream_while(work: Work, messages: mpsc::Receiver<Outbound>) -> Response<Body> {
+pub(super) fn stream_while(work: Work, messages: MessageReceiver) -> Response<Body> {
     event_stream(stream::unfold((Some(work), messages), |(mut work, mut messages)| async {
         let event = loop {
             tokio::select! {
@@ -187,7 +194,7 @@ pub(super) fn keep_alive() -> Bytes {
 }
 
 /// Returns the next message as an SSE event, or a keep-alive comment after [`KEEP_ALIVE`] without one.
-pub(super) async fn next_or_keep_alive(messages: &mut mpsc::Receiver<Outbound>) -> Option<Bytes> {
+pub(super) async fn next_or_keep_alive(messages: &mut MessageReceiver) -> Option<Bytes> {
     match time::timeout(KEEP_ALIVE, messages.recv()).await {
         Ok(message) => message.map(|message| event(&message)),
         Err(_) => Some(keep_alive()),
@@ -196,15 +203,15 @@ pub(super) async fn next_or_keep_alive(messages: &mut mpsc::Receiver<Outbound>) 
 
 /// One item of a request's stream.
 pub(super) enum StreamItem {
-    Message(Outbound),
+    Message(Box<Outbound>),
     /// A keep-alive; more messages may follow.
     KeepAlive,
 }
 
 /// The messages of one request, followed by its response.
 pub(super) struct MessageStream {
-    first: Option<Outbound>,
-    messages: mpsc::Receiver<Outbound>,
+    first: Option<Box<Outbound>>,
+    messages: MessageReceiver,
     /// The pending response; `None` once it has been sent.
     pending: Option<Pending>,
     id: Raw,
@@ -239,7 +246,7 @@ impl MessageStream {
             return Some(StreamItem::Message(message));
         }
         self.pending = None;
-        Some(StreamItem::Message(answer(self.id.clone(), outcome)))
+        Some(StreamItem::Message(Box::new(answer(self.id.clone(), outcome))))
     }
 }
 
@@ -248,18 +255,28 @@ fn answer(id: Raw, outcome: Result<Raw, RpcError>) -> Outbound {
 }
 
 fn json(status: StatusCode, message: &Outbound) -> Response<Body> {
-    let length = match message {
-        Outbound::Answer { outcome: Ok(result), .. } => result.as_bytes().len(),
-        _ => 0,
+    let result = match message {
+        Outbound::Answer { id, outcome: Ok(result), .. } => Some((id, result)),
+        _ => None,
     };
-    // Reserve space for the JSON-RPC envelope around the result.
-    let mut body = BytesMut::with_capacity(length + 128);
+    if let Some((id, result)) = result.filter(|(_, it)| it.as_bytes().len() >= MIN_SHARED_BYTES) {
+        let mut head = BytesMut::with_capacity(ENVELOPE_BYTES);
+        let tail = envelope::write_around_result(&mut head, id);
+        let parts = [head.freeze(), result.clone().into_bytes(), Bytes::from_static(tail)];
+        return respond_with(status, Some("application/json"), BodyParts::new(parts).boxed_unsync());
+    }
+    let length = result.map_or(0, |(_, it)| it.as_bytes().len());
+    let mut body = BytesMut::with_capacity(length + ENVELOPE_BYTES);
     message.write(&mut body);
     respond(status, Some("application/json"), body.freeze())
 }
 
 fn respond(status: StatusCode, kind: Option<&'static str>, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Full::new(body).boxed_unsync());
+    respond_with(status, kind, Full::new(body).boxed_unsync())
+}
+
+fn respond_with(status: StatusCode, kind: Option<&'static str>, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     if let Some(kind) = kind {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -5,7 +5,7 @@ use super::{
     response::{self, Body},
     sessions::{Owner, random_id},
 };
-use crate::serve::{Handler, Service, connection};
+use crate::serve::{Handler, MessageReceiver, Service, connection};
 use ::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream;
@@ -45,7 +45,7 @@ struct ClientStream {
     clients: Arc<Clients>,
     endpoint_event: Option<Bytes>,
     connection: Pin<Box<dyn Future<Output = ()> + Send>>,
-    messages: mpsc::Receiver<crate::Outbound>,
+    messages: MessageReceiver,
 }
 
 impl<H: Handler> SseService<H> {

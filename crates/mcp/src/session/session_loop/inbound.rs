@@ -5,7 +5,7 @@ use crate::{
     Failure, Inbound, Message, Outbound, Raw, RpcError,
     session::{
         MetaKey, News,
-        hooks::{Progress, RequestHooks, RequestOwner},
+        hooks::{OnLog, Progress, RequestHooks, RequestOwner},
     },
 };
 use serde::Deserialize;
@@ -40,15 +40,11 @@ impl SessionLoop {
 
     /// Finds the pending request that owns a message from the stream of `origin`, or from a shared stream if `None`.
     fn find_owner(&self, origin: Option<u64>) -> RequestOwner {
-        if let Some(pending) = origin.and_then(|id| Some((id, self.unanswered.get(&id)?))) {
-            return if pending.1.is_caller_request {
-                RequestOwner::Known(pending.0)
-            } else {
-                RequestOwner::NoRequest
-            };
+        let pending = self.shared.pending.lock();
+        if let Some((id, it)) = origin.and_then(|id| Some((id, pending.get(&id)?))) {
+            return if it.is_caller_request { RequestOwner::Known(id) } else { RequestOwner::NoRequest };
         }
-        let mut work =
-            self.unanswered.iter().filter(|(_, pending)| pending.is_caller_request).map(|(id, _)| *id);
+        let mut work = pending.iter().filter(|(_, it)| it.is_caller_request).map(|(id, _)| *id);
         match (work.next(), work.next()) {
             (None, _) => RequestOwner::NoRequest,
             (Some(only), None) => RequestOwner::Known(only),
@@ -76,18 +72,21 @@ impl SessionLoop {
             (Some(id), outcome) => self.complete(id, outcome.map_err(Failure::rpc)),
             // An error without an id means that the server could not parse a request; a sole pending request must be
             // the one.
-            (None, Err(error)) if self.unanswered.len() == 1 => {
-                let id = self.unanswered.keys().next().copied();
-                id.into_iter().for_each(|id| self.complete(id, Err(Failure::rpc(error.clone()))));
+            (None, Err(error)) => {
+                let pending = self.shared.pending.lock();
+                let only = pending.keys().next().copied().filter(|_| pending.len() == 1);
+                drop(pending);
+                only.into_iter().for_each(|id| self.complete(id, Err(Failure::rpc(error.clone()))));
             }
-            (None, _) => {}
+            (None, Ok(_)) => {}
         }
     }
 
     /// Completes a pending request.
     fn complete(&mut self, id: u64, answer: Result<Raw, Failure>) {
         // An unknown id belongs to a late or unsolicited response.
-        if let Some(pending) = self.unanswered.remove(&id) {
+        let pending = self.shared.pending.lock().remove(&id);
+        if let Some(pending) = pending {
             let _ = pending.reply.send(answer);
         }
     }
@@ -100,12 +99,15 @@ impl SessionLoop {
         if method == "roots/list" {
             self.shared.asked_roots.store(true, Ordering::Release);
         }
-        let work = match self.find_owner(origin) {
-            RequestOwner::Known(request) => self.unanswered.get(&request),
-            RequestOwner::Ambiguous | RequestOwner::NoRequest => None,
+        let hooks_of = |request| {
+            let pending = self.shared.pending.lock();
+            let hooks = &pending.get(&request)?.hooks;
+            Some((hooks.host.clone(), hooks.extension.as_ref().map(|it| it.pause())))
         };
-        let host = work.and_then(|it| it.hooks.host.clone());
-        let pause = work.and_then(|it| it.hooks.extension.as_ref()).map(|it| it.pause());
+        let (host, pause) = match self.find_owner(origin) {
+            RequestOwner::Known(request) => hooks_of(request).unwrap_or_default(),
+            RequestOwner::Ambiguous | RequestOwner::NoRequest => (None, None),
+        };
         if let Err(error) = self.answers.start(id.clone(), (method, params), host, pause) {
             self.send_answer(id, Err(error));
         }
@@ -149,7 +151,9 @@ impl SessionLoop {
         let owner = self.find_owner(origin);
         match owner {
             RequestOwner::Known(request) => {
-                let callback = self.unanswered.get(&request).and_then(|it| it.hooks.on_log.as_ref());
+                let pending = self.shared.pending.lock();
+                let callback = pending.get(&request).and_then(|it| it.hooks.on_log.clone());
+                drop(pending);
                 callback.into_iter().for_each(|callback| callback(&line));
             }
             RequestOwner::Ambiguous => self.share_log(&line),
@@ -165,34 +169,36 @@ impl SessionLoop {
     /// Delivers a log line that may belong to any pending request: once to each client, and only if one principal made
     /// all of these requests, because a line may hold what only its own caller may see.
     fn share_log(&self, line: &Raw) {
-        let mut requests: Vec<(&u64, &RequestHooks)> = self
-            .unanswered
-            .iter()
-            .filter(|(_, pending)| pending.is_caller_request)
-            .map(|(id, pending)| (id, &pending.hooks))
-            .collect();
-        requests.sort_unstable_by_key(|(id, _)| **id);
-        let is_shared =
-            |pair: &[(&u64, &RequestHooks)]| pair[0].1.audience.principal == pair[1].1.audience.principal;
-        if !requests.windows(2).all(is_shared) {
-            return;
-        }
-        let mut reached = Vec::new();
-        for (_, hooks) in requests {
-            if let Some(callback) =
-                hooks.on_log.as_ref().filter(|_| !reached.contains(&hooks.audience.client))
-            {
-                reached.push(hooks.audience.client);
-                callback(line);
+        let callbacks = {
+            let pending = self.shared.pending.lock();
+            let mut requests: Vec<(&u64, &RequestHooks)> = pending
+                .iter()
+                .filter(|(_, it)| it.is_caller_request)
+                .map(|(id, it)| (id, &it.hooks))
+                .collect();
+            requests.sort_unstable_by_key(|(id, _)| **id);
+            let is_shared =
+                |pair: &[(&u64, &RequestHooks)]| pair[0].1.audience.principal == pair[1].1.audience.principal;
+            if !requests.windows(2).all(is_shared) {
+                return;
             }
-        }
+            let mut reached = Vec::new();
+            requests.retain(|(_, hooks)| {
+                let is_new = hooks.on_log.is_some() && !reached.contains(&hooks.audience.client);
+                reached.extend(is_new.then_some(hooks.audience.client));
+                is_new
+            });
+            requests.into_iter().filter_map(|(_, hooks)| hooks.on_log.clone()).collect::<Vec<OnLog>>()
+        };
+        callbacks.into_iter().for_each(|callback| callback(line));
     }
 
     fn deliver_acknowledgement(&mut self, origin: Option<u64>, params: Option<Raw>) {
         let Some(params) = params else { return };
         let subscription = || params.member("_meta")?.member(MetaKey::SUBSCRIPTION)?.decode().ok();
-        let pending = origin.or_else(subscription).and_then(|id| self.unanswered.get_mut(&id));
-        if let Some(callback) = pending.and_then(|it| it.hooks.on_ack.take()) {
+        let request = origin.or_else(subscription);
+        let callback = request.and_then(|id| self.shared.pending.lock().get_mut(&id)?.hooks.on_ack.take());
+        if let Some(callback) = callback {
             let _ = callback.send(params);
         }
     }
@@ -219,9 +225,13 @@ impl SessionLoop {
             RequestOwner::Known(request) => Some(request),
             RequestOwner::Ambiguous | RequestOwner::NoRequest => None,
         });
-        let pending = request.and_then(|it| self.unanswered.get_mut(&it));
-        if let Some(on_progress) = pending.and_then(|it| it.hooks.on_progress.as_mut()) {
+        let Some(request) = request else { return };
+        let taken = self.shared.pending.lock().get_mut(&request).and_then(|it| it.hooks.on_progress.take());
+        if let Some(mut on_progress) = taken {
             on_progress(Progress { progress, total, message, raw });
+            if let Some(pending) = self.shared.pending.lock().get_mut(&request) {
+                pending.hooks.on_progress = Some(on_progress);
+            }
         }
     }
 }
