@@ -136,6 +136,11 @@ impl Diagnostics {
         &self.source
     }
 
+    /// Returns the places that the loader knows to hold secrets.
+    pub(crate) fn hidden(&self) -> &[Place] {
+        &self.hidden
+    }
+
     /// Returns the mask of the parts of the source that must not be shown.
     pub(crate) fn mask(&self) -> Mask {
         Mask::new(&self.source, &self.hidden, !self.secrets_known)
@@ -186,7 +191,7 @@ impl Diagnostics {
         self.push(Severity::Error, code, None, message.into())
     }
 
-    fn push(
+    pub(crate) fn push(
         &mut self,
         severity: Severity,
         code: &'static str,

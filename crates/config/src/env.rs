@@ -26,6 +26,22 @@ pub struct Env {
     pub origin: Origin,
     /// Values for the variables of a plugin that apply to one call.
     pub call_values: BTreeMap<String, String>,
+    /// How to use a lock file beside the agent file.
+    pub lock: LockUse,
+    /// Whether a variable that is not set gets the value `replay-NAME`, because nothing is started with it.
+    pub assumes_variables: bool,
+}
+
+/// How to use a lock file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockUse {
+    /// Start the locked versions, and check everything against the lock.
+    #[default]
+    Enforce,
+    /// Start the locked versions only, for commands that compare by themselves.
+    PinOnly,
+    /// Do not read it.
+    Ignore,
 }
 
 /// Origin of a configuration, which determines how far it is trusted.
@@ -54,6 +70,8 @@ impl Env {
             grants: Grants::default(),
             origin: Origin::File,
             call_values: BTreeMap::new(),
+            lock: LockUse::Enforce,
+            assumes_variables: false,
         }
     }
 }

@@ -10,6 +10,7 @@
 mod docker;
 mod flags;
 mod npx;
+pub(crate) mod pin;
 pub(crate) mod spec;
 mod uvx;
 

@@ -20,28 +20,38 @@ mod egress;
 mod encoding;
 mod env;
 mod env_file;
+mod file_position;
 mod files;
 mod find_program;
 mod glob;
 mod grants;
+mod invisible;
 mod json;
+mod json_tree;
 mod keywords;
 mod launch;
+mod lock;
+mod lock_reader;
 mod lower;
 mod manifest;
 mod mask;
+mod masked_source;
 mod masked_string;
 mod messages;
 mod model;
 mod node;
 mod oauth;
+mod overrides;
 mod place;
 mod plan;
 mod raw;
 mod read;
+mod record_settings;
 mod registration;
 mod render;
+mod result_settings;
 mod scalar;
+mod scenario;
 mod schema;
 mod server_config;
 mod settings;
@@ -53,25 +63,40 @@ mod variable_layers;
 mod variables;
 mod yaml;
 
-pub use agent_settings::{AgentSettings, ApprovalRules, ContextSettings, Decision, RunLimits};
+pub use agent_settings::{
+    AgentPolicy, AgentSettings, ApprovalRules, ClientTools, ContextSettings, Decision, ModelPrice,
+    OperatorRules, RunLimits, SamplingPolicy,
+};
 pub use breaker_policy::BreakerPolicy;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use download::Download;
 pub use egress::Egress;
-pub use env::{Env, Origin};
+pub use env::{Env, LockUse, Origin};
+pub use file_position::FilePosition;
 pub use files::{FileError, Files, Folder, NoFiles, read_regular};
 pub use find_program::find_program;
 pub use glob::Glob;
 pub use grants::{Grants, MissingGrant};
+pub use invisible::is_invisible;
+pub use launch::pin::CONSTRAINTS_FILE;
+pub use lock::{
+    DependencyCheck, LOCK_FILE, LockFile, LockMode, LockSettings, LockedDependencies, LockedIdentity,
+    LockedItem, LockedPackage, LockedServer, MAX_LOCK_BYTES, PackageKind, sha256,
+};
+pub use lock_reader::LockError;
 pub use manifest::{Suggestion, suggest as suggest_entry};
 pub use masked_string::MaskedString;
 pub use model::{Model, ModelApi, ModelEndpoint, Provider, ReasoningEffort};
 pub use oauth::{
     ClientCredential, GrantType, IdpSettings, OAuthGrant, OAuthSettings, SigningAlgorithm, TokenOrigin,
 };
+pub use overrides::{ArgumentChange, ArgumentOverride, Overrides, ToolOverride};
 pub use place::{Lines, Place};
 pub use plan::*;
+pub use record_settings::{RecordSettings, TextPattern};
 pub use registration::{Registration, RestoredSource, register, restore};
+pub use result_settings::{PassRule, ResultQuotas, ResultReader, ResultSettings};
+pub use scenario::{CallOrder, Expectations, ExpectedCall, Scenario, ScenarioCall, ScenarioTask, TextCheck};
 pub use schema::schema;
 pub use server_config::ServerConfig;
 pub use settings::{
@@ -100,6 +125,21 @@ pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
         .and_then(|root| lower::agent(root, &source, env, &mut diagnostics));
     diagnostics.finish();
     (plan.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// Loads a scenario. Returns either a scenario, possibly with warnings, or at least one error.
+pub fn load_scenario(text: impl AsRef<[u8]>, file: &str) -> (Option<Scenario>, Diagnostics) {
+    let mut diagnostics = match decode(text.as_ref(), file) {
+        Ok(text) => Diagnostics::new(file, text),
+        Err(diagnostics) => return (None, diagnostics),
+    };
+    // A scenario has no variables, so it holds no secrets.
+    diagnostics.secrets_known = true;
+    let source = diagnostics.source().to_owned();
+    let root = yaml::parse(&source, &mut diagnostics);
+    let scenario = root.and_then(|root| lower::scenario::scenario(root, &mut diagnostics));
+    diagnostics.finish();
+    (scenario.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
 /// Decodes `bytes` as UTF-8 and strips a byte order mark.

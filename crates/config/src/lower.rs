@@ -1,12 +1,18 @@
 //! Lowers a parsed agent file to a [`Plan`], entry by entry.
 
-mod agent_settings;
+pub(super) mod agent_settings;
 mod auth;
 mod endpoint;
 mod json_schema;
+mod lock;
 mod model;
+mod overrides;
+mod record;
+mod results;
+pub(super) mod scenario;
 mod tool;
 
+use lock::EntryOptions;
 pub(super) use tool::tool;
 
 use super::{
@@ -14,7 +20,7 @@ use super::{
     env::Env,
     mask,
     node::{Node, Pair, Value},
-    place::{Place, PlacedString},
+    place::Place,
     plan::{Plan, Source},
     raw::{Field, Fields, RawAgent, RawInstructions},
     read::Reader,
@@ -43,10 +49,11 @@ pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagn
     for field in raw.fields_mut() {
         substitution.apply(&mut field.node, &scope, diagnostics);
     }
-    let sources = sources(tools, &mut substitution, env, diagnostics);
+    let (sources, mut entries) = sources(tools, &mut substitution, env, diagnostics);
     #[rustfmt::skip]
     let RawAgent {
         name, description, author, model, instructions, tools: _, limits, approval, context, response_format,
+        sampling, lock, results, record,
     } = raw;
     let mut reader = Reader { class: "ConfigError", diagnostics };
     let name = reader.text("name", name).map(|it| it.value);
@@ -57,10 +64,15 @@ pub(super) fn agent(root: Node, source: &str, env: &Env, diagnostics: &mut Diagn
     let agent = AgentSettings {
         limits: agent_settings::limits(limits, diagnostics),
         approval: agent_settings::approval(approval, diagnostics),
+        sampling: agent_settings::sampling(sampling, diagnostics),
         context: agent_settings::context(context, diagnostics),
         response_format: agent_settings::response_format(response_format, env, diagnostics),
     };
-    Some(Plan { name, description, author, model, instructions, agent, sources: sources? })
+    let record = record::record(record, diagnostics);
+    let mut sources = sources?;
+    results::apply(results, &mut entries, &mut sources, diagnostics);
+    let lock = lock::apply(lock, entries, &mut sources, env, diagnostics);
+    Some(Plan { name, description, author, model, instructions, agent, sources, lock, record })
 }
 
 fn sources(
@@ -68,29 +80,29 @@ fn sources(
     substitution: &mut Substitution<'_>,
     env: &Env,
     diagnostics: &mut Diagnostics,
-) -> Option<Vec<Source>> {
-    let Some(tools) = tools else { return Some(Vec::new()) };
-    let Value::Seq(entries) = tools.node.value else {
+) -> (Option<Vec<Source>>, Vec<EntryOptions>) {
+    let mut entries = Vec::new();
+    let Some(tools) = tools else { return (Some(Vec::new()), entries) };
+    let Value::Seq(nodes) = tools.node.value else {
         diagnostics.wrong_type("ConfigError", "tools", "a list of tools", &tools.node);
-        return None;
+        return (None, entries);
     };
-    if entries.len() > MAX_TOOLS {
-        diagnostics.too_many_tools(tools.key_at, entries.len(), MAX_TOOLS);
-        return None;
+    if nodes.len() > MAX_TOOLS {
+        diagnostics.too_many_tools(tools.key_at, nodes.len(), MAX_TOOLS);
+        return (None, entries);
     }
-    let mut names = Vec::new();
     let sources: Vec<Option<Source>> =
-        entries.into_iter().map(|it| tool(it, substitution, env, &mut names, diagnostics)).collect();
-    check_unique_names(&names, diagnostics);
-    sources.into_iter().collect()
+        nodes.into_iter().map(|it| tool(it, substitution, env, &mut entries, diagnostics)).collect();
+    check_unique_names(&entries, diagnostics);
+    (sources.into_iter().collect(), entries)
 }
 
 /// V-01: names must be unique. Reports all duplicates in one diagnostic, at the first repetition.
-fn check_unique_names(names: &[PlacedString], diagnostics: &mut Diagnostics) {
+fn check_unique_names(entries: &[EntryOptions], diagnostics: &mut Diagnostics) {
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();
     let mut repeated: Vec<(Place, Place)> = Vec::new();
     let mut duplicates = BTreeSet::new();
-    for name in names {
+    for EntryOptions { name, .. } in entries {
         match first.get(name.value.expose()) {
             Some(before) => {
                 repeated.push((name.at, *before));

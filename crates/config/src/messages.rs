@@ -9,4 +9,8 @@ mod command;
 mod document;
 mod entry;
 mod launch;
+mod lock;
+mod overrides;
+mod record;
 mod registration;
+mod scenario;

@@ -55,6 +55,17 @@ impl<'a> Lines<'a> {
         (line + 1, before.unwrap_or_default().chars().count() + 1)
     }
 
+    /// Returns the line and column of a byte like [`Lines::position`], but takes constant time: beyond the first
+    /// 1,000 bytes of a line, the column counts bytes.
+    pub(crate) fn quick_position(&self, offset: usize) -> (usize, usize) {
+        const MAX_COUNTED: usize = 1_000;
+        let line = self.line(offset);
+        match offset - self.starts[line] {
+            ..MAX_COUNTED => self.position(offset),
+            bytes => (line + 1, bytes + 1),
+        }
+    }
+
     /// Returns the whole lines that contain the bytes from `first` to `last`: the number of the first line, from 1,
     /// and their place.
     pub fn around(&self, first: usize, last: usize) -> (usize, Place) {

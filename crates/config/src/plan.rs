@@ -1,13 +1,26 @@
 //! The validated configuration. A [`Plan`] is valid by construction, so no code after the loader checks it again.
 
 use crate::{
-    agent_settings::AgentSettings, download::Download, egress::Egress, glob::Glob, keywords::keywords,
-    masked_string::MaskedString, model::Model, oauth::OAuthSettings, server_config::ServerConfig,
+    agent_settings::AgentSettings,
+    download::Download,
+    egress::Egress,
+    file_position::FilePosition,
+    glob::Glob,
+    keywords::keywords,
+    lock::{LockFile, LockSettings, LockedPackage},
+    masked_string::MaskedString,
+    model::Model,
+    oauth::OAuthSettings,
+    overrides::Overrides,
+    record_settings::RecordSettings,
+    result_settings::ResultSettings,
+    server_config::ServerConfig,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 use url::Url;
@@ -29,6 +42,10 @@ pub struct Plan {
     pub agent: AgentSettings,
     /// MCP servers, in the order of the file.
     pub sources: Vec<Source>,
+    /// The lock file beside the agent file, if there is one.
+    pub lock: Option<Arc<LockFile>>,
+    /// Settings of recordings.
+    pub record: RecordSettings,
 }
 
 /// One `tools:` entry: an MCP server, how to reach it and which policies apply to it.
@@ -72,6 +89,16 @@ pub struct Source {
     pub deny: Vec<Glob>,
     /// Whether the read-only hints of its tools count, so that such calls need no approval.
     pub trust: bool,
+    /// Changes to its tools: what clients see, and which arguments wharf fills in.
+    pub overrides: Overrides,
+    /// Treatment of a server that differs from the lock.
+    pub lock: LockSettings,
+    /// The locked package, if the lock applies to this source and knows it.
+    pub package: Option<LockedPackage>,
+    /// Which results are stored, and who receives handles to them.
+    pub results: ResultSettings,
+    /// Place of the entry in the file.
+    pub at: FilePosition,
     /// Keys that the entry sets itself. All other values are defaults.
     pub written: Vec<&'static str>,
 }
@@ -140,6 +167,8 @@ pub struct Launch {
     pub download: Option<Download>,
     /// Timeout of that download.
     pub install_timeout: Duration,
+    /// Versions of dependencies for uvx, as the text of a constraints file, if the lock pins them.
+    pub constraints: Option<String>,
 }
 
 /// Endpoint of a child process that listens on a port of this machine.
@@ -213,6 +242,8 @@ pub enum ArgOrigin {
     Resolved(MaskedString),
     /// Extended by a version. The field is the bare package name as written.
     Versioned(MaskedString),
+    /// Replaced by the version in the lock. The field is the package as written.
+    Locked(MaskedString),
 }
 
 /// Complete environment of a child process.
@@ -285,6 +316,16 @@ impl Interpreter {
             Interpreter::Python => &["python3", "python"],
             Interpreter::Node => &["node"],
         }
+    }
+}
+
+impl Launch {
+    /// Returns the package as agent.yaml names it, if the lock pins its version.
+    pub fn written_package(&self) -> Option<&MaskedString> {
+        self.args.iter().find_map(|it| match &it.origin {
+            ArgOrigin::Locked(written) => Some(written),
+            _ => None,
+        })
     }
 }
 

@@ -65,7 +65,8 @@ raw! {
     RawAgent, "an agent file" {
         name = "name", description = "description", author = "author", model = "model",
         instructions = "instructions", tools = "tools", limits = "limits", approval = "approval",
-        context = "context", response_format = "response_format",
+        context = "context", response_format = "response_format", sampling = "sampling", lock = "lock",
+        results = "results", record = "record",
     }
 }
 
@@ -84,7 +85,7 @@ raw! {
     RawLimits, "'limits'" {
         max_turns = "max_turns", max_tool_calls = "max_tool_calls", max_repeats = "max_repeats",
         max_parallel = "max_parallel", run_timeout = "run_timeout", max_total_tokens = "max_total_tokens",
-        approval_timeout = "approval_timeout",
+        max_cost = "max_cost", approval_timeout = "approval_timeout",
     }
 }
 
@@ -97,7 +98,9 @@ raw! {
 
 raw! {
     /// `context:`
-    RawContext, "'context'" { preamble = "preamble", compact = "compact" }
+    RawContext, "'context'" {
+        preamble = "preamble", compact = "compact", tool_budget = "tool_budget", pin = "pin", clients = "clients",
+    }
 }
 
 raw! {
@@ -117,7 +120,80 @@ raw! {
         request_timeout = "request_timeout", max_total_timeout = "max_total_timeout",
         connect_timeout = "connect_timeout", install_timeout = "install_timeout", prefix = "prefix",
         lifecycle = "lifecycle", required = "required", era = "era", max_result_bytes = "max_result_bytes", allow = "allow", deny = "deny",
-        trust = "trust",
+        trust = "trust", overrides = "overrides", lock = "lock", results = "results",
+    }
+}
+
+raw! {
+    /// `record:`
+    RawRecord, "'record'" { ignore = "ignore", redact = "redact" }
+}
+
+raw! {
+    /// A scenario.
+    RawScenario, "a scenario" {
+        name = "name", agent = "agent", cassette = "cassette", message = "message", calls = "calls",
+        expect = "expect",
+    }
+}
+
+raw! {
+    /// A call of a scenario.
+    RawScenarioCall, "'calls'" { tool = "tool", arguments = "arguments" }
+}
+
+raw! {
+    /// `expect:` of a scenario.
+    RawExpect, "'expect'" {
+        calls = "calls", order = "order", never = "never", answer = "answer", max = "max",
+    }
+}
+
+raw! {
+    /// A call that a scenario expects.
+    RawExpectedCall, "'expect.calls'" { tool = "tool", arguments = "arguments", result = "result" }
+}
+
+raw! {
+    /// Limits of a scenario.
+    RawMaximum, "'expect.max'" { turns = "turns", tokens = "tokens" }
+}
+
+raw! {
+    /// Check of a text in a scenario.
+    RawTextCheck, "a check" { contains = "contains", not = "not", matches = "matches", json = "json" }
+}
+
+raw! {
+    /// `lock:`
+    RawLock, "'lock'" { mode = "mode", pin = "pin", dependencies = "dependencies" }
+}
+
+raw! {
+    /// `results:`
+    RawResults, "'results'" { inline_limit = "inline_limit", keep = "keep", readers = "for", pass = "pass" }
+}
+
+raw! {
+    /// One entry of `overrides:`.
+    RawOverride, "an override" {
+        enabled = "enabled", name = "name", title = "title", description = "description", arguments = "arguments",
+        annotations = "annotations",
+    }
+}
+
+raw! {
+    /// One entry of `arguments:` of an override.
+    RawArgumentOverride, "an argument of an override" {
+        fixed = "fixed", hidden = "hidden", name = "name", description = "description", default = "default",
+    }
+}
+
+raw! {
+    /// `annotations:` of an override.
+    RawAnnotations, "'annotations' of an override" {
+        title = "title", read_only = "readOnlyHint", destructive = "destructiveHint", idempotent = "idempotentHint",
+        open_world = "openWorldHint",
     }
 }
 
@@ -152,13 +228,33 @@ raw! {
     /// wharf.toml.
     RawSettings, "the settings" {
         grants = "grants", breaker = "breaker", calls = "calls", server = "server", tokens = "tokens",
-        telemetry = "telemetry", journal = "journal",
+        telemetry = "telemetry", journal = "journal", agent = "agent", results = "results",
     }
 }
 
 raw! {
     /// `[journal]` of wharf.toml.
     RawJournal, "[journal]" { keep = "keep", max_bytes = "max_bytes" }
+}
+
+raw! {
+    /// `[results]` of wharf.toml.
+    RawResultQuotas, "[results]" { per_principal = "per_principal", count = "count", total = "total" }
+}
+
+raw! {
+    /// `[agent]` of wharf.toml.
+    RawAgentPolicy, "[agent]" {
+        keep = "keep", max_turns = "max_turns", max_tool_calls = "max_tool_calls", max_repeats = "max_repeats",
+        max_parallel = "max_parallel", run_timeout = "run_timeout", max_total_tokens = "max_total_tokens",
+        max_cost = "max_cost", approval_timeout = "approval_timeout", approval = "approval",
+        openai_approval_wait = "openai_approval_wait", prices = "prices",
+    }
+}
+
+raw! {
+    /// One entry of `[agent.prices]` of wharf.toml.
+    RawPrice, "a price" { input = "input", cached_input = "cached_input", output = "output" }
 }
 
 raw! {
@@ -172,7 +268,7 @@ raw! {
     /// `[server]` of wharf.toml.
     RawServer, "[server]" {
         hosts = "hosts", origins = "origins", max_calls = "max_calls", max_streams = "max_streams",
-        listen = "listen", database = "database", no_auth = "no_auth",
+        listen = "listen", database = "database", no_auth = "no_auth", threads = "threads",
     }
 }
 

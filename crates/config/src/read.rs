@@ -2,6 +2,7 @@
 
 use super::{
     diagnostic::Diagnostics,
+    json_tree::json_tree,
     node::{Node, Value},
     place::{Placed, PlacedString},
     raw::Field,
@@ -9,7 +10,7 @@ use super::{
     server_config::ServerConfig,
 };
 use crate::masked_string::MaskedString;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::Number;
 use std::time::Duration;
 
 /// Maximum value of a timeout, in seconds.
@@ -118,6 +119,11 @@ impl Reader<'_> {
         }
     }
 
+    /// Returns the number of a node if it is above 0. Reports nothing.
+    pub(crate) fn positive_number(&mut self, node: &Node) -> Option<f64> {
+        as_number(&convert_variable(node.clone())).filter(|it| *it > 0.0 && it.is_finite())
+    }
+
     /// Reads a number between two inclusive bounds.
     pub(crate) fn number(&mut self, key: &str, field: Option<Field>, min: f64, max: f64) -> Option<f64> {
         let node = convert_variable(field?.node);
@@ -210,6 +216,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads any JSON value.
+    pub(crate) fn any_json(&mut self, key: &str, field: Field) -> Option<ServerConfig> {
+        self.fits_json(key, &field.node).then(|| ServerConfig {
+            value: json_tree(&field.node, MaskedString::expose),
+            shown: json_tree(&field.node, MaskedString::shown),
+        })
+    }
+
     /// Returns whether JSON can represent the whole tree. Reports every number that it cannot.
     fn fits_json(&mut self, key: &str, node: &Node) -> bool {
         let fits = match &node.value {
@@ -230,23 +244,8 @@ impl Reader<'_> {
         fits
     }
 
-    fn report_wrong_type(&mut self, key: &str, expected: &str, node: &Node) {
+    pub(crate) fn report_wrong_type(&mut self, key: &str, expected: &str, node: &Node) {
         self.diagnostics.wrong_type(self.class, key, expected, node);
-    }
-}
-
-pub(crate) fn json_tree(node: &Node, form: fn(&MaskedString) -> &str) -> Json {
-    match &node.value {
-        Value::Null | Value::Broken => Json::Null,
-        Value::Bool(it) => Json::Bool(*it),
-        Value::Str(it) => Json::String(form(&it.text).to_owned()),
-        Value::Int(it) => Number::from_i128(*it).map_or(Json::Null, Json::Number),
-        Value::Float(it) => Number::from_f64(*it).map_or(Json::Null, Json::Number),
-        Value::Seq(items) => Json::Array(items.iter().map(|it| json_tree(it, form)).collect()),
-        Value::Map(pairs) => {
-            let pairs = pairs.iter().map(|it| (it.key.clone(), json_tree(&it.node, form)));
-            Json::Object(pairs.collect::<Map<_, _>>())
-        }
     }
 }
 

@@ -13,12 +13,14 @@ use super::{
     decode,
     diagnostic::Diagnostics,
     env::{Env, Origin},
-    json, lower,
+    json,
+    json_tree::json_tree,
+    lower,
     node::{Node, Pair, Str, Value},
     place::Place,
     plan::{Endpoint, Lifecycle, Source},
     raw::{Field, RawRegistration},
-    read::{Reader, json_tree},
+    read::Reader,
     variables::Substitution,
 };
 use crate::masked_string::MaskedString;
@@ -112,7 +114,13 @@ fn read<T>(
 fn lower_registration(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> Option<LoadedSource> {
     let uses_provider_vocabulary = matches!(&root.value, Value::Map(pairs)
         if pairs.iter().any(|it| it.key == "source_type" || it.key.starts_with("mcp_")));
-    let restricted = Env { origin: Origin::Rest, files: entry::restricted(env), home: None, ..env.clone() };
+    let restricted = Env {
+        assumes_variables: false,
+        origin: Origin::Rest,
+        files: entry::restricted(env),
+        home: None,
+        ..env.clone()
+    };
     let mut port = None;
     let mut rejected: Vec<String> = env.call_values.keys().cloned().collect();
     let (node, env, missing) = match uses_provider_vocabulary {
@@ -133,7 +141,7 @@ fn lower_registration(root: Node, env: &Env, diagnostics: &mut Diagnostics) -> O
     let mut names = Vec::new();
     let source = lower::tool(node, &mut Substitution::new(""), &env, &mut names, diagnostics);
     let fits = |it: &str| it.chars().count() <= MAX_NAME_CHARS && !it.contains(char::is_control);
-    if let Some(name) = names.iter().find(|it| !fits(it.value.expose())) {
+    if let Some(name) = names.iter().map(|it| &it.name).find(|it| !fits(it.value.expose())) {
         diagnostics.invalid_source_name(name.at, MAX_NAME_CHARS);
         return None;
     }

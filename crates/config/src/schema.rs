@@ -5,11 +5,13 @@
 //! arguments.
 
 use super::{
-    agent_settings::Decision,
+    agent_settings::{ClientTools, Decision},
+    lock::{DependencyCheck, LockMode},
     model::{ModelApi, Provider, ReasoningEffort},
     oauth::{GrantType, SigningAlgorithm},
     plan::{Builtin, EraChoice, Launcher, Lifecycle},
     read::MAX_TIMEOUT_SECONDS,
+    result_settings::PassRule,
     transport::TRANSPORTS,
 };
 use serde_json::{Value, json};
@@ -34,6 +36,16 @@ pub fn schema() -> Value {
             "limits": nullable(limits()),
             "approval": nullable(approval()),
             "context": nullable(context()),
+            "sampling": {
+                "description": "Which servers may use the model during a call; none by default. One decision, or decisions by server.",
+                "anyOf": [
+                    keyword("Decision about all servers.", Decision::KEYWORDS, Some("deny")),
+                    { "type": "object", "additionalProperties": keyword("Decision about this server.", Decision::KEYWORDS, None) },
+                ],
+            },
+            "lock": lock(),
+            "results": results(),
+            "record": nullable(record()),
             "response_format": {
                 "description": "JSON Schema of the agent's final answer: inline, or a JSON file in this folder.",
                 "type": ["object", "string", "null"],
@@ -90,6 +102,7 @@ fn limits() -> Value {
             "max_parallel": range("Maximum number of calls at the same time; 8 by default.", 1, 64),
             "run_timeout": range("Maximum duration in seconds; 600 by default.", 1, MAX_TIMEOUT_SECONDS),
             "max_total_tokens": integer("Maximum number of tokens of all requests and answers; 500000 by default.", json!({ "minimum": 1000 })),
+            "max_cost": number("Maximum cost of all requests and answers, in the currency of the prices in wharf.toml; none by default.", json!({ "exclusiveMinimum": 0 })),
             "approval_timeout": range("Seconds that a person has to decide about a call; 600 by default.", 1, MAX_TIMEOUT_SECONDS),
         },
     })
@@ -118,6 +131,9 @@ fn context() -> Value {
         "properties": {
             "preamble": flag("Whether the instructions begin with a few sentences about tool results.", true),
             "compact": flag("Whether the oldest part of a long conversation is summed up.", true),
+            "tool_budget": integer("Maximum number of tokens of the offered tools; a fifth of the context window by default, at most 16000.", json!({ "minimum": 1_000, "maximum": 1_000_000 })),
+            "pin": texts("Globs over source:tool; these tools are offered first."),
+            "clients": keyword("Which tools clients of the gateway are shown.", ClientTools::KEYWORDS, Some("all")),
         },
     })
 }
@@ -236,6 +252,111 @@ fn tool_properties() -> Value {
         "allow": texts("Globs of the tools to offer to models; all by default."),
         "deny": texts("Globs of the tools never to offer to models."),
         "trust": flag("Whether the server's read-only hints count, so that such calls need no approval.", true),
+        "lock": lock(),
+        "results": results(),
+        "overrides": {
+            "description": "Changes to its tools, by name on the wire or glob: what clients see, and which arguments wharf fills in.",
+            "type": ["object", "null"], "maxProperties": 500, "additionalProperties": tool_override(),
+        },
+    })
+}
+
+fn results() -> Value {
+    json!({
+        "description": "Which results are stored, and who receives a preview and a handle instead.",
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "properties": {
+            "inline_limit": integer("Size in bytes above which a result is stored; 32768 by default.", json!({ "minimum": 512, "maximum": 16_777_216 })),
+            "keep": integer("How many seconds a stored result is kept; 3600 by default.", json!({ "minimum": 60, "maximum": 86_400 })),
+            "for": texts("Who receives handles: agent, mcp, rest. Only the agent by default."),
+            "pass": keyword("Which stored results may be passed to its tools.", PassRule::KEYWORDS, Some("any")),
+        },
+    })
+}
+
+fn lock() -> Value {
+    let mode = json!({ "enum": LockMode::KEYWORDS });
+    json!({
+        "description": "What happens if a server differs from wharf.lock. Enforced if the file exists.",
+        "anyOf": [
+            mode,
+            variable(),
+            { "type": "null" },
+            {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "mode": keyword("What happens to changed tools and packages.", LockMode::KEYWORDS, None),
+                    "pin": flag("Whether servers start with the locked version.", true),
+                    "dependencies": keyword("What happens if dependencies of a package change.", DependencyCheck::KEYWORDS, Some("warn")),
+                },
+            },
+        ],
+    })
+}
+
+fn record() -> Value {
+    json!({
+        "description": "Settings of recordings.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "ignore": {
+                "description": "JSON pointers into arguments that a replay ignores, by glob over server:tool.",
+                "type": ["object", "null"],
+                "additionalProperties": { "type": "array", "items": { "type": "string", "pattern": "^/" } },
+            },
+            "redact": {
+                "description": "Regular expressions of text to replace in a recording, by the name of the replacement.",
+                "type": ["object", "null"],
+                "additionalProperties": { "type": "string" },
+            },
+        },
+    })
+}
+
+fn tool_override() -> Value {
+    let annotations = json!({
+        "description": "Hints that replace those of the server.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "title": text("Display name."),
+            "readOnlyHint": hint("Whether the tool changes nothing."),
+            "destructiveHint": hint("Whether the tool may delete or overwrite."),
+            "idempotentHint": hint("Whether a repeated call changes nothing more."),
+            "openWorldHint": hint("Whether the tool talks to the outside world."),
+        },
+    });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "enabled": flag("Whether the tool exists for clients.", true),
+            "name": text("Name that replaces the name on the wire in the shown name."),
+            "title": text("Title that clients see."),
+            "description": text("Description that clients see."),
+            "arguments": {
+                "description": "Changes to its arguments, by the name that the server uses.",
+                "type": ["object", "null"], "additionalProperties": argument_override(),
+            },
+            "annotations": nullable(annotations),
+        },
+    })
+}
+
+fn argument_override() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "fixed": { "description": "Value that is always sent. Clients do not see the argument." },
+            "hidden": flag("Whether clients neither see nor send the argument.", false),
+            "name": text("Name that clients use."),
+            "description": text("Description that clients see."),
+            "default": { "description": "Value to send if the client omits the argument." },
+        },
     })
 }
 
@@ -261,6 +382,11 @@ fn keyword(description: &str, keywords: &[&str], default: Option<&str>) -> Value
 
 fn flag(description: &str, default: bool) -> Value {
     json!({ "description": description, "default": default, "anyOf": [{ "type": ["boolean", "null"] }, variable()] })
+}
+
+/// A flag without a default.
+fn hint(description: &str) -> Value {
+    json!({ "description": description, "anyOf": [{ "type": ["boolean", "null"] }, variable()] })
 }
 
 fn integer(description: &str, bounds: Value) -> Value {
@@ -293,8 +419,11 @@ fn nullable(mut schema: Value) -> Value {
 mod tests {
     use super::*;
     use crate::raw::{
-        RawAgent, RawApproval, RawAuth, RawContext, RawIdp, RawInstructions, RawLimits, RawModel, RawTool,
+        RawAgent, RawAnnotations, RawApproval, RawArgumentOverride, RawAuth, RawContext, RawIdp,
+        RawInstructions, RawLimits, RawLock, RawModel, RawOverride, RawRecord, RawResults, RawTool,
     };
+
+    const OVERRIDE: &str = "/properties/tools/items/properties/overrides/additionalProperties/properties";
 
     #[test]
     fn schema_has_exactly_the_known_keys() {
@@ -307,6 +436,12 @@ mod tests {
             ("/properties/approval/properties", RawApproval::KEYS),
             ("/properties/context/properties", RawContext::KEYS),
             ("/properties/tools/items/properties", RawTool::KEYS),
+            ("/properties/lock/anyOf/3/properties", RawLock::KEYS),
+            ("/properties/results/properties", RawResults::KEYS),
+            ("/properties/record/properties", RawRecord::KEYS),
+            (OVERRIDE, RawOverride::KEYS),
+            (&format!("{OVERRIDE}/annotations/properties"), RawAnnotations::KEYS),
+            (&format!("{OVERRIDE}/arguments/additionalProperties/properties"), RawArgumentOverride::KEYS),
             ("/properties/tools/items/properties/auth/properties", RawAuth::KEYS),
             ("/properties/tools/items/properties/auth/properties/idp/properties", RawIdp::KEYS),
         ] {

@@ -15,9 +15,37 @@ impl ServerConfig {
         &self.value
     }
 
+    /// Returns whether any part of the settings is from a variable or an env file.
+    pub fn is_secret(&self) -> bool {
+        self.value != self.shown
+    }
+
+    /// Returns the strings that contain the value of a variable or of an env file.
+    pub fn secrets(&self) -> Vec<&str> {
+        let mut secrets = Vec::new();
+        collect_secrets(&self.value, &self.shown, &mut secrets);
+        secrets
+    }
+
     /// Returns the settings in the form that may be shown.
     pub fn shown(&self) -> &serde_json::Value {
         &self.shown
+    }
+}
+
+/// Collects the strings that differ from their shown form.
+fn collect_secrets<'a>(value: &'a serde_json::Value, shown: &serde_json::Value, secrets: &mut Vec<&'a str>) {
+    use serde_json::Value;
+    match (value, shown) {
+        (Value::String(value), Value::String(shown)) if value != shown => secrets.push(value),
+        (Value::Array(values), Value::Array(shown)) => {
+            values.iter().zip(shown).for_each(|(value, shown)| collect_secrets(value, shown, secrets));
+        }
+        (Value::Object(values), Value::Object(shown)) => {
+            let pairs = values.iter().filter_map(|(key, value)| Some((value, shown.get(key)?)));
+            pairs.for_each(|(value, shown)| collect_secrets(value, shown, secrets));
+        }
+        _ => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! Loads wharf.toml, the operator's settings file: what this machine allows, independent of the agent file's author.
 
+mod agent;
 mod edit;
 mod journal;
 mod server;
@@ -10,11 +11,13 @@ use super::{
     diagnostic::Diagnostics,
     grants::Grants,
     plan::Launcher,
-    raw::{Field, RawArguments, RawBreaker, RawCalls, RawGrants, RawSettings},
+    raw::{Field, RawArguments, RawBreaker, RawCalls, RawGrants, RawResultQuotas, RawSettings},
     read::Reader,
     toml,
 };
-use crate::{breaker_policy::BreakerPolicy, glob::Glob};
+use crate::{
+    agent_settings::AgentPolicy, breaker_policy::BreakerPolicy, glob::Glob, result_settings::ResultQuotas,
+};
 pub use edit::settings_with_grant;
 pub use journal::{JournalSettings, Limit};
 pub use server::{DatabaseLocation, LocatedValue, NamedToken, Role, ServerSettings, TokenLocation};
@@ -49,6 +52,10 @@ pub struct Settings {
     pub telemetry: TelemetrySettings,
     /// Retention of call records.
     pub journal: JournalSettings,
+    /// Settings for agents.
+    pub agent: AgentPolicy,
+    /// Limits on stored results.
+    pub results: ResultQuotas,
 }
 
 /// Loads wharf.toml. Returns either settings, possibly with warnings, or at least one error.
@@ -59,7 +66,7 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
     };
     let source = diagnostics.source().to_owned();
     let settings = toml::parse(&source, &mut diagnostics).and_then(|root| {
-        let RawSettings { grants, breaker, calls, server, tokens, telemetry, journal } =
+        let RawSettings { grants, breaker, calls, server, tokens, telemetry, journal, agent, results } =
             RawSettings::read(root, &mut diagnostics)?;
         let grants = grants.map_or(Some(Grants::default()), |it| self::grants(it, &mut diagnostics));
         let breaker =
@@ -68,6 +75,8 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
         let server = server::server(server, tokens, &mut diagnostics);
         let telemetry = telemetry::telemetry(telemetry, &mut diagnostics);
         let journal = journal::journal(journal, &mut diagnostics);
+        let agent = agent::agent(agent, &mut diagnostics);
+        let results = result_quotas(results, &mut diagnostics);
         let CallSettings { repeatable, idle_stop, max_processes, record_limit } = calls?;
         let (grants, breaker, server) = (grants?, breaker?, server?);
         let (telemetry, journal) = (telemetry?, journal?);
@@ -81,6 +90,8 @@ pub fn load_settings(text: impl AsRef<[u8]>, file: &str) -> (Option<Settings>, D
             server,
             telemetry,
             journal,
+            agent: agent?,
+            results,
         })
     });
     diagnostics.finish();
@@ -126,6 +137,19 @@ fn breaker(field: Field, diagnostics: &mut Diagnostics) -> Option<BreakerPolicy>
             .seconds("recovery_timeout", recovery_timeout)
             .unwrap_or(usual.recovery_timeout),
     })
+}
+
+fn result_quotas(field: Option<Field>, diagnostics: &mut Diagnostics) -> ResultQuotas {
+    let usual = ResultQuotas::default();
+    let Some(raw) = field.and_then(|it| RawResultQuotas::read(it.node, diagnostics)) else { return usual };
+    let RawResultQuotas { per_principal, count, total } = raw;
+    let mut reader = Reader { class: "ConfigError", diagnostics };
+    let mut limit = |key, field| reader.count(key, field, u64::from(u32::MAX) << 12);
+    ResultQuotas {
+        per_principal: limit("per_principal", per_principal).unwrap_or(usual.per_principal),
+        count: limit("count", count).unwrap_or(usual.count),
+        total: limit("total", total).unwrap_or(usual.total),
+    }
 }
 
 /// Parsed values of `[calls]`.

@@ -331,7 +331,17 @@ fn stdio(
     let mut context = LaunchContext { env: entry.env, container_env, diagnostics };
     let Arguments { args, download } = arguments(&program, args, entry, &mut context)?;
     let (withheld, encoding) = (child_env::withheld(&env, entry.env), encoding?);
-    Some(Launch { program, args, env, withheld, encoding, port: None, download, install_timeout })
+    Some(Launch {
+        program,
+        args,
+        env,
+        withheld,
+        encoding,
+        port: None,
+        download,
+        install_timeout,
+        constraints: None,
+    })
 }
 
 /// V-04, V-05, V-15: determines the program to start and checks that it is allowed.

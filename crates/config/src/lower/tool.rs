@@ -1,6 +1,9 @@
 //! Lowers one entry of `tools:` to a [`Source`].
 
-use super::endpoint::{self, TransportFields, TransportKind};
+use super::{
+    endpoint::{self, TransportFields, TransportKind},
+    lock::EntryOptions,
+};
 use crate::{
     diagnostic::{Diagnostics, Severity},
     env::Env,
@@ -8,12 +11,14 @@ use crate::{
     files::FileError,
     glob::Glob,
     launch,
+    lock::LockSettings,
     masked_string::MaskedString,
     node::{Node, Value},
     place::{Place, PlacedString},
     plan::{EraChoice, Lifecycle, Source, Timeouts},
     raw::{Field, Fields, RawTool},
     read::{MAX_TIMEOUT_SECONDS, Reader},
+    result_settings::ResultSettings,
     server_config::ServerConfig,
     url,
     variables::{Scope, Substitution},
@@ -43,20 +48,16 @@ pub(crate) fn tool(
     node: Node,
     substitution: &mut Substitution<'_>,
     env: &Env,
-    names: &mut Vec<PlacedString>,
+    entries: &mut Vec<EntryOptions>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Source> {
     let before = diagnostics.count(Severity::Error);
     let at = node.at;
     let mut raw = RawTool::read(node, diagnostics)?;
     let written = raw.written_keys();
-    if env.origin.is_registered() {
-        reject_unregistrable(&mut raw, diagnostics);
-    }
+    reject_unregistrable(&mut raw, env, diagnostics);
     let env_file = read_env_file(&mut raw, substitution, env, diagnostics);
-    if !env.origin.is_registered() {
-        substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
-    }
+    substitute(&mut raw, env_file.as_ref(), substitution, env, diagnostics);
     let empty_env_names = empty_env_names(&raw, env_file.as_ref(), substitution);
     // No `..` here, so a new key does not compile until it is handled.
     #[rustfmt::skip]
@@ -64,11 +65,13 @@ pub(crate) fn tool(
         name, description, kind, server, transport, command, args, env: variables, env_file: _, env_file_snake: _,
         inherit_env, encoding, url, headers, auth, timeout, sse_read_timeout, terminate_on_close, config, load_tools,
         load_prompts, instructions, request_timeout, max_total_timeout, connect_timeout, install_timeout, prefix, lifecycle, required, era,
-        max_result_bytes, allow, deny, trust,
+        max_result_bytes, allow, deny, trust, overrides, lock, results,
     } = raw;
+    let position = |at| substitution.position(at, &env.file);
+    let overrides = super::overrides::overrides(overrides, &position, diagnostics);
     let mut reader = Reader { class: CLASS, diagnostics };
     let name = identifier("name", at, name, &mut reader);
-    names.extend(name.clone());
+    entries.extend(name.clone().map(|name| EntryOptions { name, lock, results }));
     check_tool_type(at, kind, &mut reader);
     let here = name.as_ref().map_or(at, |it| it.at);
     let server = identifier("server", here, server, &mut reader);
@@ -105,7 +108,9 @@ pub(crate) fn tool(
     let source = Source {
         description, server: server?.value, egress: endpoint.url().and_then(|it| url::egress(it, env)), endpoint, prefix: prefix?, config,
         roots, load_tools, load_prompts, instructions, lifecycle: lifecycle.unwrap_or(Lifecycle::Singleton), required,
-        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, trust, written, name,
+        era: era.unwrap_or(EraChoice::Auto), timeouts, max_result_bytes, allow, deny, trust, overrides, lock: LockSettings::default(), package: None,
+        results: ResultSettings::default(),
+        at: position(here), written, name,
     };
     (diagnostics.count(Severity::Error) == before).then_some(source)
 }
@@ -292,7 +297,10 @@ fn parse_env_file(
 
 /// Rejects the keys and variables that a registered entry must not use: it sees neither files nor variables of this
 /// machine.
-fn reject_unregistrable(raw: &mut RawTool, diagnostics: &mut Diagnostics) {
+fn reject_unregistrable(raw: &mut RawTool, env: &Env, diagnostics: &mut Diagnostics) {
+    if !env.origin.is_registered() {
+        return;
+    }
     let RawTool { env_file, env_file_snake, inherit_env, auth, .. } = raw;
     let fields =
         [("envFile", env_file), ("env_file", env_file_snake), ("inherit_env", inherit_env), ("auth", auth)];
@@ -325,6 +333,9 @@ fn substitute(
     env: &Env,
     diagnostics: &mut Diagnostics,
 ) {
+    if env.origin.is_registered() {
+        return;
+    }
     let known = env_file.ok().map(|file| file.as_ref().map_or(&[][..], |it| &it.assignments));
     let scope = Scope { env, env_file: known };
     (raw.env_file, raw.env_file_snake) = (None, None);

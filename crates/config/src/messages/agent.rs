@@ -13,7 +13,11 @@ impl Diagnostics {
     }
 
     pub(crate) fn limit_out_of_range(&mut self, node: &Node, key: &str, expected: &str) {
-        self.error("A-08", node.at, format!("ConfigError: 'limits.{key}' must be {expected}"));
+        self.error("A-08", node.at, format!("ConfigError: '{key}' must be {expected}"));
+    }
+
+    pub(crate) fn incomplete_price(&mut self, at: Place) {
+        self.error("A-15", at, "ConfigError: a price needs 'input' and 'output', per million tokens");
     }
 
     pub(crate) fn unknown_decision(&mut self, at: Place, found: &MaskedString, supported: &[&str]) {

@@ -133,7 +133,8 @@ impl Diagnostics {
             }
             None => None,
         };
-        self.error("K-01", at, message).hint = hint;
+        let code = if what.ends_with("an override") { "O-01" } else { "K-01" };
+        self.error(code, at, message).hint = hint;
     }
 
     /// Reports an unknown key whose closest match, `unused`, is not used by this entry's transport.

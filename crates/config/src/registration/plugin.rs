@@ -108,7 +108,8 @@ pub(super) fn plugin_entry(raw: RawRegistration, env: &Env, diagnostics: &mut Di
     let port = entry_fields.port.clone();
     entry.put_fields(entry_fields, variables, &used, folder.at);
     let folder = files.locate(".").ok()?;
-    let env = Env { origin: Origin::Plugin, folder, files, home: None, ..env.clone() };
+    let env =
+        Env { assumes_variables: false, origin: Origin::Plugin, folder, files, home: None, ..env.clone() };
     Some(Plugin { entry: entry.finish(), env, port, missing: missing.into_iter().collect(), rejected })
 }
 

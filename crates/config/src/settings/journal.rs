@@ -46,11 +46,16 @@ pub(super) fn journal(field: Option<Field>, diagnostics: &mut Diagnostics) -> Op
     let Some(field) = field else { return Some(JournalSettings::default()) };
     let RawJournal { keep, max_bytes } = RawJournal::read(field.node, diagnostics)?;
     let mut reader = Reader { class: "ConfigError", diagnostics };
-    let times = "a time such as \"30d\", \"12h\" or \"90m\", or \"unlimited\"";
     let sizes = "a size such as \"1GiB\" or \"500MiB\", or \"unlimited\"";
-    let keep = reader.parsed("keep", keep, times, |it| limit(it, &TIMES, Duration::from_secs));
+    let keep = retention(&mut reader, "keep", keep);
     let max_bytes = reader.parsed("max_bytes", max_bytes, sizes, |it| limit(it, &SIZES, |it| it));
     Some(JournalSettings { keep, max_bytes })
+}
+
+/// Reads a retention time.
+pub(super) fn retention(reader: &mut Reader<'_>, key: &str, field: Option<Field>) -> Option<Limit<Duration>> {
+    let times = "a time such as \"30d\", \"12h\" or \"90m\", or \"unlimited\"";
+    reader.parsed(key, field, times, |it| limit(it, &TIMES, Duration::from_secs))
 }
 
 /// Parses a positive integer with its unit, or `unlimited`.

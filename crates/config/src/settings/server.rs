@@ -30,6 +30,8 @@ pub struct ServerSettings {
     pub max_calls: Option<usize>,
     /// Maximum number of concurrently open MCP streams, if set.
     pub max_streams: Option<usize>,
+    /// Number of threads that serve calls, if set.
+    pub threads: Option<usize>,
     /// Tokens of clients other than the operator.
     pub tokens: Vec<NamedToken>,
 }
@@ -85,6 +87,9 @@ pub enum Role {
     Admin,
 }
 
+/// Maximum number of threads.
+const MAX_THREADS: u64 = 1_024;
+
 /// Maximum value of a limit.
 const MAX_LIMIT: u64 = u32::MAX as u64;
 
@@ -113,16 +118,17 @@ pub(super) fn server(
 ) -> Option<ServerSettings> {
     let mut settings = ServerSettings::default();
     if let Some(field) = server {
-        let RawServer { hosts, origins, max_calls, max_streams, listen, database, no_auth } =
+        let RawServer { hosts, origins, max_calls, max_streams, listen, database, no_auth, threads } =
             RawServer::read(field.node, diagnostics)?;
         settings.listen = self::listen(listen, diagnostics);
         settings.database = self::database(database, diagnostics);
         settings.hosts = super::strings("hosts", hosts, diagnostics);
         settings.origins = super::strings("origins", origins, diagnostics);
         let mut reader = Reader { class: "ConfigError", diagnostics };
-        let mut limit = |name, field| reader.count(name, field, MAX_LIMIT).and_then(|it| it.try_into().ok());
-        settings.max_calls = limit("max_calls", max_calls);
-        settings.max_streams = limit("max_streams", max_streams);
+        let mut limit = |name, field, max| reader.count(name, field, max).and_then(|it| it.try_into().ok());
+        settings.max_calls = limit("max_calls", max_calls, MAX_LIMIT);
+        settings.max_streams = limit("max_streams", max_streams, MAX_LIMIT);
+        settings.threads = limit("threads", threads, MAX_THREADS);
         settings.no_auth = reader.flag("no_auth", no_auth).unwrap_or(false);
     }
     settings.tokens = tokens.map_or(Some(Vec::new()), |it| self::tokens(it, diagnostics))?;

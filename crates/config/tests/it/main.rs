@@ -1,6 +1,7 @@
 //! Integration tests of the configuration: one binary, one module per subject.
 
 mod load;
+mod lock;
 #[cfg(unix)]
 mod manifests;
 #[cfg(unix)]
