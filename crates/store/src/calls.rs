@@ -1,45 +1,53 @@
 //! The `calls` table, also called the journal: written in batches, read newest first.
 
 use crate::{Store, StoreError, columns::columns, rows::AnyRow, sqlite::Durability, statement::Statement};
+use std::sync::Arc;
 
-/// Maximum number of rows per `INSERT`. At 13 values per row this stays far below the bind limit of either engine.
+/// Maximum number of rows per `INSERT`. At 14 values per row this stays far below the bind limit of either engine.
 const MAX_INSERT_ROWS: usize = 256;
 
-/// Maximum number of rows per `INSERT` on SQLite, where a longer statement costs more to prepare and saves nothing.
-const MAX_SQLITE_ROWS: usize = 32;
+/// Maximum number of rows per `INSERT` on SQLite. Each statement wakes the driver's thread and ours once.
+const MAX_SQLITE_ROWS: usize = 64;
+
+/// On SQLite, the number of rows of a long `INSERT` is a multiple of this.
+const SQLITE_ROWS_STEP: usize = 8;
 
 columns! {
     /// One recorded call. The caller has already redacted and truncated its contents.
     ///
+    /// A text is shared, not copied: many calls have the same, and the driver of SQLite takes it as it is.
+    ///
     /// The order of the columns is the order in the encoding, which must not change: an upgrade reads spool files of
-    /// the version before.
+    /// the version before. A row of that version has no values for the columns that were appended since.
     pub struct CallRow {
         /// Start time, in microseconds since 1970.
         pub execution_start: i64,
         /// Duration in milliseconds.
         pub execution_duration_ms: f64,
         /// Unique id of the call.
-        pub request_id: String,
+        pub request_id: Arc<str>,
         /// Conversation that the call belongs to.
-        pub thread_id: Option<String>,
+        pub thread_id: Option<Arc<str>>,
         /// Name of the source.
-        pub source: String,
+        pub source: Arc<str>,
         /// Name of the tool.
-        pub tool_name: String,
+        pub tool_name: Arc<str>,
         /// Arguments, as JSON.
-        pub parameters: String,
+        pub parameters: Arc<str>,
         /// `success`, `failure` or `timeout`.
-        pub status: String,
+        pub status: Arc<str>,
         /// Result, as JSON.
-        pub result: Option<String>,
+        pub result: Option<Arc<str>>,
         /// Error message.
-        pub error: Option<String>,
+        pub error: Option<Arc<str>>,
         /// Type of the error.
-        pub error_type: Option<String>,
+        pub error_type: Option<Arc<str>>,
         /// Interface that received the call: `rest`, `mcp`, or `gone` if the caller disconnected.
-        pub via: Option<String>,
+        pub via: Option<Arc<str>>,
         /// The authenticated principal, if any.
-        pub principal: Option<String>,
+        pub principal: Option<Arc<str>>,
+        /// Phase, sent, hint, trace id and stages, as JSON, if there is anything to say.
+        pub details: Option<Arc<str>>,
     }
 }
 
@@ -58,6 +66,14 @@ pub struct CallFilter {
     pub since: Option<i64>,
     /// Latest start time (exclusive).
     pub until: Option<i64>,
+    /// Interface that received the call.
+    pub via: Option<String>,
+    /// The authenticated principal.
+    pub principal: Option<String>,
+    /// Type of the error.
+    pub error_type: Option<String>,
+    /// Minimum duration in milliseconds.
+    pub min_ms: Option<f64>,
 }
 
 /// Position in the list: the last call of a page.
@@ -92,17 +108,14 @@ impl Store {
     }
 
     /// Builds the `INSERT` statements. Every number of rows is a statement of its own, which the engine prepares once and
-    /// keeps in a cache of 100. On PostgreSQL a prepared statement is cheap and a round trip is not; on SQLite it is the
-    /// other way round, so there are only a few statements, each with a power of two as its number of rows.
+    /// keeps in a cache of 100. On PostgreSQL a prepared statement is cheap and a round trip is not. On SQLite it is the
+    /// other way round, so there are only eleven statements.
     fn inserts(&self, calls: Vec<CallRow>) -> Vec<Statement> {
         let mut statements = Vec::new();
         let mut calls = calls.into_iter();
         while calls.len() > 0 {
-            let rows = if self.is_shared() {
-                calls.len().min(MAX_INSERT_ROWS)
-            } else {
-                1 << calls.len().min(MAX_SQLITE_ROWS).ilog2()
-            };
+            let rows =
+                if self.is_shared() { calls.len().min(MAX_INSERT_ROWS) } else { sqlite_rows(calls.len()) };
             let statement = Statement::new("INSERT INTO calls (").sql(CallRow::COLUMNS).sql(") VALUES ");
             let statement = statement.rows(calls.by_ref().take(rows).map(CallRow::into_values));
             statements.push(statement.sql(" ON CONFLICT (request_id) DO NOTHING"));
@@ -136,28 +149,52 @@ impl Store {
         let mut calls: Vec<CallRow> = self.read(statement.value(limit as i64 + 1)).await?;
         let more = calls.len() > limit;
         calls.truncate(limit);
-        let next = calls
-            .last()
-            .filter(|_| more)
-            .map(|it| CallCursor { execution_start: it.execution_start, request_id: it.request_id.clone() });
+        let next = calls.last().filter(|_| more).map(|it| CallCursor {
+            execution_start: it.execution_start,
+            request_id: it.request_id.as_ref().to_owned(),
+        });
         Ok(CallPage { calls, next })
     }
 }
 
 impl CallFilter {
     fn narrow(&self, statement: Statement) -> Statement {
-        let CallFilter { source, tool_name, thread_id, status, since, until } = self;
+        let CallFilter {
+            source,
+            tool_name,
+            thread_id,
+            status,
+            since,
+            until,
+            via,
+            principal,
+            error_type,
+            min_ms,
+        } = self;
         let statement = statement
             .and("source = ", source.as_deref())
             .and("tool_name = ", tool_name.as_deref())
-            .and("thread_id = ", thread_id.as_deref());
+            .and("thread_id = ", thread_id.as_deref())
+            .and("via = ", via.as_deref())
+            .and("principal = ", principal.as_deref())
+            .and("error_type = ", error_type.as_deref())
+            .and("execution_duration_ms >= ", *min_ms);
         // This condition is redundant. It lets both engines use the partial index of calls that did not succeed.
         let statement = match status.as_deref() {
+            None if error_type.is_some() => statement.sql(" AND status <> 'success'"),
             Some(status) if status != "success" => statement.sql(" AND status <> 'success'"),
             _ => statement,
         };
         let statement = statement.and("status = ", status.as_deref());
         statement.and("execution_start >= ", *since).and("execution_start < ", *until)
+    }
+}
+
+/// Returns the number of rows of the next `INSERT` on SQLite: a power of two, or a multiple of eight.
+fn sqlite_rows(left: usize) -> usize {
+    match left.min(MAX_SQLITE_ROWS) {
+        few @ ..SQLITE_ROWS_STEP => 1 << few.ilog2(),
+        many => many - many % SQLITE_ROWS_STEP,
     }
 }
 

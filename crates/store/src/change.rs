@@ -12,6 +12,8 @@ pub enum Change {
     Sources,
     /// A tool was enabled or disabled.
     Tools,
+    /// An operator accepted a definition, or withdrew it.
+    AcceptedDefinitions,
     /// A circuit breaker changed state.
     Breakers,
     /// The session with this key.
@@ -28,6 +30,7 @@ impl Change {
         match self {
             Change::Sources => format!("sources {replica}"),
             Change::Tools => format!("tools {replica}"),
+            Change::AcceptedDefinitions => format!("accepted {replica}"),
             Change::Breakers => format!("breakers {replica}"),
             Change::Session(key) => format!("session {replica} {key}"),
             Change::Everything | Change::Lost => format!("everything {replica}"),
@@ -44,6 +47,7 @@ impl Change {
         Some(match (what, which) {
             (Some("sources"), _) => Change::Sources,
             (Some("tools"), _) => Change::Tools,
+            (Some("accepted"), _) => Change::AcceptedDefinitions,
             (Some("breakers"), _) => Change::Breakers,
             (Some("session"), Some(key)) => Change::Session(key.to_owned()),
             _ => Change::Everything,
@@ -65,7 +69,13 @@ mod tests {
 
     #[test]
     fn notification_is_decoded_by_others_only() {
-        for change in [Change::Sources, Change::Tools, Change::Breakers, Change::Session("k".into())] {
+        for change in [
+            Change::Sources,
+            Change::Tools,
+            Change::AcceptedDefinitions,
+            Change::Breakers,
+            Change::Session("k".into()),
+        ] {
             let payload = change.payload("me");
             assert_eq!(Change::read(&payload, "you"), Some(change), "{payload}");
             assert_eq!(Change::read(&payload, "me"), None, "{payload}");

@@ -5,6 +5,7 @@
 //! entry that is cut off, because the process was killed during a write, is ignored.
 
 use crate::statement::Value;
+use std::sync::Arc;
 
 /// Length that marks a missing text.
 const MISSING: u32 = u32::MAX;
@@ -91,18 +92,18 @@ impl Column for f64 {
     }
 }
 
-impl Column for String {
+impl Column for Arc<str> {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&length(self.len()).to_le_bytes());
         out.extend_from_slice(self.as_bytes());
     }
 
-    fn decode(bytes: &mut &[u8]) -> Option<String> {
-        Option::<String>::decode(bytes).map(Option::unwrap_or_default)
+    fn decode(bytes: &mut &[u8]) -> Option<Arc<str>> {
+        Option::<Arc<str>>::decode(bytes).map(Option::unwrap_or_default)
     }
 }
 
-impl Column for Option<String> {
+impl Column for Option<Arc<str>> {
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Some(text) => text.encode(out),
@@ -110,13 +111,17 @@ impl Column for Option<String> {
         }
     }
 
-    fn decode(bytes: &mut &[u8]) -> Option<Option<String>> {
+    fn decode(bytes: &mut &[u8]) -> Option<Option<Arc<str>>> {
+        // A row of an earlier version ends before the columns that were appended since.
+        if bytes.is_empty() {
+            return Some(None);
+        }
         let length = read_length(bytes)?;
         if length == MISSING {
             return Some(None);
         }
         let text = bytes.split_off(..length as usize)?;
-        Some(Some(std::str::from_utf8(text).ok()?.to_owned()))
+        Some(Some(std::str::from_utf8(text).ok()?.into()))
     }
 }
 
@@ -150,13 +155,13 @@ mod tests {
 
     fn call(number: usize) -> CallRow {
         CallRow {
-            request_id: format!("call-{number}"),
-            source: "todo".to_owned(),
-            parameters: r#"{"title":"Milch \u0000 und Brötchen"}"#.to_owned(),
+            request_id: format!("call-{number}").into(),
+            source: "todo".into(),
+            parameters: r#"{"title":"Milch \u0000 und Brötchen"}"#.into(),
             execution_start: 1_700_000_000_000_000 + number as i64,
             execution_duration_ms: 0.25,
-            result: number.is_multiple_of(2).then(|| "{}".repeat(number)),
-            via: Some("mcp".to_owned()),
+            result: number.is_multiple_of(2).then(|| "{}".repeat(number).into()),
+            via: Some("mcp".into()),
             ..CallRow::default()
         }
     }
@@ -193,14 +198,41 @@ mod tests {
         assert_eq!(CallRow::decode_all(&bytes).count(), 1);
     }
 
+    /// A row that was written before a column was appended has no value for it.
+    #[test]
+    fn a_row_without_the_last_columns_is_decoded() {
+        let mut bytes = Vec::new();
+        (0..3).for_each(|it| call(it).encode(&mut bytes));
+        let mut old = Vec::new();
+        let mut rest = &bytes[..];
+        while let Some(entry) = super::next_entry(&mut rest) {
+            // `details` is missing: the length of a missing text.
+            super::encode_entry(&mut old, |out| out.extend_from_slice(&entry[..entry.len() - 4]));
+        }
+        let all: Vec<CallRow> = CallRow::decode_all(&old).collect();
+        assert_eq!(all, (0..3).map(call).collect::<Vec<_>>());
+    }
+
     /// A killed process of an earlier version may have left a spool in this form.
     #[test]
     fn the_encoding_does_not_change() {
         let mut bytes = Vec::new();
         CallRow { request_id: "id".into(), via: Some("mcp".into()), ..CallRow::default() }.encode(&mut bytes);
-        let texts: &[Option<&str>] =
-            &[Some("id"), None, Some(""), Some(""), Some(""), Some(""), None, None, None, Some("mcp"), None];
-        let mut expected = vec![65, 0, 0, 0];
+        let texts: &[Option<&str>] = &[
+            Some("id"),
+            None,
+            Some(""),
+            Some(""),
+            Some(""),
+            Some(""),
+            None,
+            None,
+            None,
+            Some("mcp"),
+            None,
+            None,
+        ];
+        let mut expected = vec![69, 0, 0, 0];
         expected.extend_from_slice(&[0; 16]);
         for text in texts {
             expected.extend_from_slice(&text.map_or(u32::MAX, |it| it.len() as u32).to_le_bytes());

@@ -19,6 +19,12 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0013_sessions.sql"),
     include_str!("../migrations/0014_via.sql"),
     include_str!("../migrations/0015_keys.sql"),
+    include_str!("../migrations/0020_console_credentials.sql"),
+    include_str!("../migrations/0016_conversations.sql"),
+    include_str!("../migrations/0025_accepted_definitions.sql"),
+    include_str!("../migrations/0021_call_details.sql"),
+    include_str!("../migrations/0022_tool_definitions.sql"),
+    include_str!("../migrations/0035_results.sql"),
 ];
 
 const CREATE_VERSIONS: &str = "CREATE TABLE IF NOT EXISTS wharf_schema (version BIGINT PRIMARY KEY)";

@@ -133,7 +133,10 @@ impl Store {
     pub async fn delete_source(&self, id: &str) -> Result<bool, StoreError> {
         let tools = Statement::new("DELETE FROM tools WHERE source = (SELECT name FROM sources WHERE id = ");
         let source = Statement::new("DELETE FROM sources WHERE id = ").value(id).sql(" RETURNING epoch");
-        let statements = vec![tools.value(id).sql(")"), source];
+        let editions = Statement::new(
+            "DELETE FROM tool_definitions WHERE source = (SELECT name FROM sources WHERE id = ",
+        );
+        let statements = vec![tools.value(id).sql(")"), editions.value(id).sql(")"), source];
         let gone: Vec<AnyRow> = self.write_and_notify(&Change::Sources, statements).await?;
         Ok(!gone.is_empty())
     }

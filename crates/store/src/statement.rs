@@ -3,6 +3,7 @@
 //! Text is always `&'static str`, so user input cannot become SQL.
 
 use memchr::memchr;
+use std::sync::Arc;
 
 /// A SQL statement and its bound values.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,7 @@ pub(crate) struct Statement {
 pub(crate) enum Value {
     Int(Option<i64>),
     Real(f64),
-    Text(Option<String>),
+    Text(Option<Arc<str>>),
     Bool(bool),
     Bytes(Option<Vec<u8>>),
 }
@@ -120,15 +121,27 @@ impl From<String> for Value {
 
 impl From<Option<&str>> for Value {
     fn from(value: Option<&str>) -> Value {
-        value.map(str::to_owned).into()
+        value.map(Arc::<str>::from).into()
     }
 }
 
 impl From<Option<String>> for Value {
-    /// Replaces U+0000, which PostgreSQL cannot store. Otherwise one such character would fail a whole batch.
     fn from(value: Option<String>) -> Value {
+        value.as_deref().into()
+    }
+}
+
+impl From<Arc<str>> for Value {
+    fn from(value: Arc<str>) -> Value {
+        Some(value).into()
+    }
+}
+
+impl From<Option<Arc<str>>> for Value {
+    /// Replaces U+0000, which PostgreSQL cannot store. Otherwise one such character would fail a whole batch.
+    fn from(value: Option<Arc<str>>) -> Value {
         Value::Text(value.map(|it| match memchr(0, it.as_bytes()) {
-            Some(_) => it.replace('\0', "\u{fffd}"),
+            Some(_) => it.replace('\0', "\u{fffd}").into(),
             None => it,
         }))
     }

@@ -11,7 +11,7 @@ use crate::{
 };
 use futures_util::TryStreamExt;
 use sqlx::{
-    Arguments, AssertSqlSafe, PgPool,
+    Arguments, AssertSqlSafe, Connection, PgPool,
     postgres::{PgArguments, PgConnectOptions, PgPoolOptions},
     sqlite::SqliteArguments,
 };
@@ -30,6 +30,8 @@ pub struct Store {
     pub(crate) pools: Pools,
     /// Id of this process among the replicas that share the database.
     pub(crate) replica: Arc<str>,
+    /// Owner of the runs that this process begins. Other than the replica it stays the same after a restart.
+    pub(crate) lease_owner: Arc<str>,
 }
 
 /// The connection pools of the engine in use.
@@ -91,7 +93,14 @@ impl Store {
     }
 
     fn of(pools: Pools) -> Store {
-        Store { pools, replica: change::new_replica_id().into() }
+        let replica: Arc<str> = change::new_replica_id().into();
+        Store { pools, lease_owner: replica.clone(), replica }
+    }
+
+    /// Names the owner of the runs that this process begins. No other running process may have this name.
+    #[must_use]
+    pub fn with_lease_owner(self, owner: &str) -> Store {
+        Store { lease_owner: owner.into(), ..self }
     }
 
     /// Closes all connections. Acknowledged writes are durable without it.
@@ -190,9 +199,19 @@ impl Store {
         match &self.pools {
             Pools::Sqlite(files) => {
                 let _lock = files.write_lock().await;
-                // Takes the write lock at once: upgrading a read transaction later can fail.
-                let mut transaction = files.writer(durability).begin_with("BEGIN IMMEDIATE").await?;
-                in_order!(SqliteArguments, statements, transaction)
+                let mut connection = files.writer(durability).acquire().await?;
+                let written: Result<Vec<T>, StoreError> = async {
+                    // Takes the write lock at once: upgrading a read transaction later can fail.
+                    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+                    in_order!(SqliteArguments, statements, transaction)
+                }
+                .await;
+                if written.is_err() {
+                    // After some errors, such as a full disk, SQLite has rolled back by itself. The driver does not
+                    // notice, and would refuse every further transaction of this connection.
+                    connection.close_on_drop();
+                }
+                written
             }
             Pools::Postgres(pool) => {
                 let mut transaction = pool.begin().await?;

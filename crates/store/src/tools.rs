@@ -4,6 +4,7 @@ use crate::{
     Change, Store, StoreError, clock,
     rows::{AnyRow, plain_row},
     statement::Statement,
+    tool_definitions::{DefinitionRow, add_edition},
 };
 use std::collections::HashMap;
 
@@ -119,6 +120,7 @@ impl Store {
         let mut statements: Vec<Statement> =
             vec![Statement::new("UPDATE tools SET status = 'deprecated' WHERE source = ").value(source)];
         statements.extend(listed.iter().map(|tool| upsert(source, tool, now)));
+        statements.extend(new_editions(&before, listed, now).iter().flat_map(|it| add_edition(source, it)));
         let _: Vec<AnyRow> = self.write(statements).await?;
         Ok(change)
     }
@@ -138,6 +140,20 @@ impl Store {
         let _: Vec<AnyRow> = self.write_and_notify(&Change::Tools, vec![statement]).await?;
         Ok(())
     }
+}
+
+/// Returns the editions of tools that are new or have changed.
+fn new_editions(before: &[ToolRow], listed: &[ListedTool], now: i64) -> Vec<DefinitionRow> {
+    let known: HashMap<&str, &str> =
+        before.iter().map(|it| (it.wire_name.as_str(), it.definition_hash.as_str())).collect();
+    let is_new = |it: &&ListedTool| known.get(it.wire_name.as_str()) != Some(&it.definition_hash.as_str());
+    let edition = |it: &ListedTool| DefinitionRow {
+        wire_name: it.wire_name.clone(),
+        first_seen: now,
+        definition_hash: it.definition_hash.clone(),
+        definition: it.definition.clone(),
+    };
+    listed.iter().filter(is_new).map(edition).collect()
 }
 
 fn select() -> Statement {

@@ -1,24 +1,27 @@
 //! Tests recording calls in batches and paging through them newest first.
 
 use crate::engines::on_both;
-use wharf_store::{CallFilter, CallRow, Store};
+use std::sync::Arc;
+use tempfile::TempDir;
+use wharf_store::{CallFilter, CallRow, Location, Store};
 
 fn call(number: i64) -> CallRow {
     CallRow {
-        request_id: format!("req-{number:05}"),
-        thread_id: (number % 10 == 0).then(|| "thread".to_owned()),
+        request_id: format!("req-{number:05}").into(),
+        thread_id: (number % 10 == 0).then(|| "thread".into()),
         source: if number % 2 == 0 { "even" } else { "odd" }.into(),
-        tool_name: format!("tool_{}", number % 3),
+        tool_name: format!("tool_{}", number % 3).into(),
         parameters: r#"{"a":"\u0000"}"#.into(),
         // Several calls start at the same time.
         execution_start: 1_700_000_000_000_000 + number / 4,
         execution_duration_ms: 0.25 + number as f64,
         status: if number % 7 == 0 { "failure" } else { "success" }.into(),
-        result: (number % 7 != 0).then(|| "{}".to_owned()),
-        error: (number % 7 == 0).then(|| "it 'failed'".to_owned()),
-        error_type: (number % 7 == 0).then(|| "MCPError".to_owned()),
+        result: (number % 7 != 0).then(|| "{}".into()),
+        error: (number % 7 == 0).then(|| "it 'failed'".into()),
+        error_type: (number % 7 == 0).then(|| "MCPError".into()),
         via: Some("rest".into()),
-        principal: (number % 2 == 0).then(|| "ci".to_owned()),
+        principal: (number % 2 == 0).then(|| "ci".into()),
+        details: (number % 7 == 0).then(|| r#"{"sent":"no"}"#.into()),
     }
 }
 
@@ -39,6 +42,23 @@ async fn batch_is_recorded_once() {
         assert_eq!(ids(store, &CallFilter::default()).await.len(), 1_001);
     })
     .await;
+}
+
+/// SQLite rolls back by itself after some errors. A trigger that does so stands in for a full disk.
+#[tokio::test]
+async fn sqlite_accepts_calls_after_a_transaction_that_it_rolled_back() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("wharf.db");
+    let store = Store::open(&Location::Sqlite(path.clone())).await.expect("the database opens");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut other = sqlx::ConnectOptions::connect(&options).await.expect("a connection");
+    let trigger = "CREATE TRIGGER full BEFORE INSERT ON calls WHEN NEW.request_id = 'req-00002' \
+        BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END";
+    sqlx::raw_sql(trigger).execute(&mut other).await.expect("it can be written");
+    // Three calls are two statements, and so a transaction.
+    store.record_calls((0..3).map(call).collect()).await.expect_err("the trigger refuses one");
+    store.record_calls((3..6).map(call).collect()).await.expect("the others are kept");
+    assert_eq!(ids(&store, &CallFilter::default()).await.len(), 3);
 }
 
 #[tokio::test]
@@ -79,7 +99,7 @@ async fn pages_cover_everything_once_newest_first() {
             ),
         ];
         for (filter, fits) in cases {
-            let expected: Vec<String> =
+            let expected: Vec<Arc<str>> =
                 (0..100).rev().filter(|it| fits(*it)).map(|it| call(it).request_id).collect();
             assert_eq!(ids(store, &filter).await, expected, "{filter:?} on {}", store.engine());
         }
@@ -97,7 +117,7 @@ async fn pages_cover_everything_once_newest_first() {
 }
 
 /// Reads all pages.
-async fn ids(store: &Store, filter: &CallFilter) -> Vec<String> {
+async fn ids(store: &Store, filter: &CallFilter) -> Vec<Arc<str>> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = store.list_calls(filter, after.as_ref(), 7).await.expect("a page");

@@ -8,5 +8,6 @@ mod idempotency;
 mod opening;
 mod postgres;
 mod replication;
+mod results;
 mod sources;
 mod todos;

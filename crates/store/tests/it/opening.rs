@@ -79,6 +79,18 @@ async fn newer_database_is_rejected() {
     assert!(said.starts_with("the database is newer than this program"), "{said}");
 }
 
+/// The migrations up to schema version 8.
+const VERSION_8: [&str; 8] = [
+    include_str!("../../migrations/0001_todos.sql"),
+    include_str!("../../migrations/0002_sources.sql"),
+    include_str!("../../migrations/0003_calls.sql"),
+    include_str!("../../migrations/0004_promises.sql"),
+    include_str!("../../migrations/0005_principals.sql"),
+    include_str!("../../migrations/0011_fewer_indexes.sql"),
+    include_str!("../../migrations/0012_breakers.sql"),
+    include_str!("../../migrations/0013_sessions.sql"),
+];
+
 /// The column `via` was called `door` in schema version 8.
 #[tokio::test]
 async fn calls_keep_their_interface_when_the_column_is_renamed() {
@@ -87,20 +99,21 @@ async fn calls_keep_their_interface_when_the_column_is_renamed() {
     let database = Database::make().await;
     let Location::Postgres(address) = &database.location else { panic!("a server") };
     let file = Location::Sqlite(path.clone());
-    for location in [&file, &database.location] {
-        Store::open(location).await.expect("the database opens").close().await;
-    }
-    let downgrade = "ALTER TABLE calls RENAME COLUMN via TO door; DROP TABLE keys; \
-        DELETE FROM wharf_schema WHERE version > 8; \
-        INSERT INTO calls (request_id, source, tool_name, parameters, execution_start, execution_duration_ms, \
-        status, door) VALUES ('old', 'todo', 'list_todos', '{}', 1, 1.5, 'success', 'mcp')";
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let call = "INSERT INTO calls (request_id, source, tool_name, parameters, execution_start, \
+        execution_duration_ms, status, door) VALUES ('old', 'todo', 'list_todos', '{}', 1, 1.5, 'success', 'mcp')";
+    let versions = "CREATE TABLE wharf_schema (version BIGINT PRIMARY KEY); \
+        INSERT INTO wharf_schema (version) VALUES (1), (2), (3), (4), (5), (6), (7), (8);";
+    let version_8 = [&VERSION_8.join("\n"), versions, call].join("\n");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
     let mut connection = sqlx::ConnectOptions::connect(&options).await.expect("a connection");
-    sqlx::raw_sql(downgrade).execute(&mut connection).await.expect("it can be written");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(version_8.clone()))
+        .execute(&mut connection)
+        .await
+        .expect("it can be written");
     sqlx::Connection::close(connection).await.expect("it closes");
     let mut connection =
         <sqlx::PgConnection as sqlx::Connection>::connect(address).await.expect("a connection");
-    sqlx::raw_sql(downgrade).execute(&mut connection).await.expect("it can be written");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(version_8)).execute(&mut connection).await.expect("it can be written");
     for location in [&file, &database.location] {
         let store = Store::open(location).await.expect("the database opens");
         let call = store.call("old").await.expect("it is read").expect("it is there");

@@ -1,0 +1,70 @@
+//! The `accepted_definitions` table: definitions that differ from the lock and that an operator has accepted.
+
+use crate::{
+    Change, Store, StoreError, clock,
+    rows::{AnyRow, plain_row},
+    statement::Statement,
+};
+
+const COLUMNS: &str = "source, kind, name, hash, definition, principal, reason, accepted_at";
+
+/// One accepted definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedDefinition {
+    /// Name of the source.
+    pub source: String,
+    /// `tool`, `prompt`, `template` or `instructions`.
+    pub kind: String,
+    /// Name on the wire.
+    pub name: String,
+    /// Hash of the definition.
+    pub hash: String,
+    /// The definition, as JSON.
+    pub definition: String,
+    /// The principal that accepted it.
+    pub principal: String,
+    /// The principal's reason.
+    pub reason: Option<String>,
+    /// Time, in microseconds since 1970.
+    pub accepted_at: i64,
+}
+
+plain_row!(AcceptedDefinition { source, kind, name, hash, definition, principal, reason, accepted_at });
+
+impl Store {
+    /// Returns all accepted definitions.
+    pub async fn accepted_definitions(&self) -> Result<Vec<AcceptedDefinition>, StoreError> {
+        self.read(Statement::new("SELECT ").sql(COLUMNS).sql(" FROM accepted_definitions")).await
+    }
+
+    /// Accepts a definition, in place of an earlier one of the same name. Sets its time.
+    pub async fn accept_definition(&self, accepted: &AcceptedDefinition) -> Result<(), StoreError> {
+        let AcceptedDefinition { source, kind, name, hash, definition, principal, reason, accepted_at: _ } =
+            accepted;
+        let statement = Statement::new("INSERT INTO accepted_definitions (").sql(COLUMNS).sql(") VALUES (");
+        let statement = statement.values([
+            source.as_str().into(),
+            kind.as_str().into(),
+            name.as_str().into(),
+            hash.as_str().into(),
+            definition.as_str().into(),
+            principal.as_str().into(),
+            reason.as_deref().into(),
+            clock::now().into(),
+        ]);
+        let statement = statement.sql(
+            ") ON CONFLICT (source, kind, name) DO UPDATE SET hash = excluded.hash, definition = excluded.definition, \
+             principal = excluded.principal, reason = excluded.reason, accepted_at = excluded.accepted_at",
+        );
+        let _: Vec<AnyRow> = self.write_and_notify(&Change::AcceptedDefinitions, vec![statement]).await?;
+        Ok(())
+    }
+
+    /// Withdraws an accepted definition. Does nothing if there is none.
+    pub async fn withdraw_definition(&self, source: &str, kind: &str, name: &str) -> Result<(), StoreError> {
+        let statement = Statement::new("DELETE FROM accepted_definitions WHERE source = ").value(source);
+        let statement = statement.sql(" AND kind = ").value(kind).sql(" AND name = ").value(name);
+        let _: Vec<AnyRow> = self.write_and_notify(&Change::AcceptedDefinitions, vec![statement]).await?;
+        Ok(())
+    }
+}

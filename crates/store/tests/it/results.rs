@@ -1,0 +1,106 @@
+//! Tests that stored results are found by their owner only, numbered, limited and deleted.
+
+use crate::engines::on_both;
+use wharf_store::{ResultLimits, ResultRow};
+
+const LIMITS: ResultLimits = ResultLimits { per_principal: 8 << 20, count: 100, total: 1 << 30 };
+
+fn row(id: &str, principal: &str, conversation: Option<&str>, bytes: usize) -> ResultRow {
+    ResultRow {
+        id: id.to_owned(),
+        principal: principal.to_owned(),
+        conversation_id: conversation.map(str::to_owned),
+        kind: "text".to_owned(),
+        bytes: bytes as i64,
+        expires_at: Some(i64::MAX),
+        ..ResultRow::default()
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_found_whole_by_its_principal_only() {
+    on_both(async |store| {
+        let content: Vec<u8> = (0..3_500_000_u32).map(|it| (it % 251) as u8).collect();
+        let stored = store.put_result(&row("a", "ann", Some("c"), content.len()), &content, LIMITS).await;
+        let stored = stored.expect("it is written").expect("it fits");
+        assert_eq!(stored.number, Some(1));
+        let find = async |principal: &str, id: &str, numbered: Option<(&str, i64)>| {
+            store.find_result(principal, id, numbered).await.expect("it is asked").map(|(_, content)| content)
+        };
+        assert_eq!(find("ann", "a", None).await, Some(content.clone()));
+        assert_eq!(find("ann", "r-1", Some(("c", 1))).await, Some(content));
+        for (principal, id, numbered) in [
+            ("bob", "a", None),
+            ("bob", "r-1", Some(("c", 1))),
+            ("ann", "b", None),
+            ("ann", "r-1", Some(("d", 1))),
+            ("ann", "r-2", Some(("c", 2))),
+        ] {
+            assert_eq!(find(principal, id, numbered).await, None, "{principal} {id}");
+        }
+        assert_eq!(store.results_of("ann").await.expect("it is asked"), [stored]);
+        assert_eq!(store.results_of("bob").await.expect("it is asked"), []);
+        assert!(!store.delete_result("bob", "a").await.expect("it is asked"));
+        assert!(store.delete_result("ann", "a").await.expect("it is asked"));
+        assert_eq!(find("ann", "a", None).await, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn limits_delete_the_oldest_results() {
+    on_both(async |store| {
+        let limits = ResultLimits { per_principal: 10, count: 3, total: 15 };
+        let put = async |id: &str, principal: &str, bytes: usize| {
+            let stored = store.put_result(&row(id, principal, None, bytes), &vec![7; bytes], limits).await;
+            stored.expect("it is written").map(|it| it.number)
+        };
+        let ids = async |principal: &str| -> Vec<String> {
+            let rows = store.results_of(principal).await.expect("it is asked");
+            rows.into_iter().rev().map(|it| it.id).collect()
+        };
+        for (id, bytes) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+            assert_eq!(put(id, "ann", bytes).await, Some(None));
+        }
+        assert_eq!(ids("ann").await, ["b", "c", "d"], "by count");
+        assert_eq!(put("e", "ann", 5).await, Some(None));
+        assert_eq!(ids("ann").await, ["d", "e"], "by size");
+        assert_eq!(put("f", "bob", 8).await, Some(None));
+        assert_eq!((ids("ann").await, ids("bob").await), (vec!["e".to_owned()], vec!["f".to_owned()]));
+        assert_eq!(put("g", "eve", 11).await, None, "larger than the limit");
+        assert_eq!(ids("eve").await, Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn expired_results_are_deleted() {
+    on_both(async |store| {
+        let expired = ResultRow { expires_at: Some(1), ..row("a", "ann", None, 1) };
+        store.put_result(&expired, b"x", LIMITS).await.expect("it is written");
+        store.put_result(&row("b", "ann", Some("c"), 1), b"y", LIMITS).await.expect("it is written");
+        assert!(store.find_result("ann", "a", None).await.expect("it is asked").is_none());
+        assert_eq!(store.delete_expired_results().await.expect("it is written"), 1);
+        assert_eq!(store.delete_expired_results().await.expect("it is written"), 0);
+        assert!(store.find_result("ann", "b", None).await.expect("it is asked").is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn results_of_one_conversation_get_different_numbers_at_once() {
+    on_both(async |store| {
+        let put = |at: usize| {
+            let store = store.clone();
+            async move {
+                let row = row(&format!("id-{at}"), "ann", Some("c"), 1);
+                store.put_result(&row, b"x", LIMITS).await.expect("it is written").expect("it fits").number
+            }
+        };
+        let (a, b, c) = tokio::join!(put(1), put(2), put(3));
+        let mut numbers = [a, b, c].map(Option::unwrap_or_default);
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2, 3]);
+    })
+    .await;
+}
