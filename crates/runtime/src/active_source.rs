@@ -188,8 +188,7 @@ impl ActiveSource {
         }
     }
 
-    /// Returns a permit, or a timeout fault at the deadline. Agreeing on a probe with other replicas can take a
-    /// while.
+    /// Returns a permit, or a timeout fault at the deadline. Replicas have to agree on a probe.
     pub(crate) async fn admit_by(&self, by: Deadline) -> Result<Permit, Arc<Fault>> {
         by.wait(pin!(self.admit())).await.unwrap_or_else(|| Err(self.deadline_exceeded()))
     }
@@ -349,7 +348,9 @@ impl ActiveSource {
             // Boxed, so that the future of other requests stays small.
             return Box::pin(self.ask_with_requests(ask, handshake_sessions, reached)).await;
         }
+        let since = std::time::Instant::now();
         let session = ask.by.wait(pin!(self.session(reached))).await;
+        ask.running.inspect(|it| it.waited_for_session(since));
         let session = session.unwrap_or_else(|| Err(self.deadline_exceeded()))?;
         self.send(ask, &session).await
     }
@@ -473,12 +474,11 @@ fn require_object(result: Raw) -> Result<Raw, Failure> {
 /// JSON-RPC error is reachable, so that counts as healthy, except for an internal error.
 fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
     let Some(fault) = fault else { return Verdict::Healthy };
+    let code = fault.rpc.as_ref().map(|it| it.code);
     match fault.kind {
         FaultKind::Connection if matches!(fault.status, Some(401 | 403)) => Verdict::Unknown,
-        FaultKind::Protocol if fault.rpc.as_ref().is_some_and(|it| it.code != RpcError::INTERNAL) => {
-            Verdict::Healthy
-        }
-        FaultKind::Protocol if fault.rpc.is_some() => Verdict::Unknown,
+        FaultKind::Protocol if code == Some(RpcError::INTERNAL) => Verdict::Unknown,
+        FaultKind::Protocol if code.is_some() => Verdict::Healthy,
         // The caller's deadline expired before the request was sent, which shows nothing about the source.
         FaultKind::Timeout if fault.phase == Stage::Admit => Verdict::Unknown,
         // The server answered every poll; its task, or the client's input, took too long.
@@ -487,6 +487,9 @@ fn verdict(fault: Option<&Arc<Fault>>) -> Verdict {
         FaultKind::ToolNotFound => Verdict::Healthy,
         FaultKind::Quarantined
         | FaultKind::Disabled
+        | FaultKind::LockMismatch
+        | FaultKind::ResultNotFound
+        | FaultKind::NotRecorded
         | FaultKind::Arguments
         | FaultKind::BreakerOpen
         | FaultKind::ProcessLimitReached

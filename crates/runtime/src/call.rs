@@ -4,7 +4,12 @@
 mod caller;
 mod deadline;
 
-use crate::{Fault, FaultKind, Redactor, Trace, truncate};
+use crate::{
+    Fault, FaultKind, Redactor, Trace,
+    fault::sent_word,
+    result_handle::{PassedResult, ResultHandle},
+    truncate,
+};
 pub use caller::{Caller, LogSubscription};
 pub(crate) use deadline::Deadline;
 use std::{
@@ -36,6 +41,8 @@ pub struct Call {
     pub thread_id: Option<String>,
     /// The authenticated principal, if any.
     pub principal: Option<Arc<str>>,
+    /// The interface that received the call, such as `rest` or `mcp`; empty if none did.
+    pub via: &'static str,
     /// Callback for progress.
     pub on_progress: Option<OnProgress>,
     /// The client on whose behalf the call is made, if its metadata and consent apply to the call.
@@ -64,10 +71,12 @@ pub struct CallRecord {
     pub thread_id: Option<String>,
     /// The authenticated principal, if any.
     pub principal: Option<Arc<str>>,
+    /// The interface that received the call.
+    pub via: &'static str,
     /// The tool's shown name, or the requested name if no such tool exists.
     pub tool: String,
     /// The tool's name on the wire, if the tool exists.
-    pub wire_name: Option<String>,
+    pub wire_name: Option<Arc<str>>,
     /// The source, if the tool was resolved.
     pub source: Option<Arc<str>>,
     /// The arguments as the caller sent them.
@@ -76,14 +85,29 @@ pub struct CallRecord {
     pub started: SystemTime,
     /// Duration.
     pub took: Duration,
+    /// How long the stages before the request took.
+    pub stages: Stages,
     /// The complete outcome, neither truncated nor redacted.
     pub outcome: Outcome,
+    /// The handle that the caller gets instead of the result, if the result is stored.
+    pub handle: Option<Box<ResultHandle>>,
+    /// Stored results that were passed to the tool.
+    pub passed: Vec<PassedResult>,
     /// Reason why the arguments were not checked against the tool's schema, if they were not.
     pub unchecked: Option<&'static str>,
     /// The trace span of this call.
     pub trace: Option<Trace>,
     pub(crate) limit: Option<usize>,
     pub(crate) redactor: Arc<Redactor>,
+}
+
+/// Durations of the stages of a call before its request was sent. The rest of the call's time is the request itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stages {
+    /// Until the circuit breaker admitted the call, including waiting for a source that was starting.
+    pub queue: Duration,
+    /// Waiting for a session, which may include starting the server.
+    pub connect: Duration,
 }
 
 /// Status of a completed call.
@@ -143,9 +167,18 @@ impl CallRecord {
         }
     }
 
-    /// Returns the result for the caller, truncated to the source's size limit. The record itself keeps all of it.
+    /// Returns the tool's name on the wire, or the requested name if no such tool exists.
+    pub fn tool_name(&self) -> &str {
+        self.wire_name.as_deref().unwrap_or(&self.tool)
+    }
+
+    /// Returns the result for the caller: a handle if the result is stored, else the result, truncated to the source's
+    /// size limit. The record itself keeps all of it.
     pub fn result(&self) -> Option<Raw> {
         let (Outcome::Answered(result) | Outcome::Refused(result)) = &self.outcome else { return None };
+        if let Some(handle) = &self.handle {
+            return Some(handle.shown.clone());
+        }
         let truncated = self.limit.and_then(|limit| truncate::result(result, limit));
         Some(truncated.unwrap_or_else(|| result.clone()))
     }
@@ -155,6 +188,33 @@ impl CallRecord {
         match &self.outcome {
             Outcome::Failed(fault) => Some(fault),
             Outcome::Answered(_) | Outcome::Refused(_) => None,
+        }
+    }
+
+    /// Returns the id of the tool, `source:tool`, if the tool exists.
+    pub fn tool_id(&self) -> Option<String> {
+        self.source.as_deref().zip(self.wire_name.as_ref()).map(|(source, name)| format!("{source}:{name}"))
+    }
+
+    /// Returns the name of the error: `ToolError` for the tool's own error, otherwise the kind of the fault.
+    pub fn error_type(&self) -> Option<&'static str> {
+        match &self.outcome {
+            Outcome::Answered(_) => None,
+            Outcome::Refused(_) => Some("ToolError"),
+            Outcome::Failed(fault) => Some(fault.kind.as_str()),
+        }
+    }
+
+    /// Returns whether the request was sent to the server: `no`, `yes` or `unknown`.
+    pub fn sent(&self) -> &'static str {
+        self.fault().map_or("yes", |it| sent_word(it.sent))
+    }
+
+    /// Returns the size of the result in bytes, if there is one.
+    pub fn result_bytes(&self) -> Option<usize> {
+        match &self.outcome {
+            Outcome::Answered(result) | Outcome::Refused(result) => Some(result.as_bytes().len()),
+            Outcome::Failed(_) => None,
         }
     }
 

@@ -4,19 +4,28 @@
 //! which the executor finds the running one. The catalog writer (`CatalogWriter`) publishes a new one after every change;
 //! holders of an older snapshot keep it unchanged.
 
+mod block_reason;
 mod freshness;
 mod lookup;
 mod offer;
+mod offered_tool;
+mod shown_definition;
 pub(crate) mod tool_names;
 
-use crate::fault::Fault;
+use crate::{
+    fault::Fault,
+    lock::{Difference, LockState, LockedKind, locked_item},
+};
+pub use block_reason::BlockReason;
+use block_reason::tool_differences;
 pub use freshness::Freshness;
 use freshness::FreshnessByList;
 pub(crate) use lookup::Lookup;
-pub use offer::{Offer, OfferedTool};
+pub use offer::Offer;
+pub use offered_tool::{OfferedTool, Quarantine, QuarantineCause};
 use std::{collections::HashMap, ops::Deref, sync::Arc};
-pub use tool_names::shown_names;
-use wharf_config::Source;
+pub use tool_names::{NameParts, shown_names};
+use wharf_config::{LockMode, Source};
 use wharf_mcp::{
     Raw,
     model::{Item, Prompt, Resource, Template},
@@ -59,8 +68,10 @@ pub struct ToolEntry {
     pub source: String,
     /// Whether models may use the tool, according to `allow` and `deny`.
     pub for_models: bool,
-    /// Reason why an operator has disabled the tool, if disabled.
-    pub disabled: Option<String>,
+    /// Reason why the tool must not be called, if blocked.
+    pub blocked: Option<BlockReason>,
+    /// How the tool differs from the lock, if it does and nobody accepted it.
+    pub changed: Option<Arc<[Difference]>>,
     offered: Arc<OfferedTool>,
     config: Arc<Source>,
 }
@@ -142,15 +153,16 @@ impl Catalog {
         edition: u64,
         listed_sources: &[ListedSource],
         off: &DisabledTools,
+        lock: &LockState,
     ) -> Catalog {
-        let tools = tools(listed_sources, off);
+        let tools = tools(listed_sources, off, lock);
         let lookup = Lookup::new(&tools);
         Catalog {
             revision,
             edition,
-            prompts: prompts(listed_sources),
+            prompts: prompts(listed_sources, lock),
             resources: sourced(listed_sources, |it| &it.resources),
-            templates: sourced(listed_sources, |it| &it.templates),
+            templates: templates(listed_sources, lock),
             odd: odd(listed_sources),
             listings: listed_sources.iter().map(listing).collect(),
             lookup,
@@ -248,11 +260,6 @@ impl ToolEntry {
     pub fn config(&self) -> &Arc<Source> {
         &self.config
     }
-
-    /// Returns the arguments that the request has to repeat as HTTP headers.
-    pub(crate) fn header_params(&self, arguments: Option<&Raw>) -> Vec<(String, String)> {
-        self.tool.as_ref().map(|it| it.header_params(arguments)).unwrap_or_default()
-    }
 }
 
 impl Deref for ToolEntry {
@@ -268,19 +275,27 @@ pub fn tool_id(source: &str, wire_name: &str) -> String {
     format!("{source}:{wire_name}")
 }
 
-fn tools(listed_sources: &[ListedSource], off: &DisabledTools) -> Vec<Arc<ToolEntry>> {
+fn tools(listed_sources: &[ListedSource], off: &DisabledTools, lock: &LockState) -> Vec<Arc<ToolEntry>> {
     let listed = || {
-        listed_sources.iter().flat_map(|it| it.offer.tools.iter().map(move |tool| (&it.listing.source, tool)))
+        let enabled = |it: &&Arc<OfferedTool>| it.is_enabled;
+        listed_sources.iter().flat_map(move |it| {
+            it.offer.tools.iter().filter(enabled).map(move |tool| (&it.listing.source, tool))
+        })
     };
-    let named = listed()
-        .map(|(source, tool)| (source.name.expose(), source.prefix.expose(), tool.wire_name.as_str()));
+    let named = listed().map(|(source, tool)| NameParts {
+        source: source.name.expose(),
+        prefix: source.prefix.expose(),
+        wire_name: &tool.wire_name,
+        name: tool.renamed.as_deref().unwrap_or(&tool.wire_name),
+    });
     let names = shown_names(&named.collect::<Vec<_>>());
     let entries = listed().zip(names).map(|((source, offered), name)| {
-        let (source_name, wire_name) = (source.name.expose(), &offered.wire_name);
+        let changed = tool_differences(offered, source, lock);
         Arc::new(ToolEntry {
-            for_models: for_models(source, wire_name, &name),
-            disabled: off.get(&tool_id(source_name, wire_name)).cloned(),
-            source: source_name.to_owned(),
+            for_models: for_models(source, &offered.wire_name, &name),
+            blocked: BlockReason::of(offered, source, off, changed.as_ref()),
+            changed,
+            source: source.name.expose().to_owned(),
             offered: offered.clone(),
             config: source.clone(),
             name,
@@ -295,14 +310,15 @@ fn for_models(source: &Source, wire_name: &str, name: &str) -> bool {
     (source.allow.is_empty() || fits(&source.allow)) && !fits(&source.deny)
 }
 
-fn prompts(listed_sources: &[ListedSource]) -> Vec<PromptEntry> {
+fn prompts(listed_sources: &[ListedSource], lock: &LockState) -> Vec<PromptEntry> {
     let listed: Vec<(&Arc<Source>, &Prompt)> = listed_sources
         .iter()
         .flat_map(|it| valid_items(&it.offer.prompts).map(move |prompt| (&it.listing.source, prompt)))
+        .filter(|(source, it)| is_allowed(source, lock, LockedKind::Prompt, &it.name, &it.raw))
         .collect();
-    let named: Vec<(&str, &str, &str)> = listed
+    let named: Vec<NameParts<'_>> = listed
         .iter()
-        .map(|(source, it)| (source.name.expose(), source.prefix.expose(), it.name.as_str()))
+        .map(|(source, it)| NameParts::new(source.name.expose(), source.prefix.expose(), &it.name))
         .collect();
     let entries = listed.iter().zip(shown_names(&named)).map(|((source, prompt), name)| PromptEntry {
         name,
@@ -311,6 +327,24 @@ fn prompts(listed_sources: &[ListedSource]) -> Vec<PromptEntry> {
         config: (*source).clone(),
     });
     entries.collect()
+}
+
+/// Returns whether the lock allows a prompt or template.
+fn is_allowed(source: &Source, lock: &LockState, kind: LockedKind, name: &str, raw: &Raw) -> bool {
+    source.lock.mode != LockMode::Enforce
+        || lock.server(source).is_none()
+        || lock.differences(source, kind, name, &locked_item(raw)).is_none()
+}
+
+fn templates(listed_sources: &[ListedSource], lock: &LockState) -> Vec<Sourced<Template>> {
+    let mut templates = sourced(listed_sources, |it| &it.templates);
+    let source =
+        |name: &str| listed_sources.iter().map(|it| &it.listing.source).find(|it| it.name.expose() == name);
+    templates.retain(|Sourced { source: name, item }| {
+        source(name)
+            .is_none_or(|it| is_allowed(it, lock, LockedKind::Template, &item.uri_template, &item.raw))
+    });
+    templates
 }
 
 fn sourced<T: Clone>(

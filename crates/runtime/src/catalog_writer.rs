@@ -5,6 +5,7 @@
 //! listing is retried later.
 
 mod listing_schedule;
+mod lock_reports;
 mod retry;
 
 use crate::{
@@ -13,9 +14,11 @@ use crate::{
     active_sources::ActiveSources,
     catalog::{Catalog, DisabledTools, ListedSource, Offer},
     events::EventKind,
+    lock::LockState,
     session_keeper::incident::Reached,
 };
 use listing_schedule::{DueListing, ListingSchedule};
+use lock_reports::LockReports;
 use std::sync::Arc;
 use tokio::{
     sync::{Notify, watch},
@@ -33,6 +36,10 @@ pub(crate) struct CatalogWriter {
     pub(crate) refresh_needed: Arc<Notify>,
     /// Tools that operators have disabled, and changes to them.
     pub(crate) disabled_tools: watch::Receiver<Arc<DisabledTools>>,
+    /// The lock, and changes to it.
+    lock: watch::Receiver<Arc<LockState>>,
+    /// Reports tools that differ from the lock, once for each definition.
+    lock_reports: LockReports,
     /// The kinds of lists to read.
     pub(crate) lists: Vec<List>,
     /// Whether failed listings are retried in the background.
@@ -55,6 +62,7 @@ impl CatalogWriter {
         sources: watch::Receiver<ActiveSources>,
         refresh_needed: Arc<Notify>,
         disabled_tools: watch::Receiver<Arc<DisabledTools>>,
+        lock: watch::Receiver<Arc<LockState>>,
         lists: Vec<List>,
         retries: bool,
     ) -> CatalogWriter {
@@ -64,6 +72,8 @@ impl CatalogWriter {
             sources,
             refresh_needed,
             disabled_tools,
+            lock,
+            lock_reports: LockReports::default(),
             lists,
             retries,
             edition: 0,
@@ -84,6 +94,7 @@ impl CatalogWriter {
                 },
                 Some(Ok(reading)) = self.reading.join_next() => self.settle(reading),
                 Ok(()) = self.disabled_tools.changed() => self.publish(),
+                Ok(()) = self.lock.changed() => self.publish(),
                 () = refresh_needed.notified() => {}
                 () = sleep_until(due) => {}
             }
@@ -158,7 +169,15 @@ impl CatalogWriter {
             self.schedules.iter().map(|it| it.listed_source.clone()).collect();
         let revision = self.catalog.borrow().revision + 1;
         let off = self.disabled_tools.borrow_and_update().clone();
-        self.catalog.send_replace(Arc::new(Catalog::assemble(revision, self.edition, &listed_sources, &off)));
+        let lock = self.lock.borrow_and_update().clone();
+        let catalog = Arc::new(Catalog::assemble(revision, self.edition, &listed_sources, &off, &lock));
+        self.catalog.send_replace(catalog.clone());
+        for (source, event) in self.lock_reports.new_events(&catalog) {
+            let schedule = self.schedules.iter().find(|it| it.active_source.source().name.expose() == source);
+            if let Some(schedule) = schedule {
+                schedule.active_source.publish(event);
+            }
+        }
     }
 
     /// Returns the earliest time at which a listing becomes due.
@@ -185,7 +204,8 @@ async fn read(
             true => active_source.session(&mut reached).await?,
             false => active_source.background_session(&mut reached).await?,
         };
-        let unread = offer.refresh(&session, lists).await.map_err(|failure| active_source.fault(&failure))?;
+        let unread = offer.refresh(&session, lists, &active_source.source().overrides).await;
+        let unread = unread.map_err(|failure| active_source.fault(&failure))?;
         offer.note_unread(lists, unread.iter().map(|(list, it)| (*list, active_source.fault(it))).collect());
         Ok(())
     };

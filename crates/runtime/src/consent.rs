@@ -1,5 +1,6 @@
 //! Decides how requests from servers are answered that need a person or a policy.
 
+use serde_json::{Value, json};
 use std::{future::Future, pin::Pin};
 use wharf_mcp::{Raw, RpcError};
 
@@ -25,6 +26,26 @@ pub struct Answerable {
     pub samples: bool,
     /// The client provides roots for sources whose entry configures none.
     pub roots: bool,
+}
+
+impl Answerable {
+    /// Returns the client capabilities that declare it.
+    pub(crate) fn capabilities(self) -> Value {
+        let mut capabilities = json!({});
+        if self.roots {
+            capabilities["roots"] = json!({});
+        }
+        if self.forms {
+            capabilities["elicitation"]["form"] = json!({});
+        }
+        if self.links {
+            capabilities["elicitation"]["url"] = json!({});
+        }
+        if self.samples {
+            capabilities["sampling"] = json!({});
+        }
+        capabilities
+    }
 }
 
 /// Decides how to answer requests from servers.

@@ -49,6 +49,15 @@ pub enum EventKind {
         /// Number of tools it has now.
         tools: usize,
     },
+    /// A tool differs from the lock.
+    Lock {
+        /// The id of the tool, `source:tool`.
+        tool_id: String,
+        /// `blocked`, or `changed` if it can be called.
+        state: &'static str,
+        /// Hash of its current definition.
+        hash: String,
+    },
     /// A resource changed.
     ResourceUpdated(String),
     /// The user has finished with a URL that the server asked to open: the parameters of the notification.
@@ -66,6 +75,17 @@ pub enum EventKind {
     },
     /// The server wrote a line to stderr.
     Stderr(String),
+    /// A call began: its tool is known, and its arguments are checked next.
+    Begun {
+        /// The request id of the call.
+        request_id: Arc<str>,
+        /// The tool, as `source:tool`.
+        tool_id: String,
+        /// The interface that received the call.
+        via: &'static str,
+        /// The authenticated principal, if any.
+        principal: Option<Arc<str>>,
+    },
     /// A call reported progress.
     Progress {
         /// The request id of the call.
@@ -135,11 +155,9 @@ impl EventBus {
         }
     }
 
-    /// Publishes a completed call.
-    pub(crate) fn publish_call(&self, record: &Arc<CallRecord>) {
-        if record.is_abandoned()
-            && let Some(subscriber) = self.abandoned.get()
-        {
+    /// Publishes a completed call. `has_caller` says whether its caller receives the record.
+    pub(crate) fn publish_call(&self, record: &Arc<CallRecord>, has_caller: bool) {
+        if !has_caller && let Some(subscriber) = self.abandoned.get() {
             let _ = subscriber.send(record.clone());
         }
         let source = record.source.clone().unwrap_or_default();
@@ -205,7 +223,7 @@ impl EventKind {
     /// Returns whether the event is neither progress nor a call that returned to its caller.
     fn is_change(&self) -> bool {
         match self {
-            EventKind::Progress { .. } => false,
+            EventKind::Progress { .. } | EventKind::Begun { .. } => false,
             EventKind::Called(record) => record.is_abandoned(),
             _ => true,
         }
@@ -224,9 +242,11 @@ impl EventKind {
             EventKind::ElicitationComplete(_) => "elicitation_complete",
             EventKind::Log { .. } => "log",
             EventKind::Stderr(_) => "stderr",
+            EventKind::Begun { .. } => "begun",
             EventKind::Progress { .. } => "progress",
             EventKind::Exception(_) => "exception",
             EventKind::Called(_) => "call",
+            EventKind::Lock { .. } => "lock",
             EventKind::Missed(_) => "missed",
         }
     }

@@ -6,17 +6,22 @@
 mod record_builder;
 mod request_ids;
 mod resolve;
+mod result_handles;
 
 use crate::{
     Fault, FaultKind,
     active_source::ActiveSource,
     active_sources::ActiveSources,
-    argument_schema::Check,
+    argument_schema::{ArgumentError, Check},
     call::{Call, CallRecord, Deadline, Outcome},
-    catalog::{Catalog, DisabledTools, ToolEntry, UnavailableSources},
+    cassette::Recorder,
+    catalog::{BlockReason, Catalog, DisabledTools, QuarantineCause, ToolEntry, UnavailableSources},
     events::EventBus,
     fault::Stage,
+    lock::{Difference, LockState},
+    result_handle::{ResultHandles, ResultTool},
     root_changes::RootChanges,
+    running_calls::RunningCalls,
     shutdown_stage::ShutdownStage,
     source_request::SourceRequest,
 };
@@ -24,7 +29,7 @@ use record_builder::CallRecordBuilder;
 use std::{
     pin::pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -40,11 +45,18 @@ pub(crate) struct Executor {
     pub(crate) sources: watch::Receiver<ActiveSources>,
     /// Tools that operators have disabled. The catalog writer marks them in the catalog.
     pub(crate) disabled_tools: watch::Sender<Arc<DisabledTools>>,
+    /// The lock and the accepted definitions. The catalog writer compares the tools with it.
+    pub(crate) lock: watch::Sender<Arc<LockState>>,
+    /// Records the calls, if wanted.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// Faults to return for calls to sources that cannot be used.
     pub(crate) unavailable_sources: watch::Sender<Arc<UnavailableSources>>,
     pub(crate) closing: watch::Receiver<ShutdownStage>,
     pub(crate) bus: EventBus,
     pub(crate) in_flight: InFlight,
+    pub(crate) running_calls: RunningCalls,
+    /// Stores large results, if wanted.
+    pub(crate) results: OnceLock<Arc<ResultHandles>>,
     /// The clients' changes of their roots.
     pub(crate) root_changes: Arc<RootChanges>,
 }
@@ -59,10 +71,21 @@ pub(crate) struct InFlight {
 impl Executor {
     /// Runs a call. Always produces a record, even if the caller drops the future.
     pub(crate) async fn execute(&self, mut call: Call) -> Arc<CallRecord> {
-        let mut record_builder = CallRecordBuilder::new(self.bus.clone(), &call);
+        let mut record_builder = CallRecordBuilder::new(self.bus.clone(), &self.running_calls, &call);
+        let running = record_builder.running().clone();
         // Pinned here to pass a pointer: a future moved by value would be stored twice.
-        let result = self.run_until_shutdown(pin!(self.attempt(&mut call, &mut record_builder))).await;
-        record_builder.finish(result.map_or_else(Outcome::Failed, Outcome::of))
+        let result = self
+            .run_until_shutdown(pin!(running.run(pin!(self.attempt(&mut call, &mut record_builder)))))
+            .await;
+        let outcome = result.map_or_else(Outcome::Failed, Outcome::of);
+        if let (Some(settings), Outcome::Answered(result)) =
+            (self.storing(&record_builder, &outcome), &outcome)
+        {
+            // Boxed, so that the future of the usual call stays small.
+            let handle = Box::pin(self.store_result(&record_builder, result, &settings)).await;
+            record_builder.set_handle(handle);
+        }
+        record_builder.finish(outcome)
     }
 
     /// Runs `work` unless the runtime is shutting down; aborts it when the grace period ends.
@@ -87,16 +110,37 @@ impl Executor {
         record_builder: &mut CallRecordBuilder,
     ) -> Result<Raw, Arc<Fault>> {
         let by = Deadline::after(call.timeout);
+        if let Some(own) = ResultTool::find(&call.tool)
+            && let Some(handles) = self.result_handles_for(call.via)
+        {
+            record_builder.set_own_tool(own);
+            let read = self.read_stored(own, result_handles::owner(call), call.arguments.as_ref(), handles);
+            return Box::pin(read).await;
+        }
+        let recording = self.recorder.as_ref().map(|it| (it, it.start(&conversation_or_client(call))));
         let resolved = by.wait(pin!(self.resolve(&call.tool))).await;
         let tool = resolved.unwrap_or_else(|| Err(Arc::new(Fault::deadline_exceeded())))?;
         let active_source = self.active_source(tool.config())?;
         record_builder.set_tool(&tool, &active_source);
         check_enabled(&tool)?;
+        if self.passes_results(&tool, call) {
+            // Boxed, so that the future of the usual call stays small.
+            record_builder.set_passed(Box::pin(self.pass_results(&tool, call)).await?);
+        }
         record_builder.unchecked(check(&tool, call.arguments.as_ref())?);
+        if let Some(arguments) = tool.server_arguments(call.arguments.as_ref()) {
+            call.arguments = Some(arguments);
+        }
         let permit = active_source.admit_by(by).await?;
+        let running = record_builder.running();
+        running.admitted();
         record_builder.publish_progress(call);
-        let ask = SourceRequest::tool(&tool, call, by);
-        match active_source.ask(permit, ask).await {
+        let ask = SourceRequest { running: Some(running), ..SourceRequest::tool(&tool, call, by) };
+        let answer = active_source.ask(permit, ask).await;
+        if let Some((recorder, position)) = recording {
+            recorder.finish(position, (&tool.source, &tool.wire_name), call.arguments.as_ref(), &answer);
+        }
+        match answer {
             Err(fault) if is_unknown_tool(&fault) => {
                 Err(Box::pin(self.fault_after_refresh(&tool, &active_source, fault, by)).await)
             }
@@ -161,13 +205,34 @@ impl Executor {
     }
 }
 
-/// Returns an error if an operator has disabled the tool.
+/// Returns what a recording names a conversation by: its id, or else the client.
+fn conversation_or_client(call: &Call) -> String {
+    let client = || {
+        let audience = call.caller.as_ref().map(|it| &it.audience)?;
+        Some(format!("{} {}", audience.principal.as_deref().unwrap_or_default(), audience.client?))
+    };
+    let principal = || call.principal.as_deref().map(str::to_owned);
+    call.thread_id.clone().or_else(client).or_else(principal).unwrap_or_default()
+}
+
+/// Returns an error if an operator has disabled the tool, or if it differs from the lock.
 fn check_enabled(tool: &ToolEntry) -> Result<(), Arc<Fault>> {
-    let Some(reason) = &tool.disabled else { return Ok(()) };
-    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let cause = format!("the tool `{}` is disabled{why}", tool.name);
-    let hint = Some("an operator can enable it again".to_owned());
-    let fault = Fault::local(FaultKind::Disabled, Stage::Resolve, cause, hint);
+    let Some(reason) = &tool.blocked else { return Ok(()) };
+    let (kind, cause, hint) = match reason {
+        BlockReason::SwitchedOff(reason) => {
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            let cause = format!("the tool `{}` is disabled{why}", tool.name);
+            (FaultKind::Disabled, cause, "an operator can enable it again".to_owned())
+        }
+        BlockReason::LockMismatch(differences) => {
+            let all: Vec<String> = differences.iter().map(Difference::summary).collect();
+            let cause = format!("the tool `{}` differs from wharf.lock: {}", tool.name, all.join(", "));
+            let id = tool.id();
+            let hint = format!("review it with `wharf lock --diff {id}`, then `wharf lock --accept {id}`");
+            (FaultKind::LockMismatch, cause, hint)
+        }
+    };
+    let fault = Fault::local(kind, Stage::Resolve, cause, Some(hint));
     Err(Arc::new(Fault::with_source(tool.config(), fault)))
 }
 
@@ -176,26 +241,35 @@ fn check(tool: &ToolEntry, arguments: Option<&Raw>) -> Result<Option<&'static st
     let Some(schema) = &tool.schema else { return Err(Arc::new(quarantined(tool))) };
     let empty = Raw::empty_object();
     let arguments = arguments.unwrap_or(&empty);
+    let rejected = tool.mapping.as_ref().map(|it| it.rejected(arguments)).unwrap_or_default();
+    if !rejected.is_empty() {
+        return Err(invalid_arguments(tool, rejected));
+    }
     let named = tool.resolve_aliases(arguments);
     match schema.check(named.as_ref().unwrap_or(arguments)) {
         Check::Valid => Ok(None),
         Check::Skipped(why) => Ok(Some(why)),
-        Check::Invalid(problems) => {
-            let all: Vec<String> =
-                problems.iter().map(|it| format!("`{}` {}", it.path, it.message)).collect();
-            let cause = format!("invalid arguments for `{}`: {}", tool.name, all.join("; "));
-            let hint = Some(format!("`wharf tools {}` shows its parameters", tool.name));
-            let fault = Fault::local(FaultKind::Arguments, Stage::Check, cause, hint);
-            let fault = Fault { argument_errors: problems, ..fault };
-            Err(Arc::new(Fault::with_source(tool.config(), fault)))
-        }
+        Check::Invalid(problems) => Err(invalid_arguments(tool, problems)),
     }
 }
 
+fn invalid_arguments(tool: &ToolEntry, problems: Vec<ArgumentError>) -> Arc<Fault> {
+    let all: Vec<String> = problems.iter().map(|it| format!("`{}` {}", it.path, it.message)).collect();
+    let cause = format!("invalid arguments for `{}`: {}", tool.name, all.join("; "));
+    let hint = Some(format!("`wharf tools {}` shows its parameters", tool.name));
+    let fault = Fault::local(FaultKind::Arguments, Stage::Check, cause, hint);
+    let fault = Fault { argument_errors: problems, ..fault };
+    Arc::new(Fault::with_source(tool.config(), fault))
+}
+
 fn quarantined(tool: &ToolEntry) -> Fault {
-    let why = tool.quarantined.as_deref().unwrap_or("its definition is invalid");
+    let why = tool.quarantined.as_ref().map_or("its definition is invalid", |it| &it.reason);
     let cause = format!("the tool `{}` is quarantined: {why}", tool.name);
-    let hint = Some("the server has to fix its schema".to_owned());
+    let hint = match tool.quarantined.as_ref().map(|it| it.cause) {
+        Some(QuarantineCause::Override) => "change the override in agent.yaml",
+        _ => "the server has to fix its schema",
+    };
+    let hint = Some(hint.to_owned());
     Fault::with_source(tool.config(), Fault::local(FaultKind::Quarantined, Stage::Resolve, cause, hint))
 }
 

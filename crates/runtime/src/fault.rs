@@ -60,6 +60,12 @@ pub enum FaultKind {
     Quarantined,
     /// An operator disabled the tool.
     Disabled,
+    /// The tool or its package differs from the lock.
+    LockMismatch,
+    /// There is no such stored result, or it belongs to another principal.
+    ResultNotFound,
+    /// The call is not in the recording that answers in place of the server.
+    NotRecorded,
     /// The arguments do not match the tool's schema.
     Arguments,
     /// The circuit breaker of the source is open after too many failures.
@@ -138,6 +144,13 @@ impl Fault {
         Fault { retry_after: Some(PROCESS_LIMIT_RETRY_DELAY), ..fault }
     }
 
+    /// Creates the fault for a stored result that is unknown, expired, or another principal's. They look the same.
+    pub fn result_not_found(id: &str) -> Fault {
+        let cause = format!("there is no result '{id}'");
+        let hint = "results are kept for a limited time; call the tool again".to_owned();
+        Fault::local(FaultKind::ResultNotFound, Stage::Resolve, cause, Some(hint))
+    }
+
     pub(crate) fn closing() -> Fault {
         Fault::local(FaultKind::Closing, Stage::Admit, "wharf is shutting down", None)
     }
@@ -191,9 +204,11 @@ impl FaultKind {
             FaultKind::ToolNotFound | FaultKind::Quarantined => "MCPToolNotFoundError",
             FaultKind::BreakerOpen | FaultKind::ProcessLimitReached => "MCPConnectionError",
             FaultKind::NotReady => "MCPConfigError",
-            FaultKind::Arguments | FaultKind::Closing | FaultKind::Abandoned | FaultKind::Disabled => {
-                "MCPError"
-            }
+            FaultKind::LockMismatch => "MCPToolChangedError",
+            FaultKind::ResultNotFound => "MCPResultNotFoundError",
+            FaultKind::NotRecorded => "MCPNotRecordedError",
+            FaultKind::Abandoned => "MCPCancelledError",
+            FaultKind::Arguments | FaultKind::Closing | FaultKind::Disabled => "MCPError",
         }
     }
 }

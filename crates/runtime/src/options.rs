@@ -2,6 +2,7 @@
 
 use crate::{
     BreakerPolicy, Glob,
+    cassette::Recorder,
     circuit_breaker::coordinator::BreakerCoordinator,
     consent::{Consent, DeclineAll},
     events::Observer,
@@ -28,6 +29,8 @@ pub struct RuntimeOptions {
     pub background_retries: bool,
     /// Observers that receive all events.
     pub observers: Vec<Arc<dyn Observer>>,
+    /// Records the calls, if wanted.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 impl Default for RuntimeOptions {
@@ -41,6 +44,7 @@ impl Default for RuntimeOptions {
             lists: vec![List::Tools, List::Prompts, List::Resources, List::Templates],
             background_retries: false,
             observers: Vec::new(),
+            recorder: None,
         }
     }
 }

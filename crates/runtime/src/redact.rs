@@ -1,12 +1,12 @@
 //! Redacts secrets in text from outside: the output of servers and their error messages.
 
 use crate::MaskedString;
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, Anchored, automaton::Automaton, nfa::noncontiguous::NFA};
 use base64::{
     Engine,
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
-use wharf_config::{Endpoint, EnvOrigin, Plan, Source};
+use wharf_config::{Endpoint, EnvOrigin, Plan, ServerConfig, Source};
 
 use std::{
     collections::HashSet,
@@ -32,6 +32,8 @@ struct KnownSecrets {
     former_secrets: Vec<String>,
     /// Finds all secrets in one pass. Built on first use.
     finder: OnceLock<Option<AhoCorasick>>,
+    /// Finds beginnings of secrets at the end of a text. Built on first use.
+    beginnings: OnceLock<Option<NFA>>,
 }
 
 impl Redactor {
@@ -48,9 +50,11 @@ impl Redactor {
         let model = plan.model.iter().filter_map(|it| it.api_key.as_ref()).chain(headers);
         let secrets: HashSet<String> = model
             .chain(plan.sources.iter().flat_map(secrets))
-            .map(|it| it.expose().trim())
+            .map(MaskedString::expose)
+            .chain(plan.sources.iter().flat_map(|it| it.overrides.values()).flat_map(ServerConfig::secrets))
+            .map(str::trim)
             .filter(|it| it.len() >= MIN_SECRET_BYTES)
-            .flat_map(encodings)
+            .flat_map(secret_encodings)
             .collect();
         self.0.write().unwrap_or_else(PoisonError::into_inner).replace(secrets);
     }
@@ -78,6 +82,47 @@ impl Redactor {
         let read = length.saturating_add(finder.max_pattern_len()).min(text.len());
         replace_ranges(text, secret_ranges(finder, &text[..read]), length)
     }
+
+    /// Returns the length of the part of a text that no continuation can turn into a part of a secret.
+    fn decided_length(&self, text: &str) -> usize {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(automaton) = known.beginnings() else { return text.len() };
+        let Ok(start) = automaton.start_state(Anchored::No) else { return text.len() };
+        let (mut state, mut decided) = (start, 0);
+        for (at, byte) in text.bytes().enumerate() {
+            state = automaton.next_state(Anchored::No, state, byte);
+            if state == start {
+                decided = at + 1;
+            }
+        }
+        text.floor_char_boundary(decided)
+    }
+}
+
+/// Redacts a text that arrives in pieces. It holds a piece back while that may be the beginning of a secret.
+#[derive(Debug)]
+pub struct StreamRedactor<'a> {
+    redactor: &'a Redactor,
+    held: String,
+}
+
+impl<'a> StreamRedactor<'a> {
+    /// Creates a redactor for one text.
+    pub fn new(redactor: &'a Redactor) -> StreamRedactor<'a> {
+        StreamRedactor { redactor, held: String::new() }
+    }
+
+    /// Adds a piece and returns what may be shown.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let rest = self.held.split_off(self.redactor.decided_length(&self.held));
+        self.redactor.redact(&std::mem::replace(&mut self.held, rest))
+    }
+
+    /// Returns the rest at the end of the text.
+    pub fn finish(&mut self) -> String {
+        self.redactor.redact(&std::mem::take(&mut self.held))
+    }
 }
 
 impl KnownSecrets {
@@ -90,11 +135,24 @@ impl KnownSecrets {
         self.former_secrets.drain(..oldest);
         self.current_secrets = current_secrets;
         self.finder = OnceLock::new();
+        self.beginnings = OnceLock::new();
+    }
+
+    fn beginnings(&self) -> Option<&NFA> {
+        let automaton = self.beginnings.get_or_init(|| {
+            let all: Vec<&String> = self.all().collect();
+            if all.is_empty() { None } else { NFA::new(all).ok() }
+        });
+        automaton.as_ref()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &String> {
+        self.current_secrets.iter().chain(&self.former_secrets)
     }
 
     fn finder(&self) -> Option<&AhoCorasick> {
         let finder = self.finder.get_or_init(|| {
-            let all: Vec<&String> = self.current_secrets.iter().chain(&self.former_secrets).collect();
+            let all: Vec<&String> = self.all().collect();
             // Building fails only beyond two billion bytes of patterns.
             if all.is_empty() { None } else { AhoCorasick::new(all).ok() }
         });
@@ -129,7 +187,7 @@ fn secret_ranges(finder: &AhoCorasick, text: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// Returns a secret in all its encodings: plain, JSON, JSON inside JSON, URL, base64 and hexadecimal.
-fn encodings(secret: &str) -> Vec<String> {
+pub(crate) fn secret_encodings(secret: &str) -> Vec<String> {
     let escaped = |text: &str| {
         let quoted = serde_json::Value::from(text).to_string();
         quoted[1..quoted.len() - 1].to_owned()
@@ -142,6 +200,56 @@ fn encodings(secret: &str) -> Vec<String> {
     let base64_url = BASE64_URL_SAFE_NO_PAD.encode(secret);
     let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     vec![secret.to_owned(), once, twice, address, spaces, base64, base64_url, hex]
+}
+
+/// Returns the shown form of a secret of the plan that a text contains.
+pub fn secret_in(plan: &Plan, text: &str) -> Option<String> {
+    let secrets = plan.sources.iter().flat_map(secrets);
+    let mut found = secrets.filter(|it| {
+        let value = it.expose().trim();
+        value.len() >= MIN_SECRET_BYTES && secret_encodings(value).iter().any(|it| text.contains(it))
+    });
+    found.next().map(|it| if it.is_secret() { it.shown().to_owned() } else { "a header".to_owned() })
+}
+
+/// Returns every secret of the plan with a name for it: the variable that it is from, or the header.
+pub(crate) fn named_secrets(plan: &Plan) -> Vec<(String, String)> {
+    let mut named = Vec::new();
+    for source in &plan.sources {
+        let mut add = |secret: &MaskedString, otherwise: String| {
+            named.push((variable_name(secret).unwrap_or(otherwise), secret.expose().to_owned()));
+        };
+        let name = source.name.shown();
+        match &source.endpoint {
+            Endpoint::Sse(remote) | Endpoint::Http { remote, .. } => {
+                for (header, value) in &remote.headers {
+                    add(value, format!("{name}.header.{header}"));
+                }
+                remote
+                    .auth
+                    .iter()
+                    .flat_map(|it| it.grant.secrets())
+                    .for_each(|it| add(it, format!("{name}.auth")));
+            }
+            _ => secrets(source).into_iter().for_each(|it| add(it, name.to_owned())),
+        }
+        for value in source.overrides.values().flat_map(ServerConfig::secrets) {
+            named.push((format!("{name}.override"), value.to_owned()));
+        }
+    }
+    let model = plan.model.iter().filter_map(|it| it.api_key.as_ref());
+    named.extend(
+        model.map(|it| (variable_name(it).unwrap_or("model.api_key".to_owned()), it.expose().to_owned())),
+    );
+    named
+}
+
+/// Returns the name of the first variable in the shown form of a secret.
+fn variable_name(secret: &MaskedString) -> Option<String> {
+    let (_, rest) = secret.shown().split_once("${").filter(|_| secret.is_secret())?;
+    let name = rest.strip_prefix("env:").unwrap_or(rest);
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+    Some(name[..end].to_owned()).filter(|it| !it.is_empty())
 }
 
 fn secrets(source: &Source) -> Vec<&MaskedString> {
@@ -209,6 +317,29 @@ mod tests {
             assert_eq!(redactor.beginning(text.as_bytes(), length), beginning, "{length}");
         }
         assert_eq!(Redactor::default().beginning("aß".as_bytes(), 2), "a\u{fffd}");
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_redacted_and_other_text_is_not_delayed() {
+        let text = "tools: [{name: a, description: b, type: mcp, server: x, command: npx, env: {K: '${T}'}}]";
+        let mut env = Env::bare();
+        env.variables.insert("T".into(), "sechs-grüße".into());
+        let redactor = Redactor::of(&load(text, &env).0.expect("a plan"));
+        let whole = "Sie sagt sechs-grüße, sechs-grüe und sechs-";
+        for size in 1..=whole.len() {
+            let (mut stream, mut shown, mut begin) = (StreamRedactor::new(&redactor), String::new(), 0);
+            while begin < whole.len() {
+                let end = whole.ceil_char_boundary(begin + size);
+                shown += &stream.push(&whole[begin..end]);
+                begin = end;
+            }
+            shown += &stream.finish();
+            assert_eq!(shown, "Sie sagt ***, sechs-grüe und sechs-", "in pieces of {size}");
+        }
+        let mut stream = StreamRedactor::new(&redactor);
+        assert_eq!(stream.push("Hallo, s"), "Hallo, ");
+        assert_eq!(stream.push("o"), "so");
+        assert_eq!(stream.push(" sechs-"), " ");
     }
 
     #[test]

@@ -3,20 +3,24 @@
 //! [`Runtime::start`] starts them. [`Runtime::shutdown`] stops them and waits until every task has ended. Other code
 //! holds a [`Handle`], which may outlive the runtime: its calls are then rejected.
 
+mod results;
+
 use crate::{
     Fault, FaultKind,
     active_source::{ActiveSource, SourceState},
     active_sources::ActiveSources,
     call::{Call, CallRecord, Caller, Deadline},
-    catalog::{Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
+    catalog::{BlockReason, Catalog, DisabledTools, Discovery, ToolEntry, UnavailableSources},
     catalog_writer::CatalogWriter,
     circuit_breaker::BreakerState,
     consent::Consent,
     events::{AbandonedCalls, EventBus, Events},
     executor::{Executor, InFlight},
     fault::Stage,
+    lock::{AcceptedDefinitions, LockState},
     options::RuntimeOptions,
     root_changes::RootChanges,
+    running_calls::{RunningCall, RunningCalls},
     shutdown_stage::ShutdownStage,
     source_request::{Method, SourceRequest},
     upstream::UpstreamContext,
@@ -24,7 +28,7 @@ use crate::{
 use std::{
     collections::BTreeSet,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 use tokio::{
@@ -32,7 +36,7 @@ use tokio::{
     task::JoinSet,
     time,
 };
-use wharf_config::{Plan, Source};
+use wharf_config::{LockFile, Plan, Source};
 use wharf_mcp::{
     Raw,
     session::{List, TaskOperation},
@@ -82,12 +86,14 @@ impl Runtime {
         let (sources, active_sources) = watch::channel(ActiveSources::default());
         let refresh_needed = Arc::<Notify>::default();
         let (disabled_tools, disabled_changes) = watch::channel(Arc::<DisabledTools>::default());
+        let (lock, lock_changes) = watch::channel(Arc::<LockState>::default());
         let (lists, retries) = (options.lists.clone(), options.background_retries);
         let task = CatalogWriter::new(
             catalog_writer,
             active_sources.clone(),
             refresh_needed.clone(),
             disabled_changes,
+            lock_changes,
             lists,
             retries,
         );
@@ -103,10 +109,14 @@ impl Runtime {
             catalog,
             sources: active_sources,
             disabled_tools,
+            lock,
+            recorder: options.recorder.clone(),
+            results: OnceLock::new(),
             unavailable_sources,
             closing: closed,
             bus,
             in_flight,
+            running_calls: RunningCalls::default(),
             root_changes,
         };
         let handle = Handle { executor: Arc::new(executor) };
@@ -124,6 +134,7 @@ impl Runtime {
     /// Switches to another plan. Unchanged sources keep running without interruption.
     pub fn apply(&self, plan: &Plan, context: &UpstreamContext) -> PlanChanges {
         let mut applied = PlanChanges::default();
+        self.handle.set_lock_file(plan.lock.clone());
         self.sources.send_modify(|sources| self.change(sources, plan, context, &mut applied));
         applied
     }
@@ -353,6 +364,11 @@ impl Handle {
         self.executor.unavailable_sources.send_replace(Arc::new(unavailable_sources));
     }
 
+    /// Returns the fault of the unusable source that this name of a tool refers to, if any.
+    pub fn unavailable_source(&self, tool: &str) -> Option<Arc<Fault>> {
+        self.executor.unavailable_fault(tool)
+    }
+
     /// Adopts the breaker state that another replica has determined for this source. Does not notify the coordinator,
     /// which coordinates breakers between replicas.
     pub fn follow(&self, source: &str, breaker: BreakerState) -> Result<(), Arc<Fault>> {
@@ -379,8 +395,41 @@ impl Handle {
                 None => _ = tools.remove(tool_id),
             }
         });
-        let shows_change = |it: &Catalog| it.tool(tool_id).is_none_or(|it| it.disabled == off);
+        let shows_change = |it: &Catalog| {
+            it.tool(tool_id).is_none_or(|it| match &it.blocked {
+                Some(BlockReason::SwitchedOff(reason)) => off.as_ref() == Some(reason),
+                _ => off.is_none(),
+            })
+        };
         self.executor.catalog_when(shows_change).await;
+    }
+
+    /// Returns the lock and the accepted definitions.
+    pub fn lock(&self) -> Arc<LockState> {
+        self.executor.lock.borrow().clone()
+    }
+
+    /// Replaces the lock file. The catalog shows the change soon after.
+    fn set_lock_file(&self, file: Option<Arc<LockFile>>) {
+        self.executor.lock.send_if_modified(|it| {
+            let is_new = it.file != file;
+            if is_new {
+                *it = Arc::new(LockState::new(file, it.accepted.clone()));
+            }
+            is_new
+        });
+    }
+
+    /// Replaces the definitions that operators have accepted. The catalog shows the change soon after.
+    pub fn set_accepted_definitions(&self, accepted: AcceptedDefinitions) {
+        self.executor
+            .lock
+            .send_modify(|it| *it = Arc::new(LockState::new(it.file.clone(), Arc::new(accepted))));
+    }
+
+    /// Waits for a catalog that is newer than this revision.
+    pub async fn catalog_after(&self, revision: u64) -> Arc<Catalog> {
+        self.executor.catalog_when(|it| it.revision > revision).await
     }
 
     /// Subscribes to all events from now on.
@@ -403,6 +452,17 @@ impl Handle {
     /// Returns the number of calls in flight.
     pub fn in_flight(&self) -> usize {
         self.executor.in_flight.count()
+    }
+
+    /// Returns the calls in flight whose tool is known, the oldest first.
+    pub fn running_calls(&self) -> Vec<Arc<RunningCall>> {
+        self.executor.running_calls.list()
+    }
+
+    /// Cancels a call in flight. Its caller gets a fault of the kind [`FaultKind::Abandoned`]. Returns whether there was
+    /// such a call.
+    pub fn cancel_call(&self, request_id: &str) -> bool {
+        self.executor.running_calls.cancel(request_id)
     }
 
     fn active_source(&self, source: &str) -> Result<Arc<ActiveSource>, Arc<Fault>> {

@@ -4,6 +4,7 @@ use crate::{
     Trace,
     call::{Call, Caller, Deadline, OnProgress},
     catalog::ToolEntry,
+    running_calls::RunningCall,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use wharf_mcp::{
@@ -25,6 +26,8 @@ pub(crate) struct SourceRequest<'a> {
     pub(crate) caller: Option<&'a Caller>,
     /// The trace span of the request.
     pub(crate) trace: Option<&'a Trace>,
+    /// The call that the request belongs to, for a tool call.
+    pub(crate) running: Option<&'a RunningCall>,
 }
 
 /// Method and parameters of a request.
@@ -43,7 +46,8 @@ pub(crate) enum Method<'a> {
 
 impl<'a> SourceRequest<'a> {
     pub(crate) fn new(method: Method<'a>, caller: Option<&'a Caller>) -> SourceRequest<'a> {
-        SourceRequest { method, by: Deadline::default(), tool: None, on_progress: None, caller, trace: None }
+        let (tool, on_progress, trace, running) = (None, None, None, None);
+        SourceRequest { method, by: Deadline::default(), tool, on_progress, caller, trace, running }
     }
 
     /// Creates a request that calls `tool`.
@@ -51,7 +55,7 @@ impl<'a> SourceRequest<'a> {
         let on_progress = call.on_progress.take().map(|it| Arc::new(Mutex::new(it)));
         let method = Method::Tool(&tool.wire_name, call.arguments.as_ref());
         let (caller, trace) = (call.caller.as_ref(), call.trace.as_ref());
-        SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace }
+        SourceRequest { method, by, tool: Some(tool), on_progress, caller, trace, running: None }
     }
 
     /// Builds the request as it is sent.

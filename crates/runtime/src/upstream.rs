@@ -7,21 +7,30 @@ mod install;
 mod opener;
 mod processes;
 mod program;
+pub(crate) mod recorded;
 mod working_directory;
 
 pub use crate::consent::{Answerable, Consent, DeclineAll, ServerRequest};
-use crate::{call::Caller, fault::Fault, redact::Redactor, status_publisher::StatusPublisher};
+use crate::{
+    call::Caller,
+    fault::{Fault, FaultKind, Stage},
+    installed_package::{dependency_mismatch, installed_package, integrity_mismatch},
+    redact::Redactor,
+    status_publisher::StatusPublisher,
+};
 pub use credentials::Login;
 pub use install::Installs;
 pub use processes::ProcessLimit;
 use processes::ProcessSlot;
+use recorded::read_fault;
+pub use recorded::{RecordedServers, fault_data, not_recorded_data};
 use std::{
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
-use wharf_config::{Builtin, EraChoice, Source};
+use wharf_config::{Builtin, EraChoice, LockMode, Source};
 use wharf_mcp::{
     Disconnect, EgressPolicy, Failure, Opener, Raw, Request, Session, SessionTask,
     http::HttpClient,
@@ -53,6 +62,8 @@ pub struct UpstreamContext {
     pub processes: ProcessLimit,
     /// Packages and images that are being downloaded or known to be present.
     pub installs: Installs,
+    /// Recorded servers that answer in place of the real ones, if calls are replayed.
+    pub recorded: Option<Arc<dyn RecordedServers>>,
 }
 
 /// Default timeout for connecting to a remote server.
@@ -71,6 +82,7 @@ impl UpstreamContext {
             builtins: None,
             processes: ProcessLimit::default(),
             installs: Installs::default(),
+            recorded: None,
         })
     }
 }
@@ -178,9 +190,10 @@ impl Upstream {
             false => None,
         };
         // A download does not count towards the connect timeout, which starts when the server is started.
-        install::ensure_installed(&self.source, &self.context, &connect_attempt)
-            .await
-            .map_err(|it| self.fault(&it))?;
+        if self.context.recorded.is_none() {
+            let installed = install::ensure_installed(&self.source, &self.context, &connect_attempt).await;
+            installed.map_err(|it| self.fault(&it))?;
+        }
         let started = Instant::now();
         let mut options = Options { quit: connect_attempt.quit.clone(), ..self.options(consent) };
         if let (EraHint::Auto, Some(era)) = (options.era, connect_attempt.era) {
@@ -195,7 +208,33 @@ impl Upstream {
             }
         };
         let Connected { session, task, news } = connected;
-        Ok(UpstreamSession { session, news, took: started.elapsed(), task, working_directory, slot })
+        let opened =
+            UpstreamSession { session, news, took: started.elapsed(), task, working_directory, slot };
+        match self.package_fault(&connect_attempt) {
+            None => Ok(opened),
+            Some(fault) => {
+                opened.close().await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// Compares the package of the running server with the lock. Returns a fault if it must not be used.
+    fn package_fault(&self, connect_attempt: &ConnectAttempt) -> Option<Fault> {
+        let locked = self.source.package.as_ref().filter(|_| self.context.recorded.is_none())?;
+        let process = connect_attempt.publisher.as_ref().and_then(|it| it.status().0.pid);
+        let found = installed_package(&self.source, process)?;
+        let why = integrity_mismatch(locked, &found)
+            .or_else(|| dependency_mismatch(locked, &found, &self.source.lock))?;
+        let name = self.source.name.shown();
+        let cause = format!("the package of `{name}` differs from wharf.lock: {why}");
+        if self.source.lock.mode != LockMode::Enforce {
+            tracing::warn!(target: "wharf::lock", source = name, "{cause}");
+            return None;
+        }
+        let hint = format!("review it with `wharf lock --diff {name}`, then `wharf lock {name} --accept`");
+        let fault = Fault::local(FaultKind::LockMismatch, Stage::Resolve, cause, Some(hint));
+        Some(Fault::with_source(&self.source, fault))
     }
 
     /// Builds the fault for reaching the process limit.
@@ -205,6 +244,10 @@ impl Upstream {
 
     /// Converts a failure of this upstream into a fault in the user's words.
     pub fn fault(&self, failure: &Failure) -> Fault {
+        let rpc = failure.rpc.as_ref().filter(|_| self.context.recorded.is_some());
+        if let Some(fault) = rpc.and_then(|it| read_fault(&self.source, it)) {
+            return fault;
+        }
         Fault::of(&self.source, failure, &self.context.redactor)
     }
 

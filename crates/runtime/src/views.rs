@@ -33,7 +33,7 @@ pub fn tool_result(record: &CallRecord) -> Raw {
     let metadata = [
         ("request_id", json!(&*record.request_id).into()),
         ("tool", json!(record.tool).into()),
-        ("wire_name", json!(record.wire_name).into()),
+        ("wire_name", json!(record.wire_name.as_deref()).into()),
         ("source", json!(record.source.as_deref()).into()),
         ("duration_ms", json!(millis(record)).into()),
         ("structured_content", result.and_then(|it| it.structured).into()),
@@ -56,8 +56,7 @@ pub fn argument_errors(fault: &Fault) -> Value {
 pub fn context(record: &CallRecord) -> Raw {
     let mut context: Vec<(&str, Raw)> = vec![("request_id", json!(&*record.request_id).into())];
     context.extend(record.thread_id.as_ref().map(|it| ("thread_id", json!(it).into())));
-    let tool_name = record.wire_name.as_ref().unwrap_or(&record.tool);
-    context.push(("tool_name", json!(tool_name).into()));
+    context.push(("tool_name", json!(record.tool_name()).into()));
     context.push(("parameters", record.parameters().unwrap_or_else(Raw::empty_object)));
     context.push(("execution_start", json!(rfc3339(record.started)).into()));
     context.push(("execution_duration", json!(record.took.as_secs_f64()).into()));
@@ -75,7 +74,7 @@ pub fn execution(record: &CallRecord) -> Raw {
     let success = matches!(record.outcome, Outcome::Answered(_));
     let metadata = json!({
         "request_id": &*record.request_id,
-        "tool_name": record.wire_name.as_ref().unwrap_or(&record.tool),
+        "tool_name": record.tool_name(),
         "source": record.source.as_deref(),
     });
     Raw::object([
@@ -164,14 +163,14 @@ pub fn tool(entry: &ToolEntry) -> Value {
     let tool = entry.tool.as_ref();
     json!({
         "name": entry.name,
-        "wire_name": entry.wire_name,
+        "wire_name": &*entry.wire_name,
         "source": entry.source,
         "description": entry.description,
         "input_schema": tool.map(|it| value(&it.input_schema)),
         "output_schema": tool.and_then(|it| it.output_schema.as_ref()).map(value),
         "annotations": tool.and_then(|it| it.annotations.as_ref()).map(value),
         "definition_hash": entry.definition_hash,
-        "quarantined": entry.quarantined,
+        "quarantined": entry.quarantined.as_ref().map(|it| &it.reason),
     })
 }
 

@@ -59,6 +59,16 @@ impl Caller {
         let audience = Audience { principal: Some(principal), client: None };
         Caller { meta: Some(meta.into()), consent: Some(Arc::new(DeclineAll)), audience, ..Caller::default() }
     }
+
+    /// Answers the server's requests during the call with this consent, and declares what it answers.
+    #[must_use]
+    pub fn with_consent(mut self, consent: Arc<dyn Consent>) -> Caller {
+        let capabilities: Raw = consent.answers().capabilities().into();
+        let meta = self.meta.unwrap_or_else(Raw::empty_object);
+        self.meta = Some(meta.with(MetaKey::CAPABILITIES, &capabilities));
+        self.consent = Some(consent);
+        self
+    }
 }
 
 impl fmt::Debug for Caller {

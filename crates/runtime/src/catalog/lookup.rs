@@ -14,7 +14,10 @@ impl Lookup {
     pub(super) fn new(tools: &[Arc<ToolEntry>]) -> Lookup {
         let mut names = HashMap::with_capacity(3 * tools.len());
         for (at, tool) in tools.iter().enumerate() {
-            names.entry(tool.wire_name.clone()).and_modify(|it| *it = None).or_insert(Some(at));
+            for bare in [Some(&*tool.wire_name), tool.renamed.as_deref()].into_iter().flatten() {
+                let other = |it: &mut Option<usize>| *it = it.filter(|it| *it == at);
+                names.entry(bare.to_owned()).and_modify(other).or_insert(Some(at));
+            }
         }
         // Ids and shown names are unique by construction, so they override bare names.
         names.extend(tools.iter().enumerate().map(|(at, tool)| (tool.id(), Some(at))));

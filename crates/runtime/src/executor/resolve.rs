@@ -28,7 +28,7 @@ impl Executor {
     }
 
     /// Returns the fault of an unusable source if `name` refers to one.
-    fn unavailable_fault(&self, name: &str) -> Option<Arc<Fault>> {
+    pub(crate) fn unavailable_fault(&self, name: &str) -> Option<Arc<Fault>> {
         let unavailable_sources = self.unavailable_sources.borrow();
         let is_named = |source: &str| {
             has_prefix(name, source, ":") || has_prefix(name, &tool_names::normalize(source), "__")
@@ -90,7 +90,7 @@ fn unknown_tool(name: &str, catalog: &Catalog) -> Arc<Fault> {
         })
     };
     let all: Vec<&SourceListing> = catalog.listings.iter().collect();
-    let same = catalog.tools.iter().filter(|it| it.wire_name == name);
+    let same = catalog.tools.iter().filter(|it| *it.wire_name == *name);
     let same: Vec<&str> = same.map(|it| it.name.as_str()).collect();
     if !same.is_empty() {
         return not_found(

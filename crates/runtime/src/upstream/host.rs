@@ -32,21 +32,9 @@ impl SourceHost {
 
 impl Host for SourceHost {
     fn capabilities(&self) -> Raw {
-        let mut capabilities = json!({});
-        let answers = self.consent.answers();
-        if !self.source.roots.is_empty() || answers.roots {
-            capabilities["roots"] = json!({});
-        }
-        if answers.forms {
-            capabilities["elicitation"]["form"] = json!({});
-        }
-        if answers.links {
-            capabilities["elicitation"]["url"] = json!({});
-        }
-        if answers.samples {
-            capabilities["sampling"] = json!({});
-        }
-        capabilities.into()
+        let mut answers = self.consent.answers();
+        answers.roots |= !self.source.roots.is_empty();
+        answers.capabilities().into()
     }
 
     fn reports_roots(&self) -> bool {

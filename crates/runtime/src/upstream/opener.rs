@@ -4,7 +4,7 @@ use super::{UpstreamContext, container, credentials, program, working_directory:
 use crate::MaskedString;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::{ffi::OsString, sync::Arc};
-use wharf_config::{Endpoint, Launch, PortEndpoint, PortTransport, RemoteEndpoint, Source};
+use wharf_config::{CONSTRAINTS_FILE, Endpoint, Launch, PortEndpoint, PortTransport, RemoteEndpoint, Source};
 use wharf_mcp::{
     EgressPolicy, Failure, Opener, http as streamable,
     local_server::{LocalServer, LocalTransport},
@@ -20,6 +20,9 @@ pub(super) fn open(
     tokens: Option<&Arc<MemoryStore>>,
     observer: Option<Arc<dyn stdio::ProcessObserver>>,
 ) -> Result<(Box<dyn Opener>, Option<WorkingDirectory>), Failure> {
+    if let Some(recorded) = &context.recorded {
+        return Ok((recorded.opener(source.name.expose())?, None));
+    }
     match &source.endpoint {
         Endpoint::Builtin(builtin) => {
             let missing =
@@ -76,6 +79,11 @@ pub(super) fn command(
 ) -> Result<stdio::Command, Failure> {
     let os = |text: &MaskedString| OsString::from(text.expose());
     let mut command = stdio::Command::new(program::find(launch)?, working_directory.path());
+    if let Some(constraints) = &launch.constraints {
+        let file = working_directory.path().join(CONSTRAINTS_FILE);
+        let written = std::fs::write(file, constraints);
+        written.map_err(|error| Failure::connect(format!("could not write the constraints: {error}")))?;
+    }
     command.args = launch.args.iter().map(|it| os(&it.value)).collect();
     command.env = launch.env.0.iter().map(|(name, it)| (name.into(), os(&it.value))).collect();
     let charset = stdio::Charset::named(launch.encoding.name());

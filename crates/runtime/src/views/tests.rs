@@ -22,11 +22,15 @@ fn fixed_time() -> SystemTime {
 fn record(outcome: Outcome) -> CallRecord {
     let arguments = json!({ "title": "Buy groceries", "priority": 2, "tags": ["shopping", "errands"] });
     CallRecord {
+        via: "",
+        handle: None,
+        passed: Vec::new(),
+        stages: crate::call::Stages::default(),
         request_id: "req_abc123".into(),
         thread_id: Some("thread_xyz789".to_owned()),
         principal: None,
         tool: "todo__create_todo".to_owned(),
-        wire_name: Some("create_todo".to_owned()),
+        wire_name: Some("create_todo".into()),
         source: Some("todo".into()),
         arguments: Some(arguments.into()),
         started: fixed_time(),

@@ -9,3 +9,4 @@ mod plugin_folder;
 #[cfg(unix)]
 mod registered;
 mod schema;
+mod tool_search;

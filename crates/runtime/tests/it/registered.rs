@@ -54,6 +54,8 @@ fn plan(source: Source) -> Plan {
         instructions: None,
         agent: AgentSettings::default(),
         sources: vec![source],
+        lock: None,
+        record: wharf_config::RecordSettings::default(),
     }
 }
 

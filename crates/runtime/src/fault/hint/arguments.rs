@@ -6,7 +6,9 @@ use wharf_config::{ArgOrigin, Launch};
 pub(super) fn as_yaml(launch: &Launch) -> String {
     let args = launch.args.iter().filter_map(|it| match &it.origin {
         ArgOrigin::Added(_) => None,
-        ArgOrigin::Resolved(text) | ArgOrigin::Versioned(text) => Some(text.shown()),
+        ArgOrigin::Resolved(text) | ArgOrigin::Versioned(text) | ArgOrigin::Locked(text) => {
+            Some(text.shown())
+        }
         ArgOrigin::Written | ArgOrigin::FromServer => Some(it.value.shown()),
     });
     args.map(item).collect::<Vec<_>>().join(", ")

@@ -23,6 +23,7 @@ impl Observer for RecordingObserver {
             EventKind::Breaker(it) => it.as_str().to_owned(),
             EventKind::Listed { tools } => tools.to_string(),
             EventKind::Log { level, data, .. } => format!("{level} {}", data.as_str()),
+            EventKind::Begun { tool_id, .. } => tool_id.clone(),
             EventKind::Progress { progress, .. } => progress.progress.to_string(),
             EventKind::Called(record) => format!("{} {}", record.tool, record.status().as_str()),
             other => format!("{other:?}"),
@@ -74,22 +75,30 @@ session connected
 connection connected
 health healthy
 listed 8
+begun it:progress
 progress 1
 progress 2
 call it__progress success
 log warning \"careful\"
 listed 2
+begun it:silent
 health degraded
 call it__silent timeout
+begun it:silent
 call it__silent timeout
+begun it:silent
 health unhealthy
 call it__silent timeout
+begun it:silent
 call it__silent timeout
+begun it:silent
 breaker OPEN
 connection degraded
 call it__silent timeout
+begun it:echo
 call it__echo failure
 session disconnected
+begun it:echo
 breaker HALF-OPEN
 session connecting
 session connected

@@ -1,0 +1,237 @@
+//! Records calls to a file: appends each to `FILE.part` before its caller gets the answer, and writes the sorted recording
+//! at the end.
+
+use super::{
+    Cassette, CassetteFiles, CassetteLine, ConversationNaming, MESSAGES_KEY, Placeholders, RecordedCall,
+    RecordedOutcome, RecordedServer, RecordedStep, StepKind, VERSION, conversation_names::ConversationNames,
+};
+use crate::{Catalog, Fault, FaultKind, source_status::SourceStatus, upstream::recorded::fault_json};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use wharf_config::Source;
+use wharf_mcp::{Raw, session::MetaKey};
+
+/// Records the calls of a runtime.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    files: CassetteFiles,
+    placeholders: Placeholders,
+    state: Mutex<RecorderState>,
+}
+
+/// Options of a recording.
+#[derive(Debug, Default)]
+pub struct RecorderOptions {
+    /// Replaces secrets.
+    pub placeholders: Placeholders,
+    /// JSON pointers into arguments that matching ignores, by glob over `source:tool`.
+    pub ignore: BTreeMap<String, Vec<String>>,
+    /// How conversations are named.
+    pub naming: ConversationNaming,
+}
+
+#[derive(Debug)]
+struct RecorderState {
+    part: File,
+    conversations: ConversationNames,
+    /// Number of calls and steps that have started, by conversation.
+    started: HashMap<String, u64>,
+    /// The first error while writing, which makes the recording incomplete.
+    error: Option<String>,
+}
+
+/// A conversation and the number of a call or step in it.
+#[derive(Clone, Debug)]
+pub struct RecordedPosition {
+    conversation: String,
+    n: u64,
+}
+
+impl Recorder {
+    /// Begins a recording. The file must be writable; an existing one is replaced at the end.
+    pub fn create(path: &Path, options: RecorderOptions) -> io::Result<Recorder> {
+        let RecorderOptions { placeholders, ignore, naming } = options;
+        let mut open = OpenOptions::new();
+        open.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut open, 0o600);
+        let mut part = open.open(part_path(path))?;
+        part.write_all(CassetteLine::Header { version: VERSION, ignore }.to_text().as_bytes())?;
+        let conversations = ConversationNames::new(naming);
+        let state = RecorderState { part, conversations, started: HashMap::new(), error: None };
+        let (path, files) = (path.to_owned(), CassetteFiles::of(path));
+        Ok(Recorder { path, files, placeholders, state: Mutex::new(state) })
+    }
+
+    /// Records what the connected servers offer.
+    pub fn add_servers<'a>(
+        &self,
+        sources: impl Iterator<Item = (&'a Source, &'a SourceStatus)>,
+        catalog: &Catalog,
+    ) {
+        for (source, status) in sources.filter(|(_, status)| status.server.is_some()) {
+            let name = source.name.expose();
+            let described = |key: &str| {
+                let text = status.server.as_ref().and_then(|it| it.member(key));
+                text.and_then(|it| it.decode::<String>().ok())
+            };
+            let era = status.era.map(|it| format!("{it:?}").to_lowercase());
+            let tools = catalog.tools.iter().filter(|it| it.source == name);
+            let prompts = catalog.prompts.iter().filter(|it| it.source == name);
+            let mut server = RecordedServer {
+                name: name.to_owned(),
+                server: json!({
+                    "name": described("name"), "version": described("version"), "era": era, "protocol": status.version,
+                }),
+                tools: tools.map(|it| it.listed.decode_or_default::<Value>()).collect(),
+                prompts: prompts.map(|it| it.prompt.raw.decode_or_default::<Value>()).collect(),
+            };
+            let by_name = |one: &Value, two: &Value| one["name"].as_str().cmp(&two["name"].as_str());
+            server.tools.sort_by(by_name);
+            server.prompts.sort_by(by_name);
+            self.add_server(server);
+        }
+    }
+
+    /// Records a server and what it offers.
+    pub fn add_server(&self, mut server: RecordedServer) {
+        let RecordedServer { name: _, server: about, tools, prompts } = &mut server;
+        let all = [about].into_iter().chain(tools).chain(prompts);
+        all.for_each(|it| self.placeholders.mask_secrets_in(it));
+        self.write(&CassetteLine::Server(server));
+    }
+
+    /// Returns the position of a call or step that starts now. `id` is that of the conversation or client.
+    pub fn start(&self, id: &str) -> RecordedPosition {
+        let mut state = self.state();
+        let conversation = state.conversations.name(id);
+        let started = state.started.entry(conversation.clone()).or_default();
+        *started += 1;
+        RecordedPosition { n: *started, conversation }
+    }
+
+    /// Records a call that has ended. Returns when the line is in the file.
+    pub(crate) fn finish(
+        &self,
+        position: RecordedPosition,
+        (source, tool): (&str, &str),
+        arguments: Option<&Raw>,
+        outcome: &Result<Raw, Arc<Fault>>,
+    ) {
+        let outcome = match outcome {
+            Ok(result) => {
+                let mut result = result.decode_or_default::<Value>();
+                remove_era_members(&mut result);
+                self.hide(&mut result);
+                RecordedOutcome::Result(result)
+            }
+            // The call did not fail; wharf stopped, or its caller left.
+            Err(fault) if matches!(fault.kind, FaultKind::Closing | FaultKind::Abandoned) => return,
+            Err(fault) => {
+                let mut fault = fault_json(fault);
+                self.placeholders.mask(&mut fault);
+                RecordedOutcome::Fault(fault)
+            }
+        };
+        let mut arguments = arguments.map_or_else(|| json!({}), |it| it.decode_or_default());
+        self.placeholders.mask(&mut arguments);
+        let RecordedPosition { conversation, n } = position;
+        let (source, tool) = (source.to_owned(), tool.to_owned());
+        let call = RecordedCall { conversation, n, source, tool, arguments, outcome, line: 0 };
+        self.write(&CassetteLine::Call(call));
+    }
+
+    /// Records a step. Members whose names are in `ours` are written by wharf and hold no secrets. Returns when the line
+    /// is in the file.
+    pub fn finish_step(
+        &self,
+        position: RecordedPosition,
+        kind: StepKind,
+        mut body: Map<String, Value>,
+        ours: &[&str],
+    ) {
+        for (key, value) in body.iter_mut().filter(|(key, _)| !ours.contains(&key.as_str())) {
+            match (kind, key.as_str()) {
+                (StepKind::Model, MESSAGES_KEY) => {
+                    self.store(value);
+                    self.placeholders.mask_messages(value);
+                }
+                _ => self.hide(value),
+            }
+        }
+        let RecordedPosition { conversation, n } = position;
+        self.write(&CassetteLine::Step(RecordedStep { kind, conversation, n, body, line: 0 }));
+    }
+
+    /// Moves large binary values into files and replaces secrets in the rest.
+    fn hide(&self, value: &mut Value) {
+        self.store(value);
+        self.placeholders.mask(value);
+    }
+
+    fn store(&self, value: &mut Value) {
+        if let Err(error) = self.files.store(value) {
+            self.state().error.get_or_insert(error.to_string());
+        }
+    }
+
+    fn write(&self, line: &CassetteLine) {
+        let text = line.to_text();
+        let mut state = self.state();
+        if let Err(error) = state.part.write_all(text.as_bytes()) {
+            state.error.get_or_insert(error.to_string());
+        }
+    }
+
+    /// Ends the recording: writes the sorted lines to the file, atomically. Returns the number of strings that were
+    /// replaced because they look like keys.
+    pub fn close(&self) -> io::Result<usize> {
+        let mut state = self.state();
+        if let Some(error) = state.error.take() {
+            return Err(io::Error::other(error));
+        }
+        state.part.flush()?;
+        let part = part_path(&self.path);
+        let text = fs::read_to_string(&part)?;
+        let cassette = Cassette::parse(&text).map_err(io::Error::other)?;
+        let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(cassette.to_text().as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        fs::remove_file(part)?;
+        Ok(self.placeholders.secret_like())
+    }
+
+    fn state(&self) -> MutexGuard<'_, RecorderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes what servers of 2026-07-28 add to every result. A server of that era adds it again when it serves the recording,
+/// so a recording does not depend on the era.
+fn remove_era_members(result: &mut Value) {
+    let Some(members) = result.as_object_mut() else { return };
+    if members.get("resultType").is_some_and(|it| it == "complete") {
+        members.shift_remove("resultType");
+    }
+    if let Some(Value::Object(meta)) = members.get_mut("_meta") {
+        meta.shift_remove(MetaKey::SERVER);
+        if meta.is_empty() {
+            members.shift_remove("_meta");
+        }
+    }
+}
+
+fn part_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}

@@ -1,0 +1,147 @@
+//! Tests that recordings hide secrets and answer as recorded.
+
+use super::{
+    Cassette, CassettePlayer, Exhausted, Placeholders, RecordedOutcome, RecordedServer, Recorder,
+    RecorderOptions, StepKind,
+};
+use crate::redact::secret_encodings;
+use proptest::prelude::*;
+use regex::Regex;
+use serde_json::{Map, Value, json};
+use std::{fs, sync::Arc};
+use tempfile::TempDir;
+use wharf_config::{Env, Plan, load};
+use wharf_mcp::Raw;
+
+/// Returns a plan with a secret in each place where one can be.
+fn plan(secret: &str) -> Plan {
+    let text = "model: {provider: openai, name: m, api_key: '${KEY}'}\ntools:\n  \
+                - {name: a, description: b, type: mcp, server: x, command: npx, env: {K: '${T}'}}\n  \
+                - {name: c, description: d, type: mcp, server: x, transport: http, url: 'https://h/', headers: {A: 'Bearer ${H}'}}\n";
+    let mut env = Env::bare();
+    for (name, value) in
+        [("T", format!("{secret}-one")), ("H", format!("{secret}-two")), ("KEY", format!("{secret}-three"))]
+    {
+        env.variables.insert(name.to_owned(), value);
+    }
+    let (plan, diagnostics) = load(text, &env);
+    plan.unwrap_or_else(|| panic!("{}", diagnostics.render(false)))
+}
+
+/// Returns texts that contain every encoding of every secret.
+fn leaks(secret: &str) -> Vec<String> {
+    let secrets = ["one", "two", "three"].map(|it| format!("{secret}-{it}"));
+    let encoded = secrets.iter().flat_map(|it| secret_encodings(it)).flat_map(|it| {
+        let doubled = format!("{it}{it}");
+        [it.clone(), format!("before {it}, after"), doubled]
+    });
+    encoded.collect()
+}
+
+/// Records the texts in every place of a recording where text of others can be. Returns the file.
+fn record(secret: &str, options: RecorderOptions) -> String {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("a.jsonl");
+    let recorder = Recorder::create(&path, options).expect("a recording");
+    let texts = leaks(secret);
+    let members: Map<String, Value> = texts.iter().map(|it| (it.clone(), json!([it]))).collect();
+    let values =
+        json!({ "texts": texts, "members": members, "json": Value::from(texts.clone()).to_string() });
+    let name = "c".to_owned();
+    recorder.add_server(RecordedServer { name, tools: vec![values.clone()], ..RecordedServer::default() });
+    let result: Raw = json!({ "content": values }).into();
+    recorder.finish(recorder.start(""), ("a", "tool"), Some(&values.clone().into()), &Ok(result));
+    let fault = crate::Fault::not_ready("a", texts.concat(), "");
+    recorder.finish(recorder.start(""), ("a", "tool"), None, &Err(Arc::new(fault)));
+    for kind in [StepKind::Input, StepKind::Model, StepKind::Approval] {
+        let body = json!({ "messages": values, "response": values, "text": texts.concat() });
+        let body = body.as_object().expect("an object").clone();
+        recorder.finish_step(recorder.start(""), kind, body, &[]);
+    }
+    recorder.close().expect("it is written");
+    fs::read_to_string(path).expect("the file")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn no_secret_is_in_a_recording_in_any_encoding(tail in "[ -~äß€]{5,30}[a-zA-Z0-9]") {
+        let secret = format!("Zq7{tail}");
+        let placeholders = Placeholders::of(&plan(&secret));
+        let text = record(&secret, RecorderOptions { placeholders, ..RecorderOptions::default() });
+        for number in ["one", "two", "three"] {
+            for encoding in secret_encodings(&format!("{secret}-{number}")) {
+                prop_assert!(!text.contains(&encoding), "{encoding} is in {text}");
+            }
+        }
+        prop_assert!(text.contains("«secret:T»") && text.contains("«secret:H»") && text.contains("«secret:KEY»"), "{text}");
+        Cassette::parse(&text).expect("it can be read");
+    }
+
+    #[test]
+    fn equal_calls_get_their_answers_in_order(paths in prop::collection::vec("[a-c]{1}", 1..20)) {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("a.jsonl");
+        let recorder = Recorder::create(&path, RecorderOptions::default()).expect("a recording");
+        for (at, path) in paths.iter().enumerate() {
+            let (arguments, result): (Raw, Raw) = (json!({ "path": path }).into(), json!({ "at": at }).into());
+            recorder.finish(recorder.start(""), ("a", "tool"), Some(&arguments), &Ok(result));
+        }
+        recorder.close().expect("it is written");
+        let text = fs::read_to_string(path).expect("the file");
+        let cassette = Cassette::parse(&text).expect("it can be read");
+        prop_assert_eq!(&cassette.to_text(), &text);
+        let player = CassettePlayer::new(cassette, Exhausted::Miss);
+        for (at, path) in paths.iter().enumerate() {
+            let played = player.play("a", "tool", &json!({ "path": path }));
+            let recorded = RecordedOutcome::Result(json!({ "at": at }));
+            prop_assert_eq!(played, Ok(&recorded));
+        }
+        let once_more = player.play("a", "tool", &json!({ "path": paths[0] }));
+        prop_assert!(once_more.is_err());
+        prop_assert!(player.unplayed().is_empty());
+    }
+}
+
+#[test]
+fn patterns_and_words_like_keys_get_equal_numbers_for_equal_values() {
+    let pattern = Regex::new(r"\d{4}-\d{4}").expect("a pattern");
+    let placeholders = Placeholders::default()
+        .with_patterns([("card".to_owned(), pattern)])
+        .with_key_check(|word| word.starts_with("sk-"));
+    let masked = |text: &str| placeholders.mask_text(text);
+    assert_eq!(masked("1111-2222 and 3333-4444, 1111-2222"), "«card:1» and «card:2», «card:1»");
+    assert_eq!(
+        masked("3333-4444 (sk-abc) \"sk-abc\"=sk-def"),
+        "«card:2» («secret-like:1») \"«secret-like:1»\"=«secret-like:2»"
+    );
+    assert_eq!(placeholders.secret_like(), 2);
+}
+
+#[test]
+fn secrets_that_are_numbers_or_keys_are_replaced() {
+    let placeholders = Placeholders::of(&plan("12345678"));
+    let mut value = json!({ "12345678-one": "x", "n": 5 });
+    placeholders.mask(&mut value);
+    assert_eq!(value, json!({ "«secret:T»": "x", "n": 5 }));
+}
+
+#[test]
+fn foreign_lines_are_kept_out_and_broken_ones_are_refused() {
+    let text =
+        "{\"cassette\":{\"version\":1}}\n{\"future\":{}}\n{\"model\":{\"conversation\":\"main\",\"n\":1}}\n";
+    let cassette = Cassette::parse(text).expect("it can be read");
+    assert_eq!(cassette.steps.len(), 1);
+    let refused = [
+        ("{\"cassette\":{\"version\":2}}\n", "line 1: version 2 is not supported"),
+        ("\n{\"model\":{\"n\":1}}\n", "line 2: its model is invalid"),
+        ("{\"call\":{}}\n", "line 1: its call is invalid"),
+        ("{}\n", "line 1: it is not an object with one key"),
+        ("[]\n", "line 1: it is not an object with one key"),
+        ("{\n", "line 1: it is not JSON"),
+    ];
+    for (text, why) in refused {
+        assert_eq!(Cassette::parse(text).expect_err(text).to_string(), why);
+    }
+}
