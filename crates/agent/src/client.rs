@@ -3,19 +3,26 @@
 //! A question returns a whole answer or an error. Dropping its future closes the connection.
 
 mod address;
+mod deltas;
+mod model_breaker;
+mod model_changes;
 mod retry;
 
 use crate::{
     answer::{Answer, AnswerEvent, AnswerReader, CallIds},
     dialect::Dialect,
     model::{
-        AnswerLimits, ModelOptions,
+        AnswerLimits, ModelChanges, ModelOptions,
         trouble::{ProviderError, Trouble},
     },
+    model_tape::ModelTape,
     view::View,
 };
 use address::{request_headers, request_url};
 use bytes::Bytes;
+use deltas::DeltaRedactor;
+pub use model_breaker::ModelBreaker;
+use model_changes::apply_changes;
 use reqwest::{Client, ClientBuilder, Response, header::HeaderMap, redirect::Policy};
 use retry::{FIRST_DELAY, read_retry_after, retry_delay};
 use std::{
@@ -26,12 +33,9 @@ use std::{
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use url::Url;
-use wharf_config::{BreakerPolicy, Model};
+use wharf_config::Model;
 use wharf_runtime::{CircuitBreaker, EgressPolicy, Redactor, Verdict};
 
-/// Number of failed questions and the pause after which the breaker allows a probe.
-const BREAKER: BreakerPolicy =
-    BreakerPolicy { failure_threshold: 3, recovery_timeout: Duration::from_secs(60) };
 /// Maximum time for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an error response that is read, in bytes.
@@ -68,10 +72,13 @@ pub struct ModelClient {
     first_byte_timeout: Duration,
     idle_timeout: Duration,
     first_delay: Duration,
-    breaker: Arc<CircuitBreaker>,
+    breaker: ModelBreaker,
     redactor: Arc<Redactor>,
-    /// Time before which the provider does not want another request.
-    hold_off: Mutex<Option<Instant>>,
+    /// Time before which the provider does not want another request. Shared by all clients of the model.
+    hold_off: Arc<Mutex<Option<Instant>>>,
+    /// Whether a question that fails after a delta is not asked again.
+    keeps_deltas: bool,
+    tape: ModelTape,
 }
 
 impl ModelClient {
@@ -88,6 +95,8 @@ impl ModelClient {
             return Err("'endpoint' is an address that may not be contacted".to_owned());
         }
         let http = build_http(&url, egress).build().map_err(|error| root_cause(&error))?;
+        let host = url.host_str().unwrap_or_default();
+        let breaker_key = format!("model:{}:{host}", model.provider.as_str());
         Ok(ModelClient {
             http,
             url,
@@ -98,9 +107,11 @@ impl ModelClient {
             first_byte_timeout: model.timeout,
             idle_timeout: model.idle_timeout,
             first_delay: FIRST_DELAY,
-            breaker: CircuitBreaker::new(BREAKER, |_| ()),
+            breaker: ModelBreaker::new(breaker_key.into(), None),
             redactor,
-            hold_off: Mutex::default(),
+            hold_off: Arc::default(),
+            keeps_deltas: false,
+            tape: ModelTape::default(),
         })
     }
 
@@ -116,7 +127,54 @@ impl ModelClient {
 
     /// Returns the circuit breaker of the model.
     pub fn breaker(&self) -> &Arc<CircuitBreaker> {
-        &self.breaker
+        self.breaker.circuit_breaker()
+    }
+
+    /// Returns the key under which replicas share the breaker: the provider and its host.
+    pub fn breaker_key(&self) -> &str {
+        self.breaker.key()
+    }
+
+    /// Uses a breaker that other clients of the same host use too.
+    #[must_use]
+    pub fn with_breaker(mut self, breaker: ModelBreaker) -> ModelClient {
+        self.breaker = breaker;
+        self
+    }
+
+    /// Creates a client with other options, which shares the connections and the circuit breaker. The error names the
+    /// option that the model's API does not have.
+    pub fn with_changes(&self, changes: &ModelChanges) -> Result<ModelClient, &'static str> {
+        let mut options = self.options.clone();
+        apply_changes(changes, self.dialect, &mut options)?;
+        Ok(ModelClient {
+            http: self.http.clone(),
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            dialect: self.dialect,
+            options,
+            limits: self.limits.clone(),
+            first_byte_timeout: self.first_byte_timeout,
+            idle_timeout: self.idle_timeout,
+            first_delay: self.first_delay,
+            breaker: self.breaker.clone(),
+            redactor: self.redactor.clone(),
+            hold_off: self.hold_off.clone(),
+            keeps_deltas: changes.keeps_deltas,
+            tape: self.tape.clone(),
+        })
+    }
+
+    /// Records the questions and answers, or answers from a recording.
+    #[must_use]
+    pub fn with_tape(mut self, tape: ModelTape) -> ModelClient {
+        self.tape = tape;
+        self
+    }
+
+    /// Returns the tape of the model.
+    pub fn tape(&self) -> &ModelTape {
+        &self.tape
     }
 
     /// Replaces the limits of an answer.
@@ -133,14 +191,37 @@ impl ModelClient {
         self
     }
 
-    /// Asks the model and returns its whole answer. Tries again where that may help.
+    /// Asks the model, or its recording, and returns the whole answer.
     pub async fn ask(
         &self,
         view: &View<'_>,
         ids: &mut CallIds,
         on_event: &mut (dyn FnMut(ModelEvent) + Send),
     ) -> Result<Answer, Trouble> {
-        let permit = self.breaker.admit().map_err(|retry_after| Trouble::Unavailable { retry_after })?;
+        let turn = self.tape.begin(view, &self.options);
+        let answer = match turn.as_ref().and_then(|it| self.tape.replay(it, ids)) {
+            Some(answer) => {
+                let events = answer.iter().flat_map(|it| DeltaRedactor::whole(&self.redactor, it));
+                events.for_each(|it| on_event(ModelEvent::Delta(it)));
+                answer
+            }
+            None => self.ask_provider(view, ids, on_event).await,
+        };
+        if let Some(turn) = turn {
+            self.tape.finish(turn, &answer);
+        }
+        answer
+    }
+
+    /// Asks the provider. Tries again where that may help.
+    async fn ask_provider(
+        &self,
+        view: &View<'_>,
+        ids: &mut CallIds,
+        on_event: &mut (dyn FnMut(ModelEvent) + Send),
+    ) -> Result<Answer, Trouble> {
+        let permit =
+            self.breaker.admit().await.map_err(|retry_after| Trouble::Unavailable { retry_after })?;
         self.wait_for_hold_off().await?;
         let answer = self.ask_with_retries(view, ids, on_event).await;
         permit.settle(match &answer {
@@ -161,17 +242,26 @@ impl ModelClient {
         let body = self.dialect.write(view, &self.options);
         for retries in 0.. {
             let mut has_deltas = false;
+            let mut redactor = DeltaRedactor::new(&self.redactor);
             let mut tell = |event: AnswerEvent| {
-                has_deltas = true;
-                on_event(ModelEvent::Delta(event));
+                if let Some(event) = redactor.push(event) {
+                    has_deltas = true;
+                    on_event(ModelEvent::Delta(event));
+                }
             };
             let trouble = match self.try_once(body.clone(), ids, &mut tell).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    redactor.finish().for_each(|event| on_event(ModelEvent::Delta(event)));
+                    return Ok(answer);
+                }
                 Err(trouble) => self.redact(trouble),
             };
             self.note_hold_off(&trouble);
             if has_deltas {
                 on_event(ModelEvent::Reset);
+            }
+            if has_deltas && self.keeps_deltas {
+                return Err(trouble);
             }
             let Some(delay) = retry_delay(&trouble, retries, self.first_delay, fastrand::f64()) else {
                 return Err(trouble);

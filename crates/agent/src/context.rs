@@ -5,7 +5,7 @@
 //! prompt cache holds in between.
 
 use crate::{
-    estimate::{estimate_message, estimate_tokens},
+    estimate::estimate_message,
     message::{Content, Message, ToolResult},
 };
 use std::collections::BTreeSet;
@@ -49,12 +49,12 @@ pub(crate) enum Fit {
 }
 
 impl ContextView {
-    pub(crate) fn new(window: u64, max_tokens: Option<u64>, fixed_text: &str) -> ContextView {
+    pub(crate) fn new(window: u64, max_tokens: Option<u64>, fixed: u64) -> ContextView {
         ContextView {
             messages: Vec::new(),
             window,
             reserve: max_tokens.unwrap_or(ANSWER_RESERVE).min(window / 2),
-            fixed: estimate_tokens(fixed_text),
+            fixed,
             factor: 1.0,
             trimmed: BTreeSet::new(),
             summary: None,
@@ -69,6 +69,11 @@ impl ContextView {
     #[cfg(test)]
     pub(crate) fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Returns the messages from a position on.
+    pub(crate) fn into_messages_from(mut self, position: usize) -> Vec<Message> {
+        self.messages.split_off(position)
     }
 
     pub(crate) fn window(&self) -> u64 {

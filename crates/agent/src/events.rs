@@ -1,8 +1,12 @@
 //! Events of a run, for the command line and the HTTP API, and their JSON form.
 
-use crate::run_ending::{RunReport, RunStatus, RunUsage};
+use crate::{
+    consent::InputQuestion,
+    run_ending::{RunReport, RunStatus, RunUsage},
+};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use wharf_runtime::time_format::rfc3339;
 
 /// Event of a run. [`AgentEvent::Done`] is the last one.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +42,8 @@ pub enum AgentEvent {
     ToolCall(ToolCallEvent),
     /// A person has to decide about a call.
     ApprovalRequest(ApprovalQuestion),
+    /// A server asks a person something during a call.
+    InputRequest(InputQuestion),
     /// The model is shown less than everything.
     Context(String),
     /// Tokens used so far.
@@ -70,6 +76,8 @@ pub struct ToolCallEvent {
     pub arguments: Value,
     /// State.
     pub status: ToolStatus,
+    /// The rule, hint, default or person that decided about the call. Empty if nothing had to be decided.
+    pub why: String,
     /// Words of the result, redacted, if the call has ended.
     pub result: Option<String>,
     /// Duration, if the call was made.
@@ -77,7 +85,7 @@ pub struct ToolCallEvent {
 }
 
 /// State of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ToolStatus {
     /// The call was sent.
     InProgress,
@@ -96,6 +104,8 @@ pub enum ToolStatus {
 /// Question to a person about one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalQuestion {
+    /// Id of the question.
+    pub approval_id: String,
     /// Id of the call.
     pub call_id: String,
     /// `source:tool`.
@@ -106,8 +116,14 @@ pub struct ApprovalQuestion {
     pub arguments: Value,
     /// Reason for the question.
     pub why: String,
+    /// Hints of the server about the tool.
+    pub hints: Value,
+    /// Hash of the tool's definition.
+    pub definition_hash: String,
     /// Digest of the call.
     pub digest: String,
+    /// Time after which the call is denied, if it waits.
+    pub expires_at: Option<SystemTime>,
 }
 
 impl ToolStatus {
@@ -144,6 +160,7 @@ impl AgentEvent {
             }
             AgentEvent::ToolCall(call) => ("tool_call", call.to_json()),
             AgentEvent::ApprovalRequest(question) => ("approval_request", question.to_json()),
+            AgentEvent::InputRequest(question) => ("input_request", question.to_json()),
             AgentEvent::Context(what) => ("context", json!({ "message": what })),
             AgentEvent::Usage(usage) => ("usage", usage.to_json()),
             AgentEvent::Error { error_type, message, call_id } => {
@@ -160,6 +177,9 @@ impl ToolCallEvent {
     fn to_json(&self) -> Value {
         let mut data = json!({ "tool_name": self.tool_name, "arguments": self.arguments,
             "status": self.status.as_str(), "call_id": self.call_id, "source": self.source });
+        if !self.why.is_empty() {
+            data["why"] = self.why.as_str().into();
+        }
         if let Some(result) = &self.result {
             data["result"] = result.as_str().into();
         }
@@ -171,9 +191,12 @@ impl ToolCallEvent {
 }
 
 impl ApprovalQuestion {
-    fn to_json(&self) -> Value {
-        json!({ "call_id": self.call_id, "tool_id": self.tool_id, "tool_name": self.tool_name,
-            "arguments": self.arguments, "why": self.why, "digest": self.digest })
+    /// Returns the data of the event.
+    pub fn to_json(&self) -> Value {
+        json!({ "approval_id": self.approval_id, "call_id": self.call_id, "tool_id": self.tool_id,
+            "tool_name": self.tool_name, "arguments": self.arguments, "digest": self.digest, "why": self.why,
+            "hints": self.hints, "definition_hash": self.definition_hash,
+            "expires_at": self.expires_at.map(rfc3339) })
     }
 }
 
@@ -205,7 +228,7 @@ impl RunReport {
             "request_id": null,
             "turns": self.turns,
             "usage": self.usage.to_json(),
-            "cost": null,
+            "cost": self.cost,
             "structured": self.structured,
             "error": error,
         })

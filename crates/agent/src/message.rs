@@ -1,6 +1,7 @@
 //! Messages of a conversation in the form that every dialect can write.
 
 use crate::arguments::{ArgumentsError, check_arguments};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One message.
@@ -15,7 +16,8 @@ pub enum Message {
 }
 
 /// Piece of a user's message or of a tool's result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Text.
     Text(String),
@@ -29,7 +31,7 @@ pub enum Content {
 }
 
 /// Answer of a model, as part of a conversation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AnswerMessage {
     /// Parts in the order of the model. Every call has a result in the messages that follow.
     pub parts: Vec<AnswerPart>,
@@ -38,13 +40,15 @@ pub struct AnswerMessage {
 }
 
 /// Part of an answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AnswerPart {
     /// Text for the user.
     Text {
         /// The text.
         text: String,
         /// Data that the provider wants back with this part, as it came.
+        #[serde(skip)]
         native: Option<Value>,
     },
     /// Reasoning of the model.
@@ -52,6 +56,7 @@ pub enum AnswerPart {
         /// Readable reasoning. May be empty.
         text: String,
         /// Data that the provider wants back with this part, as it came.
+        #[serde(skip)]
         native: Option<Value>,
     },
     /// Tool call.
@@ -59,7 +64,7 @@ pub enum AnswerPart {
 }
 
 /// Tool call in an answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Id of the call, unique in its run.
     pub id: String,
@@ -68,7 +73,25 @@ pub struct ToolCall {
     /// Arguments, in the model's own text. Shortened if they exceed the limit.
     pub arguments: String,
     /// Data that the provider wants back with this call, as it came.
+    #[serde(skip)]
     pub native: Option<Value>,
+}
+
+impl AnswerPart {
+    /// Returns the data that the provider wants back.
+    pub(crate) fn native(&self) -> Option<&Value> {
+        match self {
+            AnswerPart::Text { native, .. } | AnswerPart::Reasoning { native, .. } => native.as_ref(),
+            AnswerPart::Call(call) => call.native.as_ref(),
+        }
+    }
+
+    pub(crate) fn native_mut(&mut self) -> &mut Option<Value> {
+        match self {
+            AnswerPart::Text { native, .. } | AnswerPart::Reasoning { native, .. } => native,
+            AnswerPart::Call(call) => &mut call.native,
+        }
+    }
 }
 
 impl ToolCall {
@@ -85,7 +108,7 @@ impl ToolCall {
 }
 
 /// Result of a tool call, in the words for the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// Id of the call.
     pub call_id: String,
@@ -99,7 +122,7 @@ pub struct ToolResult {
 
 impl ToolResult {
     /// Returns the text of the result, with a line for each image.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let lines: Vec<String> = self.content.iter().map(Content::as_text).collect();
         lines.join("\n")
     }
@@ -112,7 +135,7 @@ impl ToolResult {
 
 impl Content {
     /// Returns the text, or a description of the image.
-    pub(crate) fn as_text(&self) -> String {
+    pub fn as_text(&self) -> String {
         match self {
             Content::Text(text) => text.clone(),
             Content::Image { media_type, base64 } => {

@@ -118,6 +118,23 @@ impl ModelOptions {
     }
 }
 
+/// Changes of a request to the options of a model. Options that are not set stay as they are configured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelChanges {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus sampling threshold.
+    pub top_p: Option<f64>,
+    /// Maximum length of an answer, in tokens. A configured limit that is lower stays.
+    pub max_tokens: Option<u64>,
+    /// Seed of the sampling.
+    pub seed: Option<i64>,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
+    /// Whether text that was reported is never taken back: a question that fails after it is not asked again.
+    pub keeps_deltas: bool,
+}
+
 /// Returns the word for an effort level, or `None` if reasoning is off.
 pub(crate) fn effort_level(effort: ReasoningEffort) -> Option<&'static str> {
     match effort {

@@ -1,13 +1,17 @@
 //! Decides about calls: the rules, the hints of a tool, and what the model has seen.
 
 use crate::tool_facts::ToolFacts;
-use wharf_config::{ApprovalRules, Decision, Glob};
+use wharf_config::{ApprovalRules, Decision, Glob, OperatorRules};
+
+const AFTER_UNTRUSTED: &str = "it may write, and the model has seen content of an open-world server";
 
 /// Rules of one run: those of the configuration, and those of the command line or of a request.
 #[derive(Clone, Debug, Default)]
 pub struct RunRules {
     /// Rules of agent.yaml.
     pub configured: ApprovalRules,
+    /// Rules of wharf.toml, which nothing else loosens.
+    pub operator: OperatorRules,
     /// Calls that the user allows. They do not override a rule that denies.
     pub allow: Vec<Glob>,
     /// Calls that the user denies.
@@ -28,28 +32,36 @@ pub(crate) struct PolicyDecision {
 impl RunRules {
     /// Returns the rule that denies a tool, if any. Such a tool is not offered either.
     pub(crate) fn denying_rule(&self, tool_id: &str) -> Option<&str> {
-        let rules = self.deny.iter().chain(&self.configured.deny);
+        let rules = self.deny.iter().chain(&self.configured.deny).chain(&self.operator.deny);
         rules.into_iter().find(|it| it.matches(tool_id)).map(Glob::as_str)
     }
 
-    /// Decides about a call. `has_seen_untrusted` says whether the model has seen a result of an open-world source.
+    /// Decides about a call: the stricter decision of the operator's rules and all others. `has_seen_untrusted` says
+    /// whether the model has seen a result of an open-world source.
     pub(crate) fn decide(&self, tool: &ToolFacts, has_seen_untrusted: bool) -> PolicyDecision {
-        let found =
-            |globs: &[Glob]| globs.iter().find(|it| it.matches(&tool.id)).map(|it| it.as_str().to_owned());
-        let ApprovalRules { default, allow, ask, deny: _, after_untrusted } = &self.configured;
         if let Some(rule) = self.denying_rule(&tool.id) {
             return decided(Decision::Deny, format!("the rule '{rule}' denies it"));
         }
+        let own = self.decide_for_user(tool, has_seen_untrusted);
+        match self.decide_for_operator(tool, has_seen_untrusted) {
+            Some(stricter) if stricter.decision > own.decision => stricter,
+            _ => own,
+        }
+    }
+
+    /// Decides by the rules of the user and of agent.yaml.
+    fn decide_for_user(&self, tool: &ToolFacts, has_seen_untrusted: bool) -> PolicyDecision {
+        let ApprovalRules { default, allow, ask, deny: _, after_untrusted } = &self.configured;
         if self.allow_all {
             return decided(Decision::Allow, "the user allowed all calls".to_owned());
         }
-        if let Some(rule) = found(&self.allow) {
+        if let Some(rule) = find_rule(&self.allow, tool) {
             return decided(Decision::Allow, format!("the user allowed '{rule}'"));
         }
-        if let Some(rule) = found(ask) {
+        if let Some(rule) = find_rule(ask, tool) {
             return decided(Decision::Ask, format!("the rule '{rule}' asks"));
         }
-        if let Some(rule) = found(allow) {
+        if let Some(rule) = find_rule(allow, tool) {
             return decided(Decision::Allow, format!("the rule '{rule}' allows it"));
         }
         if tool.is_trusted && tool.is_read_only {
@@ -64,11 +76,32 @@ impl RunRules {
         };
         let asks = general.decision == Decision::Allow && has_seen_untrusted && tool.may_write();
         if asks && *after_untrusted == Decision::Ask {
-            let why = "it may write, and the model has seen content of an open-world server";
-            return decided(Decision::Ask, why.to_owned());
+            return decided(Decision::Ask, AFTER_UNTRUSTED.to_owned());
         }
         general
     }
+
+    /// Decides by the operator's rules, if they say something about the tool. Denying rules come before.
+    fn decide_for_operator(&self, tool: &ToolFacts, has_seen_untrusted: bool) -> Option<PolicyDecision> {
+        let OperatorRules { default, allow, ask, deny: _, after_untrusted } = &self.operator;
+        if let Some(rule) = find_rule(ask, tool) {
+            return Some(decided(Decision::Ask, format!("the rule '{rule}' of wharf.toml asks")));
+        }
+        if let Some(rule) = find_rule(allow, tool) {
+            return Some(decided(Decision::Allow, format!("the rule '{rule}' of wharf.toml allows it")));
+        }
+        if *after_untrusted == Some(Decision::Ask) && has_seen_untrusted && tool.may_write() {
+            return Some(decided(Decision::Ask, AFTER_UNTRUSTED.to_owned()));
+        }
+        if tool.is_trusted && tool.is_read_only || tool.is_builtin {
+            return None;
+        }
+        default.map(|it| decided(it, format!("'default' of wharf.toml is '{}'", it.as_str())))
+    }
+}
+
+fn find_rule<'a>(rules: &'a [Glob], tool: &ToolFacts) -> Option<&'a str> {
+    rules.iter().find(|it| it.matches(&tool.id)).map(Glob::as_str)
 }
 
 fn decided(decision: Decision, why: String) -> PolicyDecision {
@@ -90,6 +123,7 @@ mod tests {
             is_open_world: has("open"),
             is_trusted: has("trust"),
             is_builtin: has("builtin"),
+            definition_hash: String::new(),
         }
     }
 
@@ -128,7 +162,34 @@ mod tests {
             };
             let allow_all = user_allow == "ALL";
             let allow = if allow_all { Vec::new() } else { globs(user_allow) };
-            let rules = RunRules { configured, allow, deny: globs(user_deny), allow_all };
+            let deny = globs(user_deny);
+            let rules = RunRules { configured, allow, deny, allow_all, ..RunRules::default() };
+            let decision = rules.decide(&tool(hints), untrusted);
+            assert_eq!(decision.decision.as_str(), expected, "{row:?}: {}", decision.why);
+        }
+    }
+    #[test]
+    fn nothing_loosens_the_rules_of_the_operator() {
+        let globs = |text: &str| -> Vec<Glob> { text.split_whitespace().map(Glob::new).collect() };
+        // Rules of the operator (deny, ask, allow, default), the user's `--yes`, hints, untrusted, decision.
+        #[rustfmt::skip]
+        let rows = [
+            ("", "", "", None, true, "", false, "allow"),
+            ("files:*", "", "files:*", None, true, "", false, "deny"),
+            ("", "files:*", "files:*", None, true, "", false, "ask"),
+            ("", "", "files:*", Some(Decision::Deny), true, "", false, "allow"),
+            ("", "", "", Some(Decision::Ask), true, "", false, "ask"),
+            ("", "", "", Some(Decision::Deny), true, "trust read", false, "allow"),
+            ("", "", "files:*", None, false, "", false, "ask"),
+            ("", "", "", None, true, "", true, "ask"),
+            ("", "other:*", "", None, true, "", false, "allow"),
+        ];
+        for row in rows {
+            let (deny, ask, allow, default, allow_all, hints, untrusted, expected) = row;
+            let after_untrusted = Some(Decision::Ask);
+            let (deny, ask, allow) = (globs(deny), globs(ask), globs(allow));
+            let operator = OperatorRules { default, allow, ask, deny, after_untrusted };
+            let rules = RunRules { operator, allow_all, ..RunRules::default() };
             let decision = rules.decide(&tool(hints), untrusted);
             assert_eq!(decision.decision.as_str(), expected, "{row:?}: {}", decision.why);
         }

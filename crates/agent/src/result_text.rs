@@ -1,15 +1,20 @@
 //! The words that a model is told about the outcome of a call.
 
 use crate::message::Content;
+use serde::{Deserialize, Serialize};
 use wharf_runtime::{
     CallRecord, Fault, FaultKind, Outcome, Raw,
     content::{Block, CallResult, Contents, Item},
     sent_word,
 };
 
+/// Beginning of the words about a call of unknown fate.
+pub(crate) const UNKNOWN_FATE: &str = "unknown: the call was sent";
+
 /// Knowledge about a call that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallFate {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallFate {
     /// The tool answered, with a result or an error.
     Answered,
     /// The call was not executed.
@@ -18,8 +23,19 @@ pub(crate) enum CallFate {
     Unknown,
 }
 
+impl CallFate {
+    /// Returns the words for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallFate::Answered => "answered",
+            CallFate::NotExecuted => "not executed",
+            CallFate::Unknown => "unknown",
+        }
+    }
+}
+
 /// Outcome of a call, in the words for the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallOutcome {
     /// Content for the model.
     pub(crate) content: Vec<Content>,
@@ -38,7 +54,7 @@ impl CallOutcome {
     /// Creates the outcome of a call that was sent and not answered.
     pub(crate) fn unknown(cause: &str) -> CallOutcome {
         let words = format!(
-            "unknown: the call was sent and no answer came ({cause}). It may have been executed. \
+            "{UNKNOWN_FATE} and no answer came ({cause}). It may have been executed. \
              Find out before you repeat it."
         );
         CallOutcome { content: vec![Content::Text(words)], is_error: true, fate: CallFate::Unknown }

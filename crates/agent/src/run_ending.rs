@@ -4,10 +4,13 @@ use crate::{
     dialect::{FinishReason, Usage},
     model::trouble::Trouble,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wharf_config::ModelPrice;
 
 /// Status of a run that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// The model answered.
     Finished,
@@ -21,6 +24,8 @@ pub enum RunStatus {
     Timeout,
     /// The user cancelled the run.
     Cancelled,
+    /// The program stopped during the run.
+    Interrupted,
 }
 
 impl RunStatus {
@@ -33,12 +38,13 @@ impl RunStatus {
             RunStatus::Failed => "failed",
             RunStatus::Timeout => "timeout",
             RunStatus::Cancelled => "cancelled",
+            RunStatus::Interrupted => "interrupted",
         }
     }
 }
 
 /// Limit of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LimitKind {
     /// `limits.max_turns`
     Turns,
@@ -48,6 +54,8 @@ pub enum LimitKind {
     Repeats,
     /// `limits.max_total_tokens`
     TotalTokens,
+    /// `limits.max_cost`
+    Cost,
     /// `model.max_tokens`, or the longest answer of the model
     AnswerLength,
 }
@@ -60,6 +68,7 @@ impl LimitKind {
             LimitKind::ToolCalls => "limits.max_tool_calls",
             LimitKind::Repeats => "limits.max_repeats",
             LimitKind::TotalTokens => "limits.max_total_tokens",
+            LimitKind::Cost => "limits.max_cost",
             LimitKind::AnswerLength => "model.max_tokens",
         }
     }
@@ -89,6 +98,12 @@ pub enum RunError {
     /// The user cancelled the run.
     #[error("the run was cancelled")]
     Cancelled,
+    /// The program stopped during the run.
+    #[error("wharf stopped during the run")]
+    Interrupted,
+    /// The conversation could not be written.
+    #[error("the conversation could not be written: {0}")]
+    Store(String),
 }
 
 fn refusal(finish: FinishReason) -> &'static str {
@@ -102,11 +117,15 @@ impl RunError {
     /// Returns the status of a run that ended this way.
     pub fn status(&self) -> RunStatus {
         match self {
-            RunError::Model(_) | RunError::ContextFull(_) | RunError::OutputInvalid(_) => RunStatus::Failed,
+            RunError::Model(_)
+            | RunError::ContextFull(_)
+            | RunError::OutputInvalid(_)
+            | RunError::Store(_) => RunStatus::Failed,
             RunError::Limit(_) => RunStatus::Limit,
             RunError::Refused(_) => RunStatus::Refused,
             RunError::Timeout(_) => RunStatus::Timeout,
             RunError::Cancelled => RunStatus::Cancelled,
+            RunError::Interrupted => RunStatus::Interrupted,
         }
     }
 
@@ -120,6 +139,7 @@ impl RunError {
             RunError::OutputInvalid(_) => "output_invalid",
             RunError::Timeout(_) => "timeout",
             RunError::Cancelled => "cancelled",
+            RunError::Interrupted | RunError::Store(_) => "internal",
         }
     }
 
@@ -133,13 +153,16 @@ impl RunError {
             ),
             RunError::Limit(limit) => Some(format!("raise '{}' in agent.yaml", limit.key())),
             RunError::Timeout(_) => Some("raise 'limits.run_timeout' in agent.yaml".into()),
-            RunError::Refused(_) | RunError::OutputInvalid(_) | RunError::Cancelled => None,
+            RunError::Interrupted => Some("send the next message to continue the conversation".into()),
+            RunError::Refused(_) | RunError::OutputInvalid(_) | RunError::Cancelled | RunError::Store(_) => {
+                None
+            }
         }
     }
 }
 
 /// Tokens that a run used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunUsage {
     /// Sum over all requests.
     pub total: Usage,
@@ -156,6 +179,14 @@ impl RunUsage {
         self.total.cached_input = self.total.cached_input.saturating_add(usage.cached_input);
         self.total.output = self.total.output.saturating_add(usage.output);
         self.total.reasoning = self.total.reasoning.saturating_add(usage.reasoning);
+    }
+
+    /// Returns the cost, in the currency of the price.
+    pub(crate) fn cost(&self, price: ModelPrice) -> f64 {
+        let Usage { input, cached_input, output, .. } = self.total;
+        let uncached = input.saturating_sub(cached_input) as f64;
+        (uncached * price.input + cached_input as f64 * price.cached_input + output as f64 * price.output)
+            / 1e6
     }
 
     /// Returns the number of tokens that count against the limit.
@@ -181,6 +212,8 @@ pub struct RunReport {
     pub turns: u64,
     /// Tokens used.
     pub usage: RunUsage,
+    /// Cost in the currency of the price list, if the model has a price.
+    pub cost: Option<f64>,
     /// Reason why the run did not finish.
     pub error: Option<RunError>,
 }

@@ -1,7 +1,9 @@
 //! Facts about a tool that decide about its calls: its identity, its source and the hints of its server.
 
+use crate::digest::json_digest;
+use serde_json::{Value, json};
 use wharf_config::Endpoint;
-use wharf_runtime::catalog::ToolEntry;
+use wharf_runtime::{catalog::ToolEntry, result_handle::ResultTool};
 
 /// Facts about one tool that decide about calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(crate) struct ToolFacts {
     pub(crate) is_trusted: bool,
     /// Whether the source is built in.
     pub(crate) is_builtin: bool,
+    /// Hash of the definition, to which an approval is bound.
+    pub(crate) definition_hash: String,
 }
 
 impl ToolFacts {
@@ -45,6 +49,35 @@ impl ToolFacts {
             is_open_world: !is_builtin && hint("openWorldHint").unwrap_or(true),
             is_trusted: entry.config().trust,
             is_builtin,
+            definition_hash: definition_hash(entry),
         }
     }
+
+    /// Returns the facts about one of our own tools. It changes nothing, and what it reads came from another tool.
+    pub(crate) fn of_result_tool(tool: ResultTool) -> ToolFacts {
+        ToolFacts {
+            name: tool.name().to_owned(),
+            id: format!("wharf:{}", tool.wire_name()),
+            source: "wharf".to_owned(),
+            is_read_only: true,
+            is_destructive: false,
+            is_open_world: false,
+            is_trusted: true,
+            is_builtin: true,
+            definition_hash: String::new(),
+        }
+    }
+
+    /// Returns the hints that are shown to people.
+    pub(crate) fn hints(&self) -> Value {
+        json!({ "read_only": self.is_read_only, "destructive": self.is_destructive,
+            "open_world": self.is_open_world, "trusted": self.is_trusted })
+    }
+}
+
+fn definition_hash(entry: &ToolEntry) -> String {
+    let Some(tool) = &entry.tool else { return String::new() };
+    let annotations = tool.annotations.as_ref().map(|it| it.decode_or_default::<Value>());
+    json_digest(&json!({ "description": entry.description, "annotations": annotations,
+        "input_schema": tool.input_schema.decode_or_default::<Value>() }))
 }

@@ -34,6 +34,13 @@ impl ToolList {
         self.tools.is_empty()
     }
 
+    /// Returns the tools as one value that does not depend on their order.
+    pub(crate) fn to_sorted_json(&self) -> Value {
+        let mut tools = self.tools.clone();
+        tools.sort_by_cached_key(Value::to_string);
+        Value::Array(tools)
+    }
+
     /// Returns the list if there are tools. Some servers refuse an empty one.
     pub(crate) fn non_empty(&self) -> Option<&[Value]> {
         (!self.tools.is_empty()).then_some(&self.tools)

@@ -1,10 +1,17 @@
 //! The tools of one run: what the model is offered, and what is known about each. A run keeps those it began with.
 
-use crate::{policy::RunRules, tool_facts::ToolFacts, tool_list::ToolSpec};
+mod tool_budget;
+
+use crate::{estimate::estimate_tokens, policy::RunRules, tool_facts::ToolFacts, tool_list::ToolSpec};
 use serde_json::Value;
+use std::{collections::HashMap, sync::Arc};
+use tool_budget::DeferredTools;
 use wharf_runtime::{
     Catalog,
     argument_schema::{Check, Schema},
+    catalog::ToolEntry,
+    own_tool::OwnTool,
+    result_handle::ResultTool,
 };
 
 /// Name of the tool by which a model returns a structured answer.
@@ -16,6 +23,8 @@ pub(crate) struct Toolbox {
     tools: Vec<ToolFacts>,
     specs: Vec<ToolSpec>,
     answer: Option<Schema>,
+    /// Tools that are found by a question, if not all fit the budget.
+    deferred: Option<DeferredTools>,
 }
 
 impl Toolbox {
@@ -25,8 +34,8 @@ impl Toolbox {
         rules: &RunRules,
         response_format: Option<&Value>,
     ) -> Result<Toolbox, String> {
-        let usable = catalog.tools.iter().filter(|it| {
-            it.for_models && it.disabled.is_none() && it.quarantined.is_none() && it.tool.is_some()
+        let usable = in_stable_order(catalog).into_iter().filter(|it| {
+            it.for_models && it.blocked.is_none() && it.quarantined.is_none() && it.tool.is_some()
         });
         let mut toolbox = Toolbox::default();
         for entry in usable {
@@ -55,11 +64,23 @@ impl Toolbox {
             description: String::new(),
             schema: serde_json::json!({ "type": "object" }),
         };
-        let mut toolbox = Toolbox { specs: tools.iter().map(spec).collect(), tools, answer: None };
+        let mut toolbox =
+            Toolbox { specs: tools.iter().map(spec).collect(), tools, answer: None, deferred: None };
         if let Some(format) = response_format {
             toolbox.add_answer_tool(format)?;
         }
         Ok(toolbox)
+    }
+
+    /// Offers the tools that read stored results, if there are tools that return some.
+    pub(crate) fn add_result_tools(&mut self) {
+        if self.specs.iter().all(|it| it.name == ANSWER_TOOL) {
+            return;
+        }
+        for tool in ResultTool::ALL {
+            self.specs.push(spec_of(tool.definition()));
+            self.tools.push(ToolFacts::of_result_tool(tool));
+        }
     }
 
     fn add_answer_tool(&mut self, format: &Value) -> Result<(), String> {
@@ -75,6 +96,12 @@ impl Toolbox {
     /// Returns the tools to offer.
     pub(crate) fn specs(&self) -> &[ToolSpec] {
         &self.specs
+    }
+
+    /// Returns the names of the tools to offer, and their estimated tokens.
+    pub(crate) fn offered_tokens(&self) -> Vec<(String, u64)> {
+        let tokens = |it: &ToolSpec| estimate_tokens(&format!("{}{}{}", it.name, it.description, it.schema));
+        self.specs.iter().map(|it| (it.name.clone(), tokens(it))).collect()
     }
 
     /// Stops offering a tool. Returns its name.
@@ -112,4 +139,25 @@ impl Toolbox {
             _ => Ok(value),
         }
     }
+}
+
+/// Returns the offered form of one of our own tools.
+fn spec_of(tool: OwnTool) -> ToolSpec {
+    let OwnTool { name, description, input_schema } = tool;
+    ToolSpec { name: name.to_owned(), description: description.to_owned(), schema: input_schema }
+}
+
+/// Returns the tools in an order that does not depend on how a server lists them, so that the provider's prompt cache
+/// hits: sources as in the file, and the tools of a source by their names.
+fn in_stable_order(catalog: &Catalog) -> Vec<&Arc<ToolEntry>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for tool in &catalog.tools {
+        let next = places.len();
+        places.entry(&tool.source).or_insert(next);
+    }
+    let mut tools: Vec<&Arc<ToolEntry>> = catalog.tools.iter().collect();
+    tools.sort_by(|a, b| {
+        (places.get(a.source.as_str()), &a.wire_name).cmp(&(places.get(b.source.as_str()), &b.wire_name))
+    });
+    tools
 }

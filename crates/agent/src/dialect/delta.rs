@@ -47,7 +47,7 @@ pub struct CallFragment {
 }
 
 /// Tokens that a request used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Usage {
     /// Tokens of the request, including cached ones.
     pub input: u64,

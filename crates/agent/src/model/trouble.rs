@@ -44,6 +44,9 @@ pub enum Trouble {
         /// Time until the next try.
         retry_after: Duration,
     },
+    /// The recording that answers in place of the provider has no such question.
+    #[error("{0}")]
+    NotRecorded(String),
     /// The provider reported an error, as a status or as an event.
     #[error(transparent)]
     Provider(#[from] ProviderError),
@@ -59,7 +62,7 @@ impl Trouble {
         match self {
             Trouble::Cut | Trouble::Empty | Trouble::NotEvents(_) | Trouble::Garbled(_) => true,
             Trouble::Connect(_) | Trouble::NoFirstByte(_) | Trouble::Silent(_) => true,
-            Trouble::TooMuch { .. } | Trouble::Unavailable { .. } => false,
+            Trouble::TooMuch { .. } | Trouble::Unavailable { .. } | Trouble::NotRecorded(_) => false,
             Trouble::Provider(error) => error.kind.is_retryable(),
         }
     }
@@ -68,7 +71,7 @@ impl Trouble {
     pub fn is_breaker_failure(&self) -> bool {
         match self {
             Trouble::Provider(error) => error.kind.is_breaker_failure(),
-            Trouble::Unavailable { .. } => false,
+            Trouble::Unavailable { .. } | Trouble::NotRecorded(_) => false,
             _ => true,
         }
     }
@@ -80,6 +83,7 @@ impl Trouble {
             Trouble::Connect(_) => "model_api_error",
             Trouble::NoFirstByte(_) | Trouble::Silent(_) => "timeout",
             Trouble::Unavailable { .. } => "model_unavailable",
+            Trouble::NotRecorded(_) => "not_recorded",
             _ => "model_protocol_error",
         }
     }
@@ -104,6 +108,7 @@ impl Trouble {
             Trouble::Connect(_) => "check 'model.endpoint', and that the server runs",
             Trouble::NoFirstByte(_) => "raise 'model.timeout' if the model needs longer to begin",
             Trouble::Silent(_) => "raise 'model.idle_timeout' if the model pauses longer",
+            Trouble::NotRecorded(_) => "record again with --record",
             Trouble::NotEvents(_) => "check 'model.endpoint'; it may be the address of a web page",
             Trouble::Provider(error) => match error.kind {
                 ProviderErrorKind::Unauthorized => "check the key and whether it may use this model",

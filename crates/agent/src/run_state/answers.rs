@@ -4,7 +4,7 @@ use super::{MAX_REFUSED_TOOLS, RunPhase, RunState, turn::Turn};
 use crate::{
     answer::Answer,
     dialect::FinishReason,
-    events::AgentEvent,
+    entry::{Entry, EntryBody},
     message::{AnswerMessage, AnswerPart, Content, Message},
     model::trouble::{ProviderError, ProviderErrorKind, Trouble},
     run_ending::{LimitKind, RunError},
@@ -29,12 +29,12 @@ impl RunState {
     }
 
     fn use_answer(&mut self, answer: Answer) {
-        self.turns += 1;
-        self.has_summed_up = false;
+        self.progress.turns += 1;
+        self.progress.has_summed_up = false;
         self.add_usage(&answer);
         let text = answer.text();
         if !text.trim().is_empty() || answer.calls().next().is_none() {
-            self.final_output = text;
+            self.progress.final_output = text;
         }
         self.append_answer(&answer);
         match answer.finish {
@@ -53,15 +53,17 @@ impl RunState {
         };
         if answer.parts.iter().any(is_content) {
             let message = AnswerMessage { parts: answer.parts.clone(), model: self.model_key.clone() };
+            let entry = EntryBody::Answer { message: message.clone(), usage: answer.usage };
+            self.entries.push(Entry::of(entry));
             self.view.push(Message::Answer(message));
         }
     }
 
     fn use_cut_answer(&mut self, answer: &Answer) {
-        if answer.dropped_calls == 0 || self.has_reported_length || self.limit.is_some() {
-            return self.end(RunError::Limit(self.limit.unwrap_or(LimitKind::AnswerLength)));
+        if answer.dropped_calls == 0 || self.progress.has_reported_length || self.progress.limit.is_some() {
+            return self.end(RunError::Limit(self.progress.limit.unwrap_or(LimitKind::AnswerLength)));
         }
-        self.has_reported_length = true;
+        self.progress.has_reported_length = true;
         self.tell(CUT_OFF.to_owned());
     }
 
@@ -78,13 +80,13 @@ impl RunState {
 
     fn finish_without_calls(&mut self) {
         if self.toolbox.has_answer_tool() {
-            if self.must_structure || self.limit.is_some() {
+            if self.progress.must_structure || self.progress.limit.is_some() {
                 return self.end(RunError::OutputInvalid("the model returned text instead".to_owned()));
             }
-            self.must_structure = true;
+            self.progress.must_structure = true;
             return self.tell(STRUCTURE.to_owned());
         }
-        match self.limit {
+        match self.progress.limit {
             Some(limit) => self.end(RunError::Limit(limit)),
             None => self.phase = RunPhase::Ended,
         }
@@ -97,19 +99,19 @@ impl RunState {
         };
         match kind {
             Some(ProviderErrorKind::TooLong { window }) => {
-                if std::mem::replace(&mut self.has_shrunk, true) {
+                if std::mem::replace(&mut self.progress.has_shrunk, true) {
                     return self.end(RunError::ContextFull(self.view.window()));
                 }
                 self.view.shrink(window);
                 let window = self.view.window();
-                self.events.push(AgentEvent::Context(format!("the context window is {window} tokens")));
+                self.report_context(format!("the context window is {window} tokens"));
             }
             Some(ProviderErrorKind::ToolRefused { index }) if self.refused_tools < MAX_REFUSED_TOOLS => {
                 let Some(name) = self.toolbox.leave_out(index) else { return self.end(trouble.into()) };
                 self.refused_tools += 1;
-                self.events.push(AgentEvent::Context(format!(
+                self.report_context(format!(
                     "the tool {name} is left out, because the provider refuses it: {trouble}"
-                )));
+                ));
             }
             _ => self.end(trouble.into()),
         }
@@ -117,6 +119,7 @@ impl RunState {
 
     /// Appends a message in the place of the user.
     pub(super) fn tell(&mut self, words: String) {
+        self.entries.push(Entry::of(EntryBody::Notice { notice: words.clone() }));
         self.view.push(Message::User(vec![Content::Text(words)]));
     }
 }

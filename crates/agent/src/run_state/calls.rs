@@ -6,10 +6,12 @@ use super::{
 };
 use crate::{
     digest::call_digest,
+    entry::{Entry, EntryBody},
     events::{AgentEvent, ToolCallEvent, ToolStatus},
     message::ToolCall,
     result_text::{CallFate, CallOutcome},
     run_ending::{LimitKind, RunError},
+    tool_facts::ToolFacts,
     toolbox::ANSWER_TOOL,
 };
 use std::time::Duration;
@@ -21,12 +23,16 @@ const MAX_REPEAT_REFUSALS: u64 = 3;
 const MAX_INVALID_ANSWERS: u64 = 3;
 
 /// Decision of a person about one call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalAnswer {
     /// Whether the call is allowed.
     pub is_allowed: bool,
     /// Reason for the model.
     pub reason: Option<String>,
+    /// Principal that decided, if it was not the user at the terminal.
+    pub by: Option<String>,
+    /// Whether the decision holds for every call of this tool in the conversation.
+    pub is_for_tool: bool,
 }
 
 impl RunState {
@@ -34,16 +40,23 @@ impl RunState {
     pub(super) fn plan_calls(&mut self, calls: Vec<ToolCall>) -> Vec<CallSlot> {
         let mut slots: Vec<CallSlot> = Vec::with_capacity(calls.len());
         for call in calls {
+            let (call, offered_name) = self.toolbox.inner_call(call);
             let tool = self.toolbox.find(&call.name).cloned();
             let tool_id = tool.as_ref().map_or_else(|| call.name.clone(), |it| it.id.clone());
             let arguments = call.checked_arguments().unwrap_or(&call.arguments);
+            let definition_hash = tool.as_ref().map(|it| it.definition_hash.clone()).unwrap_or_default();
             let mut slot = CallSlot {
-                digest: call_digest(&tool_id, arguments, &self.conversation_id),
+                digest: call_digest(&tool_id, &definition_hash, arguments, &self.conversation_id),
+                definition_hash,
+                hints: tool.as_ref().map(ToolFacts::hints).unwrap_or_default(),
+                why: String::new(),
+                is_recorded: false,
                 source: tool.as_ref().map(|it| it.source.clone()),
                 may_write: tool.as_ref().is_none_or(|it| it.may_write()),
                 is_open_world: tool.as_ref().is_some_and(|it| it.is_open_world),
                 tool_id,
                 call,
+                offered_name,
                 state: SlotState::Ready,
             };
             if let Some((outcome, status)) = self.refusal(&slot, &slots) {
@@ -67,15 +80,18 @@ impl RunState {
         if name == ANSWER_TOOL && self.toolbox.has_answer_tool() {
             return Some(self.check_structured(slot));
         }
-        if let Some(limit) = self.limit {
+        if let Some(found) = self.toolbox.find_deferred(&slot.call) {
+            return Some((found, None));
+        }
+        if let Some(limit) = self.progress.limit {
             return refused(format!("not executed: the limit '{}' is reached.", limit.key()));
         }
-        if self.tool_calls >= self.limits.max_tool_calls {
-            self.limit = Some(LimitKind::ToolCalls);
+        if self.progress.tool_calls >= self.limits.max_tool_calls {
+            self.progress.limit = Some(LimitKind::ToolCalls);
             let key = LimitKind::ToolCalls.key();
             return refused(format!("not executed: the limit '{key}' is reached."));
         }
-        self.tool_calls += 1;
+        self.progress.tool_calls += 1;
         if slot.source.is_none() {
             let guess = self.toolbox.closest(name).map(|it| format!("; did you mean '{it}'?"));
             return refused(format!("there is no tool '{name}'{}", guess.unwrap_or_else(|| ".".to_owned())));
@@ -84,11 +100,11 @@ impl RunState {
             return refused(format!("not executed: {error}."));
         }
         let same = earlier.iter().filter(|it| it.digest == slot.digest).count() as u64;
-        let repeats = self.executed.get(&slot.digest).map_or(0, |(_, count)| *count) + same;
+        let repeats = self.progress.executed.get(&slot.digest).map_or(0, |(_, count)| *count) + same;
         if repeats >= self.limits.max_repeats {
-            self.repeat_refusals += 1;
-            if self.repeat_refusals >= MAX_REPEAT_REFUSALS {
-                self.limit = Some(LimitKind::Repeats);
+            self.progress.repeat_refusals += 1;
+            if self.progress.repeat_refusals >= MAX_REPEAT_REFUSALS {
+                self.progress.limit = Some(LimitKind::Repeats);
             }
             let words =
                 format!("not executed: the same call gave the same result {repeats} times. Use that result.");
@@ -97,21 +113,29 @@ impl RunState {
         None
     }
 
-    fn apply_policy(&mut self, slot: &mut CallSlot, tool: &crate::tool_facts::ToolFacts) {
-        let decided = self.rules.decide(tool, self.has_seen_untrusted);
-        let is_unknown = self.unknown_fates.contains(&slot.digest);
+    fn apply_policy(&mut self, slot: &mut CallSlot, tool: &ToolFacts) {
+        let decided = self.rules.decide(tool, self.progress.has_seen_untrusted);
+        let is_unknown = self.progress.unknown_fates.contains(&slot.digest);
         let (decision, why) = match decided.decision {
             Decision::Allow if is_unknown => {
                 (Decision::Ask, "an earlier call with the same arguments may have been executed".to_owned())
             }
+            Decision::Ask if !is_unknown && self.is_allowed_tool(slot) => {
+                (Decision::Allow, "a person allowed this tool for the conversation".to_owned())
+            }
             decision => (decision, decided.why),
         };
+        slot.why.clone_from(&why);
         match decision {
             Decision::Allow => {}
             Decision::Ask if self.can_ask => slot.state = SlotState::Undecided(why),
             Decision::Ask => deny(slot, "the user", Some("nobody is there to ask")),
             Decision::Deny => deny(slot, "the configuration", Some(&why)),
         }
+    }
+
+    fn is_allowed_tool(&self, slot: &CallSlot) -> bool {
+        self.allowed_tools.contains(&(slot.tool_id.clone(), slot.definition_hash.clone()))
     }
 
     /// Checks a structured answer. A valid one ends the run when the turn ends.
@@ -124,8 +148,8 @@ impl RunState {
                 (CallOutcome { is_error: false, ..outcome }, Some(ToolStatus::Completed))
             }
             Err(why) => {
-                self.invalid_answers += 1;
-                if self.invalid_answers >= MAX_INVALID_ANSWERS {
+                self.progress.invalid_answers += 1;
+                if self.progress.invalid_answers >= MAX_INVALID_ANSWERS {
                     self.error = Some(RunError::OutputInvalid(why.clone()));
                 }
                 (CallOutcome::refused(format!("not accepted: {why}. Call the tool again.")), None)
@@ -140,14 +164,22 @@ impl RunState {
         for (at, slot) in turn.slots.iter_mut().enumerate() {
             let is_undecided = matches!(slot.state, SlotState::Undecided(_));
             let found = decisions.iter().find(|(id, _)| *id == slot.call.id).filter(|_| is_undecided);
-            match found {
-                Some((_, answer)) if answer.is_allowed => slot.state = SlotState::Ready,
-                Some((_, answer)) => {
-                    deny(slot, "the user", answer.reason.as_deref());
+            let Some((_, answer)) = found else { continue };
+            let by = answer.by.as_deref().unwrap_or("the user");
+            slot.why = format!("{by} {} it", if answer.is_allowed { "allowed" } else { "denied" });
+            match answer.is_allowed {
+                true => slot.state = SlotState::Ready,
+                false => {
+                    deny(slot, by, answer.reason.as_deref());
                     denied.push(at);
                 }
-                None => {}
             }
+            let tool = (slot.tool_id.clone(), slot.definition_hash.clone());
+            let tool = Some(tool).filter(|_| answer.is_for_tool && answer.is_allowed);
+            self.allowed_tools.extend(tool.clone());
+            let (by, reason, digest) = (by.to_owned(), answer.reason.clone(), slot.digest.clone());
+            let body = EntryBody::Approval { is_allowed: answer.is_allowed, by, reason, tool, digest };
+            self.entries.push(Entry::of_call(&slot.call.id, body));
         }
         denied.into_iter().for_each(|at| self.announce(at, None));
         self.end_turn_if_settled();
@@ -158,8 +190,13 @@ impl RunState {
         let RunPhase::Turn(turn) = &mut self.phase else { return Vec::new() };
         let calls = turn.start(self.limits.max_parallel);
         for call in &calls {
-            if !self.tools_called.contains(&call.name) {
-                self.tools_called.push(call.name.clone());
+            let CallSlot { tool_id, digest, why, .. } = &turn.slots[call.at];
+            let (tool_id, digest, why) = (tool_id.clone(), digest.clone(), why.clone());
+            self.entries.push(Entry::of_call(&call.id, EntryBody::Started { tool_id, digest, why }));
+        }
+        for call in &calls {
+            if !self.progress.tools_called.contains(&call.name) {
+                self.progress.tools_called.push(call.name.clone());
             }
             self.announce(call.at, None);
         }
@@ -175,13 +212,14 @@ impl RunState {
         if !slot.settle(outcome, None) {
             return;
         }
+        self.entries.extend(slot.take_entry(Some(duration)));
         match fate {
             CallFate::Answered => {
-                self.has_seen_untrusted |= is_open_world;
-                let executed = self.executed.entry(digest).or_insert_with(|| (text.clone(), 0));
+                self.progress.has_seen_untrusted |= is_open_world;
+                let executed = self.progress.executed.entry(digest).or_insert_with(|| (text.clone(), 0));
                 *executed = if executed.0 == text { (text, executed.1 + 1) } else { (text, 1) };
             }
-            CallFate::Unknown => _ = self.unknown_fates.insert(digest),
+            CallFate::Unknown => _ = self.progress.unknown_fates.insert(digest),
             CallFate::NotExecuted => {}
         }
         self.announce(at, Some(duration));
@@ -190,14 +228,15 @@ impl RunState {
 
     /// Appends the results of a turn once every call has one, and decides how the run goes on.
     pub(super) fn end_turn_if_settled(&mut self) {
-        let RunPhase::Turn(turn) = &self.phase else { return };
+        let RunPhase::Turn(turn) = &mut self.phase else { return };
         let Some(results) = turn.results() else { return };
+        self.entries.extend(turn.slots.iter_mut().filter_map(|it| it.take_entry(None)));
         results.into_iter().for_each(|it| self.view.push(it));
         if let Some(structured) = &self.structured {
-            if self.final_output.is_empty() {
-                self.final_output = structured.to_string();
+            if self.progress.final_output.is_empty() {
+                self.progress.final_output = structured.to_string();
             }
-            self.error = self.limit.map(RunError::Limit);
+            self.error = self.progress.limit.map(RunError::Limit);
             self.phase = RunPhase::Ended;
             return;
         }
@@ -206,14 +245,14 @@ impl RunState {
             return self.end(error);
         }
         self.phase = RunPhase::Asking;
-        if let Some(limit) = self.limit.filter(|_| self.is_last_asked) {
+        if let Some(limit) = self.progress.limit.filter(|_| self.progress.is_last_asked) {
             return self.end(RunError::Limit(limit));
         }
-        if self.limit.is_none() && self.turns >= self.limits.max_turns {
-            self.limit = Some(LimitKind::Turns);
+        if self.progress.limit.is_none() && self.progress.turns >= self.limits.max_turns {
+            self.progress.limit = Some(LimitKind::Turns);
         }
-        if let Some(limit) = self.limit {
-            self.is_last_asked = true;
+        if let Some(limit) = self.progress.limit {
+            self.progress.is_last_asked = true;
             self.tell(format!("The limit '{}' is reached. Answer with what you have.", limit.key()));
         }
     }
@@ -251,6 +290,7 @@ impl RunState {
             tool_id: slot.tool_id.clone(),
             arguments: slot.arguments(),
             status,
+            why: slot.why.clone(),
             result,
             duration,
         }));

@@ -2,11 +2,14 @@
 
 use crate::{
     call_order::{CallProgress, OrderedCall, startable},
+    entry::{Entry, EntryBody},
     events::{ApprovalQuestion, ToolStatus},
     message::{Message, ToolCall, ToolResult},
     result_text::CallOutcome,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 
 /// Calls of one answer.
 #[derive(Debug, Default)]
@@ -15,19 +18,28 @@ pub(super) struct Turn {
 }
 
 /// One call of an answer.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct CallSlot {
     pub(super) call: ToolCall,
+    /// Name that the model used, if the call came through another tool.
+    #[serde(default)]
+    pub(super) offered_name: Option<String>,
     pub(super) source: Option<String>,
     pub(super) tool_id: String,
     pub(super) digest: String,
+    pub(super) definition_hash: String,
+    pub(super) hints: Value,
+    /// The rule, hint, default or person that decided.
+    pub(super) why: String,
+    /// Whether the entry of the result has been taken.
+    pub(super) is_recorded: bool,
     pub(super) may_write: bool,
     pub(super) is_open_world: bool,
     pub(super) state: SlotState,
 }
 
 /// State of a call.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum SlotState {
     /// A person has to decide, for this reason.
     Undecided(String),
@@ -116,6 +128,22 @@ impl CallSlot {
         true
     }
 
+    /// Returns the entry of the result, once.
+    pub(super) fn take_entry(&mut self, duration: Option<Duration>) -> Option<Entry> {
+        let SlotState::Settled(outcome, status) = &self.state else { return None };
+        if std::mem::replace(&mut self.is_recorded, true) {
+            return None;
+        }
+        let body = EntryBody::Result {
+            fate: outcome.fate,
+            status: status.as_str().to_owned(),
+            digest: self.digest.clone(),
+            duration: duration.map(|it| it.as_secs_f64()),
+            result: self.result()?,
+        };
+        Some(Entry::of_call(&self.call.id, body))
+    }
+
     /// Returns the arguments as JSON, or as a string if they are not.
     pub(super) fn arguments(&self) -> Value {
         let text = &self.call.arguments;
@@ -128,8 +156,12 @@ impl CallSlot {
             tool_id: self.tool_id.clone(),
             tool_name: self.call.name.clone(),
             arguments: self.arguments(),
+            approval_id: String::new(),
             why: why.to_owned(),
+            hints: self.hints.clone(),
+            definition_hash: self.definition_hash.clone(),
             digest: self.digest.clone(),
+            expires_at: None,
         }
     }
 
@@ -149,7 +181,7 @@ impl CallSlot {
         let SlotState::Settled(outcome, _) = &self.state else { return None };
         Some(ToolResult {
             call_id: self.call.id.clone(),
-            name: self.call.name.clone(),
+            name: self.offered_name.clone().unwrap_or_else(|| self.call.name.clone()),
             content: outcome.content.clone(),
             is_error: outcome.is_error,
         })

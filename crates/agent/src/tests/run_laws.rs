@@ -79,7 +79,7 @@ proptest! {
                 }
                 NextStep::SumUp(_) => rig.state.summed_up(None),
                 NextStep::Decide(questions) => {
-                    let answer = |allowed: u8| ApprovalAnswer { is_allowed: allowed.is_multiple_of(2), reason: None };
+                    let answer = |allowed: u8| ApprovalAnswer { is_allowed: allowed.is_multiple_of(2), ..ApprovalAnswer::default() };
                     let answers: Vec<_> = questions
                         .into_iter()
                         .map(|it| (it.call_id, answer(choices.next().unwrap_or(0))))

@@ -17,7 +17,7 @@ use crate::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use wharf_config::{ContextSettings, Decision, Provider, RunLimits};
+use wharf_config::{ContextSettings, Decision, ModelPrice, Provider, RunLimits};
 
 /// Answer of a scripted model.
 #[derive(Clone, Debug)]
@@ -45,6 +45,7 @@ pub(super) fn tool(name: &str) -> ToolFacts {
         is_open_world: name.ends_with("web"),
         is_trusted: true,
         is_builtin: false,
+        definition_hash: String::new(),
     }
 }
 
@@ -55,6 +56,8 @@ pub(super) struct Setup {
     pub(super) can_ask: bool,
     pub(super) window: u64,
     pub(super) compact: bool,
+    pub(super) history: Vec<Message>,
+    pub(super) price: Option<ModelPrice>,
 }
 
 impl Default for Setup {
@@ -68,6 +71,8 @@ impl Default for Setup {
             can_ask: false,
             window: 100_000,
             compact: true,
+            history: Vec::new(),
+            price: None,
         }
     }
 }
@@ -80,14 +85,21 @@ impl Rig {
         let state = RunState::new(RunInputs {
             conversation_id: "c".into(),
             run_id: "r".into(),
+            history: setup.history.into(),
+            earlier: Vec::new(),
             message: vec![Content::Text("Hi".into())],
             instructions: String::new(),
             limits: setup.limits,
             rules: setup.rules,
-            context: ContextSettings { preamble: false, compact: setup.compact },
+            context: ContextSettings {
+                preamble: false,
+                compact: setup.compact,
+                ..ContextSettings::default()
+            },
             toolbox: Toolbox::of(tools, setup.format.as_ref()).expect("a toolbox"),
             model,
             can_ask: setup.can_ask,
+            price: setup.price,
         });
         Rig { state, asked: 0, calls: 0 }
     }
@@ -128,7 +140,7 @@ impl Rig {
                 }
                 NextStep::SumUp(_) => self.state.summed_up(Some(("summary".into(), None))),
                 NextStep::Decide(questions) => {
-                    let allowed = ApprovalAnswer { is_allowed: true, reason: None };
+                    let allowed = ApprovalAnswer { is_allowed: true, ..ApprovalAnswer::default() };
                     let answers: Vec<_> =
                         questions.into_iter().map(|it| (it.call_id, allowed.clone())).collect();
                     self.state.decided(&answers);
@@ -256,6 +268,29 @@ fn a_call_of_unknown_fate_is_not_repeated_without_a_person() {
     let transcript =
         rig.run(&script, |_, made| if made == 1 { CallOutcome::unknown("gone") } else { answered("again") });
     assert!(transcript.contains("c2: again"), "a person may allow it: {transcript}");
+}
+
+#[test]
+fn an_earlier_run_of_the_conversation_is_not_forgotten() {
+    let script = [Said::Calls(vec![("write", "{}"), ("read_web", "{}")]), Said::Text("Done")];
+    let mut first = Rig::new(Setup::default());
+    let transcript = first.run(&script, |name, _| match name {
+        "write" => CallOutcome::unknown("gone"),
+        _ => answered("page"),
+    });
+    assert!(transcript.ends_with("end: finished"), "{transcript}");
+    let history = first.state.into_new_messages();
+    assert_eq!(history.len(), 5);
+
+    let mut second = Rig::new(Setup { history: history.clone(), ..Setup::default() });
+    let script =
+        [Said::Calls(vec![("write", "{}"), ("write", r#"{"a":1}"#), ("read", "{}")]), Said::Text("Done")];
+    let transcript = second.run(&script, |name, _| answered(name));
+    assert!(transcript.contains("model: write({}) read_web({})"), "the model sees it: {transcript}");
+    let denied = transcript.matches("denied: the user did not allow this call").count();
+    assert_eq!(denied, 2, "a repetition of unknown fate, and a write after open-world content: {transcript}");
+    let added = second.state.into_new_messages();
+    assert_eq!(added.len(), 6, "the user's message, the answer, three results, the last answer");
 }
 
 #[test]

@@ -44,12 +44,21 @@ fn a_stream_without_end_fails_at_the_limit() {
 }
 
 #[test]
-fn a_gibibyte_of_comments_fails_and_uses_no_memory() {
-    let chunk = b": keep-alive\n\n".repeat(4096);
-    let mut reader = AnswerReader::new(Dialect::Chat, AnswerLimits::default());
-    let pushes = (1_usize << 30) / chunk.len();
-    let trouble = (0..pushes).find_map(|_| reader.push(&chunk, &mut Vec::new()).err());
-    assert_eq!(trouble, Some(Trouble::TooMuch { what: "bytes in one answer", limit: 64 << 20 }));
+fn a_gibibyte_without_text_fails_and_uses_no_memory() {
+    for dialect in Dialect::ALL {
+        let padding = " ".repeat(16 * 1024);
+        // Lines of JSON have no comments.
+        let line = match dialect {
+            Dialect::Ollama => format!("{{\"message\":{{\"content\":\"\"}},{padding}\"done\":false}}\n"),
+            _ => format!(": keep-alive{padding}\n\n"),
+        };
+        let chunk = line.repeat(16).into_bytes();
+        let mut reader = AnswerReader::new(dialect, AnswerLimits::default());
+        let pushes = (1_usize << 30) / chunk.len();
+        let trouble = (0..pushes).find_map(|_| reader.push(&chunk, &mut Vec::new()).err());
+        let expected = Trouble::TooMuch { what: "bytes in one answer", limit: 64 << 20 };
+        assert_eq!(trouble, Some(expected), "{dialect:?}");
+    }
 }
 
 #[test]

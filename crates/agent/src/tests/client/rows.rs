@@ -125,7 +125,9 @@ async fn silence_before_and_in_an_answer_is_found() {
             let asked = ask(&client(&model)).await;
             assert_eq!(outcome(&asked), expected, "{row} in {dialect:?}");
             assert_eq!((asked.shown.as_str(), asked.retries.len()), ("", 3), "{row} in {dialect:?}");
-            wait_for_abandoned(server, 4).await;
+            // On a busy machine a request may end before it arrives.
+            let arrived = server.requests().len();
+            wait_for_abandoned(server, arrived).await;
         }
     }
 }

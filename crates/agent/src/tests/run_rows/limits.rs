@@ -1,8 +1,12 @@
 //! Every limit ends a run.
 
 use super::{Rig, Said, Setup, answered, check};
-use crate::{dialect::FinishReason, result_text::CallOutcome, run_ending::RunError};
-use wharf_config::RunLimits;
+use crate::{
+    dialect::{FinishReason, Usage},
+    result_text::CallOutcome,
+    run_ending::{RunError, RunUsage},
+};
+use wharf_config::{ModelPrice, RunLimits};
 
 fn limits(change: impl FnOnce(&mut RunLimits)) -> Setup {
     let mut setup = Setup::default();
@@ -79,6 +83,22 @@ fn tokens_are_counted_and_end_the_run_without_another_request() {
     let transcript = rig.run(&script, |_, made| answered(&format!("{made}{}", "x".repeat(1_000))));
     assert!(transcript.ends_with("end: limit limit_reached"), "{transcript}");
     assert!(rig.asked < 10 && rig.state.report().usage.is_estimated);
+}
+
+#[test]
+fn cost_is_counted_and_ends_the_run_without_another_request() {
+    let mut setup = limits(|it| it.max_cost = Some(0.01));
+    setup.price = Some(ModelPrice { input: 10.0, cached_input: 1.0, output: 100.0 });
+    let mut rig = Rig::new(setup);
+    let script: Vec<Said> = (0..50).map(|_| Said::Calls(vec![("read", "{}")])).collect();
+    let transcript = rig.run(&script, |_, made| answered(&format!("{made}{}", "x".repeat(1_000))));
+    assert!(transcript.ends_with("end: limit limit_reached"), "{transcript}");
+    let report = rig.state.report();
+    assert!(report.cost.is_some_and(|it| it >= 0.01) && rig.asked < 20, "{report:?}");
+    let usage = Usage { input: 1_000_000, cached_input: 400_000, output: 10_000, reasoning: 0 };
+    let usage = RunUsage { total: usage, is_estimated: false };
+    let cost = usage.cost(ModelPrice { input: 10.0, cached_input: 1.0, output: 100.0 });
+    assert!((cost - 7.4).abs() < 1e-9, "{cost}");
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! Keeps the offered tools within a budget of tokens. The rest can be found and called by two tools of our own, so the list,
+//! and with it the provider's prompt cache, never changes.
+
+use super::{Toolbox, spec_of};
+use crate::{message::ToolCall, result_text::CallOutcome, tool_list::ToolSpec};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use wharf_config::Glob;
+use wharf_runtime::{
+    Raw,
+    own_tool::is_own_tool,
+    tokens::{estimate_definition, estimate_tokens},
+    tool_search::{
+        CALL_TOOL, FIND_TOOLS, InnerCall, SearchedTool, ToolIndex, ToolQuery, call_tool, find_tools,
+    },
+};
+
+/// Tools that are not offered.
+#[derive(Debug, Default)]
+pub(super) struct DeferredTools {
+    specs: Vec<ToolSpec>,
+    index: ToolIndex,
+    /// Maximum number of tokens of one answer.
+    answer_tokens: u64,
+}
+
+impl Toolbox {
+    /// Defers tools until the others fit the budget: pinned tools stay first, then whole sources in order.
+    pub(crate) fn fit(&mut self, budget: u64, pins: &[Glob]) {
+        let tokens = |it: &ToolSpec| estimate_definition(&it.name, &it.description, &it.schema);
+        let total: u64 = self.specs.iter().map(tokens).sum();
+        if total <= budget {
+            return;
+        }
+        let search_tools = [spec_of(find_tools()), spec_of(call_tool())];
+        let mut left = budget.saturating_sub(search_tools.iter().map(tokens).sum());
+        let mut kept: HashSet<String> = HashSet::new();
+        let mut keep = |specs: &[&ToolSpec], left: &mut u64, must_fit: bool| {
+            let needed: u64 = specs.iter().map(|it| tokens(it)).sum();
+            if !must_fit || needed <= *left {
+                *left = left.saturating_sub(needed);
+                kept.extend(specs.iter().map(|it| it.name.clone()));
+            }
+        };
+        let (own, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
+            self.specs.iter().partition(|it| is_own_tool(&it.name));
+        keep(&own, &mut left, false);
+        let (pinned, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) = others.into_iter().partition(|it| {
+            self.find(&it.name).is_some_and(|tool| pins.iter().any(|pin| pin.matches(&tool.id)))
+        });
+        pinned.iter().for_each(|it| keep(&[*it], &mut left, true));
+        let source = |it: &ToolSpec| self.find(&it.name).map(|tool| tool.source.clone());
+        for of_source in others.chunk_by(|a, b| source(a) == source(b)) {
+            keep(of_source, &mut left, true);
+        }
+        let all = std::mem::take(&mut self.specs);
+        let (kept, deferred): (Vec<ToolSpec>, Vec<ToolSpec>) =
+            all.into_iter().partition(|it| kept.contains(&it.name));
+        let (own, kept): (Vec<ToolSpec>, Vec<ToolSpec>) =
+            kept.into_iter().partition(|it| is_own_tool(&it.name));
+        self.specs = kept.into_iter().chain(search_tools).chain(own).collect();
+        let index = ToolIndex::new(deferred.iter().map(|it| self.searched(it)));
+        self.deferred = Some(DeferredTools { specs: deferred, index, answer_tokens: budget / 4 });
+    }
+
+    fn searched(&self, spec: &ToolSpec) -> SearchedTool {
+        SearchedTool {
+            name: spec.name.clone(),
+            id: self.find(&spec.name).map_or_else(String::new, |it| it.id.clone()),
+            title: String::new(),
+            description: spec.description.clone(),
+            input_schema: spec.schema.clone(),
+        }
+    }
+
+    /// Answers a call of the tool that finds tools. `None` if the call is another one.
+    pub(crate) fn find_deferred(&self, call: &ToolCall) -> Option<CallOutcome> {
+        let deferred = self.deferred.as_ref().filter(|_| call.name == FIND_TOOLS)?;
+        let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        Some(match ToolQuery::read(&arguments) {
+            Ok(query) => CallOutcome { is_error: false, ..CallOutcome::refused(deferred.describe(&query)) },
+            Err(why) => CallOutcome::refused(format!("not executed: {why}.")),
+        })
+    }
+
+    /// Returns the call that a call stands for, and the name that the model used if it is another one.
+    pub(crate) fn inner_call(&self, call: ToolCall) -> (ToolCall, Option<String>) {
+        if self.deferred.is_none() || call.name != CALL_TOOL {
+            return (call, None);
+        }
+        let inner = call.checked_arguments().ok().and_then(|it| Raw::parse(it.to_owned()).ok());
+        match inner.and_then(|it| InnerCall::read(&it).ok()) {
+            Some(InnerCall { name, arguments }) => (
+                ToolCall { name, arguments: arguments.as_str().to_owned(), ..call },
+                Some(CALL_TOOL.to_owned()),
+            ),
+            None => (call, None),
+        }
+    }
+}
+
+impl DeferredTools {
+    /// Describes the tools that fit a query, one per line, as far as they fit the budget of an answer.
+    fn describe(&self, query: &ToolQuery) -> String {
+        let (mut lines, mut used) = (Vec::new(), 0);
+        for at in self.index.search(&query.query, query.limit) {
+            let ToolSpec { name, description, schema } = &self.specs[at];
+            let line =
+                json!({ "name": name, "description": description, "input_schema": schema }).to_string();
+            used += estimate_tokens(&line);
+            if used > self.answer_tokens && !lines.is_empty() {
+                break;
+            }
+            lines.push(line);
+        }
+        match lines.is_empty() {
+            true => "no tool fits; try other words".to_owned(),
+            false => lines.join("\n"),
+        }
+    }
+}
