@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { serve } from '../gateway.mjs';
+import { accessible, start } from './harness.mjs';
+
+test('a conversation streams, shows its calls, and waits for a decision', async () => {
+  const gateway = await serve({ open: true });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/chat`);
+  await page.getByLabel('Message', { exact: true }).fill('Please delete 7');
+  await page.keyboard.press('Enter');
+  await page.getByText('May the agent call todo:delete_todo?').waitFor();
+  await accessible(page, 'an approval that waits');
+  assert.equal(gateway.state.decided, undefined);
+  await page.getByRole('button', { name: 'Allow this call' }).click();
+  await page.getByText('You allowed todo:delete_todo').waitFor();
+  await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
+  assert.equal(gateway.state.decided, 'allow');
+  await page.getByText('120 in, 40 out').waitFor();
+  await page.locator('strong', { hasText: 'buy eggs' }).waitFor();
+  await accessible(page, 'a conversation');
+  assert.equal(await page.locator('.messages img').count(), 0);
+  assert.equal(await page.locator('.messages a[href^="javascript"]').count(), 0);
+  assert.ok(!gateway.state.requests.some((it) => it.includes('pwned')));
+  assert.ok(page.url().endsWith('#/chat/c1'), page.url());
+  await page.reload();
+  await page.getByText('Remind me to buy eggs').waitFor();
+  await chromium.close();
+  await gateway.close();
+});

@@ -1,0 +1,23 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vite';
+
+/** The gateway that `npm run dev` talks to. */
+const gateway = process.env.WHARF_URL ?? 'http://127.0.0.1:7373';
+
+export default defineConfig({
+  plugins: [svelte()],
+  build: {
+    outDir: '../crates/wharf/console',
+    emptyOutDir: true,
+    // `light-dark()` stays as it is: these browsers have it.
+    target: ['chrome125', 'firefox128', 'safari18'],
+    assetsInlineLimit: 0,
+    // One style sheet packs better than thirty, and pages do not flicker while theirs loads.
+    cssCodeSplit: false,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    // What most pages share is one file: small files pack worse, and each costs a request.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', test: /\/src\/ui\/(Ago|Status|Prose|Problem|Stale|Countdown|Empty|Loading|Page|Copy|ShowText|BreakerState|CallStatus|ToolBadges|Dialog)\./ }] } } },
+  },
+  server: { proxy: Object.fromEntries(['/api', '/mcp', '/ready', '/docs', '/openapi.json'].map((path) => [path, gateway])) },
+});
