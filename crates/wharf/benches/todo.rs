@@ -121,7 +121,7 @@ async fn fill(store: &Store, rows: usize) {
 
 fn batch(number: usize) -> Vec<CallRow> {
     let call = |place: usize| CallRow {
-        request_id: format!("0193-{number:012}-{place:04}"),
+        request_id: format!("0193-{number:012}-{place:04}").into(),
         source: "todo".into(),
         tool_name: "create_todo".into(),
         parameters: r#"{"title":"Buy groceries","priority":2,"tags":["shopping","errands"]}"#.into(),

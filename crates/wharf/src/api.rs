@@ -6,23 +6,33 @@
 
 mod admission;
 mod body;
+mod chat;
+mod console;
+mod conversations;
+mod decision_body;
 mod docs;
 mod events;
+mod observer;
+mod openai;
 mod openapi;
 mod problem;
+mod projection;
 mod query;
 mod rest;
 mod routes;
+mod sign_in;
 mod tokens;
 mod websocket;
 
 use crate::{
+    agent_runs::{AgentRuns, Models},
     exit::Exit,
-    gateway::{Gateway, TaskIds, announce},
+    gateway::{Gateway, TaskIds, ToolMode, announce},
     http_server::{ConnectionHandle, accept, serve_http},
     journal::Journal,
     metrics::JournalStatus,
     registry::SourceRegistry,
+    request_ids::RequestIds,
 };
 use admission::HostPolicy;
 use bytes::Bytes;
@@ -30,23 +40,28 @@ use events::Hub;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
+pub(crate) use openapi::document as openapi_document;
 use problem::Problem;
 use query::Query;
 pub(crate) use rest::CALL_RECORD;
-use rest::{DetachedTasks, RequestIds};
+use rest::DetachedTasks;
 use routes::{Operation, Route, RouteMatch, find};
-use serde_json::json;
+use serde_json::{Value, json};
+use sign_in::{SignIns, SignedInBy};
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
+use tokens::Admission;
 pub(crate) use tokens::{MIN_TOKEN_LENGTH, Tokens, read as read_token, read_or_create_token};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
     time::timeout,
 };
+use wharf_agent::ModelTape;
+use wharf_config::AgentPolicy;
 use wharf_mcp::{
     Raw,
     serve::{
@@ -54,7 +69,7 @@ use wharf_mcp::{
         http::{Body, Guard, HttpOptions, HttpService, Owner, SessionStore, SseService},
     },
 };
-use wharf_runtime::{Catalog, Handle, UpstreamContext};
+use wharf_runtime::{BreakerCoordinator, BreakerState, Catalog, Handle, UpstreamContext};
 
 /// How long a list request waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,8 +93,16 @@ pub(crate) struct ApiOptions {
     pub(crate) session_store: Option<Arc<dyn SessionStore>>,
     /// Signs the ids of tasks.
     pub(crate) task_ids: TaskIds,
+    /// Which tools MCP clients are shown.
+    pub(crate) tool_mode: ToolMode,
     /// Starts a plugin for a call that has values of its own.
     pub(crate) upstream_context: UpstreamContext,
+    /// Coordinates the circuit breakers of models with other replicas.
+    pub(crate) coordinator: Option<Arc<dyn BreakerCoordinator>>,
+    /// Records the turns of the model, or replays them.
+    pub(crate) tape: ModelTape,
+    /// The operator's settings for agents.
+    pub(crate) agent_policy: AgentPolicy,
 }
 
 struct ApiState {
@@ -93,12 +116,16 @@ struct ApiState {
     sockets: Arc<Semaphore>,
     host_policy: HostPolicy,
     tokens: Tokens,
+    sign_ins: SignIns,
+    started_at: SystemTime,
     /// Maximum number of concurrent calls; further ones are rejected.
     max_calls: usize,
     hub: Hub,
-    request_ids: RequestIds,
+    request_ids: Arc<RequestIds>,
     detached_tasks: DetachedTasks,
     upstream_context: UpstreamContext,
+    agent_runs: AgentRuns,
+    completion_runs: openai::CompletionRuns,
     /// `/openapi.json`, rendered on the first request.
     openapi: OnceLock<Bytes>,
     draining: watch::Receiver<bool>,
@@ -124,18 +151,32 @@ impl Api {
             max_streams,
             session_store,
             task_ids,
+            tool_mode,
             upstream_context,
+            coordinator,
+            tape,
+            agent_policy,
         } = api_options;
-        let service = Service::new(Gateway::new(handle.clone(), Some(journal.clone()), task_ids));
+        let agent_runs = AgentRuns::new(
+            handle.clone(),
+            journal.clone(),
+            registry.clone(),
+            Models::new(upstream_context.redactor.clone(), coordinator, tape),
+            agent_policy,
+            draining.clone(),
+        );
+        let request_ids = Arc::<RequestIds>::default();
+        let gateway = Gateway::new(handle.clone(), Some(journal.clone()), task_ids).with_tool_mode(tool_mode);
+        let service = Service::new(gateway.with_request_ids(request_ids.clone()));
         let defaults = HttpOptions::default();
         let stream_limit = max_streams.unwrap_or(defaults.stream_limit);
         let sockets = Arc::new(Semaphore::new(stream_limit));
         let options = HttpOptions { guard: admitted, session_store, stream_limit, ..defaults };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
-        let (hub, request_ids, detached_tasks) =
-            (Hub::default(), RequestIds::default(), DetachedTasks::default());
+        let (hub, detached_tasks) = (Hub::default(), DetachedTasks::default());
         let (host_policy, max_calls) = (HostPolicy::new(guard, address), max_calls.unwrap_or(usize::MAX));
+        let sign_ins = SignIns::new(journal.store(), journal.status());
         let shared = ApiState {
             handle,
             journal,
@@ -146,11 +187,15 @@ impl Api {
             sockets,
             host_policy,
             tokens,
+            sign_ins,
+            started_at: SystemTime::now(),
             max_calls,
             hub,
             request_ids,
             detached_tasks,
             upstream_context,
+            agent_runs,
+            completion_runs: openai::CompletionRuns::default(),
             openapi: OnceLock::new(),
             draining,
         };
@@ -161,13 +206,43 @@ impl Api {
     /// or ended it.
     pub(crate) fn invalidate_session(&self, key: Option<&str>) {
         self.shared.mcp.invalidate(key);
+        self.shared.sign_ins.invalidate(key);
+    }
+
+    /// Returns the path of the console with a ticket of the operator; without one if none is needed or can be issued.
+    pub(crate) async fn console_path(&self) -> String {
+        let ApiState { tokens, sign_ins, .. } = &*self.shared;
+        let ticket = match tokens.operator() {
+            Some(operator) => sign_ins.issue_ticket(operator).await.ok(),
+            None => None,
+        };
+        ticket.map_or_else(|| "/".to_owned(), |it| format!("/#ticket={}", it.secret))
+    }
+
+    /// Adopts the breaker state of a model that another replica has determined. Returns whether the key is that of a
+    /// model.
+    pub(crate) fn follow_model_breaker(&self, key: &str, state: BreakerState) -> bool {
+        self.shared.agent_runs.follow_breaker(key, state)
+    }
+
+    /// Continues runs of the agent that wait for decisions, and deletes old conversations. Never returns.
+    pub(crate) async fn follow_conversations(&self, keep: Option<Duration>) {
+        let agent_runs = &self.shared.agent_runs;
+        let sweeping = async {
+            match keep {
+                Some(keep) => agent_runs.sweep(keep).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(agent_runs.follow_decisions(), sweeping);
     }
 
     /// Serves connections until `shutdown` completes.
     pub(crate) async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = Exit>) -> Exit {
-        let ApiState { handle, service, hub, detached_tasks, draining, .. } = &*self.shared;
+        let ApiState { handle, service, hub, detached_tasks, agent_runs, .. } = &*self.shared;
         let announcing = announce(service.clone(), handle.clone());
-        let distributing = hub.distribute(handle.clone(), draining.clone());
+        let distributing = hub.distribute(&self.shared);
+        let observing = observer::observe(&self.shared);
         let api = self.clone();
         let serving = accept(listener, shutdown, move |stream, shutdown_signal| {
             let api = api.clone();
@@ -179,18 +254,24 @@ impl Api {
             exit = serving => exit,
             () = announcing => Exit::InternalError,
             () = distributing => Exit::InternalError,
+            () = observing => Exit::InternalError,
         };
         service.handler().shutdown();
         detached_tasks.finish().await;
+        agent_runs.finish().await;
         exit
     }
 
     async fn respond(self, mut request: Request<Incoming>, connection: ConnectionHandle) -> Response<Body> {
-        let mut response = match self.admit(&mut request, connection) {
+        let is_openai = request.uri().path().starts_with(openai::PREFIX);
+        let mut response = match self.admit(&mut request, connection).await {
             Ok((operation, segment)) => self.run_operation(operation.route, &segment, request).await,
             Err(problem) => Err(problem),
         }
-        .unwrap_or_else(Response::from);
+        .unwrap_or_else(|problem| match is_openai {
+            true => openai::problem_response(problem),
+            false => Response::from(problem),
+        });
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -200,17 +281,25 @@ impl Api {
 
     /// Checks host and origin, finds the operation, authenticates and authorizes. Stores the principal's name in the
     /// request's extensions and, depending on the route, the principal or the connection handle.
-    fn admit(
+    async fn admit(
         &self,
         request: &mut Request<Incoming>,
         connection: ConnectionHandle,
     ) -> Result<(&'static Operation, String), Problem> {
         admission::check(request, &self.shared.host_policy)?;
         let found = find(request.method(), request.uri().path());
-        if let RouteMatch::Operation(operation @ Operation { role: None, .. }, _) = found {
-            return Ok((operation, String::new()));
+        if let RouteMatch::Operation(operation @ Operation { role: None, .. }, segment) = found {
+            return Ok((operation, segment.unwrap_or_default()));
         }
-        let principal = self.shared.tokens.admit(request.headers())?;
+        let (principal, signed_in_by) = match self.shared.tokens.admit(request.headers())? {
+            Admission::Token(principal) => (principal, SignedInBy::Token),
+            Admission::Open(principal) => (principal, SignedInBy::Nothing),
+            Admission::Unknown(secret) => {
+                let takes_ticket =
+                    matches!(&found, RouteMatch::Operation(it, _) if it.route == Route::OpenSession);
+                Box::pin(self.shared.sign_ins.admit(&self.shared.tokens, secret, takes_ticket)).await?
+            }
+        };
         let (operation, segment) = match found {
             RouteMatch::Operation(operation, segment) => (operation, segment),
             RouteMatch::OtherMethods(allowed) => return Err(Problem::method_not_allowed(allowed)),
@@ -225,6 +314,10 @@ impl Api {
         match operation.route {
             Route::Mcp => {}
             Route::WebSocket | Route::Events => _ = request.extensions_mut().insert(connection),
+            Route::OpenSession | Route::Session | Route::EndSession | Route::IssueTicket => {
+                request.extensions_mut().insert(principal);
+                request.extensions_mut().insert(signed_in_by);
+            }
             _ => _ = request.extensions_mut().insert(principal),
         }
         let no_text = || Problem::new(StatusCode::BAD_REQUEST, "the path is not UTF-8");
@@ -253,10 +346,25 @@ impl Api {
             Route::Health | Route::Ready | Route::Metrics | Route::OpenApi => {
                 self.operator_response(route, &request)
             }
+            Route::Console => console::page(request.headers()),
+            Route::ConsoleAsset => console::asset(segment, request.headers()),
             Route::Docs | Route::DocsScript | Route::DocsStyle => Ok(docs::respond(route)),
-            Route::Events => {
-                let ApiState { hub, handle, draining, .. } = &*self.shared;
-                hub.subscribe(handle, &request, *draining.borrow())
+            Route::Events => self.shared.hub.subscribe(&self.shared, &request),
+            Route::Chat => Box::pin(chat::respond(&self.shared, request)).await,
+            Route::Conversations
+            | Route::CreateConversation
+            | Route::Conversation
+            | Route::RenameConversation
+            | Route::DeleteConversation
+            | Route::Entries
+            | Route::ConversationStream
+            | Route::CancelRun
+            | Route::Approvals
+            | Route::Decide => Box::pin(conversations::respond(&self.shared, route, segment, request)).await,
+            Route::ChatUi => Box::pin(chat::ui_stream::respond(&self.shared, request)).await,
+            Route::ChatAgUi => Box::pin(chat::ag_ui::respond(&self.shared, request)).await,
+            Route::Completions | Route::Models | Route::Model => {
+                Box::pin(openai::respond(&self.shared, route, segment, request)).await
             }
             _ => Box::pin(rest::respond(&self.shared, route, segment, request)).await,
         }
@@ -296,13 +404,22 @@ impl Api {
         }
     }
 
-    /// Answers `/ready`: whether the gateway accepts new work. A lost database only degrades it, because calls still
-    /// work, and otherwise all replicas would leave service at once. Only a gateway that cannot journal calls any
-    /// more answers 503.
+    /// Answers `/ready`. Only a gateway that is draining, or that cannot journal calls any more, answers 503.
     fn ready(&self) -> Response<Body> {
-        let database = self.shared.journal.status();
+        let body = self.shared.readiness();
+        let is_unwell = self.shared.journal.status().is_full() || body["status"] == "draining";
+        let status = if is_unwell { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+        json_response(status, body)
+    }
+}
+
+impl ApiState {
+    /// Reports whether the gateway accepts new work. A lost database only degrades it, because calls still work, and
+    /// otherwise all replicas would leave service at once.
+    fn readiness(&self) -> Value {
+        let database = self.journal.status();
         let (away, full, waiting) = (database.is_away(), database.is_full(), database.waiting());
-        let mut body = match *self.shared.draining.borrow() {
+        let mut body = match *self.draining.borrow() {
             true => json!({ "status": "draining" }),
             false if away || full || waiting > 0 => {
                 let missing = [("database", away), ("journal", full)];
@@ -315,13 +432,9 @@ impl Api {
         if database.lost() > 0 {
             body["lost"] = json!(database.lost());
         }
-        let is_unwell = full || body["status"] == "draining";
-        let status = if is_unwell { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-        json_response(status, body)
+        body
     }
-}
 
-impl ApiState {
     /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
     async fn settled(&self) -> Arc<Catalog> {
         timeout(SETTLE_TIMEOUT, self.handle.settled()).await.unwrap_or_else(|_| self.handle.catalog())
@@ -354,6 +467,13 @@ impl ApiState {
 /// Builds a response with a JSON document.
 fn json_response(status: StatusCode, value: impl Into<Raw>) -> Response<Body> {
     document(status, "application/json", value.into().into_bytes())
+}
+
+/// Builds the response of an operation that has nothing to return.
+fn no_content() -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::new()).boxed_unsync());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }
 
 fn document(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {

@@ -5,23 +5,26 @@
 //! does with the sources.
 
 use crate::{
-    cli::GlobalOptions,
+    cli::{Colour, GlobalOptions},
     command_error::CommandError,
     environment::Environment,
     exit::Exit,
     gateway::ClientQuestions,
     journal::Retention,
-    load_agent::{has_agent_file, load_agent_or_todo},
-    output::Output,
+    load_agent::{has_agent_file, load_agent, load_agent_or_todo},
+    output::{JsonDocument, Output},
     progress::Progress,
     signals::interrupted,
+    stored_results,
     telemetry::{self, Exporter, Telemetry},
     terminal::Terminal,
     todo::builtin::BuiltinServers,
 };
-use std::{cell::RefCell, future::Future, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, future::Future, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 use tokio::{runtime, time};
-use wharf_config::{Diagnostics, Grants, JournalSettings, Plan, ServerSettings, Settings, Source};
+use wharf_config::{
+    AgentPolicy, Diagnostics, Grants, JournalSettings, Plan, ResultQuotas, ServerSettings, Settings, Source,
+};
 use wharf_mcp::{EgressPolicy, http::HttpClient, session::List};
 use wharf_runtime::{
     Catalog, Fault, Handle, PlanChanges, Redactor, Runtime, RuntimeOptions, SourceState, SourceStatus,
@@ -58,6 +61,10 @@ pub(crate) struct App {
     /// Size in bytes above which the journal keeps only the beginning of a value, if configured.
     pub(crate) record_limit: Option<usize>,
     journal: JournalSettings,
+    /// The operator's settings for agents.
+    pub(crate) agent_policy: AgentPolicy,
+    /// Limits on stored results.
+    pub(crate) results: ResultQuotas,
     telemetry: Result<Option<telemetry::TelemetryConfig>, String>,
     running: SharedRuntime,
 }
@@ -82,6 +89,15 @@ pub(crate) struct ConnectedSource {
 
 type CommandFuture = Pin<Box<dyn Future<Output = Exit>>>;
 
+/// How many threads a command runs on.
+#[derive(Clone, Copy, Debug)]
+enum Threads {
+    /// One, because it does one thing at a time.
+    One,
+    /// As many as `[server] threads` says, or one for each core.
+    Configured,
+}
+
 /// Loads the agent file and runs `work` on its sources. A signal drops `work`, which cancels its open requests, and
 /// then stops the servers.
 pub(crate) fn run(
@@ -93,40 +109,72 @@ pub(crate) fn run(
     if !has_agent_file(common) && !output.json {
         output.print_info("note: there is no agent.yaml here; this is the built-in Todo server");
     }
-    run_loaded(load_agent_or_todo(common, environment), environment, None, output, move |app| {
-        Box::pin(async move {
-            let running = app.running.clone();
-            let ended = tokio::select! {
-                exit = work(app) => Ok(exit),
-                signal = interrupted() => Err(signal),
-            };
-            match ended {
-                Ok(exit) => exit,
-                Err(signal) => {
-                    let exit = output.fail(&CommandError::interrupted(signal));
-                    shut_down_promptly(&running).await;
-                    exit
+    run_loaded(
+        load_agent_or_todo(common, environment),
+        environment,
+        (None, Threads::One),
+        output,
+        move |app| {
+            Box::pin(async move {
+                let running = app.running.clone();
+                let ended = tokio::select! {
+                    exit = work(app) => Ok(exit),
+                    signal = interrupted() => Err(signal),
+                };
+                match ended {
+                    Ok(exit) => exit,
+                    Err(signal) => {
+                        let exit = output.fail(&CommandError::interrupted(signal));
+                        shut_down_promptly(&running).await;
+                        exit
+                    }
                 }
-            }
-        })
-    })
+            })
+        },
+    )
+}
+
+/// Loads an agent file and runs `work` on its sources, without printing anything. The error is the text of the diagnostics.
+pub(crate) fn run_quietly(
+    common: &GlobalOptions,
+    environment: &Environment,
+    work: impl FnOnce(App) -> CommandFuture,
+) -> Result<Exit, String> {
+    let (loaded, diagnostics) = load_agent(common, environment);
+    if loaded.is_none() {
+        return Err(diagnostics.render(false).trim_end().to_owned());
+    }
+    let output = Output { json: false, quiet: true, colour: Colour::Never, document: JsonDocument::Plain };
+    let nothing = Diagnostics::new(diagnostics.file(), "");
+    Ok(run_loaded((loaded, nothing), environment, (None, Threads::One), output, work))
 }
 
 /// Loads the agent file, or the built-in Todo server if there is none, and runs `work`, which handles signals itself.
 pub(crate) fn serve(
     common: &GlobalOptions,
     environment: &Environment,
+    output: Output,
+    work: impl FnOnce(App) -> CommandFuture,
+) -> Exit {
+    run_loaded(load_agent_or_todo(common, environment), environment, (None, Threads::One), output, work)
+}
+
+/// Like [`serve`], with a choice of database, on as many threads as configured.
+pub(crate) fn serve_gateway(
+    common: &GlobalOptions,
+    environment: &Environment,
     database: Option<&str>,
     output: Output,
     work: impl FnOnce(App) -> CommandFuture,
 ) -> Exit {
-    run_loaded(load_agent_or_todo(common, environment), environment, database, output, work)
+    let options = (database, Threads::Configured);
+    run_loaded(load_agent_or_todo(common, environment), environment, options, output, work)
 }
 
 fn run_loaded(
     (loaded, diagnostics): (Option<(Plan, Settings)>, Diagnostics),
     environment: &Environment,
-    database: Option<&str>,
+    (database, threads): (Option<&str>, Threads),
     output: Output,
     work: impl FnOnce(App) -> CommandFuture,
 ) -> Exit {
@@ -138,7 +186,10 @@ fn run_loaded(
         Ok(database) => database,
         Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
-    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match threads {
+        Threads::One => tokio_runtime(1),
+        Threads::Configured => tokio_runtime(environment.threads(&settings.server)),
+    };
     let started = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
         let http = HttpClient::with_egress(EgressPolicy::wide(), CONNECT_TIMEOUT)
             .map_err(|error| error.to_string())?;
@@ -159,6 +210,7 @@ fn run_loaded(
         builtins: Some(Arc::new(BuiltinServers::new(database.clone()))),
         processes: settings.max_processes.map(ProcessLimit::at_most).unwrap_or_default(),
         installs: Installs::default(),
+        recorded: None,
     };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),
@@ -173,16 +225,25 @@ fn run_loaded(
     };
     let (server, telemetry) = (settings.server, environment.telemetry(&settings.telemetry));
     let (grants, record_limit, journal) = (settings.grants, settings.record_limit, settings.journal);
+    let (agent_policy, results) = (settings.agent, settings.results);
     let running = SharedRuntime::default();
     #[rustfmt::skip]
     let app = App {
         output, plan, upstream_context, options, database, server, grants, record_limit, journal,
-        telemetry, running,
+        agent_policy, results, telemetry, running,
     };
     let exit = runtime.block_on(work(app));
     // A prompt on the terminal may still be blocked on a line that never arrives.
     runtime.shutdown_timeout(EXIT_TIMEOUT);
     exit
+}
+
+/// Builds the async runtime. One thread needs no wakeups across cores, so a small call costs less on it.
+fn tokio_runtime(threads: usize) -> io::Result<runtime::Runtime> {
+    match threads {
+        1 => runtime::Builder::new_current_thread().enable_all().build(),
+        threads => runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
+    }
 }
 
 impl App {
@@ -209,6 +270,12 @@ impl App {
     /// The limits on the age and size of the journal.
     pub(crate) fn retention(&self) -> Retention {
         Retention::of(&self.journal, self.database.as_ref())
+    }
+
+    /// Stores large results in memory, for a command whose conversation ends with it.
+    pub(crate) fn keep_results_in_memory(&self, handle: &Handle) {
+        let program = self.upstream_context.supervisor.clone();
+        handle.keep_results(stored_results::in_memory(self.results, program));
     }
 
     /// Creates an upstream for the source of this name, if the plan contains it.

@@ -1,13 +1,24 @@
 //! The command line: commands, arguments and options.
 
+mod cassette;
 mod clients;
 mod examples;
+mod help;
+mod lock;
+mod mock;
 mod run;
+mod test;
+mod why;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use cassette::{CassetteArgs, LivePart, ReplayArgs};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 pub(crate) use clients::{AddArgs, ConnectArgs, InitArgs};
-pub(crate) use run::RunArgs;
-use std::path::PathBuf;
+pub(crate) use lock::LockArgs;
+pub(crate) use mock::MockArgs;
+pub(crate) use run::{AgentArgs, ChatArgs, RunArgs};
+use std::{ffi::OsString, path::PathBuf};
+pub(crate) use test::TestArgs;
+pub(crate) use why::{Verdict, WhyArgs};
 
 /// The agent file that is read if none is named.
 pub(crate) const DEFAULT_AGENT_FILE: &str = "agent.yaml";
@@ -20,6 +31,18 @@ pub(crate) struct Cli {
     pub(crate) common: GlobalOptions,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Parses a command line, which begins with the name of the program.
+    pub(crate) fn parse_words(words: &[OsString]) -> Result<Cli, clap::Error> {
+        let mut program = Cli::command();
+        // Only the help needs the groups, and every start of the program would pay for them.
+        if words.len() < 2 || words.iter().any(|it| it == "help" || it == "--help" || it == "-h") {
+            program = program.clone().help_template(help::template(&program));
+        }
+        Cli::from_arg_matches(&program.try_get_matches_from(words)?)
+    }
 }
 
 /// The options of every command.
@@ -106,6 +129,33 @@ pub(crate) enum Command {
     /// Send a message to the agent's model, which may call tools
     #[command(after_help = examples::RUN)]
     Run(RunArgs),
+    /// Talk to the agent's model, message by message
+    #[command(after_help = examples::CHAT)]
+    Chat(ChatArgs),
+    /// Lock the servers: write wharf.lock, compare with it, or accept changes
+    #[command(after_help = examples::LOCK)]
+    Lock(LockArgs),
+    /// Explain whether a tool can be called, and what stops it
+    #[command(after_help = examples::WHY)]
+    Why(WhyArgs),
+    /// Find tools with poor or suspicious definitions, and suggest overrides
+    #[command(after_help = examples::LINT)]
+    Lint(LintArgs),
+    /// Serve a recording of calls to any MCP client, for tests
+    #[command(after_help = examples::MOCK)]
+    Mock(MockArgs),
+    /// Repeat recorded calls or conversations, and show what differs
+    #[command(after_help = examples::REPLAY)]
+    Replay(ReplayArgs),
+    /// Test the agent: run scenarios against recordings, without servers, model or network
+    #[command(after_help = examples::TEST)]
+    Test(TestArgs),
+    /// List, show and delete the agent's conversations
+    #[command(after_help = examples::CONVERSATIONS)]
+    Conversations {
+        #[command(subcommand)]
+        command: ConversationsCommand,
+    },
     /// Get a prompt with its arguments filled in
     #[command(after_help = examples::PROMPT)]
     Prompt {
@@ -139,15 +189,22 @@ pub(crate) enum Command {
     /// Serve all tools on one port: MCP over every transport, and REST
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
+    /// Open the console of a running gateway in the browser, signed in
+    #[command(after_help = examples::CONSOLE)]
+    Console(ConsoleArgs),
     /// Manage the servers of a running gateway
     #[command(after_help = examples::SOURCES)]
     Sources(SourcesArgs),
     /// Serve all tools as one MCP server on stdin and stdout, for desktop clients
     #[command(after_help = examples::STDIO)]
-    Stdio,
+    Stdio(CassetteArgs),
     /// Print the JSON Schema of agent.yaml, for editors
     #[command(after_help = examples::SCHEMA)]
-    Schema,
+    Schema {
+        /// Print the OpenAPI document of the gateway instead
+        #[arg(long)]
+        api: bool,
+    },
     /// Print completions for a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -162,7 +219,13 @@ impl Command {
         use Command::{Add, Check, Completions, Connect, Explain, Init, Schema};
         !matches!(
             self,
-            Init(_) | Add(_) | Connect(_) | Check { .. } | Explain { .. } | Schema | Completions { .. }
+            Init(_)
+                | Add(_)
+                | Connect(_)
+                | Check { .. }
+                | Explain { .. }
+                | Schema { .. }
+                | Completions { .. }
         )
     }
 }
@@ -177,6 +240,18 @@ pub(crate) struct ToolsArgs {
     /// Start no server; list the tools of the last run
     #[arg(long)]
     pub(crate) cached: bool,
+    /// Show how many tokens of a model's context each tool takes
+    #[arg(long)]
+    pub(crate) tokens: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LintArgs {
+    /// Only this server
+    pub(crate) name: Option<String>,
+    /// Fail if there is such a finding, for example D-05; may be repeated
+    #[arg(long, value_name = "CODE")]
+    pub(crate) deny: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -198,6 +273,8 @@ pub(crate) struct CallArgs {
     /// Start the server for this call, even if a running gateway has it
     #[arg(long)]
     pub(crate) direct: bool,
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
     /// Print the id of the task instead of waiting, if the server makes the call a task; remote servers only
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -219,6 +296,25 @@ pub(crate) enum TasksCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConversationsCommand {
+    /// List the conversations, the latest first
+    #[command(after_help = examples::CONVERSATIONS_LIST)]
+    List,
+    /// Show what happened in a conversation
+    #[command(after_help = examples::CONVERSATIONS_SHOW)]
+    Show {
+        /// Id of the conversation
+        id: String,
+    },
+    /// Delete a conversation and everything that is kept of it, except the calls in the journal
+    #[command(after_help = examples::CONVERSATIONS_DELETE)]
+    Delete {
+        /// Id of the conversation
+        id: String,
+    },
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Address to listen on [default: $WHARF_LISTEN, wharf.toml, or 127.0.0.1:7373]
@@ -231,6 +327,18 @@ pub(crate) struct ServeArgs {
     /// Disable authentication; only allowed on loopback
     #[arg(long)]
     pub(crate) no_auth: bool,
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConsoleArgs {
+    /// URL of the gateway [default: the running gateway of the state folder, else http://127.0.0.1:7373]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Print the link and open no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
 }
 
 #[derive(Debug, Args)]

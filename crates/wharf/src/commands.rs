@@ -3,9 +3,12 @@
 mod add;
 mod agent_file;
 mod call;
+mod chat;
 mod check;
 mod completions;
 mod connect;
+mod console;
+mod conversations;
 mod doctor;
 mod env_files;
 mod explain;
@@ -14,23 +17,30 @@ mod gateway_client;
 mod grant;
 mod import_report;
 mod init;
+mod lint;
 mod list;
 mod listen_error;
+mod lock;
 mod login;
+mod mock;
 mod prompt;
 mod read;
+mod recording;
+mod replay;
 mod run;
 mod schema;
 mod serve;
 mod sources;
 mod stdio;
 mod tasks;
+mod test;
 mod todo;
 mod tools;
+mod why;
 
 use crate::{
     agent_input, app,
-    cli::{Cli, Colour, Command, DEFAULT_AGENT_FILE, GlobalOptions},
+    cli::{CallArgs, Cli, Colour, Command, DEFAULT_AGENT_FILE, GlobalOptions},
     command_error::CommandError,
     environment::{Environment, is_json_wanted},
     exit::Exit,
@@ -52,7 +62,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         &common,
         match command {
             Command::Todo(_) | Command::Serve(_) => DefaultLogLevel::Info,
-            Command::Stdio => DefaultLogLevel::Warnings,
+            Command::Stdio(_) => DefaultLogLevel::Warnings,
             _ => DefaultLogLevel::Errors,
         },
     );
@@ -87,7 +97,10 @@ fn standard_input_conflict(common: &GlobalOptions, command: &Command) -> Option<
         Command::Connect(_) => {
             Some("`-f -` is standard input, which the client cannot pass to wharf\nhelp: name a file")
         }
-        Command::Stdio => Some(
+        Command::Chat(_) => Some(
+            "`-f -` is standard input, and `wharf chat` reads messages from there\nhelp: put the agent file into a file",
+        ),
+        Command::Stdio(_) => Some(
             "`-f -` is standard input, and `wharf stdio` reads its client from there\nhelp: put the agent file into a file",
         ),
         Command::Run(args) if args.message.as_deref().is_none_or(|it| it == agent_input::STANDARD_INPUT) => {
@@ -123,19 +136,18 @@ fn dispatch(command: Command, common: &GlobalOptions, environment: &Environment,
         Command::Resources { name } => {
             app::run(common, environment, output, |app| Box::pin(list::resources(app, name)))
         }
-        Command::Call(args) => {
-            // The gateway waits for a task itself.
-            let direct = args.direct || args.no_wait;
-            let gateway = if direct { None } else { running_gateway(common, environment) };
-            app::run(common, environment, output, |app| Box::pin(call::run(app, args, gateway)))
-        }
+        Command::Call(args) => run_call(args, common, environment, output),
         Command::Tasks { command } => {
             app::run(common, environment, output, |app| Box::pin(tasks::run(app, command)))
         }
-        Command::Run(args) => {
-            let followed = environment.clone();
-            app::serve(common, environment, None, output, |app| Box::pin(run::run(app, args, followed)))
+        Command::Conversations { command } => {
+            app::run(common, environment, output, |app| Box::pin(conversations::run(app, command)))
         }
+        Command::Lint(args) => app::run(common, environment, output, |app| Box::pin(lint::run(app, args))),
+        Command::Lock(args) => lock::run(common, args, environment, output),
+        Command::Why(args) => app::run(common, environment, output, |app| Box::pin(why::run(app, args))),
+        Command::Mock(args) => mock::run(&args, output),
+        Command::Test(args) => test::run(common, &args, environment, output),
         Command::Prompt { name, arguments } => {
             app::run(common, environment, output, |app| Box::pin(prompt::run(app, name, arguments)))
         }
@@ -146,21 +158,64 @@ fn dispatch(command: Command, common: &GlobalOptions, environment: &Environment,
             app::run(common, environment, output, move |app| Box::pin(login::run(app, name, logout)))
         }
         Command::Todo(args) => todo::run(common, &args, environment, output),
+        Command::Sources(args) => sources::run(&args, environment, output),
+        Command::Console(args) => console::run(&args, environment, output),
+        Command::Run(_) | Command::Chat(_) | Command::Replay(_) | Command::Serve(_) | Command::Stdio(_) => {
+            dispatch_agent(command, common, environment, output)
+        }
+        Command::Schema { api } => schema::run(api, output),
+        Command::Completions { shell } => completions::run(shell, output),
+    }
+}
+
+/// Runs the commands that can answer from a recording.
+fn dispatch_agent(
+    command: Command,
+    common: &GlobalOptions,
+    environment: &Environment,
+    output: Output,
+) -> Exit {
+    let is_replay = match &command {
+        Command::Run(args) => args.cassette.replay.is_some(),
+        Command::Chat(args) => args.cassette.replay.is_some(),
+        Command::Serve(args) => args.cassette.replay.is_some(),
+        Command::Stdio(args) => args.replay.is_some(),
+        _ => true,
+    };
+    let environment = environment.for_replay(is_replay);
+    let followed = environment.clone();
+    match command {
+        Command::Run(args) => {
+            app::serve(common, &environment, output, |app| Box::pin(run::run(app, args, followed)))
+        }
+        Command::Chat(args) => {
+            app::serve(common, &environment, output, |app| Box::pin(chat::run(app, args, followed)))
+        }
+        Command::Replay(args) => {
+            app::run(common, &environment, output, |app| Box::pin(replay::run(app, args, followed)))
+        }
         Command::Serve(args) => {
             let database = args.database.clone();
-            let (token, followed) = (environment.token(), (common.clone(), environment.clone()));
-            app::serve(common, environment, database.as_deref(), output, |app| {
+            let (token, followed) = (environment.token(), (common.clone(), followed));
+            app::serve_gateway(common, &environment, database.as_deref(), output, |app| {
                 Box::pin(serve::run(app, args, token, followed))
             })
         }
-        Command::Sources(args) => sources::run(&args, environment, output),
-        Command::Stdio => {
-            let followed = (common.clone(), environment.clone());
-            app::serve(common, environment, None, output, |app| Box::pin(stdio::run(app, followed)))
+        Command::Stdio(args) => {
+            let followed = (common.clone(), followed);
+            app::serve(common, &environment, output, |app| Box::pin(stdio::run(app, args, followed)))
         }
-        Command::Schema => schema::run(output),
-        Command::Completions { shell } => completions::run(shell, output),
+        other => dispatch(other, common, &environment, output),
     }
+}
+
+fn run_call(args: CallArgs, common: &GlobalOptions, environment: &Environment, output: Output) -> Exit {
+    // The gateway waits for a task itself, and has no recording of ours.
+    let has_recording = args.cassette.record.is_some() || args.cassette.replay.is_some();
+    let direct = args.direct || args.no_wait || has_recording;
+    let environment = &environment.for_replay(args.cassette.replay.is_some());
+    let gateway = if direct { None } else { running_gateway(common, environment) };
+    app::run(common, environment, output, |app| Box::pin(call::run(app, args, gateway)))
 }
 
 /// Reports a usage error. Requested help and version go to standard output and succeed.

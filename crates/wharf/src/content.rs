@@ -45,9 +45,17 @@ pub(crate) fn format_text(text: &str, pretty: bool) -> String {
     printable(broken.as_deref().unwrap_or(text))
 }
 
-/// Removes control characters, which could move the cursor of a terminal or change its colours.
+/// Removes control characters, which could move the cursor of a terminal or change its colours, and bidirectional
+/// ones, which could show text in another order than it has.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|c| is_printable(*c)).collect()
+}
+
+/// Checks that a character is neither a control character, except for newline and tab, nor a bidirectional one.
+pub(crate) fn is_printable(c: char) -> bool {
+    let is_bidirectional =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !is_bidirectional && (!c.is_control() || matches!(c, '\n' | '\t'))
 }
 
 fn binary(what: &str, data: &str, mime_type: &str, number: usize, save: Option<&Path>) -> String {

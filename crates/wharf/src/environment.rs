@@ -14,12 +14,14 @@ use crate::{
 use std::{
     collections::BTreeMap,
     env, io,
+    num::NonZero,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 use wharf_config::find_program;
 use wharf_config::{
-    DatabaseLocation, Diagnostics, Env, FileError, Folder, Grants, LocatedValue, MAX_FILE_BYTES,
+    DatabaseLocation, Diagnostics, Env, FileError, Folder, Grants, LocatedValue, LockUse, MAX_FILE_BYTES,
     ServerSettings, Settings, TelemetrySettings, closest, load_settings, read_regular,
 };
 use wharf_store::Location;
@@ -35,6 +37,10 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// Temporary folder that replaces an unwritable state folder.
     fallback: Option<PathBuf>,
+    /// How to use a lock file beside the agent file.
+    pub(crate) lock: LockUse,
+    /// Whether missing variables get made-up values, because no real server is started with them.
+    assumes_variables: bool,
 }
 
 /// The gateway's token, or the file that contains it.
@@ -57,7 +63,14 @@ impl Environment {
             folder: env::current_dir()?,
             home: env::home_dir().filter(|it| it.is_absolute()),
             fallback: None,
+            lock: LockUse::Enforce,
+            assumes_variables: false,
         })
+    }
+
+    /// Returns the environment of a replay, in which missing variables get made-up values. A replay needs no keys.
+    pub(crate) fn for_replay(&self, is_replay: bool) -> Environment {
+        Environment { assumes_variables: is_replay, ..self.clone() }
     }
 
     /// Builds the environment for lowering the agent file at this path.
@@ -72,6 +85,8 @@ impl Environment {
             home: self.home.clone(),
             variables: self.variables.clone(),
             grants,
+            lock: self.lock,
+            assumes_variables: self.assumes_variables,
             ..Env::bare()
         }
     }
@@ -142,6 +157,11 @@ impl Environment {
         Some(warning)
     }
 
+    /// The file with the lines that were typed in `wharf chat`.
+    pub(crate) fn chat_history(&self) -> Option<PathBuf> {
+        self.writable_state().map(|it| self.folder.join(it).join("chat_history"))
+    }
+
     /// The folder to write to: the state folder or its temporary replacement.
     fn writable_state(&self) -> Option<PathBuf> {
         self.fallback.clone().or_else(|| self.state())
@@ -210,9 +230,24 @@ impl Environment {
         }
     }
 
+    /// The number of threads that serve calls: as configured, or one for each core.
+    pub(crate) fn threads(&self, settings: &ServerSettings) -> usize {
+        settings.threads.unwrap_or_else(|| self.cores())
+    }
+
+    /// The number of cores.
+    pub(crate) fn cores(&self) -> usize {
+        thread::available_parallelism().map_or(1, NonZero::get)
+    }
+
     /// Returns a variable that is set and not empty.
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
+    }
+
+    /// Checks whether there is a desktop, on which a browser could open.
+    pub(crate) fn has_desktop(&self) -> bool {
+        self.variable("DISPLAY").or_else(|| self.variable("WAYLAND_DISPLAY")).is_some()
     }
 
     /// Finds the gateway that runs on the state folder.
@@ -220,7 +255,7 @@ impl Environment {
         running_gateway::find(&self.folder.join(self.writable_state()?))
     }
 
-    /// The folder for the spool of a PostgreSQL journal.
+    /// The state folder, if it is writable: for the spool of a PostgreSQL journal and the name of the owner of runs.
     pub(crate) fn spool(&self) -> Option<PathBuf> {
         self.writable_state().map(|it| self.folder.join(it))
     }
@@ -286,6 +321,18 @@ impl Environment {
 pub(crate) fn supervised_command() -> Option<impl Iterator<Item = std::ffi::OsString>> {
     let mut words = env::args_os().skip(1);
     (words.next()? == wharf_mcp::stdio::SUPERVISE).then_some(words)
+}
+
+/// The command line of this process, with the name of the program.
+pub(crate) fn command_line() -> Vec<std::ffi::OsString> {
+    env::args_os().collect()
+}
+
+/// The maximum size of the results, in bytes, if this process was started to run a query.
+#[cfg(unix)]
+pub(crate) fn query_limit() -> Option<usize> {
+    let mut words = env::args().skip(1);
+    (words.next()? == wharf_runtime::result_handle::QUERY).then(|| words.next()?.parse().ok())?
 }
 
 /// Returns whether `--json` was given. Used when parsing the command line has failed.

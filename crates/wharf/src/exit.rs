@@ -12,7 +12,7 @@ use wharf_runtime::{FaultKind, Outcome};
 pub(crate) enum Exit {
     /// Success.
     Success,
-    /// The tool returned an error.
+    /// The tool returned an error, or what was compared differs.
     ToolError,
     /// The command line or a file is invalid.
     Usage,
@@ -97,7 +97,12 @@ impl From<FaultKind> for Exit {
             FaultKind::Connection | FaultKind::NotReady => Exit::Unavailable,
             FaultKind::Timeout => Exit::Timeout,
             FaultKind::Protocol => Exit::Protocol,
-            FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled => Exit::NotFound,
+            FaultKind::ToolNotFound
+            | FaultKind::Quarantined
+            | FaultKind::Disabled
+            | FaultKind::LockMismatch
+            | FaultKind::ResultNotFound => Exit::NotFound,
+            FaultKind::NotRecorded => Exit::ToolError,
             FaultKind::Arguments => Exit::Usage,
             FaultKind::BreakerOpen | FaultKind::ProcessLimitReached | FaultKind::Closing => {
                 Exit::TemporaryFailure
@@ -114,7 +119,8 @@ impl From<&RunReport> for Exit {
             None => Exit::Success,
             Some(RunError::Model(trouble)) => trouble.into(),
             Some(RunError::Timeout(_)) => Exit::Timeout,
-            Some(RunError::Cancelled) => Exit::Interrupted,
+            Some(RunError::Store(_)) => Exit::InternalError,
+            Some(RunError::Cancelled | RunError::Interrupted) => Exit::Interrupted,
             Some(
                 RunError::Limit(_)
                 | RunError::Refused(_)
@@ -132,6 +138,7 @@ impl From<&Trouble> for Exit {
             Trouble::Connect(_) => Exit::Unavailable,
             Trouble::NoFirstByte(_) | Trouble::Silent(_) => Exit::Timeout,
             Trouble::Unavailable { .. } => Exit::TemporaryFailure,
+            Trouble::NotRecorded(_) => Exit::ToolError,
             Trouble::Provider(error) => match error.kind {
                 Kind::RateLimited | Kind::Overloaded => Exit::TemporaryFailure,
                 Kind::Timeout => Exit::Timeout,

@@ -10,17 +10,22 @@ mod error;
 mod instructions;
 mod lists;
 mod news;
+mod own_meta;
 mod pending_input;
 mod questions;
 mod reports;
 mod resource_owners;
+mod result_resources;
 mod routing;
+mod seen_clients;
 mod task_ids;
 mod task_questions;
 mod tasks;
+mod tool_mode;
 
 use crate::{
     journal::Journal,
+    request_ids::{RequestIds, ReserveError, ReservedId},
     telemetry::{self, SourceRequest, Telemetry},
 };
 use client_request::{ClientRequest, PrincipalName, RequestKind};
@@ -28,25 +33,30 @@ use elicitations::Elicitations;
 use error::rpc_error;
 use lists::ListCache;
 pub(crate) use news::announce;
+use own_meta::CallIds;
 use pending_input::{CallIdentity, PendingInput, ResumeRequest};
 pub(crate) use questions::ClientQuestions;
 use questions::{Question, QuestionReceiver};
 use resource_owners::ResourceOwners;
 use routing::CompletionTarget;
+use seen_clients::RequestOrigin;
+pub(crate) use seen_clients::{ClientChange, SeenClients};
 use serde_json::json;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 pub(crate) use task_ids::TaskIds;
 use task_questions::TaskQuestions;
 use tokio::{sync::watch, time};
+pub(crate) use tool_mode::ToolMode;
 use wharf_mcp::{
     Raw, RpcError,
     model::Tool,
     serve::{
-        self, About, Client, ClientRef, Handler, HandlerFuture, Incoming, InstructionsFuture, OfferedTasks,
+        About, Client, ClientRef, Handler, HandlerFuture, Incoming, InstructionsFuture, OfferedTasks,
+        http::Owner,
     },
     session::{Audience, Era, List, TaskMode},
 };
-use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome};
+use wharf_runtime::{Call, Caller, Catalog, FaultKind, Handle, OnProgress, Outcome, own_tool::is_own_tool};
 
 /// How long a list request or a handshake waits for sources that are still starting.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,6 +69,9 @@ const QUESTION_BATCH_WINDOW: Duration = Duration::from_millis(20);
 
 /// Maximum number of questions that go to the client in one result.
 const MAX_QUESTIONS_PER_RESULT: usize = 16;
+
+/// Name of the gateway among the interfaces that make calls.
+const VIA: &str = "mcp";
 
 /// The MCP handler that clients of the gateway talk to.
 #[derive(Clone, Debug)]
@@ -79,8 +92,14 @@ pub(crate) struct Gateway {
     elicitations: Arc<Elicitations>,
     /// The client that last reported a change of its roots.
     root_changes: watch::Sender<Option<ClientRef>>,
+    /// Clients that have talked to the gateway lately.
+    clients: Arc<SeenClients>,
+    /// Request ids that clients chose.
+    request_ids: Arc<RequestIds>,
     telemetry: Telemetry,
     about: Arc<About>,
+    /// Which tools clients are shown.
+    tool_mode: Arc<ToolMode>,
 }
 
 impl Gateway {
@@ -97,14 +116,32 @@ impl Gateway {
             resource_owners: Arc::default(),
             elicitations: Arc::default(),
             root_changes: watch::Sender::new(None),
+            clients: Arc::default(),
+            request_ids: Arc::default(),
             telemetry,
             about: Arc::new(about()),
+            tool_mode: Arc::default(),
         }
+    }
+
+    /// Shares the request ids with the REST API.
+    pub(crate) fn with_request_ids(self, request_ids: Arc<RequestIds>) -> Gateway {
+        Gateway { request_ids, ..self }
+    }
+
+    /// Sets which tools clients are shown.
+    pub(crate) fn with_tool_mode(self, tool_mode: ToolMode) -> Gateway {
+        Gateway { tool_mode: Arc::new(tool_mode), ..self }
     }
 
     /// Sets the tracer, for a gateway without a journal.
     pub(crate) fn traced(self, telemetry: Telemetry) -> Gateway {
         Gateway { telemetry, ..self }
+    }
+
+    /// The clients that have talked to the gateway lately.
+    pub(crate) fn clients(&self) -> &SeenClients {
+        &self.clients
     }
 
     /// Drops all suspended calls, because no client can connect any more to resume them.
@@ -113,7 +150,21 @@ impl Gateway {
         self.task_questions.clear();
     }
 
+    /// Notes which client sent a request.
+    fn note_client(&self, request: &Incoming, client: &Client) {
+        let http = request.http.as_deref();
+        let transport = match http.map(|it| it.uri.path()) {
+            Some("/mcp") => "http",
+            Some(_) => "sse",
+            None => "websocket",
+        };
+        let principal = http.and_then(|it| it.extensions.get::<Owner>()).map(|it| &*it.0);
+        let is_call = request.method == "tools/call";
+        self.clients.note(&RequestOrigin { client, transport, principal, is_call });
+    }
+
     async fn answer(self, request: Incoming, client: Client) -> Result<Raw, RpcError> {
+        self.note_client(&request, &client);
         let kind = match request.method.as_str() {
             "tools/list" => return self.list(List::Tools, &request, &client).await,
             "prompts/list" => return self.list(List::Prompts, &request, &client).await,
@@ -130,28 +181,21 @@ impl Gateway {
             unknown => return Err(RpcError::method_not_found(unknown)),
         };
         let principal = PrincipalName::of(request.http.as_deref());
-        let client_request = ClientRequest::read(kind, request.members, principal)?;
+        let mut client_request = ClientRequest::read(kind, request.members, principal)?;
+        if kind == RequestKind::Tool {
+            client_request.ids = CallIds::read(client.meta())?;
+            if is_own_tool(&client_request.name)
+                && let Some(found) = self.search_tools(&mut client_request, request.http.as_deref())?
+            {
+                return Ok(found);
+            }
+        }
         let call = match self.pending_input.resume(&client_request)? {
             ResumeRequest::New => self.start_call(client_request, &client),
             ResumeRequest::Resume(call) => call,
             ResumeRequest::MissingInput(input_required) => return Ok(input_required),
         };
         self.drive(call, client).await
-    }
-
-    /// Serves a list that merges all sources. Modern-era clients also receive its cache hints.
-    async fn list(&self, list: List, request: &Incoming, client: &Client) -> Result<Raw, RpcError> {
-        lists::reject_cursor(request.members.cursor.as_ref())?;
-        let catalog = self.settled().await;
-        let fresh = catalog.freshness(list);
-        if fresh.is_over() {
-            self.handle.refresh_expired(list);
-        }
-        let written = self.lists.of(&catalog, list);
-        Ok(match client.terms().era {
-            Era::Modern => serve::complete_list(&written, fresh.left(), fresh.shared, &self.about),
-            Era::Legacy => written,
-        })
     }
 
     /// Returns the catalog after all sources have settled, or as it is when the timeout ends.
@@ -186,7 +230,7 @@ impl Gateway {
         caller: Caller,
         on_progress: Option<OnProgress>,
     ) -> Result<Raw, RpcError> {
-        let ClientRequest { kind, name, arguments, principal, .. } = client_request;
+        let ClientRequest { kind, name, arguments, principal, ids, .. } = client_request;
         match kind {
             RequestKind::Tool if caller.task_params.is_some() => {
                 tasks::check_support(&self.handle.catalog(), &name)?;
@@ -198,10 +242,27 @@ impl Gateway {
         }
         let task_form = tasks::TaskForm::of(&caller);
         let (principal, trace, caller) = (principal.0, telemetry::child_trace(), Some(caller));
-        let call = Call { tool: name, arguments, on_progress, principal, trace, caller, ..Call::default() };
+        let CallIds { request_id, thread_id } = ids;
+        let _reserved = match &request_id {
+            // Boxed, because few clients choose an id.
+            Some(id) => Box::pin(self.reserve_id(id)).await?,
+            None => None,
+        };
+        let call = Call {
+            tool: name,
+            arguments,
+            request_id,
+            thread_id,
+            on_progress,
+            principal,
+            via: VIA,
+            trace,
+            caller,
+            ..Call::default()
+        };
         let record = self.handle.call(call).await;
         if let Some(journal) = &self.journal {
-            journal.record(&record, "mcp").await;
+            journal.record(&record, VIA).await;
         }
         match (&record.outcome, record.result()) {
             (Outcome::Failed(fault), _) if fault.kind == FaultKind::Arguments => {
@@ -216,6 +277,19 @@ impl Gateway {
         }
     }
 
+    /// Reserves the request id that a client chose. Fails if another call has it.
+    async fn reserve_id(&self, id: &str) -> Result<Option<ReservedId<'_>>, RpcError> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let unreadable = || RpcError::new(RpcError::INTERNAL, "the call journal cannot be read");
+        if journal.status().is_away() {
+            return Err(unreadable());
+        }
+        self.request_ids.reserve(Some(id), journal).await.map_err(|error| match error {
+            ReserveError::InUse => invalid(&format!("the `request_id` '{id}' is already in use")),
+            ReserveError::Unreadable(_) => unreadable(),
+        })
+    }
+
     async fn fill_in(&self, name: &str, arguments: Option<&Raw>, caller: Caller) -> Result<Raw, RpcError> {
         let mut catalog = self.handle.catalog();
         if catalog.prompt(name).is_none() {
@@ -228,6 +302,9 @@ impl Gateway {
     }
 
     async fn read(&self, uri: &str, caller: Caller) -> Result<Raw, RpcError> {
+        if result_resources::is_result(&self.handle, uri) {
+            return result_resources::read(&self.handle, uri, &caller).await;
+        }
         let catalog = self.settled().await;
         if let Some(owner) = routing::owner(&catalog, uri) {
             return self.read_at(&owner, uri, caller).await;
@@ -355,7 +432,7 @@ impl Handler for Gateway {
         Box::pin(async move {
             // A session reads them only once, so it waits for servers that are still starting.
             gateway.settled().await;
-            instructions::merge(&gateway.handle.sources())
+            instructions::merge(&gateway.handle.sources(), &gateway.handle.lock())
         })
     }
 

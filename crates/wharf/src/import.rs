@@ -17,6 +17,8 @@ mod jsonc;
 mod launcher;
 mod manifest_entry;
 mod note;
+mod package;
+mod pasted_text;
 mod rewriter;
 mod secret;
 mod split_values;
@@ -28,12 +30,16 @@ pub(crate) use client::{Client, ClientLocations};
 pub(crate) use document::{ClientFile, parse_toml};
 pub(crate) use import_error::ImportError;
 pub(crate) use jsonc::{parse as parse_json, plain as plain_json, without_comments};
-pub(crate) use manifest_entry::render_suggestion;
+pub(crate) use manifest_entry::{render_suggestion, suggestion_json};
 pub(crate) use note::{Note, printable};
+pub(crate) use package::Package;
+pub(crate) use pasted_text::{PastedText, name_of_address};
+pub(crate) use secret::looks_like_key;
 
 use checker::EntryChecker;
 use document::ClientDocument;
 use draft::ServerDraft;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use wharf_config::{Env, MissingGrant};
 
@@ -85,6 +91,11 @@ pub(crate) struct ImportedServer {
     pub(crate) env_file: Option<String>,
     /// Variables that have no value yet.
     pub(crate) needs: Vec<String>,
+    /// Variables of its env file, with and without a value.
+    pub(crate) variables: Vec<String>,
+    /// The entry without its env file, as YAML and as JSON. Values of variables are not in it.
+    pub(crate) yaml: String,
+    pub(crate) entry: Value,
     /// Reasons why the server was refused. Empty if it was accepted.
     pub(crate) refused: Vec<Reason>,
     /// Whether the agent file already has a server with this name.

@@ -9,7 +9,9 @@ mod row;
 mod spool;
 mod writer;
 
-use crate::{metrics::Metrics, state_folder::make_private_folder, telemetry::Telemetry};
+use crate::{
+    call_stats::CallStats, metrics::Metrics, state_folder::make_private_folder, telemetry::Telemetry,
+};
 pub(crate) use database_status::DatabaseStatus;
 pub(crate) use retention::Retention;
 use row::call_row;
@@ -37,6 +39,7 @@ pub(crate) struct Journal {
     writer: JournalWriter,
     store: Store,
     metrics: Arc<Metrics>,
+    stats: Arc<CallStats>,
     telemetry: Telemetry,
     status: Arc<DatabaseStatus>,
     /// Size in bytes above which only the beginning of a value is recorded.
@@ -60,8 +63,9 @@ impl Journal {
         let made = folder.map_or(Ok(()), make_private_folder);
         let opened = made.and_then(|()| JournalWriter::open(store.clone(), spool.as_deref(), status.clone()));
         let (writer, task) = opened.map_err(|it| cannot_spool(folder.unwrap_or(Path::new("")), &it))?;
-        let (metrics, telemetry, record_limit) = (Arc::default(), Telemetry::default(), DEFAULT_RECORD_LIMIT);
-        Ok((Journal { writer, store, metrics, telemetry, status, record_limit }, Box::pin(task)))
+        let (metrics, stats) = (Arc::default(), Arc::default());
+        let (telemetry, record_limit) = (Telemetry::default(), DEFAULT_RECORD_LIMIT);
+        Ok((Journal { writer, store, metrics, stats, telemetry, status, record_limit }, Box::pin(task)))
     }
 
     /// Sets the size above which values are truncated, if given.
@@ -95,6 +99,11 @@ impl Journal {
         &self.status
     }
 
+    /// Statistics of calls over time.
+    pub(crate) fn stats(&self) -> &CallStats {
+        &self.stats
+    }
+
     /// Counters over all calls.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -104,6 +113,7 @@ impl Journal {
     /// be recorded; it then counts as lost.
     pub(crate) async fn record(&self, record: &CallRecord, via: &str) -> bool {
         self.metrics.count(record);
+        self.stats.count(record);
         self.telemetry.record_call(record);
         self.writer.record(call_row(record, via, self.record_limit)).await
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     agent_input,
+    agent_model::set_model_key,
     cli::{DEFAULT_AGENT_FILE, GlobalOptions},
     environment::Environment,
 };
@@ -42,7 +43,10 @@ pub(crate) fn load_agent(
 ) -> (Option<(Plan, Settings)>, Diagnostics) {
     let loaded = environment.settings(common.settings.as_deref()).and_then(|settings| {
         let text = agent_input::read(&common.file)?;
-        let (plan, diagnostics) = load(text, &environment.env_for(&common.file, settings.grants.clone()));
+        let (mut plan, diagnostics) = load(text, &environment.env_for(&common.file, settings.grants.clone()));
+        if let Some(model) = plan.as_mut().and_then(|it| it.model.as_mut()) {
+            set_model_key(model, &environment.variables);
+        }
         Ok((plan.map(|it| (it, settings)), diagnostics))
     });
     loaded.unwrap_or_else(|diagnostics| (None, diagnostics))

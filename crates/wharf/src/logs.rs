@@ -2,10 +2,13 @@
 
 mod log_queue;
 mod plain;
+mod recent_logs;
 
 use crate::cli::{GlobalOptions, LogFormat};
 use log_queue::LogQueue;
 use plain::PlainFormat;
+use recent_logs::KeepLines;
+pub(crate) use recent_logs::{LEVELS, LogLine, RecentLogs};
 use std::{io, sync::OnceLock};
 use tracing::Level;
 use tracing_subscriber::{
@@ -18,6 +21,9 @@ use tracing_subscriber::{
 
 /// Queue of log lines, if the command is a server.
 static LOG_QUEUE: OnceLock<Option<LogQueue>> = OnceLock::new();
+
+/// The latest lines of a server's log and of its MCP servers.
+static RECENT_LOGS: RecentLogs = RecentLogs::new();
 
 /// Log level of a command without `-v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +70,17 @@ pub(crate) fn install(common: &GlobalOptions, default_level: DefaultLogLevel) {
         LogFormat::Json => layer.json().flatten_event(true).with_current_span(false).boxed(),
     };
     // Fails only if a logger is already installed.
-    let _ = tracing_subscriber::registry().with(layer.with_filter(ours)).try_init();
+    let registry = tracing_subscriber::registry().with(layer.with_filter(ours));
+    // A line for each call would only push out the others, and the journal has them.
+    let kept =
+        Targets::new().with_target("wharf", Level::INFO.min(level)).with_target("wharf::call", Level::ERROR);
+    let kept = serving.then(|| KeepLines(&RECENT_LOGS).with_filter(kept.with_default(Level::ERROR)));
+    let _ = registry.with(kept).try_init();
+}
+
+/// The latest log lines.
+pub(crate) fn recent() -> &'static RecentLogs {
+    &RECENT_LOGS
 }
 
 /// Flushes queued lines, within a time limit.

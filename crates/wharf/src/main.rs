@@ -2,39 +2,56 @@
 //!
 //! Parses the command line, runs the command and turns its result into an exit code. `commands` does the work.
 
+mod accepted_definitions;
+mod agent_activity;
 mod agent_input;
+mod agent_model;
+mod agent_runs;
 mod api;
 mod app;
 mod arguments;
 mod bundle;
+mod call_stats;
+mod cassette_file;
+mod cassette_server;
 mod cli;
 mod command_error;
 mod commands;
 mod content;
+mod conversations;
 mod environment;
 mod exit;
 mod gateway;
 mod http_server;
 mod import;
 mod journal;
+mod lease_owner;
 mod load_agent;
 mod logs;
+mod markdown;
 mod metrics;
 mod output;
 mod pretty_json;
 mod progress;
+#[cfg(unix)]
+mod query_worker;
 mod registry;
 mod reload;
+mod replayed_servers;
 mod replica;
+mod request_ids;
 mod running_gateway;
+mod scenario;
 mod signals;
+mod source_facts;
+mod startup_memory;
 mod state_folder;
+mod stored_results;
 mod telemetry;
 mod terminal;
 mod todo;
 mod tool_cache;
 
-use clap::Parser;
 use exit::Exit;
 use std::{panic, process::ExitCode};
 
@@ -49,8 +66,12 @@ fn main() -> ExitCode {
     if let Some(words) = environment::supervised_command() {
         return wharf_mcp::stdio::supervise(words);
     }
+    #[cfg(unix)]
+    if let Some(exit) = query_worker::run_if_asked() {
+        return exit;
+    }
     hide_from_servers();
-    let outcome = panic::catch_unwind(|| match cli::Cli::try_parse() {
+    let outcome = panic::catch_unwind(|| match cli::Cli::parse_words(&environment::command_line()) {
         Ok(cli) => commands::run(cli),
         Err(error) => commands::report_usage_error(&error),
     });

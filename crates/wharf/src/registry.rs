@@ -105,6 +105,16 @@ impl SourceRegistry {
         self.registered.borrow().clone()
     }
 
+    /// The environment that sources are resolved with.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.shared.environment
+    }
+
+    /// The path of the agent file, which may not exist.
+    pub(crate) fn agent_file(&self) -> &Path {
+        &self.shared.file
+    }
+
     /// The stored inventory and health of all sources.
     pub(crate) fn inventory(&self) -> &Inventory {
         &self.shared.inventory

@@ -1,4 +1,4 @@
-//! Applies changes of the agent file while the gateway runs. An invalid file changes nothing and is logged.
+//! Applies changes of the agent file, and of the lock beside it, while the gateway runs. An invalid file changes nothing and is logged.
 
 use crate::{
     agent_input, cli::GlobalOptions, environment::Environment, load_agent::load_agent_or_todo,
@@ -6,14 +6,15 @@ use crate::{
 };
 use std::{fs, future, path::Path, time::Duration};
 use tokio::time;
+use wharf_config::LOCK_FILE;
 use wharf_runtime::PlanChanges;
 
 /// Interval at which the file is checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Modification time and size of the file, which detect a change without reading it.
+/// Modification times and sizes of the agent file and its lock, which detect a change without reading them.
 #[derive(PartialEq, Eq)]
-struct FileStamp(Option<(std::time::SystemTime, u64)>);
+struct FileStamp([Option<(std::time::SystemTime, u64)>; 2]);
 
 /// Applies every change of the agent file. Never returns.
 pub(crate) async fn follow(common: GlobalOptions, environment: Environment, registry: &SourceRegistry) {
@@ -43,8 +44,11 @@ pub(crate) async fn follow(common: GlobalOptions, environment: Environment, regi
 
 impl FileStamp {
     fn at(path: &Path) -> FileStamp {
-        let known = fs::metadata(path).ok();
-        FileStamp(known.and_then(|it| Some((it.modified().ok()?, it.len()))))
+        let stamp = |path: &Path| {
+            let known = fs::metadata(path).ok();
+            known.and_then(|it| Some((it.modified().ok()?, it.len())))
+        };
+        FileStamp([stamp(path), stamp(&path.with_file_name(LOCK_FILE))])
     }
 }
 

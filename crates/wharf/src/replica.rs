@@ -8,6 +8,7 @@ mod breakers;
 mod sessions;
 
 use crate::{
+    accepted_definitions::accepted_definitions,
     api::Api,
     journal::DatabaseStatus,
     registry::{SourceRegistry, disabled_tools},
@@ -68,7 +69,7 @@ impl Replica {
         let Replica { store, database, mut breaker_requests } = self;
         let (sender, mut changes) = mpsc::channel(MAX_QUEUED_CHANGES);
         let listening = listen(store.changes(), sender);
-        let breakers = StoredBreakers::new(store.clone(), handle.clone(), database.clone());
+        let breakers = StoredBreakers::new(store.clone(), handle.clone(), api.clone(), database.clone());
         let mut state = ReplicaState { store, database, handle, api, registry, breakers, missed: false };
         let mut ticks = interval(breakers::LEASE_RENEWAL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -126,15 +127,22 @@ impl ReplicaState<'_> {
         match change {
             Change::Breakers => self.breakers.read().await,
             Change::Tools => self.switch_tools().await,
+            Change::AcceptedDefinitions => self.accept_definitions().await,
             Change::Everything => {
                 self.api.invalidate_session(None);
                 self.breakers.read().await?;
                 self.switch_tools().await?;
+                self.accept_definitions().await?;
                 self.registry.reload(None).await
             }
             Change::Sources => self.registry.reload(None).await,
             Change::Session(_) | Change::Lost => Ok(()),
         }
+    }
+
+    async fn accept_definitions(&self) -> Result<(), StoreError> {
+        self.handle.set_accepted_definitions(accepted_definitions(&self.store).await?);
+        Ok(())
     }
 
     async fn switch_tools(&self) -> Result<(), StoreError> {

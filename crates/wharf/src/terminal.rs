@@ -9,13 +9,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::task;
+use wharf_agent::{InputAnswer, InputAnswerer, InputFuture, InputKind, InputQuestion};
 use wharf_mcp::{Raw, RpcError};
 use wharf_runtime::upstream::{Answerable, Consent, ServerRequest};
+
+/// Prompts for one line and trims it. `None` at the end of input.
+pub(crate) type PromptLine = Arc<dyn Fn(&str) -> io::Result<Option<String>> + Send + Sync>;
 
 /// The user at the terminal.
 pub(crate) struct Terminal {
     /// Serialises the questions of all servers.
     turn: Arc<Mutex<()>>,
+    prompt: PromptLine,
 }
 
 /// The user's reply to an elicitation.
@@ -28,7 +33,12 @@ enum Reply {
 impl Terminal {
     /// Opens the terminal, if stdin and stderr are both one.
     pub(crate) fn open() -> Option<Terminal> {
-        is_available().then(|| Terminal { turn: Arc::default() })
+        is_available().then(|| Terminal::with_prompt(Arc::new(prompt_line)))
+    }
+
+    /// Asks with this prompt instead of reading lines from stdin.
+    pub(crate) fn with_prompt(prompt: PromptLine) -> Terminal {
+        Terminal { turn: Arc::default(), prompt }
     }
 }
 
@@ -53,18 +63,73 @@ impl Consent for Terminal {
             // agreed to it.
             return Box::pin(async move { Err(RpcError::method_not_found(&asked.method)) });
         }
-        let turn = self.turn.clone();
+        let asking = self.ask_person(move |prompt| ask(&asked, prompt));
         Box::pin(async move {
-            let asking = task::spawn_blocking(move || {
-                let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-                ask(&asked)
-            });
-            let reply = asking
-                .await
-                .map_err(|_| RpcError::new(RpcError::INTERNAL, "the question was not answered"))?;
-            Ok(reply.map_or(Reply::Cancel, |it| it).into_raw())
+            let not_answered = || RpcError::new(RpcError::INTERNAL, "the question was not answered");
+            Ok(asking.await.ok_or_else(not_answered)?.into_raw())
         })
     }
+}
+
+impl InputAnswerer for Terminal {
+    fn answer(&self, question: InputQuestion) -> InputFuture<'_> {
+        let asking = self.ask_person(move |prompt| ask_question(&question, prompt));
+        Box::pin(async move {
+            match asking.await {
+                Some(Reply::Accept(content)) => InputAnswer::Accept(content.into()),
+                Some(Reply::Decline) => InputAnswer::Decline,
+                Some(Reply::Cancel) | None => InputAnswer::Cancel,
+            }
+        })
+    }
+}
+
+impl Terminal {
+    /// Asks on a thread that may block. The end of input cancels the question; `None` if the thread failed.
+    fn ask_person(
+        &self,
+        ask: impl FnOnce(&PromptLine) -> io::Result<Reply> + Send + 'static,
+    ) -> impl Future<Output = Option<Reply>> + Send + 'static {
+        let (turn, prompt) = (self.turn.clone(), self.prompt.clone());
+        async move {
+            let asking = task::spawn_blocking(move || {
+                let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+                ask(&prompt)
+            });
+            Some(asking.await.ok()?.unwrap_or(Reply::Cancel))
+        }
+    }
+}
+
+/// Asks the question of a server during a call of the agent.
+fn ask_question(question: &InputQuestion, prompt_line: &PromptLine) -> io::Result<Reply> {
+    let InputQuestion { source, message, kind, .. } = question;
+    let params = match kind {
+        InputKind::Form(form) => json!({ "message": message, "requestedSchema": form }),
+        InputKind::Link { url, .. } => json!({ "message": message, "url": url }),
+        InputKind::Sampling(prompt) => return ask_about_prompt(source, prompt, prompt_line),
+    };
+    let method = "elicitation/create".to_owned();
+    ask(&ServerRequest { source: source.clone(), method, params: params.into() }, prompt_line)
+}
+
+/// Shows what a server wants to ask the model.
+fn ask_about_prompt(source: &str, prompt: &Value, prompt_line: &PromptLine) -> io::Result<Reply> {
+    progress::clear_lines();
+    write_stderr(&format!("\n`{}` wants to ask the model:\n", printable(source)))?;
+    let system = prompt["systemPrompt"].as_str().map(|it| ("system", it.to_owned()));
+    let messages = prompt["messages"].as_array().into_iter().flatten().map(|it| {
+        let text = it["content"]["text"].as_str().map_or_else(|| it["content"].to_string(), str::to_owned);
+        (it["role"].as_str().unwrap_or_default(), text)
+    });
+    for (role, text) in system.into_iter().chain(messages) {
+        write_stderr(&format!("  {}: {}\n", printable(role), printable(&text)))?;
+    }
+    Ok(match prompt_line("Allow? [y/N] ")? {
+        Some(answer) if is_yes(&answer) => Reply::Accept(Map::new()),
+        Some(_) => Reply::Decline,
+        None => Reply::Cancel,
+    })
 }
 
 impl Reply {
@@ -79,7 +144,7 @@ impl Reply {
 }
 
 /// Asks the fields of a form one by one. The end of input cancels the request.
-fn ask(asked: &ServerRequest) -> io::Result<Reply> {
+fn ask(asked: &ServerRequest, prompt_line: &PromptLine) -> io::Result<Reply> {
     progress::clear_lines();
     let params: Value = asked.params.decode_or_default();
     let message = printable(params["message"].as_str().unwrap_or("(no message)"));
@@ -99,7 +164,7 @@ fn ask(asked: &ServerRequest) -> io::Result<Reply> {
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut content = Map::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        match ask_field(name, field, required.contains(&name.as_str()))? {
+        match ask_field(name, field, required.contains(&name.as_str()), prompt_line)? {
             Some(Some(value)) => _ = content.insert(name.clone(), value),
             Some(None) => {}
             None => return Ok(Reply::Cancel),
@@ -109,7 +174,12 @@ fn ask(asked: &ServerRequest) -> io::Result<Reply> {
 }
 
 /// Asks for one field. The outer `None` means the end of input, the inner one a field left empty.
-fn ask_field(name: &str, field: &Value, required: bool) -> io::Result<Option<Option<Value>>> {
+fn ask_field(
+    name: &str,
+    field: &Value,
+    required: bool,
+    prompt_line: &PromptLine,
+) -> io::Result<Option<Option<Value>>> {
     let title = printable(field["title"].as_str().unwrap_or(name));
     if let Some(description) = field["description"].as_str() {
         write_stderr(&format!("  {}\n", printable(description)))?;

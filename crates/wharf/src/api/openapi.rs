@@ -15,7 +15,7 @@ const COMPONENTS: &str = include_str!("openapi/components.json");
 const COMMON_STATUSES: &[u16] = &[400, 403, 414, 431];
 
 /// Builds the document.
-pub(super) fn document() -> Value {
+pub(crate) fn document() -> Value {
     let mut paths = Map::new();
     for operation in ROUTES {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));

@@ -88,8 +88,11 @@ impl Problem {
             FaultKind::Connection if fault.status == Some(503) && fault.retry_after.is_some() => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            FaultKind::ToolNotFound | FaultKind::Quarantined => StatusCode::NOT_FOUND,
-            FaultKind::Disabled => StatusCode::FORBIDDEN,
+            FaultKind::ToolNotFound
+            | FaultKind::Quarantined
+            | FaultKind::ResultNotFound
+            | FaultKind::NotRecorded => StatusCode::NOT_FOUND,
+            FaultKind::Disabled | FaultKind::LockMismatch => StatusCode::FORBIDDEN,
             FaultKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
             FaultKind::BreakerOpen
             | FaultKind::ProcessLimitReached

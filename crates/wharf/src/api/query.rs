@@ -3,7 +3,9 @@
 use super::{json_response, problem::Problem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{Response, StatusCode};
+use jiff::Timestamp;
 use serde_json::json;
+use std::ops::RangeInclusive;
 use wharf_mcp::{Raw, serve::http::Body};
 
 /// Default and maximum number of items on a page.
@@ -45,6 +47,21 @@ impl Query {
         let digits = text.bytes().all(|it| it.is_ascii_digit());
         let limit = text.parse().ok().filter(|it| digits && (1..=MAX_PAGE_SIZE).contains(it));
         limit.ok_or_else(|| self.invalid_parameter("limit"))
+    }
+
+    /// Reads a whole number within a range.
+    pub(super) fn number(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let digits = text.bytes().all(|it| it.is_ascii_digit());
+        let number = text.parse().ok().filter(|it| digits && range.contains(it));
+        number.map(Some).ok_or_else(|| self.invalid_parameter(key))
+    }
+
+    /// Reads a time of RFC 3339, in microseconds since 1970.
+    pub(super) fn time(&self, key: &str) -> Result<Option<i64>, Problem> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let time = text.parse::<Timestamp>().ok().map(|it| it.as_microsecond());
+        time.map(Some).ok_or_else(|| self.invalid_parameter(key))
     }
 
     /// Returns whether the text contains the `q` parameter, ignoring case. Without `q` every text matches.

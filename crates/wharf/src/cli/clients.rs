@@ -11,6 +11,9 @@ pub(crate) struct InitArgs {
     /// Add the servers to an existing agent file
     #[arg(long, requires = "from")]
     pub(crate) merge: bool,
+    /// Write a model for `wharf run` and `wharf chat`, such as ollama/qwen3 or anthropic/claude-sonnet-4-5
+    #[arg(long, value_name = "PROVIDER/NAME", conflicts_with = "from")]
+    pub(crate) model: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,10 @@ pub(super) const CALL: &str = "Examples:
   wharf call todo:list_todos --args '{\"status\": \"active\"}' --json
   wharf call reports:build month=5 --no-wait";
 
+pub(super) const CHAT: &str = "Examples:
+  wharf chat
+  wharf chat --model ollama/qwen3 --allow 'todo:*'";
+
 pub(super) const CHECK: &str = "Examples:
   wharf check
   wharf check --strict -f other.yaml";
@@ -21,6 +25,10 @@ pub(super) const CONNECT: &str = "Examples:
   wharf connect claude --print
   wharf connect codex --http";
 
+pub(super) const CONSOLE: &str = "Examples:
+  wharf console
+  wharf console --server https://wharf.example.com --no-open";
+
 pub(super) const DOCTOR: &str = "Examples:
   wharf doctor
   wharf doctor files --json";
@@ -32,6 +40,31 @@ pub(super) const EXPLAIN: &str = "Examples:
 pub(super) const INIT: &str = "Examples:
   wharf init --from claude
   wharf init --from codex --merge";
+
+pub(super) const LINT: &str = "Examples:
+  wharf lint
+  wharf lint files --deny D-05 --deny D-06";
+
+pub(super) const LOCK: &str = "Examples:
+  wharf lock
+  wharf lock --check --offline
+  wharf lock --diff files:delete_path
+  wharf lock --accept files:delete_path";
+
+pub(super) const WHY: &str = "Examples:
+  wharf why todo__create_todo
+  wharf why files:delete_path --json";
+
+pub(super) const MOCK: &str = "Examples:\n  wharf mock demo.cassette.jsonl\n  wharf mock demo.cassette.jsonl --transport http --listen 127.0.0.1:7375";
+
+pub(super) const REPLAY: &str = "Examples:
+  wharf replay demo.cassette.jsonl
+  wharf replay demo.cassette.jsonl --tools live";
+
+pub(super) const TEST: &str = "Examples:
+  wharf test
+  wharf test tests --junit results.xml
+  wharf test tests/reads.test.yaml --update";
 
 pub(super) const LOGIN: &str = "Examples:
   wharf login wiki
@@ -53,13 +86,29 @@ pub(super) const RESOURCES: &str = "Examples:
   wharf resources
   wharf resources todo --json";
 
+pub(super) const CONVERSATIONS: &str = "Examples:
+  wharf conversations list
+  wharf conversations show 0199e7c1-1c5a-7c9e-a5be-5d2f8e0c4a11";
+
+pub(super) const CONVERSATIONS_DELETE: &str = "Examples:
+  wharf conversations delete 0199e7c1-1c5a-7c9e-a5be-5d2f8e0c4a11
+  wharf conversations delete 0199e7c1-1c5a-7c9e-a5be-5d2f8e0c4a11 --json";
+
+pub(super) const CONVERSATIONS_LIST: &str = "Examples:
+  wharf conversations list
+  wharf conversations list --json";
+
+pub(super) const CONVERSATIONS_SHOW: &str = "Examples:
+  wharf conversations show 0199e7c1-1c5a-7c9e-a5be-5d2f8e0c4a11
+  wharf conversations show 0199e7c1-1c5a-7c9e-a5be-5d2f8e0c4a11 --json";
+
 pub(super) const RUN: &str = "Examples:
   wharf run 'Remind me to buy eggs'
   wharf run --model ollama/qwen3 --allow 'todo:*' --json < message.txt";
 
 pub(super) const SCHEMA: &str = "Examples:
   wharf schema > agent.schema.json
-  wharf schema | less";
+  wharf schema --api > openapi.json";
 
 pub(super) const SERVE: &str = "Examples:
   wharf serve

@@ -1,6 +1,5 @@
 //! `wharf add`: adds a server to the agent file. Preserves the existing text byte for byte.
 
-mod package;
 pub(super) mod request;
 
 use super::{

@@ -3,7 +3,7 @@
 
 mod through_gateway;
 
-use super::{gateway_client::GatewayClient, list::fault_text, tasks::print_created};
+use super::{gateway_client::GatewayClient, list::fault_text, recording::Recording, tasks::print_created};
 use crate::{
     app::{App, ConnectedSource, Connections},
     arguments::{Parameters, TypedArguments},
@@ -23,10 +23,14 @@ use wharf_mcp::{
     session::{List, MetaKey, TaskMode},
     tasks,
 };
-use wharf_runtime::{Call, CallRecord, Caller, catalog::ToolEntry, views};
+use wharf_runtime::{Call, CallRecord, Caller, cassette::ConversationNaming, catalog::ToolEntry, views};
 
-pub(super) async fn run(app: App, args: CallArgs, gateway: Option<GatewayClient>) -> Exit {
+pub(super) async fn run(mut app: App, args: CallArgs, gateway: Option<GatewayClient>) -> Exit {
     let output = app.output;
+    let recording = match Recording::begin(&mut app, &args.cassette, ConversationNaming::Main) {
+        Ok(recording) => recording,
+        Err(error) => return output.fail(&error),
+    };
     let (typed, timeout) = match read(&args) {
         Ok(read) => read,
         Err(error) => return output.fail(&error),
@@ -38,9 +42,10 @@ pub(super) async fn run(app: App, args: CallArgs, gateway: Option<GatewayClient>
     }
     let connections =
         app.connect(|it| can_have_tool(it, &args.tool, &app.plan.sources), &[List::Tools]).await;
+    recording.add_servers(&connections);
     let exit = call(&connections, &typed, timeout, &args, output).await;
     connections.close().await;
-    exit
+    recording.end(exit, output)
 }
 
 fn read(args: &CallArgs) -> Result<(TypedArguments, Option<Duration>), CommandError> {

@@ -1,13 +1,15 @@
 //! `wharf explain`: shows the configuration of each server and the rule or default behind it. Never shows a secret.
 
-mod describe;
-
 use crate::load_agent::load_agent_or_todo;
 use crate::{
-    cli::GlobalOptions, command_error::CommandError, environment::Environment, exit::Exit, output::Output,
+    cli::GlobalOptions,
+    command_error::CommandError,
+    environment::Environment,
+    exit::Exit,
+    output::Output,
+    source_facts::{Fact, describe, describe_model, facts_json, source_facts_json},
 };
-use describe::{Fact, describe, describe_model};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wharf_config::{Plan, Source};
 
 pub(super) fn run(
@@ -27,8 +29,8 @@ pub(super) fn run(
         return output.fail(&CommandError::usage(&unknown_server(name, &plan, diagnostics.file())));
     }
     if output.json {
-        let sources: Vec<Value> = chosen.iter().map(|it| to_json(it, environment)).collect();
-        let model = plan.model.as_ref().map(|it| object(describe_model(it)));
+        let sources: Vec<Value> = chosen.iter().map(|it| source_facts_json(it, environment)).collect();
+        let model = plan.model.as_ref().map(|it| facts_json(describe_model(it)));
         output.json(&json!({ "model": model, "sources": sources }));
     } else {
         let model = plan
@@ -48,15 +50,6 @@ fn unknown_server(name: &str, plan: &Plan, file: &str) -> String {
         [] => format!("error: {file} has no servers\n"),
         _ => format!("error: {file} has no server '{name}'\nhelp: it has {}\n", names.join(", ")),
     }
-}
-
-fn to_json(source: &Source, environment: &Environment) -> Value {
-    let name = Fact::new("name", source.name.shown(), json!(source.name.shown()));
-    object([name].into_iter().chain(describe(source, environment)))
-}
-
-fn object(facts: impl IntoIterator<Item = Fact>) -> Value {
-    Value::Object(facts.into_iter().map(|fact| (fact.key.to_owned(), fact.json)).collect::<Map<_, _>>())
 }
 
 /// Formats the name and one line per fact. Further lines of a fact follow without the label.

@@ -1,6 +1,11 @@
 //! REST client for a running gateway.
 
-use crate::{api::read_token, content::printable, environment::Token, exit::Exit};
+use crate::{
+    api::read_token,
+    content::printable,
+    environment::{Environment, Token},
+    exit::Exit,
+};
 use reqwest::{Client, StatusCode, Url, header};
 use serde_json::Value;
 use std::time::Duration;
@@ -9,6 +14,9 @@ use wharf_config::parse_http_url;
 /// Connect timeout. `REQUEST_TIMEOUT` is the request timeout, which allows for a server that the gateway has to start.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(200);
+
+/// Default address of the gateway if the state folder does not name a running one.
+const DEFAULT_GATEWAY_URL: &str = "http://127.0.0.1:7373";
 
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -32,6 +40,12 @@ pub(super) struct GatewayClientError {
 pub(super) struct GatewaySendError {
     pub(super) error: GatewayClientError,
     pub(super) may_have_been_sent: bool,
+}
+
+/// Returns the URL of the gateway: the given one, else that of the running gateway, else the default.
+pub(super) fn gateway_url(given: Option<&str>, environment: &Environment) -> String {
+    let running = || environment.running_gateway().map(|it| it.url);
+    given.map(str::to_owned).or_else(running).unwrap_or_else(|| DEFAULT_GATEWAY_URL.to_owned())
 }
 
 impl GatewayClient {
@@ -77,6 +91,11 @@ impl GatewayClient {
             .build()
             .map_err(|error| GatewayClientError::new(&error.to_string(), Exit::InternalError))?;
         Ok(GatewayClient { server, token, client })
+    }
+
+    /// Returns the URL of a path of the gateway.
+    pub(super) fn url_of(&self, path: &str) -> Option<Url> {
+        self.server.join(path).ok()
     }
 
     /// Fetches every item of a list, page by page.

@@ -1,5 +1,7 @@
 //! `wharf init`: creates an agent file, or imports the servers of another client. Never overwrites a file.
 
+mod model_section;
+
 use super::{
     add::request::open_bundle,
     agent_file::AgentFile,
@@ -46,7 +48,8 @@ pub(super) fn run(
     };
     match init(common, args, grants, environment, output) {
         Ok(report) => {
-            print_report(&report, &common.file, output);
+            let next = if args.model.is_some() { "chat" } else { "check" };
+            print_report(&report, &common.file, next, output);
             Exit::Success
         }
         Err(complaint) => output.fail(&CommandError::usage(&complaint)),
@@ -69,7 +72,8 @@ fn init(
     }
     match &args.from {
         None => {
-            files::create(file, EXAMPLE_AGENT_FILE, 0o644).map_err(|error| write_error(file, &error))?;
+            let text = model_section::example_with_model(EXAMPLE_AGENT_FILE, args.model.as_deref())?;
+            files::create(file, &text, 0o644).map_err(|error| write_error(file, &error))?;
             Ok(InitReport { imported: None, files: vec![file.clone()] })
         }
         Some(from) => import(&client_files(from, environment)?, common, grants, environment, output),
@@ -161,7 +165,7 @@ fn read(path: PathBuf, client: Option<Client>) -> Result<ClientFile, String> {
     Ok(ClientFile { text, path, client })
 }
 
-fn print_report(report: &InitReport, agent_file: &Path, output: Output) {
+fn print_report(report: &InitReport, agent_file: &Path, next: &str, output: Output) {
     let files: Vec<String> = report.files.iter().map(|it| it.display().to_string()).collect();
     if output.json {
         let mut document = Map::from_iter([("files".to_owned(), Value::from(files))]);
@@ -178,5 +182,5 @@ fn print_report(report: &InitReport, agent_file: &Path, output: Output) {
     if let Some(imported) = &report.imported {
         output.print_info(&import_report::count(imported));
     }
-    output.print_info(&format!("next: wharf check{}", agent_file_flag(agent_file)));
+    output.print_info(&format!("next: wharf {next}{}", agent_file_flag(agent_file)));
 }

@@ -44,7 +44,11 @@ pub(super) async fn run(app: App, name: String, typed: Vec<String>) -> Exit {
 
 /// Builds the arguments of a prompt, all strings. A missing required argument is an error, and so is an unknown name
 /// if the prompt declares its arguments.
-fn build_arguments(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Result<Raw, CommandError> {
+pub(super) fn build_arguments(
+    typed: &TypedArguments,
+    name: &str,
+    prompt: &Prompt,
+) -> Result<Raw, CommandError> {
     let properties: Map<String, Value> =
         prompt.arguments.iter().map(|it| (it.name.clone(), json!({ "type": "string" }))).collect();
     let schema = if properties.is_empty() { Value::Null } else { json!({ "properties": properties }) };
@@ -63,7 +67,7 @@ fn build_arguments(typed: &TypedArguments, name: &str, prompt: &Prompt) -> Resul
 }
 
 /// Formats the error for a prompt that no server has, or that several servers have.
-fn not_found_message(connections: &Connections, wanted: &str) -> String {
+pub(super) fn not_found_message(connections: &Connections, wanted: &str) -> String {
     let owners = connections.catalog.prompts.iter().filter(|it| it.prompt.name == wanted);
     let owners: Vec<String> = owners.map(|it| format!("{}:{wanted}", it.source)).collect();
     match owners[..] {

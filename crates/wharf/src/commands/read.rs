@@ -8,13 +8,19 @@ use crate::{
     exit::Exit,
     output::Output,
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use wharf_mcp::{
     Raw, RpcError,
     model::{Contents, Item, ReadResult},
     session::List,
 };
-use wharf_runtime::views::{contents_block, unknown_block};
+use wharf_runtime::{
+    Fault,
+    views::{contents_block, unknown_block},
+};
 
 pub(super) async fn run(app: App, uri: String, save: Option<PathBuf>) -> Exit {
     let output = app.output;
@@ -24,8 +30,25 @@ pub(super) async fn run(app: App, uri: String, save: Option<PathBuf>) -> Exit {
     exit
 }
 
-/// Reads the resource from the server that lists it. If none does, tries every connected server in turn.
+/// Reads the resource and prints it.
 async fn read(connections: &Connections, uri: &str, save: Option<&Path>, output: Output) -> Exit {
+    match find_resource(connections, uri).await {
+        Ok((_, result)) => print_contents(&result, save, output),
+        Err(None) => report_not_found(connections, uri, output),
+        Err(Some(fault)) => {
+            let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
+            let mut error = CommandError::from(&*fault);
+            error.exit = exit;
+            output.fail(&error)
+        }
+    }
+}
+
+/// Reads a resource from the server that lists it. If none does, tries every connected server in turn. The error is that of the last server, or `None` if no server has it.
+pub(super) async fn find_resource(
+    connections: &Connections,
+    uri: &str,
+) -> Result<(String, ReadResult), Option<Arc<Fault>>> {
     let lists = |it: &&ConnectedSource| {
         connections
             .catalog
@@ -38,17 +61,13 @@ async fn read(connections: &Connections, uri: &str, save: Option<&Path>, output:
     let mut refused = None;
     for it in if owner.is_empty() { all_healthy() } else { owner } {
         match connections.handle.read(it.source.name.expose(), uri, None).await {
-            Ok(raw) => return print_contents(&ReadResult::read(&raw), save, output),
+            Ok(raw) => return Ok((it.source.name.expose().to_owned(), ReadResult::read(&raw))),
             // This server does not support resources, so its error does not matter.
             Err(fault) if fault.rpc.as_ref().is_some_and(|it| it.code == RpcError::METHOD_NOT_FOUND) => {}
             Err(fault) => refused = Some(fault),
         }
     }
-    let Some(fault) = refused else { return report_not_found(connections, uri, output) };
-    let exit = if fault.rpc.is_some() { Exit::NotFound } else { fault.kind.into() };
-    let mut error = CommandError::from(&*fault);
-    error.exit = exit;
-    output.fail(&error)
+    Err(refused)
 }
 
 fn print_contents(result: &ReadResult, save: Option<&Path>, output: Output) -> Exit {

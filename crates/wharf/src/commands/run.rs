@@ -1,37 +1,49 @@
 //! `wharf run`: sends one message to the agent and prints its answer.
 
-mod approval;
+pub(super) mod approval;
+pub(super) mod consent;
+pub(super) mod kept;
 mod message;
-mod model;
-mod renderer;
+pub(super) mod model;
+pub(super) mod renderer;
 
+use super::{recording::Recording, replay::conversation::recorded_approver};
 use crate::{
     app::{App, Connections},
-    cli::RunArgs,
+    cli::{AgentArgs, RunArgs},
     command_error::CommandError,
     environment::Environment,
     exit::Exit,
     output::Output,
     signals::Signals,
-    terminal,
+    terminal::{self, Terminal},
 };
 use approval::TerminalApprover;
+use consent::AgentConsent;
+use kept::KeptConversation;
 use renderer::{Renderer, RunFormat};
-use std::{sync::Arc, time::Duration};
+use std::{future, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
-use wharf_agent::{Agent, Approver, RunRequest, RunRules, client::ModelClient, message::Content};
+use wharf_agent::{
+    Agent, Approver, InputAnswerer, RunRequest, RunRules, RunSignals, client::ModelClient, message::Content,
+};
 use wharf_config::{AgentSettings, Glob};
 use wharf_mcp::session::List;
-use wharf_runtime::EgressPolicy;
+use wharf_runtime::cassette::ConversationNaming;
 
-pub(super) async fn run(app: App, args: RunArgs, environment: Environment) -> Exit {
+pub(super) async fn run(mut app: App, args: RunArgs, environment: Environment) -> Exit {
     let output = app.output;
-    let prepared = message::read(args.message.as_deref())
-        .and_then(|message| Ok((message, model::client(&app, &args, &environment)?)));
-    let (message, client) = match prepared {
+    let prepared = message::read(args.message.as_deref()).and_then(|message| {
+        let recording = Recording::begin(&mut app, &args.cassette, ConversationNaming::Main)?;
+        let client = model::client(&app, args.agent.model.as_deref(), &environment, &recording.tape())?;
+        model::price(&app, &client, &settings(&app, &args.agent).limits)?;
+        Ok((message, client, recording))
+    });
+    let (message, client, recording) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return output.fail(&error),
     };
+    app.options.consent = AgentConsent::wrap(app.options.consent.clone(), &app.plan.agent.sampling);
     let mut signals = Signals::listen();
     let connections = tokio::select! {
         connections = app.connect(|_| true, &[List::Tools]) => connections,
@@ -41,23 +53,26 @@ pub(super) async fn run(app: App, args: RunArgs, environment: Environment) -> Ex
             return exit;
         }
     };
+    recording.add_servers(&connections);
     let exit = match required_fault(&connections) {
         Some(error) => output.fail(&error),
         None => {
-            warn_about_faults(&connections, &args, output);
-            converse(&app, &args, message, client, &connections, &mut signals).await
+            if !args.events && !output.json {
+                warn_about_faults(&connections, output);
+            }
+            converse(&app, &args, (message, client), &recording, &connections, &mut signals).await
         }
     };
     connections.close().await;
-    exit
+    recording.end(exit, output)
 }
 
 /// Sends the message, prints what happens and returns the exit code.
 async fn converse(
     app: &App,
     args: &RunArgs,
-    message: String,
-    client: ModelClient,
+    (message, client): (String, ModelClient),
+    recording: &Recording,
     connections: &Connections,
     signals: &mut Signals,
 ) -> Exit {
@@ -71,15 +86,39 @@ async fn converse(
         model: Arc::new(client),
         tools: connections.handle.clone(),
         redactor: app.redactor().clone(),
+        call_log: None,
     };
-    let request = request(app, args, message, connections);
+    let mut request = request(app, args, message.clone(), connections);
+    request.approver = recorded_approver(recording, &request.conversation_id).or(request.approver);
+    // The run has a price if it needs one.
+    request.price = model::price(app, &agent.model, &request.settings.limits).ok().flatten();
+    let kept = match KeptConversation::begin(app, args, &message, &mut request).await {
+        Ok(kept) => kept,
+        Err(error) => return app.output.fail(&error),
+    };
+    match &kept {
+        Some(kept) => kept.keep_results(app, &connections.handle),
+        None => app.keep_results_in_memory(&connections.handle),
+    }
+    if kept.is_some() && format == RunFormat::Text {
+        app.output.print_info(&format!("conversation {}", request.conversation_id));
+    }
     let (stopped, mut signal) = oneshot::channel();
     let cancel = async {
-        let exit = signals.next().await;
-        // The receiver lives as long as the run.
-        let _ = stopped.send(exit);
+        tokio::select! {
+            exit = signals.next() => {
+                // The receiver lives as long as the run.
+                let _ = stopped.send(exit);
+            }
+            () = KeptConversation::wait_until_lost(kept.as_ref()) => {}
+        }
     };
-    match agent.run(request, cancel, &mut |event| renderer.show(&event)).await {
+    let signals = RunSignals { cancel, drain: future::pending() };
+    let ended = agent.run(request, signals, &mut |event| renderer.show(&event)).await;
+    if let Some(kept) = kept {
+        kept.close().await;
+    }
+    match ended {
         Ok(result) => {
             renderer.finish(&result);
             signal.try_recv().unwrap_or_else(|_| (&result.report).into())
@@ -91,44 +130,58 @@ async fn converse(
     }
 }
 
-fn request(app: &App, args: &RunArgs, message: String, connections: &Connections) -> RunRequest {
-    let plan = &app.plan;
-    let mut settings: AgentSettings = plan.agent.clone();
+/// Returns the settings of the agent file, with the limits of the operator and the command line if they are lower.
+pub(super) fn settings(app: &App, args: &AgentArgs) -> AgentSettings {
+    let mut settings = app.plan.agent.clone();
+    settings.limits.tighten(&app.agent_policy.limits);
     let limits = &mut settings.limits;
     limits.max_turns = args.max_turns.map_or(limits.max_turns, |it| it.min(limits.max_turns));
     limits.run_timeout =
         args.timeout.map_or(limits.run_timeout, |it| Duration::from_secs(it).min(limits.run_timeout));
+    settings
+}
+
+/// Returns the approval rules of the agent file and the command line.
+pub(super) fn rules(app: &App, args: &AgentArgs, connections: &Connections) -> RunRules {
     let globs = |patterns: &[String]| patterns.iter().map(Glob::new).collect();
     let rules = RunRules {
-        configured: settings.approval.clone(),
+        configured: app.plan.agent.approval.clone(),
+        operator: app.agent_policy.approval.clone(),
         allow: globs(&args.allow),
         deny: globs(&args.deny),
         allow_all: args.yes,
     };
     warn_about_rules(&rules, connections, app.output);
-    let approver: Option<Arc<dyn Approver>> =
-        terminal::is_available().then(|| Arc::new(TerminalApprover::default()) as Arc<dyn Approver>);
+    rules
+}
+
+/// Returns the instructions of the agent file.
+pub(super) fn instructions(app: &App) -> String {
+    app.plan.instructions.as_ref().map_or_else(String::new, |it| it.expose().to_owned())
+}
+
+fn request(app: &App, args: &RunArgs, message: String, connections: &Connections) -> RunRequest {
+    let (settings, rules) = (settings(app, &args.agent), rules(app, &args.agent, connections));
+    let approver: Option<Arc<dyn Approver>> = terminal::is_available()
+        .then(|| Arc::new(TerminalApprover::new(Arc::new(terminal::prompt_line))) as Arc<dyn Approver>);
+    let inputs = Terminal::open().map(|it| Arc::new(it) as Arc<dyn InputAnswerer>);
     RunRequest {
-        message: vec![Content::Text(message)],
-        instructions: plan.instructions.as_ref().map_or_else(String::new, |it| it.expose().to_owned()),
-        settings,
+        instructions: instructions(app),
         rules,
         approver,
-        catalog: connections.catalog.clone(),
+        inputs,
+        ..RunRequest::new(vec![Content::Text(message)], settings, connections.catalog.clone())
     }
 }
 
 /// Returns the error of a server that is required and could not be connected.
-fn required_fault(connections: &Connections) -> Option<CommandError> {
+pub(super) fn required_fault(connections: &Connections) -> Option<CommandError> {
     let mut required = connections.sources.iter().filter(|it| it.source.required);
     required.find_map(|it| it.fault.as_deref()).map(CommandError::from)
 }
 
 /// Reports the servers that could not be connected. The model continues without their tools.
-fn warn_about_faults(connections: &Connections, args: &RunArgs, output: Output) {
-    if args.events || output.json {
-        return;
-    }
+pub(super) fn warn_about_faults(connections: &Connections, output: Output) {
     for fault in connections.faults() {
         output.print_info(&format!("warning: {}", crate::content::printable(&fault.message())));
     }
@@ -143,9 +196,4 @@ fn warn_about_rules(rules: &RunRules, connections: &Connections, output: Output)
             output.print_info(&format!("warning: approval rule '{}' matches no tool", rule.as_str()));
         }
     }
-}
-
-/// Returns the addresses that the model's server may have: all but link-local and metadata addresses.
-fn model_egress() -> EgressPolicy {
-    EgressPolicy::wide()
 }

@@ -4,46 +4,57 @@
 
 mod startup;
 
-use super::listen_error::cannot_listen;
+use super::{listen_error::cannot_listen, recording::Recording};
 use crate::{
+    accepted_definitions::accepted_definitions,
     api::{Api, ApiOptions, MIN_TOKEN_LENGTH, Tokens, read_or_create_token, read_token},
     app::App,
     cli::{GlobalOptions, ServeArgs},
     command_error::CommandError,
     environment::{Environment, Token},
     exit::Exit,
-    gateway::TaskIds,
+    gateway::{TaskIds, ToolMode},
     http_server::{configured_guard, raise_file_limit},
     journal::{Journal, JournalTask},
+    lease_owner::LeaseOwner,
     load_agent::has_agent_file,
     registry::{PlanOwner, SourceRegistry, disabled_tools},
     reload,
     replica::Replica,
     running_gateway::{GatewayClaims, RunningGateway},
     signals::Signals,
+    stored_results::StoredResults,
     telemetry::Exporter,
 };
 use startup::{Access, Startup};
 use std::{cell::Cell, future, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use wharf_agent::ModelTape;
 use wharf_config::{NamedToken, TokenLocation};
 use wharf_mcp::serve::http::SessionStore;
-use wharf_runtime::{Handle, Runtime, catalog::DisabledTools};
+use wharf_runtime::lock::AcceptedDefinitions;
+use wharf_runtime::{Handle, Runtime, cassette::ConversationNaming, catalog::DisabledTools};
 use wharf_store::{Location, Store};
 
 /// Grace period for calls in flight at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(
-    app: App,
+    mut app: App,
     args: ServeArgs,
     token: Option<Token>,
     reload_context: (GlobalOptions, Environment),
 ) -> Exit {
-    match GatewayClaims::take(app.database.as_ref(), reload_context.1.spool().as_deref()).await {
-        Ok(claims) => serve(app, args, token, reload_context, claims).await,
-        Err(complaint) => app.output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable)),
-    }
+    let output = app.output;
+    let recording = match Recording::begin(&mut app, &args.cassette, ConversationNaming::Numbered) {
+        Ok(recording) => recording,
+        Err(error) => return output.fail(&error),
+    };
+    let exit = match GatewayClaims::take(app.database.as_ref(), reload_context.1.spool().as_deref()).await {
+        Ok(claims) => serve(app, args, token, reload_context, claims, &recording).await,
+        Err(complaint) => output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable)),
+    };
+    recording.end(exit, output)
 }
 
 /// Runs the gateway. `claims` guarantees that no other gateway uses the same SQLite file.
@@ -53,6 +64,7 @@ async fn serve(
     token: Option<Token>,
     (common, environment): (GlobalOptions, Environment),
     mut claims: GatewayClaims,
+    recording: &Recording,
 ) -> Exit {
     let output = app.output;
     raise_file_limit();
@@ -61,10 +73,7 @@ async fn serve(
         Ok(opened) => opened,
         Err(complaint) => return output.fail(&CommandError::usage(&complaint)),
     };
-    // Sources and the database are both slow to start, so start them in parallel. With a shared database, the runtime
-    // has to join the other replicas first.
-    let is_sqlite = matches!(app.database, Some(Location::Sqlite(_)));
-    let started_early = is_sqlite.then(|| app.start());
+    let started_early = start_early(&app);
     let opened = match OpenedState::open(&app, &environment, &common.file).await {
         Ok(opened) => opened,
         Err(complaint) => {
@@ -74,7 +83,7 @@ async fn serve(
             return output.fail(&CommandError::new("MCPError", &complaint, Exit::Unavailable));
         }
     };
-    let OpenedState { store, disabled, journal, registered, task_ids } = opened;
+    let OpenedState { store, owner: _owner, disabled, accepted, journal, registered, task_ids } = opened;
     let ((journal, writing), (registry, plan_owner)) = (journal, registered);
     let (telemetry, exporter) = app.telemetry();
     let journal = journal.traced(telemetry);
@@ -84,27 +93,31 @@ async fn serve(
     let abandoned = journal.clone().record_abandoned(runtime.handle());
     let exporting = export(exporter, runtime.handle());
     let (drain, draining) = watch::channel(false);
-    runtime.handle().set_disabled_tools(disabled);
-    let shared = (session_store, task_ids);
+    let results = prepare(&runtime.handle(), (disabled, accepted), &app, &store);
+    let shared = (session_store, task_ids, recording.tape());
     let api_options = api_options(&app, &listener, startup.address, tokens, shared);
     let api = Api::new(runtime.handle(), journal, registry.clone(), api_options, draining);
     // Install the signal handlers before the address is printed: a caller that reads it may send a signal at once.
     let mut signals = Signals::listen();
     claims.publish(&RunningGateway::new(startup.address, &environment.folder.join(&common.file)));
-    startup.print_addresses(&runtime.handle());
+    let console_path = if startup.shows_ticket() { api.console_path().await } else { "/".to_owned() };
+    startup.print_addresses(&runtime.handle(), &console_path);
     let serving = async {
         let shutdown = wait_for_shutdown(&runtime, &drain, &mut signals);
         let following = follow(replica, runtime.handle(), api.clone(), &registry);
+        let follower = api.clone();
         let exit = tokio::select! {
             exit = api.serve(listener, shutdown) => exit,
             () = following => Exit::InternalError,
             () = reload::follow(common, environment, &registry) => Exit::InternalError,
             () = plan_owner.run(&app, &runtime) => Exit::InternalError,
             () = registry.follow(runtime.handle()) => Exit::InternalError,
-            () = app.retention().run(store.clone()) => Exit::InternalError,
+            () = delete_old_rows(&app, &store, results) => Exit::InternalError,
+            () = follower.follow_conversations(app.agent_policy.keep) => Exit::InternalError,
             () = startup.report_servers(runtime.handle()) => Exit::InternalError,
         };
         startup.print_document(&runtime.handle());
+        recording.add_servers_of(&runtime.handle());
         runtime.shutdown(SHUTDOWN_GRACE).await;
         exit
     };
@@ -115,12 +128,18 @@ async fn serve(
     exit
 }
 
+/// Starts the sources while the database opens, because both are slow. With a shared database, the runtime has to join
+/// the other replicas first.
+fn start_early(app: &App) -> Option<Runtime> {
+    matches!(app.database, Some(Location::Sqlite(_))).then(|| app.start())
+}
+
 fn api_options(
     app: &App,
     listener: &TcpListener,
     address: SocketAddr,
     tokens: Tokens,
-    (session_store, task_ids): (Option<Arc<dyn SessionStore>>, TaskIds),
+    (session_store, task_ids, tape): (Option<Arc<dyn SessionStore>>, TaskIds, ModelTape),
 ) -> ApiOptions {
     ApiOptions {
         address,
@@ -130,7 +149,11 @@ fn api_options(
         max_streams: app.server.max_streams,
         session_store,
         task_ids,
+        tool_mode: ToolMode::of(&app.plan.agent.context),
         upstream_context: app.upstream_context.clone(),
+        coordinator: app.options.coordinator.clone(),
+        tape,
+        agent_policy: app.agent_policy.clone(),
     }
 }
 
@@ -167,8 +190,12 @@ async fn wait_for_shutdown(runtime: &Runtime, drain: &watch::Sender<bool>, signa
 /// The opened database and the state loaded from it.
 struct OpenedState {
     store: Store,
+    /// The name of the runs that this gateway begins, if the state folder has no other gateway.
+    owner: Option<LeaseOwner>,
     /// Tools that an operator has disabled; they stay disabled across restarts.
     disabled: DisabledTools,
+    /// Definitions that differ from the lock and that an operator has accepted.
+    accepted: AcceptedDefinitions,
     journal: (Journal, JournalTask),
     registered: (SourceRegistry, PlanOwner),
     /// Signs the ids of tasks with a key from the database, so that every replica knows them.
@@ -181,13 +208,46 @@ impl OpenedState {
         let location = app.database.as_ref().ok_or_else(|| nowhere.to_owned())?;
         let store = Store::open(location).await.map_err(|error| error.to_string())?;
         let disabled = disabled_tools(&store).await.map_err(|error| error.to_string())?;
+        let owner = environment.spool().map(|it| LeaseOwner::claim(&it)).transpose();
+        let owner = owner.map_err(|error| format!("the state folder cannot be used: {error}"))?.flatten();
+        let store = match &owner {
+            Some(owner) => store.with_lease_owner(&owner.name),
+            None => store,
+        };
+        // Runs that an earlier process of this state folder left behind are over.
+        store.end_leases().await.map_err(|error| error.to_string())?;
+        let accepted = accepted_definitions(&store).await.map_err(|error| error.to_string())?;
         let task_ids = TaskIds::shared(&store).await.map_err(|error| error.to_string())?;
         let registered = SourceRegistry::open(store.clone(), environment, file, app).await;
         let registered = registered.map_err(|error| error.to_string())?;
         let (journal, writing) = Journal::open(store.clone(), location, environment.spool().as_deref())?;
         let journal = (journal.with_record_limit(app.record_limit), writing);
-        Ok(OpenedState { store, disabled, journal, registered, task_ids })
+        Ok(OpenedState { store, owner, disabled, accepted, journal, registered, task_ids })
     }
+}
+
+/// Applies what operators have decided about tools: which are disabled, and which definitions are accepted.
+fn apply_decisions(handle: &Handle, disabled: DisabledTools, accepted: AcceptedDefinitions) {
+    handle.set_disabled_tools(disabled);
+    handle.set_accepted_definitions(accepted);
+}
+
+/// Applies what operators have decided about tools, and stores large results in the database.
+fn prepare(
+    handle: &Handle,
+    (disabled, accepted): (DisabledTools, AcceptedDefinitions),
+    app: &App,
+    store: &Store,
+) -> StoredResults {
+    apply_decisions(handle, disabled, accepted);
+    let results = StoredResults::new(store.clone(), app.results);
+    handle.keep_results(results.handles(app.upstream_context.supervisor.clone()));
+    results
+}
+
+/// Deletes old calls and expired results. Never returns.
+async fn delete_old_rows(app: &App, store: &Store, results: StoredResults) {
+    tokio::join!(app.retention().run(store.clone()), results.sweep());
 }
 
 /// Joins the other replicas if the database can be shared. Returns this replica and the session store they share.

@@ -1,6 +1,6 @@
 //! `wharf sources`: manages the sources of a running gateway over its REST API.
 
-use super::gateway_client::{GatewayClient, GatewayClientError};
+use super::gateway_client::{GatewayClient, GatewayClientError, gateway_url};
 use crate::{
     cli::{SourcesArgs, SourcesCommand},
     command_error::CommandError,
@@ -17,9 +17,6 @@ use std::{
 };
 use tokio::runtime;
 use wharf_config::{FileError, read_regular};
-
-/// Default address of the gateway if the state folder does not name a running one.
-const DEFAULT_GATEWAY_URL: &str = "http://127.0.0.1:7373";
 
 /// Maximum size of a source description, in bytes.
 const MAX_SOURCE_BYTES: u64 = 4 << 20;
@@ -45,8 +42,7 @@ async fn run_command(
     environment: &Environment,
     output: Output,
 ) -> Result<(), GatewayClientError> {
-    let found = || environment.running_gateway().map(|it| it.url);
-    let server = args.server.clone().or_else(found).unwrap_or_else(|| DEFAULT_GATEWAY_URL.to_owned());
+    let server = gateway_url(args.server.as_deref(), environment);
     let gateway = GatewayClient::new(&server, environment.token())?;
     match &args.command {
         SourcesCommand::List => {

@@ -1,6 +1,7 @@
 //! `wharf tools`: lists the tools of all servers or of one server, or shows one tool in full.
 
 mod cached;
+mod token_table;
 mod view;
 
 use super::{
@@ -17,6 +18,7 @@ use crate::{
 };
 pub(super) use cached::cached;
 use serde_json::{Value, json};
+use token_table::{add_tokens, token_table};
 use view::ToolView;
 pub(super) use view::first_line;
 use wharf_config::{Source, closest};
@@ -24,7 +26,7 @@ use wharf_mcp::session::List;
 use wharf_runtime::views;
 
 pub(super) async fn run(app: App, args: ToolsArgs, tool_cache: Option<ToolCache>) -> Exit {
-    let ToolsArgs { name, long, .. } = args;
+    let ToolsArgs { name, long, tokens, .. } = args;
     let (output, sources) = (app.output, &app.plan.sources);
     let is_server = name.as_deref().is_some_and(|name| sources.iter().any(|it| it.name.expose() == name));
     let is_wanted = |it: &Source| match name.as_deref() {
@@ -37,7 +39,8 @@ pub(super) async fn run(app: App, args: ToolsArgs, tool_cache: Option<ToolCache>
         save_list(tool_cache, &connections);
     }
     let exit = match name.as_deref().filter(|_| !is_server) {
-        Some(tool) => show_one(&connections, tool, sources, output),
+        Some(tool) => show_one(&connections, tool, sources, tokens, output),
+        None if tokens => show_tokens(&connections, output),
         None => show_all(&connections, name.is_some() || long, long, output),
     };
     connections.close().await;
@@ -67,6 +70,19 @@ fn show_all(connections: &Connections, signatures: bool, long: bool, output: Out
         let well = connections.sources.iter().filter(|it| it.is_connected());
         let names = well.map(|it| (it.source.name.expose(), it.source.name.shown()));
         output.data(&sections(names, &tools, signatures, long));
+    }
+    report_failures(connections, output)
+}
+
+fn show_tokens(connections: &Connections, output: Output) -> Exit {
+    let mut tools = tools_json(connections);
+    if output.json {
+        let total = add_tokens(&mut tools);
+        output.json(&json!({ "tools": tools, "sources": sources_json(connections), "tokens": total }));
+    } else {
+        let well = connections.sources.iter().filter(|it| it.is_connected());
+        let names = well.map(|it| (it.source.name.expose(), it.source.name.shown()));
+        output.data(&token_table(names, &tools));
     }
     report_failures(connections, output)
 }
@@ -101,15 +117,21 @@ fn sections<'a>(
     servers.map(|(name, shown)| section(name, shown, &rows)).collect()
 }
 
-fn show_one(connections: &Connections, name: &str, sources: &[Source], output: Output) -> Exit {
+fn show_one(connections: &Connections, name: &str, sources: &[Source], tokens: bool, output: Output) -> Exit {
     let Some(tool) = connections.catalog.tool(name) else {
         return report_unknown(connections, name, sources, output);
     };
-    let tool_json = views::tool(tool);
+    let mut tool_json = views::tool(tool);
+    if tokens {
+        add_tokens(std::slice::from_mut(&mut tool_json));
+    }
     if output.json {
         let own = connections.sources.iter().filter(|it| it.is_named(&tool.source));
         let sources: Vec<Value> = own.map(|it| source_json(it, &connections.catalog)).collect();
         output.json(&json!({ "tools": [tool_json], "sources": sources }));
+    } else if tokens {
+        let server = (tool.source.as_str(), tool.config().name.shown());
+        output.data(&token_table([server].into_iter(), &[tool_json]));
     } else {
         output.data(&ToolView::of(&tool_json).page());
     }
@@ -121,7 +143,7 @@ fn report_unknown(connections: &Connections, name: &str, sources: &[Source], out
     let all_failed =
         connections.faults().count() > 0 && !connections.sources.iter().any(ConnectedSource::is_connected);
     let tools: Vec<(&str, &str)> =
-        connections.catalog.tools.iter().map(|it| (it.name.as_str(), it.wire_name.as_str())).collect();
+        connections.catalog.tools.iter().map(|it| (it.name.as_str(), &*it.wire_name)).collect();
     let servers: Vec<&str> = sources.iter().map(|it| it.name.shown()).collect();
     let mut error = unknown_name(name, &servers, &tools);
     if all_failed {

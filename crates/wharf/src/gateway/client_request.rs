@@ -1,7 +1,7 @@
 //! A parsed client request: `tools/call`, `prompts/get` or `resources/read`. It may take several rounds when the
 //! server asks for input.
 
-use super::invalid;
+use super::{invalid, own_meta::CallIds};
 use http::request::Parts;
 use std::sync::Arc;
 use wharf_mcp::{
@@ -30,6 +30,8 @@ pub(super) struct ClientRequest {
     /// `params.task`, with which a client asks for a task of 2025-11-25.
     pub(super) task: Option<Raw>,
     pub(super) principal: PrincipalName,
+    /// Ids that the client chose, for a tool call.
+    pub(super) ids: CallIds,
 }
 
 /// The authenticated principal, if any.
@@ -60,7 +62,7 @@ impl ClientRequest {
         }
         let input = (responses.is_some() || state.is_some()).then_some(Input { responses, state });
         let task = task.filter(|task| kind == RequestKind::Tool && task.is_object());
-        Ok(ClientRequest { kind, name, arguments, input, task, principal })
+        Ok(ClientRequest { kind, name, arguments, input, task, principal, ids: CallIds::default() })
     }
 }
 

@@ -19,9 +19,13 @@ pub(super) fn rpc_error(fault: &Fault) -> RpcError {
         return error.clone();
     }
     let code = match fault.kind {
-        FaultKind::ToolNotFound | FaultKind::Quarantined | FaultKind::Disabled | FaultKind::Arguments => {
-            RpcError::INVALID_PARAMS
-        }
+        FaultKind::ToolNotFound
+        | FaultKind::Quarantined
+        | FaultKind::Disabled
+        | FaultKind::LockMismatch
+        | FaultKind::ResultNotFound
+        | FaultKind::NotRecorded
+        | FaultKind::Arguments => RpcError::INVALID_PARAMS,
         FaultKind::Connection
         | FaultKind::BreakerOpen
         | FaultKind::ProcessLimitReached

@@ -1,7 +1,7 @@
 //! Merges the instructions of all servers into one text for clients.
 
 use std::borrow::Cow;
-use wharf_runtime::SourceState;
+use wharf_runtime::{SourceState, lock::LockState};
 
 /// Maximum size of one server's instructions, in bytes.
 const MAX_SERVER_BYTES: usize = 2 * 1024;
@@ -12,10 +12,14 @@ const MAX_TOTAL_BYTES: usize = 16 * 1024;
 /// Bytes kept free for the note about servers that are left out.
 const NOTE_BYTES: usize = 128;
 
-/// Merges the instructions of these sources, each under the name of its source.
-pub(super) fn merge(sources: &[SourceState]) -> Option<String> {
+/// Merges the instructions of these sources, each under the name of its source. Leaves out those that differ from the
+/// lock.
+pub(super) fn merge(sources: &[SourceState], lock: &LockState) -> Option<String> {
     let shown = sources.iter().filter(|it| it.source.instructions);
-    let texts = shown.filter_map(|it| Some((it.source.name.shown(), it.status.instructions.as_deref()?)));
+    let texts = shown.filter_map(|it| {
+        let text = it.status.instructions.as_deref()?;
+        lock.allows_instructions(&it.source, text).then(|| (it.source.name.shown(), text))
+    });
     merge_texts(texts)
 }
 

@@ -129,7 +129,7 @@ fn by_source(
 /// Compares two catalogs and returns a notification for each list that differs.
 fn changes(before: &Catalog, after: &Catalog) -> Vec<News> {
     let tools = |it: &Catalog| -> Vec<(String, String)> {
-        let shown = it.tools.iter().filter(|it| it.disabled.is_none());
+        let shown = it.tools.iter().filter(|it| it.blocked.is_none());
         shown.map(|it| (it.name.clone(), it.definition_hash.clone())).collect()
     };
     let prompts = |it: &Catalog| -> Vec<(String, Raw)> {

@@ -9,13 +9,14 @@ use wharf_runtime::{LogSubscription, OnProgress};
 /// Maximum number of reports queued for a slow client.
 const MAX_QUEUED_REPORTS: usize = 64;
 
-/// Receives the reports for the client.
+/// Receives the reports for the client. They are boxed, because a channel reserves space for 32 of them, and most calls
+/// send none.
 #[derive(Debug)]
-pub(super) struct Reports(mpsc::Receiver<Report>);
+pub(super) struct Reports(mpsc::Receiver<Box<Report>>);
 
 /// Queues the reports of the server.
 #[derive(Clone, Debug)]
-pub(super) struct Reporter(mpsc::Sender<Report>);
+pub(super) struct Reporter(mpsc::Sender<Box<Report>>);
 
 #[derive(Debug)]
 pub(super) enum Report {
@@ -33,7 +34,7 @@ impl Reporter {
     pub(super) fn progress(&self, client: &Client) -> Option<OnProgress> {
         let reports = self.0.clone();
         client.has_progress_token().then(|| -> OnProgress {
-            Box::new(move |at: &Progress| _ = reports.try_send(Report::Progress(at.clone())))
+            Box::new(move |at: &Progress| _ = reports.try_send(Box::new(Report::Progress(at.clone()))))
         })
     }
 
@@ -41,14 +42,15 @@ impl Reporter {
     pub(super) fn logs(&self, client: &Client) -> Option<LogSubscription> {
         let (level, explicit) = client.logs()?;
         let reports = self.0.clone();
-        let on_log = std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Report::Log(line.clone())));
+        let on_log =
+            std::sync::Arc::new(move |line: &Raw| _ = reports.try_send(Box::new(Report::Log(line.clone()))));
         Some(LogSubscription { level, explicit, on_log })
     }
 }
 
 impl Reports {
     /// Returns the next report, or `None` when there will be no more. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Report> {
+    pub(super) async fn next(&mut self) -> Option<Box<Report>> {
         self.0.recv().await
     }
 

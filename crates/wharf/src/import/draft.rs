@@ -30,6 +30,8 @@ pub(super) struct ServerDraft {
     pub(super) env_file: Option<EnvFile>,
     /// Variables that have no value yet.
     pub(super) needs: Vec<String>,
+    /// Variables of its env file.
+    variables: Vec<String>,
     /// Whether the client has disabled the server.
     is_disabled: bool,
     /// Reasons why it cannot be an entry.
@@ -72,8 +74,11 @@ impl ServerDraft {
     /// existing servers.
     pub(super) fn into_server(self, env_file: Option<String>, taken: &BTreeSet<String>) -> ImportedServer {
         let (missing_grants, is_present) = (self.missing_grants(), taken.contains(&self.name));
-        let ServerDraft { name, needs, reasons, .. } = self;
-        ImportedServer { name, env_file, needs, refused: reasons, is_present, missing_grants }
+        let ServerDraft { name, needs, variables, reasons, mut entry, .. } = self;
+        entry.remove("envFile");
+        let (yaml, entry) = (entry.render(), entry.to_json());
+        let refused = reasons;
+        ImportedServer { name, env_file, needs, variables, yaml, entry, refused, is_present, missing_grants }
     }
 }
 
@@ -258,6 +263,8 @@ impl ServerDrafter<'_> {
         let needs = self.rewriter.missing_variables();
         self.rewriter.add_final_notes();
         let env_file_writer = &self.rewriter.env_file;
+        let all = env_file_writer.names().chain(env_file_writer.empty_names());
+        let variables: Vec<String> = all.map(str::to_owned).collect();
         let is_set = |name: &&str| self.env.variables.contains_key(*name);
         let (set, empty_names): (Vec<&str>, Vec<&str>) = env_file_writer.empty_names().partition(is_set);
         let (kept, set, empty_names) =
@@ -279,6 +286,7 @@ impl ServerDrafter<'_> {
             entry: self.entry,
             env_file,
             needs,
+            variables,
             is_disabled,
             reasons,
             notes,

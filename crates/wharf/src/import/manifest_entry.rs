@@ -1,10 +1,20 @@
 //! Writes the entry that a manifest suggests as lines of an agent file.
 
 use super::yaml::YamlEntry;
+use serde_json::Value;
 use wharf_config::Suggestion;
 
 /// Returns the lines of the entry, as a list item indented by two spaces.
 pub(crate) fn render_suggestion(suggestion: &Suggestion) -> String {
+    entry(suggestion).render()
+}
+
+/// Returns the entry as JSON.
+pub(crate) fn suggestion_json(suggestion: &Suggestion) -> Value {
+    entry(suggestion).to_json()
+}
+
+fn entry(suggestion: &Suggestion) -> YamlEntry {
     let Suggestion { name, description, server, command, env, remote, headers, .. } = suggestion;
     let mut entry = YamlEntry::default();
     entry.text("name", name);
@@ -23,5 +33,5 @@ pub(crate) fn render_suggestion(suggestion: &Suggestion) -> String {
     }
     entry.map("env", env.clone());
     entry.map("headers", headers.clone());
-    entry.render()
+    entry
 }

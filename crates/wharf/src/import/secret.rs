@@ -52,6 +52,16 @@ pub(super) fn is_token(word: &str) -> bool {
     has_known_prefix(word) || looks_random(word)
 }
 
+/// Maximum length of a word that looks random. Longer ones are data.
+const MAX_RANDOM_BYTES: usize = 128;
+
+/// Checks whether a word of a server's answer is probably a key. Hashes are common in answers, and are not.
+pub(crate) fn looks_like_key(word: &str) -> bool {
+    let digits = word.rsplit(['-', ':']).next().unwrap_or_default();
+    let is_hash = digits.len() >= 32 && digits.bytes().all(|it| it.is_ascii_hexdigit());
+    word.split(':').any(has_known_prefix) || word.len() <= MAX_RANDOM_BYTES && looks_random(word) && !is_hash
+}
+
 /// Checks for a key of a well-known service. Packages may be called `sk-something` too, but are short and have no
 /// digits.
 fn has_known_prefix(word: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Writes entries of an agent file. Uses plain scalars where YAML cannot misread them, and double quotes elsewhere.
 
 use super::note::is_invisible;
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, fmt::Write};
 
 /// One entry of `tools:`, with its keys in insertion order.
@@ -35,6 +36,22 @@ impl YamlEntry {
         if !pairs.is_empty() {
             self.0.push((key, YamlValue::Map(pairs)));
         }
+    }
+
+    /// Removes a key.
+    pub(super) fn remove(&mut self, key: &str) {
+        self.0.retain(|(it, _)| *it != key);
+    }
+
+    /// Returns the entry as JSON.
+    pub(super) fn to_json(&self) -> Value {
+        let value = |it: &YamlValue| match it {
+            YamlValue::Text(text) => json!(text),
+            YamlValue::Number(number) => json!(number),
+            YamlValue::Texts(texts) => json!(texts),
+            YamlValue::Map(pairs) => pairs.iter().map(|(key, it)| (key.clone(), json!(it))).collect(),
+        };
+        self.0.iter().map(|(key, it)| ((*key).to_owned(), value(it))).collect()
     }
 
     /// Returns the lines of the entry, as a list item indented by two spaces.

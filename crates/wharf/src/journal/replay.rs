@@ -213,7 +213,7 @@ mod tests {
     use wharf_store::{CallFilter, Location};
 
     fn calls(numbers: std::ops::Range<usize>) -> Vec<CallRow> {
-        numbers.map(|it| CallRow { request_id: format!("call-{it}"), ..CallRow::default() }).collect()
+        numbers.map(|it| CallRow { request_id: format!("call-{it}").into(), ..CallRow::default() }).collect()
     }
 
     fn open(folder: &TempDir) -> SpoolReplay {
@@ -259,7 +259,7 @@ mod tests {
             let rows = replay.next_rows();
             let rejected = || StoreError::Engine("it is rejected".to_owned());
             // Only the first call is rejected.
-            let has_first = rows.iter().any(|it| it.request_id == "call-0");
+            let has_first = rows.iter().any(|it| &*it.request_id == "call-0");
             let (count, result) = (rows.len(), if has_first { Err(rejected()) } else { Ok(()) });
             let given_up = replay.settle((count, result), false);
             tries += 1;

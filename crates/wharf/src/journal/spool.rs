@@ -228,7 +228,7 @@ mod tests {
     type Tried = Result<(), Box<dyn Error>>;
 
     fn call(name: &str) -> CallRow {
-        CallRow { request_id: name.to_owned(), ..CallRow::default() }
+        CallRow { request_id: name.into(), ..CallRow::default() }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wharf_runtime::{
     Catalog, EventKind, Handle,
     catalog::{DisabledTools, Discovery, ToolEntry, tool_id},
 };
-use wharf_store::{ListedTool, Store, StoreError, ToolRow};
+use wharf_store::{ListedTool, Store, StoreError, ToolDates, ToolRow};
 
 /// Pause before a failed write is retried.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -21,8 +21,16 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Inventory {
     store: Store,
-    /// Hash of the stored inventory, by source.
-    stored: Mutex<HashMap<String, String>>,
+    /// The stored inventory, by source.
+    stored: Mutex<HashMap<String, StoredInventory>>,
+}
+
+/// The hash and the dates of the stored tools of a source.
+#[derive(Debug)]
+struct StoredInventory {
+    hash: String,
+    /// Dates of the tools, by wire name.
+    dates: HashMap<String, ToolDates>,
 }
 
 /// The tools of one source by wire name. If several have the same name, the first one counts.
@@ -38,7 +46,7 @@ impl<'a> ListedTools<'a> {
     pub(crate) fn of(source: &str, catalog: &'a Catalog) -> ListedTools<'a> {
         let mut tools: BTreeMap<&str, &ToolEntry> = BTreeMap::new();
         for tool in catalog.tools.iter().filter(|it| it.source == source) {
-            tools.entry(tool.wire_name.as_str()).or_insert(tool);
+            tools.entry(&*tool.wire_name).or_insert(tool);
         }
         let mut hash = Sha256::new();
         for (name, tool) in &tools {
@@ -54,8 +62,8 @@ impl<'a> ListedTools<'a> {
     /// Converts the tools to the store's type.
     pub(crate) fn rows(&self) -> Vec<ListedTool> {
         let row = |it: &&ToolEntry| ListedTool {
-            wire_name: it.wire_name.clone(),
-            definition: it.raw.as_str().to_owned(),
+            wire_name: it.wire_name.as_ref().to_owned(),
+            definition: it.listed.as_str().to_owned(),
             definition_hash: it.definition_hash.clone(),
         };
         self.tools.values().map(row).collect()
@@ -74,20 +82,27 @@ impl Inventory {
         id: Option<&str>,
         listed: &ListedTools<'_>,
     ) -> Result<(), StoreError> {
-        if self.stored().get(source) == Some(&listed.hash) {
+        if self.stored().get(source).is_some_and(|it| it.hash == listed.hash) {
             return Ok(());
         }
         self.store.replace_tools(source, &listed.rows()).await?;
         if let Some(id) = id {
             self.store.store_inventory_hash(id, &listed.hash).await?;
         }
-        self.stored().insert(source.to_owned(), listed.hash.clone());
+        let dates = self.store.tool_dates(source).await?;
+        let dates = dates.into_iter().map(|it| (it.wire_name.clone(), it)).collect();
+        self.stored().insert(source.to_owned(), StoredInventory { hash: listed.hash.clone(), dates });
         Ok(())
+    }
+
+    /// When a tool was first listed and when its definition last changed, if it is stored already.
+    pub(crate) fn dates(&self, source: &str, wire_name: &str) -> Option<ToolDates> {
+        self.stored().get(source)?.dates.get(wire_name).cloned()
     }
 
     /// The hash of the stored tools of a source.
     pub(crate) fn hash(&self, source: &str) -> Option<String> {
-        self.stored().get(source).cloned()
+        self.stored().get(source).map(|it| it.hash.clone())
     }
 
     /// Drops the cached hash of a removed source, so that a new source with this name is stored again.
@@ -95,7 +110,7 @@ impl Inventory {
         self.stored().remove(source);
     }
 
-    fn stored(&self) -> MutexGuard<'_, HashMap<String, String>> {
+    fn stored(&self) -> MutexGuard<'_, HashMap<String, StoredInventory>> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

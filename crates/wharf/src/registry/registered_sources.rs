@@ -7,6 +7,7 @@ use super::RegistryState;
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
+    time::SystemTime,
 };
 use wharf_config::{Env, Grants, Lifecycle, Plan, Source};
 use wharf_runtime::{Fault, MaskedString, catalog::UnavailableSources};
@@ -19,6 +20,8 @@ pub(crate) struct RegisteredSources {
     pub(crate) file: Arc<Plan>,
     /// The operator's grants.
     pub(crate) grants: Grants,
+    /// When the agent file was applied.
+    pub(crate) applied_at: SystemTime,
     /// The registered sources, sorted by name.
     pub(crate) entries: Vec<Arc<RegisteredSource>>,
 }
@@ -48,7 +51,8 @@ pub(crate) enum RegistrationState {
 impl RegisteredSources {
     /// Creates a snapshot without registered sources.
     pub(super) fn new(file: Plan, grants: Grants) -> RegisteredSources {
-        RegisteredSources { file: Arc::new(file), grants, entries: Vec::new() }
+        let applied_at = SystemTime::now();
+        RegisteredSources { file: Arc::new(file), grants, applied_at, entries: Vec::new() }
     }
 
     /// Returns a snapshot with the current rows of the table. Ready sources with an unchanged row are kept as they are,

@@ -6,7 +6,7 @@
 //! the database is not queried, and when the database is unreachable, every replica's own breaker decides.
 
 use super::QUERY_TIMEOUT;
-use crate::journal::DatabaseStatus;
+use crate::{api::Api, journal::DatabaseStatus};
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -42,6 +42,7 @@ pub(super) enum BreakerRequest {
 pub(super) struct StoredBreakers {
     store: Store,
     handle: Handle,
+    api: Api,
     database: Arc<DatabaseStatus>,
     /// Last seen epoch, by source.
     known: HashMap<String, i64>,
@@ -78,9 +79,14 @@ impl BreakerCoordinator for SharedBreakers {
 }
 
 impl StoredBreakers {
-    pub(super) fn new(store: Store, handle: Handle, database: Arc<DatabaseStatus>) -> StoredBreakers {
+    pub(super) fn new(
+        store: Store,
+        handle: Handle,
+        api: Api,
+        database: Arc<DatabaseStatus>,
+    ) -> StoredBreakers {
         let (known, leases, unwritten) = Default::default();
-        StoredBreakers { store, handle, database, known, leases, unwritten }
+        StoredBreakers { store, handle, api, database, known, leases, unwritten }
     }
 
     pub(super) async fn answer(&mut self, request: BreakerRequest) {
@@ -182,8 +188,10 @@ impl StoredBreakers {
             "closed" => BreakerState::Closed { failures: 0 },
             _ => BreakerState::Open { until: Instant::now() + remaining_wait(row) },
         };
-        // This replica may not have the source.
-        let _ = self.handle.follow(&row.source, breaker);
+        if !self.api.follow_model_breaker(&row.source, breaker) {
+            // This replica may not have the source.
+            let _ = self.handle.follow(&row.source, breaker);
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Span {
 
     /// Builds the span of a call to a source.
     pub(super) fn for_call(record: &CallRecord, trace: Trace) -> Span {
-        let tool = record.wire_name.as_ref().unwrap_or(&record.tool);
+        let tool = record.tool_name();
         let name = format!("tools/call {}", truncate(tool, MAX_ATTRIBUTE_BYTES));
         let mut span = Span::new(trace, name, SpanKind::Client, record.started);
         (span.duration, span.source) = (record.took, record.source.clone());

@@ -1,8 +1,7 @@
-//! Serves the Todo server over stdin and stdout, or over a TCP port.
+//! Serves an MCP server of this program over stdin and stdout, or over a TCP port.
 //!
 //! At shutdown it accepts no new connections, and requests in flight have a short time to finish.
 
-use super::TodoServer;
 use crate::{
     exit::Exit,
     http_server::{ConnectionHandle, WebSocketUpgrade, accept, guard, serve_http},
@@ -14,7 +13,7 @@ use hyper::body::Incoming;
 use std::{future::ready, io};
 use tokio::net::TcpListener;
 use wharf_mcp::serve::{
-    Service,
+    Handler, Service,
     http::{Body, Guard, HttpOptions, HttpService, SseService},
     over_streams, over_websocket,
 };
@@ -40,15 +39,15 @@ impl PortTransport {
 }
 
 /// Serves the parent process until it closes our stdin.
-pub(crate) async fn serve_stdio(service: Service<TodoServer>) -> Exit {
+pub(crate) async fn serve_stdio<H: Handler>(service: Service<H>) -> Exit {
     // A client that disconnects is not an error.
     let _ = over_streams(service, tokio::io::stdin(), tokio::io::stdout()).await;
     Exit::Success
 }
 
 /// Serves all clients that connect to the port, until `shutdown` completes.
-pub(crate) async fn serve_port(
-    service: Service<TodoServer>,
+pub(crate) async fn serve_port<H: Handler>(
+    service: Service<H>,
     transport: PortTransport,
     listener: TcpListener,
     shutdown: impl Future<Output = Exit>,
@@ -86,8 +85,8 @@ pub(crate) async fn serve_port(
     }
 }
 
-fn websocket(
-    service: Service<TodoServer>,
+fn websocket<H: Handler>(
+    service: Service<H>,
     guard: &Guard,
     request: Request<Incoming>,
     connection_handle: &ConnectionHandle,

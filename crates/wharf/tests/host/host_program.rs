@@ -95,6 +95,7 @@ fn upstream_context(supervised: bool, http: HttpClient, redactor: Arc<Redactor>)
         builtins: None,
         processes: ProcessLimit::default(),
         installs: Installs::default(),
+        recorded: None,
     }
 }
 

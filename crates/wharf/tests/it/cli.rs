@@ -2,6 +2,8 @@
 
 mod agent_file;
 mod call;
+#[cfg(unix)]
+mod chat;
 mod help;
 #[cfg(unix)]
 mod interrupts;
@@ -275,6 +277,29 @@ fn init_writes_a_valid_file_and_never_overwrites() {
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("not overwritten"), "{}", stderr(&again));
     assert_eq!(fs::read(workspace.path("agent.yaml")).expect("the file"), before);
+}
+
+#[test]
+fn init_writes_a_model_that_is_used() {
+    for (named, shown) in [
+        ("ollama/qwen3:8b", "provider: ollama\n  name: \"qwen3:8b\"\n"),
+        (
+            "anthropic/claude-sonnet-4-5",
+            "provider: anthropic  # the key is in the variable ANTHROPIC_API_KEY\n",
+        ),
+    ] {
+        let workspace = CliWorkspace::new();
+        let output = workspace.wharf(&["init", "--model", named]);
+        assert_eq!(stderr(&output), "agent.yaml is written\nnext: wharf chat\n");
+        let text = fs::read_to_string(workspace.path("agent.yaml")).expect("the file");
+        assert!(text.contains(shown) && !text.contains("# model:"), "{text}");
+        assert_eq!(stderr(&workspace.wharf(&["check", "--strict"])), "agent.yaml: valid, 1 server\n");
+    }
+    for named in ["qwen3", "nobody/x", "openai/", "openai/a b", "azure_openai/x"] {
+        let workspace = CliWorkspace::new();
+        assert_eq!(workspace.wharf(&["init", "--model", named]).status.code(), Some(2), "{named}");
+        assert!(!workspace.path("agent.yaml").exists(), "{named}");
+    }
 }
 
 #[test]

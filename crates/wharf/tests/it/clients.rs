@@ -6,6 +6,7 @@
 
 mod cutting_proxy;
 mod inspector;
+mod mocks;
 mod rust;
 mod scripted;
 mod snippets;

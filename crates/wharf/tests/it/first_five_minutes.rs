@@ -136,11 +136,11 @@ impl NewUser {
         self.page.push_str(&format!("\n```console\n{}```\n", lines.collect::<String>()));
     }
 
-    /// Replaces paths, port and times by those of an example.
+    /// Replaces paths, port, ticket and times by those of an example.
     fn normalise(&self, text: &str) -> String {
         let home = self.path("").to_string_lossy().trim_end_matches('/').to_owned();
         let text = text.replace(PROGRAM, "/usr/local/bin/wharf").replace(&home, "/home/you");
-        with_port(&with_times(&text))
+        with_port(&with_times(&without_ticket(&text)))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the UPDATE variable decides whether to write")]
@@ -151,6 +151,15 @@ impl NewUser {
         let page = fs::read_to_string(PAGE).unwrap_or_default();
         assert!(page == self.page, "the page says:\n{page}\nbut this was seen:\n{}", self.page);
     }
+}
+
+/// Replaces the ticket of the console, which is random.
+fn without_ticket(text: &str) -> String {
+    let shorten = |line: &str| match line.split_once("#ticket=wt_") {
+        Some((before, _)) => format!("{before}#ticket=wt_…"),
+        None => line.to_owned(),
+    };
+    text.split('\n').map(shorten).collect::<Vec<_>>().join("\n")
 }
 
 /// Replaces every port of the gateway by the default one.

@@ -7,6 +7,8 @@ mod bridge;
 mod bundles;
 #[cfg(unix)]
 mod bypass;
+#[cfg(unix)]
+mod chat;
 mod cli;
 #[cfg(unix)]
 mod clients;
@@ -15,6 +17,8 @@ mod config;
 mod connect;
 #[cfg(unix)]
 mod deploy;
+#[cfg(unix)]
+mod doc_examples;
 #[cfg(unix)]
 mod doctor;
 mod editor;
@@ -35,15 +39,28 @@ mod kills;
 mod library;
 #[cfg(target_os = "linux")]
 mod local_servers;
+#[cfg(target_os = "linux")]
+mod lock;
 mod login;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(unix)]
 mod privacy;
 #[cfg(unix)]
+mod protocols;
+#[cfg(unix)]
+#[cfg(unix)]
+mod recorded_chat;
+mod recordings;
+#[cfg(target_os = "linux")]
+mod replays;
+#[cfg(unix)]
 mod replicas;
 #[cfg(unix)]
 mod rest;
+mod results;
+#[cfg(target_os = "linux")]
+mod scenarios;
 #[cfg(unix)]
 mod serve;
 mod servers;
@@ -54,3 +71,4 @@ mod terminal;
 mod tidy;
 #[cfg(unix)]
 mod todo;
+mod tool_search;

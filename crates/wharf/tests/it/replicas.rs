@@ -2,6 +2,7 @@
 //! when the database is unavailable for a while.
 
 mod breakers;
+mod console_sessions;
 mod killed;
 mod outage;
 mod puppet;
@@ -16,6 +17,7 @@ use crate::{
 };
 use puppet::Puppet;
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use std::{
     collections::BTreeMap,
     fs,
@@ -51,6 +53,19 @@ impl Cluster {
             fs::write(home.path().join("wharf.toml"), settings).expect("a file");
         }
         Cluster { postgres: Postgres::start(), puppet, homes: homes.into() }
+    }
+
+    /// Runs a statement in the database.
+    async fn execute(&self, statement: &'static str) {
+        let mut connection = PgConnection::connect(&self.postgres.address()).await.expect("a connection");
+        sqlx::query(statement).execute(&mut connection).await.expect("it runs");
+    }
+
+    /// Counts the credentials of this kind.
+    async fn count_credentials(&self, kind: &str) -> i64 {
+        let mut connection = PgConnection::connect(&self.postgres.address()).await.expect("a connection");
+        let query = sqlx::query_scalar("SELECT count(*) FROM console_credentials WHERE kind = $1");
+        query.bind(kind).fetch_one(&mut connection).await.expect("a number")
     }
 
     /// Starts the gateway with this home folder.

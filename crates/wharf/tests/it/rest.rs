@@ -2,19 +2,26 @@
 
 #![expect(clippy::disallowed_methods, reason = "programs under test are found and started like any other")]
 
+mod agent_page;
 mod attacks;
+mod console_page;
+mod definitions;
 mod disabled_tools;
 mod docs;
 mod events;
+mod history;
 mod idempotency;
 mod lists;
+mod lock;
 mod plugins;
 mod record_truncation;
 mod registered_sources;
 mod registration;
 mod roles;
+mod running;
 mod schemathesis;
 mod secret_leaks;
+mod sign_in;
 mod slow_clients;
 mod slow_upstream;
 mod sources_command;

@@ -6,6 +6,8 @@ mod precedence;
 pub(crate) mod server;
 mod single_gateway;
 mod startup_output;
+#[cfg(target_os = "linux")]
+mod threads;
 mod unavailable_servers;
 
 use serde_json::{Value, json};

@@ -7,6 +7,7 @@ pub(crate) mod background;
 #[cfg(target_os = "linux")]
 pub(crate) mod docker;
 mod everything;
+mod model;
 mod npx;
 pub(crate) mod popular;
 mod uvx;

@@ -6,13 +6,15 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-/// Starts its arguments on a new terminal of 110 columns and forwards input.
+/// Starts its arguments on a new terminal of 110 columns and forwards input. Ends after five minutes, so that no test
+/// waits forever.
 const DRIVER: &str = r#"
-import fcntl, os, pty, select, struct, sys, termios
+import fcntl, os, pty, select, signal, struct, sys, termios
 pid, master = pty.fork()
 if pid == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 110, 0, 0))
     os.execvp(sys.argv[1], sys.argv[1:])
+signal.alarm(300)
 watched = [0, master]
 while True:
     for ready in select.select(watched, [], [])[0]:
@@ -70,11 +72,24 @@ impl TerminalProgram {
         stdin.write_all(typed.as_bytes()).and_then(|()| stdin.flush()).expect("it reads");
     }
 
+    /// Types something again and again until the program ends.
+    pub(crate) fn type_until_end(mut self, typed: &str) -> TerminalOutput {
+        while self.stdin.as_mut().is_some_and(|it| it.write_all(typed.as_bytes()).is_ok()) && self.read_more()
+        {
+        }
+        self.end()
+    }
+
     /// Reads until the screen contains this text.
     pub(crate) fn wait_for(&mut self, text: &str) {
         while !screen(&self.shown).contains(text) {
             assert!(self.read_more(), "it ended without `{text}`:\n{}", screen(&self.shown));
         }
+    }
+
+    /// Reads until the screen changes.
+    pub(crate) fn wait_for_change(&mut self) {
+        assert!(self.read_more(), "it ended:\n{}", screen(&self.shown));
     }
 
     /// Returns the current screen contents.
@@ -133,6 +148,8 @@ fn screen(bytes: &[u8]) -> String {
                 let count = number.parse::<usize>();
                 match command {
                     'A' => row = row.saturating_sub(count.unwrap_or(1)),
+                    'C' => column += count.unwrap_or(1),
+                    'D' => column = column.saturating_sub(count.unwrap_or(1)),
                     'B' => row = (row + count.unwrap_or(1)).min(lines.len() - 1),
                     'K' if count == Ok(2) => lines[row].clear(),
                     'K' => lines[row].truncate(column),

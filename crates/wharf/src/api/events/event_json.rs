@@ -2,18 +2,22 @@
 
 use serde_json::{Value, json};
 use std::time::SystemTime;
-use wharf_runtime::{CallRecord, Catalog, Event, EventKind, Raw, time_format::rfc3339};
+use tokio::time::Instant;
+use wharf_runtime::{
+    BreakerState, CallRecord, Catalog, Event, EventKind, Handle, Raw, catalog::BlockReason,
+    time_format::rfc3339,
+};
 
 /// Maximum length of a text in an event, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 
-pub(super) fn event(event: &Event) -> Value {
+pub(super) fn event(event: &Event, handle: &Handle) -> Value {
     let data = match &event.what {
         EventKind::Session(state) => json!({ "state": state.as_str() }),
         EventKind::Connection(state) => json!({ "state": state.as_str() }),
         EventKind::Downloading(what) => json!({ "what": what.as_deref().map(truncate) }),
         EventKind::Health(health) => json!({ "state": health.as_str() }),
-        EventKind::Breaker(breaker) => json!({ "state": breaker.as_str() }),
+        EventKind::Breaker(state) => breaker(*state, &event.source, handle),
         EventKind::Listed { tools } => json!({ "tools": tools }),
         EventKind::ResourceUpdated(uri) => json!({ "uri": truncate(uri) }),
         EventKind::ElicitationComplete(params) => {
@@ -24,11 +28,23 @@ pub(super) fn event(event: &Event) -> Value {
             json!({ "level": truncate(level), "logger": logger, "text": truncate(data.as_str()) })
         }
         EventKind::Stderr(line) => json!({ "text": truncate(line) }),
-        EventKind::Progress { request_id, progress } => {
-            json!({ "request_id": &**request_id, "progress": progress.progress, "total": progress.total })
-        }
+        EventKind::Begun { request_id, tool_id, via, principal } => json!({
+            "request_id": &**request_id,
+            "tool_id": truncate(tool_id),
+            "via": via,
+            "principal": principal.as_deref(),
+        }),
+        EventKind::Progress { request_id, progress } => json!({
+            "request_id": &**request_id,
+            "progress": progress.progress,
+            "total": progress.total,
+            "message": progress.message.as_deref().map(truncate),
+        }),
         EventKind::Exception(what) => json!({ "text": truncate(what) }),
         EventKind::Called(record) => call(record),
+        EventKind::Lock { tool_id, state, hash } => {
+            json!({ "tool_id": truncate(tool_id), "state": state, "hash": hash })
+        }
         EventKind::Missed(count) => json!({ "events": count }),
         _ => json!({}),
     };
@@ -40,11 +56,33 @@ pub(super) fn catalog(catalog: &Catalog) -> Value {
     let data = json!({
         "revision": catalog.revision,
         "tools": catalog.tools.len(),
-        "disabled": catalog.tools.iter().filter(|it| it.disabled.is_some()).count(),
+        "disabled": catalog.tools.iter().filter(|it| matches!(it.blocked, Some(BlockReason::SwitchedOff(_)))).count(),
         "prompts": catalog.prompts.len(),
         "resources": catalog.resources.len(),
     });
-    envelope(SystemTime::now(), "", "catalog", &data)
+    of("", "catalog", &data)
+}
+
+/// An event of this moment.
+pub(super) fn of(source: &str, kind: &str, data: &Value) -> Value {
+    envelope(SystemTime::now(), source, kind, data)
+}
+
+/// A changed breaker, with its failures and the time of the next try.
+fn breaker(state: BreakerState, source: &str, handle: &Handle) -> Value {
+    let sources = handle.sources();
+    let found = sources.iter().find(|it| it.source.name.expose() == source);
+    let retry_at = match state {
+        BreakerState::Open { until } => {
+            Some(SystemTime::now() + until.saturating_duration_since(Instant::now()))
+        }
+        BreakerState::Closed { .. } | BreakerState::HalfOpen => None,
+    };
+    json!({
+        "state": state.as_str(),
+        "failure_count": found.map(|it| it.circuit_breaker.failures),
+        "retry_at": retry_at.map(rfc3339),
+    })
 }
 
 fn envelope(at: SystemTime, source: &str, kind: &str, data: &Value) -> Value {
@@ -57,9 +95,15 @@ fn call(record: &CallRecord) -> Value {
         "request_id": &*record.request_id,
         "thread_id": record.thread_id,
         "tool": truncate(&record.tool),
+        "tool_id": record.tool_id().as_deref().map(truncate),
+        "via": record.via,
+        "principal": record.principal.as_deref(),
         "status": record.status().as_str(),
         "duration_ms": record.took.as_secs_f64() * 1_000.0,
         "error": record.error_text().as_deref().map(truncate),
+        "error_type": record.error_type(),
+        "sent": record.sent(),
+        "result_bytes": record.result_bytes(),
     })
 }
 

@@ -1,9 +1,10 @@
 //! `POST /api/v1/tools/{tool_id}/call`.
 
-use super::{HandlerResult, call_values, idempotency, principal};
+use super::{HandlerResult, call_values, calls::journal_unreadable, idempotency, principal};
 use crate::{
     api::{ApiState, body, document, json_response, problem::Problem, query::Query},
     exit::Exit,
+    request_ids::{MAX_ID_CHARS, ReserveError},
     telemetry,
 };
 use http::{Request, Response, StatusCode, header};
@@ -20,9 +21,6 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// Media type of a complete call record. `wharf call` asks for it, so that its output is the same with and without a
 /// gateway.
 pub(crate) const CALL_RECORD: &str = "application/vnd.wharf.call+json";
-
-/// Maximum length of a `request_id` or `thread_id`, in characters.
-const MAX_ID_CHARS: usize = 256;
 
 pub(super) async fn run(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -> HandlerResult {
     let request_span = shared.journal.telemetry().start_rest(request.headers(), id);
@@ -44,7 +42,7 @@ async fn respond(shared: &Arc<ApiState>, id: &str, request: Request<Incoming>) -
     let wants_record = request.headers().get(header::ACCEPT).is_some_and(|it| it == CALL_RECORD);
     let body = body::read_object(request).await?;
     let caller = Some(Caller::without_client(principal.clone()));
-    let call = Call { principal: Some(principal.clone()), caller, ..call(id, &body)? };
+    let call = Call { principal: Some(principal.clone()), caller, via: "rest", ..call(id, &body)? };
     let source = call_values::source(shared, id, &body)?;
     shared.check_call_limit()?;
     if key.is_some() || call.request_id.is_some() {
@@ -76,13 +74,25 @@ pub(super) async fn make_call(
     call: Call,
     source: Option<Box<Source>>,
 ) -> Result<CompletedCall, Problem> {
-    let _reserved = shared.request_ids.reserve(call.request_id.as_deref(), &shared.journal).await?;
+    let id = call.request_id.as_deref();
+    let _reserved = shared.request_ids.reserve(id, &shared.journal).await.map_err(|it| id_problem(it, id))?;
     match source {
         Some(source) => Box::pin(call_values::run(shared, *source, call)).await,
         None => {
             let record = shared.handle.call(call).await;
             Ok(CompletedCall::record(shared, record).await)
         }
+    }
+}
+
+fn id_problem(error: ReserveError, id: Option<&str>) -> Problem {
+    match error {
+        ReserveError::InUse => {
+            let id = id.unwrap_or_default();
+            Problem::new(StatusCode::CONFLICT, format!("the `request_id` '{id}' is already in use"))
+                .hint("use another `request_id`, or omit it and wharf generates one")
+        }
+        ReserveError::Unreadable(error) => journal_unreadable(&error),
     }
 }
 
@@ -135,11 +145,10 @@ pub(super) fn report(CompletedCall { record, is_recorded }: &CompletedCall) -> R
     let result = record.result().map(|it| CallResult::read(&it));
     let content = result.as_ref().map_or_else(|| Raw::list([]), |it| views::content_blocks(&it.content));
     let success = matches!(record.outcome, Outcome::Answered(_));
-    let tool_id = record.source.as_deref().zip(record.wire_name.as_ref());
     let recorded = (!is_recorded).then(|| ("recorded", json!(false).into()));
     let members = [
         ("request_id", json!(&*record.request_id).into()),
-        ("tool_id", json!(tool_id.map(|(source, name)| format!("{source}:{name}"))).into()),
+        ("tool_id", json!(record.tool_id()).into()),
         ("status", json!(record.status().as_str()).into()),
         ("success", json!(success).into()),
         ("is_error", json!(!success).into()),
@@ -148,5 +157,9 @@ pub(super) fn report(CompletedCall { record, is_recorded }: &CompletedCall) -> R
         ("error", json!(record.error_text()).into()),
         ("execution_time_ms", json!(record.took.as_secs_f64() * 1_000.0).into()),
     ];
-    Ok(Raw::object(members.into_iter().chain(recorded)))
+    let handle = record.handle.as_ref().and_then(|it| it.stored.as_ref()).map(|stored| {
+        let handle = json!({ "id": stored.short_id(), "uri": stored.uri(), "bytes": stored.bytes });
+        ("result_handle", handle.into())
+    });
+    Ok(Raw::object(members.into_iter().chain(handle).chain(recorded)))
 }

@@ -1,5 +1,8 @@
 //! `GET /api/v1/calls`: the recorded calls, newest first.
 
+mod call_json;
+mod editions;
+
 use super::HandlerResult;
 use crate::api::{
     json_response,
@@ -7,18 +10,40 @@ use crate::api::{
     query::{self, Query},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use call_json::call_json;
+use editions::Editions;
 use http::StatusCode;
-use serde_json::json;
-use std::time::{Duration, UNIX_EPOCH};
-use wharf_mcp::Raw;
-use wharf_runtime::{time_format::rfc3339, views};
-use wharf_store::{CallCursor, CallFilter, CallRow, Store, StoreError};
+use std::time::{Duration, Instant};
+use wharf_store::{CallCursor, CallFilter, CallPage, CallRow, Store, StoreError};
 
 /// Default number of calls on a page.
 const DEFAULT_PAGE_SIZE: usize = 50;
 
+/// Number of calls that a search reads at a time, and how long it reads. A search that is not through by then returns
+/// what it found, and the cursor of the next page continues it.
+const SEARCH_PAGE_SIZE: usize = 500;
+const SEARCH_TIME: Duration = Duration::from_secs(1);
+
+/// Longest duration that `min_ms` accepts.
+const MAX_DURATION_MS: u64 = 1 << 40;
+
 /// `tool_name` is an alias of `tool`, because the response uses that name.
-const KNOWN_PARAMETERS: &[&str] = &["source", "tool", "tool_name", "thread_id", "status", "limit", "cursor"];
+const KNOWN_PARAMETERS: &[&str] = &[
+    "source",
+    "tool",
+    "tool_name",
+    "thread_id",
+    "status",
+    "q",
+    "since",
+    "until",
+    "via",
+    "principal",
+    "error_type",
+    "min_ms",
+    "limit",
+    "cursor",
+];
 
 const STATUSES: &[(&str, &str)] = &[("success", "success"), ("failure", "failure"), ("timeout", "timeout")];
 
@@ -30,47 +55,72 @@ pub(super) async fn list(store: &Store, query: Option<&str>) -> HandlerResult {
         tool_name: text("tool").or_else(|| text("tool_name")),
         thread_id: text("thread_id"),
         status: query.choice("status", STATUSES)?.map(str::to_owned),
-        ..CallFilter::default()
+        since: query.time("since")?,
+        until: query.time("until")?,
+        via: text("via"),
+        principal: text("principal"),
+        error_type: text("error_type"),
+        min_ms: query.number("min_ms", 0..=MAX_DURATION_MS)?.map(|it| it as f64),
     };
     let after = match query.text("cursor") {
         Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| query.invalid_parameter("cursor"))?),
         None => None,
     };
     let limit = query.limit(DEFAULT_PAGE_SIZE)?;
-    let page =
-        store.list_calls(&filter, after.as_ref(), limit).await.map_err(|it| journal_unreadable(&it))?;
-    Ok(query::list(page.calls.iter().map(context).collect(), page.next.map(|it| write_cursor(&it))))
+    let page = match query.text("q").filter(|it| !it.is_empty()) {
+        Some(words) => search(store, &filter, after, limit, words).await,
+        None => store.list_calls(&filter, after.as_ref(), limit).await,
+    };
+    let page = page.map_err(|it| journal_unreadable(&it))?;
+    let editions = Editions::of(store, &page.calls).await.map_err(|it| journal_unreadable(&it))?;
+    let calls = page.calls.iter().map(|it| call_json(it, editions.hash_of(it))).collect();
+    Ok(query::list(calls, page.next.map(|it| write_cursor(&it))))
 }
 
 pub(super) async fn get(store: &Store, request_id: &str, query: Option<&str>) -> HandlerResult {
     Query::read(query, &[])?;
     let call = store.call(request_id).await.map_err(|it| journal_unreadable(&it))?;
     let call = call.ok_or_else(|| Problem::not_found("call", request_id))?;
-    Ok(json_response(StatusCode::OK, context(&call)))
+    let editions = Editions::of(store, std::slice::from_ref(&call)).await;
+    let editions = editions.map_err(|it| journal_unreadable(&it))?;
+    Ok(json_response(StatusCode::OK, call_json(&call, editions.hash_of(&call))))
 }
 
-/// Builds a `ToolCallContext`, with the source, entry point and principal of the call added.
-fn context(row: &CallRow) -> Raw {
-    let json = |text: &str| Raw::parse(text.to_owned()).unwrap_or_else(|_| Raw::null());
-    let started = Duration::from_micros(u64::try_from(row.execution_start).unwrap_or_default());
-    let mut context: Vec<(&str, Raw)> = Vec::new();
-    let mut add = |key: &'static str, value: Raw| context.push((key, value));
-    add("request_id", json!(row.request_id).into());
-    row.thread_id.iter().for_each(|it| add("thread_id", json!(it).into()));
-    add("tool_name", json!(row.tool_name).into());
-    add("source", json!(row.source).into());
-    add("parameters", json(&row.parameters));
-    add("execution_start", json!(rfc3339(UNIX_EPOCH + started)).into());
-    add("execution_duration", json!(row.execution_duration_ms / 1_000.0).into());
-    if let Some(result) = row.result.as_ref().and_then(|it| Raw::parse(it.clone()).ok()) {
-        add("result", views::result_value(&result));
+/// Finds calls with these words. The journal has no index for text, so a search reads calls until it has enough or its
+/// time is over.
+async fn search(
+    store: &Store,
+    filter: &CallFilter,
+    mut after: Option<CallCursor>,
+    limit: usize,
+    words: &str,
+) -> Result<CallPage, StoreError> {
+    let (words, begun) = (words.to_lowercase(), Instant::now());
+    let mut found = CallPage::default();
+    loop {
+        let page = store.list_calls(filter, after.as_ref(), SEARCH_PAGE_SIZE).await?;
+        for call in page.calls {
+            let cursor =
+                CallCursor { execution_start: call.execution_start, request_id: call.request_id.to_string() };
+            if has_words(&call, &words) {
+                found.calls.push(call);
+            }
+            after = Some(cursor);
+            if found.calls.len() == limit {
+                return Ok(CallPage { next: after, ..found });
+            }
+        }
+        if page.next.is_none() || begun.elapsed() >= SEARCH_TIME {
+            return Ok(CallPage { next: page.next.and(after), ..found });
+        }
     }
-    row.error.iter().for_each(|it| add("error", json!(it).into()));
-    row.error_type.iter().for_each(|it| add("error_type", json!(it).into()));
-    row.via.iter().for_each(|it| add("via", json!(it).into()));
-    row.principal.iter().for_each(|it| add("principal", json!(it).into()));
-    add("status", json!(row.status).into());
-    Raw::object(context)
+}
+
+/// Checks whether the id, the tool, the server, the arguments or the error contain the words, ignoring case.
+fn has_words(call: &CallRow, words: &str) -> bool {
+    let CallRow { request_id, source, tool_name, parameters, error, .. } = call;
+    let texts = [Some(request_id), Some(source), Some(tool_name), Some(parameters), error.as_ref()];
+    texts.into_iter().flatten().any(|it| it.to_lowercase().contains(words))
 }
 
 fn write_cursor(cursor: &CallCursor) -> String {

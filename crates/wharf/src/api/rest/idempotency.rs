@@ -9,6 +9,7 @@ use super::{
 };
 use crate::api::{ApiState, document, json_response, problem::Problem};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use sha2::{Digest, Sha256};
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -41,7 +42,7 @@ pub(in crate::api) struct DetachedTasks(Mutex<JoinSet<()>>);
 
 impl DetachedTasks {
     /// Runs `work` in a task that continues when the caller disconnects.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(in crate::api) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
@@ -66,7 +67,7 @@ impl DetachedTasks {
 }
 
 /// Reads the `Idempotency-Key` header, if present.
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(in crate::api) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(first) = given.next() else { return Ok(None) };
     let fits = |it: &&str| (1..=MAX_KEY_BYTES).contains(&it.len());
@@ -80,7 +81,7 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// Builds the record of a key before its call is made. Its fingerprint covers the tool and the body.
-pub(super) fn key_record(principal: &str, key: String, tool: &str, body: &Raw) -> IdempotencyRecord {
+pub(in crate::api) fn key_record(principal: &str, key: String, tool: &str, body: &Raw) -> IdempotencyRecord {
     let print = Sha256::new().chain_update(tool).chain_update([0]).chain_update(body.as_bytes()).finalize();
     let fingerprint = print.iter().map(|it| format!("{it:02x}")).collect();
     IdempotencyRecord {
@@ -116,6 +117,48 @@ pub(super) async fn make_call(
     let shutting_down = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "wharf is shutting down");
     let made = shared.detached_tasks.run(work).await.ok_or_else(shutting_down)??;
     Ok(json_response(StatusCode::OK, call::report(&made)?))
+}
+
+/// Claims a key for work that [`store_answer`] completes, or returns the stored answer.
+pub(in crate::api) async fn claim_or_replay(
+    shared: &ApiState,
+    key_record: &IdempotencyRecord,
+) -> Result<Option<Response<Body>>, Problem> {
+    let claim = shared.journal.store().claim_key(key_record, KEY_RETENTION).await;
+    match claim.map_err(|it| key_not_stored(&it))? {
+        KeyClaim::Claimed => Ok(None),
+        KeyClaim::Known(known) => replay(key_record, known).map(Some),
+    }
+}
+
+/// Stores an answer, so that the same request gets it again. A problem releases the key.
+pub(in crate::api) async fn store_answer(
+    shared: &ApiState,
+    key_record: IdempotencyRecord,
+    made: HandlerResult,
+) -> HandlerResult {
+    let store = shared.journal.store();
+    let response = match made {
+        Ok(response) => response,
+        Err(problem) => {
+            if let Err(error) = store.release_key(&key_record).await {
+                tracing::error!(target: "wharf::journal", "an idempotency key could not be released: {error}");
+            }
+            return Err(problem);
+        }
+    };
+    let (head, body) = response.into_parts();
+    let bytes = body.collect().await.map(|it| it.to_bytes()).unwrap_or_default();
+    let answer = String::from_utf8_lossy(&bytes).into_owned();
+    let stored = IdempotencyRecord {
+        status: Some(i64::from(head.status.as_u16())),
+        answer: Some(answer).filter(|it| it.len() <= MAX_STORED_BYTES),
+        ..key_record
+    };
+    if let Err(error) = store.complete_key(&stored).await {
+        tracing::error!(target: "wharf::journal", "the result of an idempotent run could not be stored: {error}");
+    }
+    Ok(Response::from_parts(head, Full::new(bytes).boxed_unsync()))
 }
 
 /// Stores the result of a call. If the request was never sent to the server, releases the key, so that it can be

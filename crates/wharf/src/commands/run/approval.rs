@@ -1,7 +1,11 @@
 //! Asks the user at the terminal about calls.
 
-use super::renderer::format_arguments;
-use crate::{content::printable, progress, terminal::prompt_line};
+use crate::{
+    agent_activity::format_arguments,
+    content::printable,
+    progress,
+    terminal::{PromptLine, write_stderr},
+};
 use std::{
     collections::BTreeSet,
     io,
@@ -10,17 +14,33 @@ use std::{
 use tokio::task;
 use wharf_agent::{ApprovalAnswer, ApprovalDecisions, ApprovalQuestion, Approver};
 
-/// The user at the terminal, and the tools that they allowed for this run.
-#[derive(Default)]
-pub(super) struct TerminalApprover {
+/// The user at the terminal, and the tools that they allowed for this conversation.
+pub(in crate::commands) struct TerminalApprover {
+    prompt: PromptLine,
     allowed_tools: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl TerminalApprover {
+    pub(in crate::commands) fn new(prompt: PromptLine) -> TerminalApprover {
+        TerminalApprover { prompt, allowed_tools: Arc::default() }
+    }
+
+    /// Returns the tools that the user allowed without further questions.
+    pub(in crate::commands) fn allowed_tools(&self) -> Vec<String> {
+        self.allowed_tools.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Forgets the tools that the user allowed.
+    pub(in crate::commands) fn forget_tools(&self) {
+        self.allowed_tools.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 impl Approver for TerminalApprover {
     fn decide(&self, questions: Vec<ApprovalQuestion>) -> ApprovalDecisions<'_> {
-        let allowed_tools = self.allowed_tools.clone();
+        let (prompt, allowed_tools) = (self.prompt.clone(), self.allowed_tools.clone());
         Box::pin(async move {
-            let asking = task::spawn_blocking(move || ask_all(questions, &allowed_tools));
+            let asking = task::spawn_blocking(move || ask_all(questions, &prompt, &allowed_tools));
             asking.await.unwrap_or_default()
         })
     }
@@ -28,25 +48,30 @@ impl Approver for TerminalApprover {
 
 fn ask_all(
     questions: Vec<ApprovalQuestion>,
+    prompt: &PromptLine,
     allowed_tools: &Mutex<BTreeSet<String>>,
 ) -> Vec<(String, ApprovalAnswer)> {
     progress::clear_lines();
     let mut decisions = Vec::new();
     for question in questions {
         let mut allowed_tools = allowed_tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_allowed =
-            allowed_tools.contains(&question.tool_id) || ask(&question, &mut allowed_tools).unwrap_or(false);
-        decisions.push((question.call_id, ApprovalAnswer { is_allowed, reason: None }));
+        let is_allowed = allowed_tools.contains(&question.tool_id)
+            || ask(&question, prompt, &mut allowed_tools).unwrap_or(false);
+        decisions.push((question.call_id, ApprovalAnswer { is_allowed, ..ApprovalAnswer::default() }));
     }
     decisions
 }
 
 /// Asks until the answer is clear. The end of input denies.
-fn ask(question: &ApprovalQuestion, allowed_tools: &mut BTreeSet<String>) -> io::Result<bool> {
+fn ask(
+    question: &ApprovalQuestion,
+    prompt: &PromptLine,
+    allowed_tools: &mut BTreeSet<String>,
+) -> io::Result<bool> {
     let arguments = format_arguments(&question.arguments);
     let name = printable(&question.tool_name);
     let line = format!("allow {name}({arguments})? [y]es [t]his tool [n]o [d]etails ");
-    while let Some(answer) = prompt_line(&line)? {
+    while let Some(answer) = prompt(&line)? {
         match answer.to_ascii_lowercase().as_str() {
             "y" | "yes" => return Ok(true),
             "t" => {
@@ -56,7 +81,7 @@ fn ask(question: &ApprovalQuestion, allowed_tools: &mut BTreeSet<String>) -> io:
             "n" | "no" | "" => return Ok(false),
             "d" => {
                 let details = printable(&format!("{:#}", question.arguments));
-                terminal_details(&question.tool_id, &question.why, &details)?;
+                print_details(&question.tool_id, &question.why, &details)?;
             }
             _ => {}
         }
@@ -64,10 +89,6 @@ fn ask(question: &ApprovalQuestion, allowed_tools: &mut BTreeSet<String>) -> io:
     Ok(false)
 }
 
-fn terminal_details(tool_id: &str, why: &str, arguments: &str) -> io::Result<()> {
-    crate::terminal::write_stderr(&format!(
-        "tool: {}\nwhy:  {}\narguments: {arguments}\n",
-        printable(tool_id),
-        printable(why)
-    ))
+fn print_details(tool_id: &str, why: &str, arguments: &str) -> io::Result<()> {
+    write_stderr(&format!("tool: {}\nwhy:  {}\narguments: {arguments}\n", printable(tool_id), printable(why)))
 }

@@ -1,30 +1,41 @@
-//! Finds the model of a run and its key.
+//! Finds the model of a run.
 
-use super::model_egress;
-use crate::{app::App, cli::RunArgs, command_error::CommandError, environment::Environment, exit::Exit};
-use wharf_agent::{client::ModelClient, key_variables, uses_key_variable};
-use wharf_config::{MaskedString, Model, Plan, Provider};
+use crate::{
+    agent_model::{model_client, model_price, set_model_key},
+    app::App,
+    command_error::CommandError,
+    environment::Environment,
+    exit::Exit,
+};
+use wharf_agent::{ModelTape, client::ModelClient};
+use wharf_config::{MaskedString, Model, ModelPrice, Plan, Provider, RunLimits};
 
 /// Creates the client of the model. The redactor learns its key.
-pub(super) fn client(
+pub(in crate::commands) fn client(
     app: &App,
-    args: &RunArgs,
+    named: Option<&str>,
     environment: &Environment,
+    tape: &ModelTape,
 ) -> Result<ModelClient, CommandError> {
-    let mut model = model_of(&app.plan, args)?;
-    if model.api_key.is_none() && uses_key_variable(&model) {
-        model.api_key = key_from_environment(model.provider, environment)?;
-    }
-    let key = model.api_key.clone();
+    let mut model = model_of(&app.plan, named)?;
+    set_model_key(&mut model, &environment.variables);
     app.redactor().learn(&Plan { model: Some(model.clone()), ..app.plan.clone() });
-    let key = key.as_ref().map(|it| it.expose());
-    ModelClient::new(&model, key, Some(model_egress()), app.redactor().clone())
-        .map_err(|error| config_error(&error))
+    model_client(&model, app.redactor(), tape).map_err(|error| config_error(&error))
+}
+
+/// Returns the price of the model, if it is known.
+pub(in crate::commands) fn price(
+    app: &App,
+    client: &ModelClient,
+    limits: &RunLimits,
+) -> Result<Option<ModelPrice>, CommandError> {
+    let price = model_price(&app.agent_policy, &client.options().name, limits);
+    price.map_err(|error| config_error(&error))
 }
 
 /// Returns the model that the command line or the agent file names.
-fn model_of(plan: &Plan, args: &RunArgs) -> Result<Model, CommandError> {
-    let Some(named) = &args.model else {
+fn model_of(plan: &Plan, named: Option<&str>) -> Result<Model, CommandError> {
+    let Some(named) = named else {
         let hint =
             "add `model: {provider: ollama, name: qwen3}` to agent.yaml, or use `--model PROVIDER/NAME`";
         let missing = || config_error(&format!("'run' needs 'model'\nhelp: {hint}"));
@@ -44,21 +55,6 @@ fn model_of(plan: &Plan, args: &RunArgs) -> Result<Model, CommandError> {
         }
         _ => Ok(Model::new(provider, name)),
     }
-}
-
-fn key_from_environment(
-    provider: Provider,
-    environment: &Environment,
-) -> Result<Option<MaskedString>, CommandError> {
-    let variables = key_variables(provider);
-    let Some(first) = variables.first() else { return Ok(None) };
-    let found = variables.iter().find_map(|name| {
-        let value = environment.variables.get(*name).filter(|it| !it.trim().is_empty())?;
-        Some(MaskedString::secret(value.trim(), format!("${{{name}}}")))
-    });
-    let provider = provider.as_str();
-    let missing = || config_error(&format!("no key for '{provider}': set {first}, or 'model.api_key'"));
-    found.ok_or_else(missing).map(Some)
 }
 
 fn config_error(complaint: &str) -> CommandError {

@@ -1,20 +1,16 @@
 //! Prints the events of a run: the answer to stdout, everything else to stderr.
 
-use crate::{content::printable, output::Output};
-use serde_json::{Value, json};
-use std::{
-    io::{self, IsTerminal},
-    time::Duration,
+use crate::{
+    agent_activity::describe_activity, content::printable, markdown::MarkdownStream, output::Output,
 };
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal};
 use wharf_agent::{AgentEvent, RunResult, ToolCallEvent, ToolStatus};
 use wharf_runtime::views;
 
-/// Maximum length of a shown argument, in characters.
-const MAX_SHOWN_CHARS: usize = 60;
-
 /// Content of stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunFormat {
+pub(in crate::commands) enum RunFormat {
     /// The text of the answers.
     Text,
     /// One document at the end.
@@ -24,7 +20,7 @@ pub(super) enum RunFormat {
 }
 
 /// Prints events.
-pub(super) struct Renderer {
+pub(in crate::commands) struct Renderer {
     output: Output,
     format: RunFormat,
     /// Whether text is printed as it arrives. Without a terminal, an answer is printed when it is whole, because
@@ -33,16 +29,28 @@ pub(super) struct Renderer {
     /// Text of the current answer that is not printed yet.
     pending: String,
     is_line_open: bool,
+    /// Renders the text of an answer that is printed as it arrives, if it is Markdown.
+    markdown: Option<MarkdownStream>,
+    /// Whether a line about a denied call says how to allow it.
+    names_flags: bool,
 }
 
 impl Renderer {
-    pub(super) fn new(output: Output, format: RunFormat) -> Renderer {
+    pub(in crate::commands) fn new(output: Output, format: RunFormat) -> Renderer {
         let is_live = io::stdout().is_terminal();
-        Renderer { output, format, is_live, pending: String::new(), is_line_open: false }
+        let (pending, is_line_open) = (String::new(), false);
+        Renderer { output, format, is_live, pending, is_line_open, markdown: None, names_flags: true }
+    }
+
+    /// Renders the answers of a conversation at a terminal.
+    pub(in crate::commands) fn for_conversation(output: Output) -> Renderer {
+        let is_terminal = io::stdout().is_terminal();
+        let markdown = is_terminal.then(|| MarkdownStream::new(output.colour.is_enabled(true)));
+        Renderer { markdown, names_flags: !is_terminal, ..Renderer::new(output, RunFormat::Text) }
     }
 
     /// Prints one event.
-    pub(super) fn show(&mut self, event: &AgentEvent) {
+    pub(in crate::commands) fn show(&mut self, event: &AgentEvent) {
         match self.format {
             RunFormat::Events => {
                 let (name, data) = event.to_json();
@@ -57,7 +65,7 @@ impl Renderer {
     }
 
     /// Prints the end of a run.
-    pub(super) fn finish(&mut self, result: &RunResult) {
+    pub(in crate::commands) fn finish(&mut self, result: &RunResult) {
         match self.format {
             RunFormat::Events => {}
             RunFormat::Json => {
@@ -79,21 +87,35 @@ impl Renderer {
     fn show_text(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Text { delta, .. } => {
-                self.pending.push_str(&printable(delta));
+                match &mut self.markdown {
+                    Some(markdown) => self.pending.push_str(&markdown.push(delta)),
+                    None => self.pending.push_str(&printable(delta)),
+                }
                 if self.is_live {
                     self.print_pending();
                 }
             }
             AgentEvent::Reset => {
                 self.pending.clear();
+                self.end_markdown();
                 self.end_line();
+                if self.is_live {
+                    self.output.print_info("note: the model begins its answer again");
+                }
             }
             // It follows every whole answer.
             AgentEvent::Usage(_) => {
+                self.end_markdown();
                 self.print_pending();
                 self.end_line();
             }
             _ => {}
+        }
+    }
+
+    fn end_markdown(&mut self) {
+        if let Some(markdown) = &mut self.markdown {
+            self.pending.push_str(&markdown.finish());
         }
     }
 
@@ -112,58 +134,13 @@ impl Renderer {
     }
 
     fn show_activity(&mut self, event: &AgentEvent) {
-        let line = match event {
-            AgentEvent::ToolCall(call) => describe_call(call),
-            AgentEvent::Retry { message, delay, .. } => {
-                Some(format!("retry in {}: {message}", format_duration(*delay)))
-            }
-            AgentEvent::Context(what) => Some(format!("note: {what}")),
-            AgentEvent::Error { message, .. } => Some(format!("warning: {message}")),
-            _ => None,
-        };
-        if let Some(line) = line {
-            self.end_line();
-            self.output.print_info(&printable(&line));
+        let Some(mut line) = describe_activity(event) else { return };
+        if let AgentEvent::ToolCall(ToolCallEvent { status: ToolStatus::Denied, tool_id, .. }) = event
+            && self.names_flags
+        {
+            line.push_str(&printable(&format!("; allow it with --allow '{tool_id}' or --yes")));
         }
-    }
-}
-
-fn describe_call(call: &ToolCallEvent) -> Option<String> {
-    let result = || shorten(call.result.as_deref().unwrap_or_default().lines().next().unwrap_or_default());
-    let duration = call.duration.map(format_duration).unwrap_or_default();
-    match call.status {
-        ToolStatus::InProgress => {
-            Some(format!("→ {} {}", call.tool_name, format_arguments(&call.arguments)).trim_end().to_owned())
-        }
-        ToolStatus::Completed if call.duration.is_none() => None,
-        ToolStatus::Completed => Some(format!("← {duration}")),
-        ToolStatus::Failed | ToolStatus::Unknown => {
-            Some(format!("← {} {}: {}", call.tool_name, call.status.as_str(), result()))
-        }
-        ToolStatus::Denied => {
-            Some(format!("← {} denied; allow it with --allow '{}' or --yes", call.tool_name, call.tool_id))
-        }
-        ToolStatus::AwaitingApproval => None,
-    }
-}
-
-/// Formats arguments as `key=value`, shortened.
-pub(super) fn format_arguments(arguments: &Value) -> String {
-    let Some(arguments) = arguments.as_object() else { return shorten(&arguments.to_string()) };
-    let pairs = arguments.iter().map(|(key, value)| format!("{key}={}", shorten(&value.to_string())));
-    printable(&pairs.collect::<Vec<_>>().join(" "))
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-fn format_duration(duration: Duration) -> String {
-    match duration.as_millis() {
-        millis @ 0..1000 => format!("{millis} ms"),
-        _ => format!("{:.1} s", duration.as_secs_f64()),
+        self.end_line();
+        self.output.print_info(&line);
     }
 }

@@ -2,12 +2,16 @@
 //!
 //! Prints the addresses as soon as the port is open, and each server's status once its start has succeeded or failed.
 
-use crate::{app::ConnectedSource, commands::list::source_json, content::printable, output::Output};
+use crate::{
+    app::ConnectedSource, commands::list::source_json, content::printable, output::Output,
+    startup_memory::release_startup_memory,
+};
 use serde_json::{Value, json};
 use std::{
     cell::Cell,
     fmt::Write,
     future,
+    io::{self, IsTerminal},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
@@ -44,8 +48,14 @@ pub(super) struct Startup {
 }
 
 impl Startup {
-    /// Prints the addresses and how to use them. Prints nothing with `--json`: that document follows later.
-    pub(super) fn print_addresses(&self, handle: &Handle) {
+    /// Whether the link to the console is printed with a ticket: only on a terminal, because logs are kept.
+    pub(super) fn shows_ticket(&self) -> bool {
+        !self.output.json && !self.output.quiet && io::stderr().is_terminal()
+    }
+
+    /// Prints the addresses and how to use them. `console_path` is the path of the console, with a ticket if it may be
+    /// shown. Prints nothing with `--json`: that document follows later.
+    pub(super) fn print_addresses(&self, handle: &Handle, console_path: &str) {
         if self.output.json || self.output.quiet {
             return;
         }
@@ -53,6 +63,7 @@ impl Startup {
         if let Access::File(path) = &self.access {
             self.output.print_info(&format!("the token is in {}", path.display()));
         }
+        self.output.print_info(&format!("Console  {}", self.url(console_path)));
         let (rest, mcp, docs) = (self.url("/api/v1"), self.url("/mcp"), self.url("/docs"));
         self.output.data(&format!("REST  {rest}\nMCP   {mcp}\nDocs  {docs}\n"));
         self.output.print_info(&format!("try it: {}", self.curl()));
@@ -62,7 +73,7 @@ impl Startup {
     }
 
     /// Prints a line for each server once its start has succeeded or failed; with `--json`, prints one document for
-    /// all. Never returns, because it runs beside the gateway.
+    /// all. Then the start is over. Never returns, because it runs beside the gateway.
     pub(super) async fn report_servers(&self, handle: Handle) {
         if self.output.json {
             let _ = time::timeout(JSON_TIMEOUT, handle.settled()).await;
@@ -70,6 +81,8 @@ impl Startup {
         } else if !self.output.quiet {
             self.print_settled(&handle).await;
         }
+        handle.settled().await;
+        release_startup_memory();
         // Release the handle: this future stays pending until shutdown.
         drop(handle);
         future::pending().await
@@ -122,7 +135,12 @@ impl Startup {
         });
         json!({
             "agent_file": self.agent_file,
-            "addresses": { "rest": self.url("/api/v1"), "mcp": self.url("/mcp"), "docs": self.url("/docs") },
+            "addresses": {
+                "rest": self.url("/api/v1"),
+                "mcp": self.url("/mcp"),
+                "docs": self.url("/docs"),
+                "console": self.url("/"),
+            },
             "token_file": match &self.access {
                 Access::File(path) => Some(path),
                 Access::Open | Access::Variable => None,

@@ -1,6 +1,11 @@
 //! `wharf tools --cached`: shows the tools from the last run without starting any server.
 
-use super::{sections, unknown_name, view::ToolView};
+use super::{
+    sections,
+    token_table::{add_tokens, token_table},
+    unknown_name,
+    view::ToolView,
+};
 use crate::{cli::ToolsArgs, command_error::CommandError, exit::Exit, output::Output, tool_cache::ToolCache};
 use serde_json::{Value, json};
 
@@ -31,10 +36,14 @@ fn show(mut list: Value, args: &ToolsArgs, output: Output) -> Result<(), Command
     if let Some(found) = &found {
         list["tools"] = json!([found]);
     }
+    if let (true, Some(tools)) = (args.tokens && output.json, list["tools"].as_array_mut()) {
+        let total = add_tokens(tools);
+        list["tokens"] = json!(total);
+    }
     match (&found, output.json) {
         (_, true) => output.json(&list),
-        (Some(found), false) => output.data(&ToolView::of(found).page()),
-        (None, false) => output.data(&to_text(&list, args)),
+        (Some(found), false) if !args.tokens => output.data(&ToolView::of(found).page()),
+        (_, false) => output.data(&to_text(&list, args)),
     }
     Ok(())
 }
@@ -44,6 +53,9 @@ fn to_text(list: &Value, args: &ToolsArgs) -> String {
     let mut servers: Vec<&str> = tools.iter().filter_map(|it| it["source"].as_str()).collect();
     servers.dedup();
     let servers = servers.into_iter().map(|it| (it, it));
+    if args.tokens {
+        return token_table(servers, &tools);
+    }
     sections(servers, &tools, args.name.is_some() || args.long, args.long)
 }
 

@@ -10,7 +10,7 @@ use wharf_store::Location;
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn call(name: &str, bytes: usize) -> CallRow {
-    CallRow { request_id: name.to_owned(), parameters: "x".repeat(bytes), ..CallRow::default() }
+    CallRow { request_id: name.into(), parameters: "x".repeat(bytes).into(), ..CallRow::default() }
 }
 
 async fn open(folder: &TempDir) -> (Store, PathBuf) {

@@ -3,10 +3,12 @@
 use super::{CliWorkspace, stdout};
 use std::{fs, path::Path};
 
-/// Returns the commands that a help text lists.
+/// Returns the commands that a help text lists between its usage and its options.
 fn commands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|it| *it != "Commands:").skip(1).take_while(|it| !it.is_empty());
-    let names = listed.filter(|it| !it.starts_with("   ")).filter_map(|it| it.split_whitespace().next());
+    let listed = help.lines().skip_while(|it| !it.starts_with("Usage: ")).skip(1);
+    let listed = listed.take_while(|it| !it.ends_with("ptions:") && *it != "Arguments:");
+    let names = listed.filter(|it| it.starts_with("  ") && !it.starts_with("   "));
+    let names = names.filter_map(|it| it.split_whitespace().next());
     names.filter(|it| *it != "help").map(str::to_owned).collect()
 }
 

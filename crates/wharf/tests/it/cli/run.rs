@@ -1,7 +1,11 @@
 //! Tests `wharf run` with a scripted model: the answer, the calls, the exit codes and the documents.
 
+mod canary;
 mod exits;
+mod explained;
+mod injection;
 mod interrupts;
+mod streams;
 
 use super::{CliWorkspace, TODO, json, stderr, stdout};
 use scripted_model::{Reply, ScriptedModel, Wire};
@@ -175,4 +179,39 @@ fn text_of_models_and_tools_cannot_control_a_terminal() {
     let output = workspace(Wire::Chat, &model, "").wharf(&["run", "Hi"]);
     assert!(!stdout(&output).contains('\u{1b}') && !stderr(&output).contains('\u{1b}'));
     assert!(stdout(&output).contains("Done"));
+}
+
+#[test]
+fn a_saved_conversation_continues_and_is_shown_and_deleted() {
+    let model = ScriptedModel::start(vec![
+        Reply::calls(Wire::Chat, &[("c1", "todo__create_todo", r#"{"title":"eggs"}"#)]),
+        Reply::text(Wire::Chat, "Created."),
+        Reply::text(Wire::Chat, "Eggs."),
+    ]);
+    let workspace = workspace(Wire::Chat, &model, "");
+    let first = workspace.wharf(&["run", "Buy eggs", "--save"]);
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    let shown = stderr(&first);
+    let id = shown.lines().find_map(|it| it.strip_prefix("conversation ")).expect("an id").to_owned();
+    let second = workspace.wharf(&["run", "What did I buy?", "--conversation", &id, "--json"]);
+    assert_eq!(json(&second)["conversation_id"], id.as_str(), "{}", stderr(&second));
+    assert!(model.requests()[2].body.to_string().contains("Created."), "the history is sent");
+    let listed = json(&workspace.wharf(&["conversations", "list", "--json"]));
+    let conversation = &listed["conversations"][0];
+    assert_eq!((&conversation["id"], &conversation["title"]), (&id.as_str().into(), &"Buy eggs".into()));
+    assert_eq!(conversation["state"], "idle");
+    let text = stdout(&workspace.wharf(&["conversations", "show", &id]));
+    for line in ["user      Buy eggs", "started   todo:create_todo (it is built in)", "answer    Eggs."] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert_eq!(workspace.wharf(&["conversations", "delete", &id]).status.code(), Some(0));
+    for arguments in [&["conversations", "show", &id][..], &["run", "Hi", "--conversation", &id]] {
+        let output = workspace.wharf(arguments);
+        assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
+        assert!(stderr(&output).contains("there is no conversation"), "{}", stderr(&output));
+    }
+    assert!(
+        json(&workspace.wharf(&["conversations", "list", "--json"]))["conversations"]
+            == serde_json::json!([])
+    );
 }

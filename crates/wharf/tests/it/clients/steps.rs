@@ -159,7 +159,12 @@ fn step(method: &'static str, params: Value, expected: Value) -> Step {
     Step { method, params, until: "", expected: Expected::Result(expected) }
 }
 
-fn call(tool: &str, arguments: Value, expected: Value) -> Step {
+/// Returns the step that lists the tools, which must be among these or more.
+pub(super) fn list_tools(tools: Vec<Value>) -> Step {
+    step("tools/list", json!({}), json!({ "tools": tools }))
+}
+
+pub(super) fn call(tool: &str, arguments: Value, expected: Value) -> Step {
     step("tools/call", json!({ "name": tool, "arguments": arguments }), expected)
 }
 

@@ -18,10 +18,10 @@ async fn write_calls(folder: &TempDir, ages: &[u32], bytes: usize) {
     let call = |(number, age): (usize, &u32)| {
         let began = (SystemTime::now() - DAY * *age).duration_since(UNIX_EPOCH).expect("a time");
         CallRow {
-            request_id: format!("{age}-days-{number:04}"),
+            request_id: format!("{age}-days-{number:04}").into(),
             execution_start: i64::try_from(began.as_micros()).expect("a time"),
-            parameters: format!("\"{}\"", "x".repeat(bytes)),
-            status: "success".to_owned(),
+            parameters: format!("\"{}\"", "x".repeat(bytes)).into(),
+            status: "success".into(),
             ..CallRow::default()
         }
     };

@@ -1,6 +1,7 @@
 //! Tests hostile requests: raw requests from `attacks.txt` and their expected responses. docs/security.md contains
 //! a table of them; `UPDATE=1` rewrites it.
 
+mod credentials;
 mod large;
 mod permissive;
 
@@ -123,6 +124,7 @@ impl<'a> Attack<'a> {
             line.replace("ADDRESS", &server.address).replace("SECRET", &server.token).replace("META", META);
         let folder = server.folder.path().display().to_string();
         let line = permissive::TOKENS.iter().fold(line, |line, (word, token)| line.replace(word, token));
+        let line = credentials::expand(line, server);
         let line = line.replace("MARKER", &format!("{folder}/marker")).replace("FOLDER", &folder);
         let line = line.replace("\\0", "\0").replace("\\r", "\r").replace("\\n", "\n");
         repeated(&line).unwrap_or(line)

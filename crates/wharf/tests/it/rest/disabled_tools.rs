@@ -8,11 +8,13 @@ const TOOL: &str = "/api/v1/tools/todo:delete_todo";
 /// Sends a sessionless MCP request and returns the response.
 pub(super) fn mcp(server: &Server, method: &str, params: Value) -> Value {
     let mut params = params;
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    for (name, value) in [
+        ("io.modelcontextprotocol/protocolVersion", json!("2026-07-28")),
+        ("io.modelcontextprotocol/clientInfo", json!({ "name": "c", "version": "1" })),
+        ("io.modelcontextprotocol/clientCapabilities", json!({})),
+    ] {
+        params["_meta"][name] = value;
+    }
     let name = params["name"].as_str().map(|it| format!("Mcp-Name: {it}"));
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let (token, method) =

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// A client of the event stream.
-struct Listener(BufReader<TcpStream>);
+pub(super) struct Listener(BufReader<TcpStream>);
 
 impl Listener {
     fn new(server: &Server, query: &str) -> Listener {
@@ -41,6 +41,21 @@ impl Listener {
         }
     }
 
+    /// Listens, and waits until the gateway has accepted that.
+    pub(super) fn open(server: &Server, query: &str) -> Listener {
+        let mut listener = Listener::new(server, query);
+        assert_eq!(listener.status(), "HTTP/1.1 200 OK");
+        listener.until(": alive");
+        listener
+    }
+
+    /// Reads until an event of this kind, and returns it.
+    pub(super) fn data(&mut self, kind: &str) -> Value {
+        self.until(&format!("event: {kind}"));
+        let line = self.until("data: ");
+        serde_json::from_str(&line["data: ".len()..]).expect("JSON")
+    }
+
     fn status(&mut self) -> String {
         self.line().unwrap_or_default()
     }
@@ -55,6 +70,8 @@ fn calls_and_catalog_changes_are_streamed() {
         assert_eq!(listener.status(), "HTTP/1.1 200 OK");
         assert!(listener.until("content-type: ").ends_with("text/event-stream"));
         listener.until(": alive");
+        assert_eq!(listener.until("event: "), "event: hello");
+        listener.until("data: ");
     }
     let body =
         json!({ "arguments": { "title": "secret plans" }, "request_id": "streamed", "thread_id": "t" });

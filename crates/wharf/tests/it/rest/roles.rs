@@ -42,6 +42,10 @@ fn roles_limit_operations() {
     let admin = server.token.clone();
     let body = json!({ "arguments": { "title": "x" } });
     let off = json!({ "enabled": true });
+    let ui = json!({ "messages": [{ "role": "user", "parts": [{ "type": "text", "text": "Hi" }] }] });
+    let messages = json!([{ "role": "user", "content": "Hi" }]);
+    let ag_ui = json!({ "threadId": "t", "runId": "r", "messages": messages });
+    let completion = json!({ "model": "wharf", "messages": messages });
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } } });
     // Expected status per role, from the least to the most privileged.
@@ -50,11 +54,41 @@ fn roles_limit_operations() {
         ("GET", "/api/v1/calls", None, [200, 200, 200, 200]),
         ("GET", "/api/v1/sources", None, [200, 200, 200, 200]),
         ("GET", "/metrics", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/tools/todo:create_todo/definitions", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/sources/todo/explain", None, [403, 403, 200, 200]),
+        ("GET", "/api/v1/agent", None, [403, 403, 403, 200]),
+        ("GET", "/api/v1/tokens", None, [403, 403, 403, 200]),
+        ("POST", "/api/v1/check", Some(&json!({ "text": "" })), [403, 403, 403, 200]),
+        ("POST", "/api/v1/import", Some(&json!({ "text": "{}" })), [403, 403, 403, 200]),
+        ("GET", "/api/v1/running", None, [200, 200, 200, 200]),
+        ("DELETE", "/api/v1/running/x", None, [403, 403, 404, 404]),
+        ("GET", "/api/v1/stats", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/logs", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/clients", None, [200, 200, 200, 200]),
+        ("GET", "/api/v1/session", None, [200, 200, 200, 200]),
+        ("POST", "/api/v1/session", None, [201, 201, 201, 201]),
+        ("POST", "/api/v1/tickets", None, [201, 201, 201, 201]),
+        ("DELETE", "/api/v1/session", None, [409, 409, 409, 409]),
         ("GET", "/openapi.json", None, [200, 200, 200, 200]),
         ("POST", CREATE, Some(&body), [403, 200, 200, 200]),
         ("POST", "/mcp", Some(&hello), [403, 200, 200, 200]),
         ("GET", "/ws", None, [403, 426, 426, 426]),
         ("POST", "/api/v1/prompts/nope", Some(&json!({})), [403, 404, 404, 404]),
+        ("POST", "/api/v1/chat", Some(&json!({ "message": "Hi" })), [403, 503, 503, 503]),
+        ("GET", "/api/v1/conversations", None, [403, 200, 200, 200]),
+        ("GET", "/api/v1/conversations/x/entries", None, [403, 404, 404, 404]),
+        ("DELETE", "/api/v1/conversations/x", None, [403, 404, 404, 404]),
+        ("GET", "/api/v1/approvals", None, [403, 200, 200, 200]),
+        (
+            "POST",
+            "/api/v1/approvals/x",
+            Some(&json!({ "decision": "allow", "digest": "x" })),
+            [403, 404, 404, 404],
+        ),
+        ("POST", "/api/v1/chat/ui", Some(&ui), [403, 503, 503, 503]),
+        ("POST", "/api/v1/chat/ag-ui", Some(&ag_ui), [403, 503, 503, 503]),
+        ("POST", "/v1/chat/completions", Some(&completion), [403, 503, 503, 503]),
+        ("GET", "/v1/models", None, [403, 200, 200, 200]),
         ("POST", "/api/v1/breakers/todo/reset", None, [403, 403, 200, 200]),
         ("POST", "/api/v1/connections/todo/restart", None, [403, 403, 200, 200]),
         ("PATCH", "/api/v1/tools/todo:create_todo", Some(&off), [403, 403, 200, 200]),
@@ -76,8 +110,10 @@ fn roles_limit_operations() {
             let (status, answer) = server.ask_with(method, path, headers, body);
             assert_eq!(status, expected, "{method} {path} with {token}: {answer}");
             if status == 403 {
-                let hint = answer["hint"].as_str().unwrap_or_default();
-                assert!(hint.contains("has the role") && answer["detail"].as_str().is_some(), "{answer}");
+                let message = answer["error"]["message"].as_str();
+                let hint = answer["hint"].as_str().or(message).unwrap_or_default();
+                assert!(hint.contains("has the role"), "{answer}");
+                assert!(answer["detail"].as_str().or(message).is_some(), "{answer}");
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Tests the API with Schemathesis, which generates requests from `/openapi.json` and compares the responses with it.
 
 use crate::serve::server::Server;
+use scripted_model::{Reply, ScriptedModel, Wire};
 use std::{fs, path::PathBuf, process::Command};
+use tempfile::TempDir;
 
 /// Configuration of Schemathesis, including the checks we disagree with.
 const SETTINGS: &str = include_str!("schemathesis.toml");
@@ -15,7 +17,15 @@ fn responses_match_the_openapi_document() {
     let tools = tools.expect("WHARF_TOOLS names the folder of tools: run `cargo xtask test`");
     let program = tools.join("schemathesis/bin/schemathesis");
     assert!(program.exists(), "there is no {}: run `cargo xtask test`", program.display());
-    let server = Server::start(&[]);
+    let model = ScriptedModel::start(vec![Reply::text(Wire::Chat, "Hello.")]);
+    let folder = TempDir::new().expect("a folder");
+    let agent_file = format!(
+        "model: {{provider: openai, name: m, endpoint: '{}'}}\ntools:\n  - {{name: todo, description: Todos, type: mcp, \
+         server: 'builtin:todo'}}\n",
+        model.url()
+    );
+    fs::write(folder.path().join("agent.yaml"), agent_file).expect("an agent file");
+    let server = Server::start_in(folder, &[]);
     let settings = server.folder.path().join("schemathesis.toml");
     fs::write(&settings, SETTINGS).expect("its settings");
     let output = Command::new(program)

@@ -41,6 +41,9 @@ pub(super) struct Heard {
     /// If set, responds to every request with this status and `Retry-After`.
     busy: Mutex<Option<(u16, &'static str)>>,
     headers: Mutex<String>,
+    params: Mutex<String>,
+    /// Description of the tool `slow`.
+    description: Mutex<Option<&'static str>>,
 }
 
 impl Upstream {
@@ -58,6 +61,12 @@ impl Upstream {
     /// Removes or restores the tool `chatty`, and sends a notification.
     pub(super) fn hide_chatty(&self, silent: bool) {
         self.heard.silent.store(silent, Ordering::Relaxed);
+        self.service.announce(News::ToolsChanged);
+    }
+
+    /// Changes the description of the tool `slow`, and sends a notification.
+    pub(super) fn describe_slow(&self, description: &'static str) {
+        *self.heard.description.lock().unwrap_or_else(PoisonError::into_inner) = Some(description);
         self.service.announce(News::ToolsChanged);
     }
 
@@ -79,6 +88,11 @@ impl Heard {
     /// Returns all headers of all requests.
     pub(super) fn headers(&self) -> String {
         self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the parameters of all requests.
+    pub(super) fn params(&self) -> String {
+        self.params.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -119,6 +133,9 @@ impl Handler for Server {
             let mut headers = heard.headers.lock().unwrap_or_else(PoisonError::into_inner);
             http.headers.iter().for_each(|(name, value)| *headers += &format!("{name}: {value:?}\n"));
         }
+        if let Some(params) = &request.params {
+            *heard.params.lock().unwrap_or_else(PoisonError::into_inner) += params.as_str();
+        }
         Box::pin(async move {
             match request.method.as_str() {
                 "tools/list" => Ok(tools(&heard)),
@@ -133,9 +150,13 @@ impl Handler for Server {
 
 fn tools(heard: &Heard) -> Raw {
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let mut slow = tool("slow");
+    if let Some(description) = *heard.description.lock().unwrap_or_else(PoisonError::into_inner) {
+        slow["description"] = json!(description);
+    }
     match heard.silent.load(Ordering::Relaxed) {
-        true => json!({ "tools": [tool("slow")] }).into(),
-        false => json!({ "tools": [tool("slow"), tool("chatty")] }).into(),
+        true => json!({ "tools": [slow] }).into(),
+        false => json!({ "tools": [slow, tool("chatty")] }).into(),
     }
 }
 

@@ -7,17 +7,16 @@ use super::{
     refreshing::{StoredTools, wait_until_listed},
 };
 use crate::{
-    api::{ApiState, body, document, json_response, problem::Problem, query::Query},
+    api::{ApiState, body, json_response, no_content, problem::Problem, query::Query},
     registry::{RegistrationState, RegistryError, SourceChange, disabled_tools},
 };
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wharf_config::{Diagnostics, Severity};
-use wharf_mcp::{Raw, serve::http::Body};
+use wharf_mcp::Raw;
 
 /// Code of the diagnostic for a stdio source where registering processes is not allowed.
 const NO_PROCESSES: &str = "stdio_registration_disabled";
@@ -90,9 +89,7 @@ pub(in crate::api::rest) async fn remove(
         // The disabled tools of the source were deleted with it, so the runtime reloads the list.
         let off = disabled_tools(state.journal.store()).await.map_err(|it| refusal_problem(it.into()))?;
         state.handle.set_disabled_tools(off);
-        let mut response: Response<Body> = document(StatusCode::NO_CONTENT, "", Bytes::new());
-        response.headers_mut().remove(header::CONTENT_TYPE);
-        Ok(response)
+        Ok(no_content())
     };
     run_detached(shared, work).await
 }

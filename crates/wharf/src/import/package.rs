@@ -2,7 +2,7 @@
 
 /// The registry that a package comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PackageRegistry {
+pub(crate) enum PackageRegistry {
     Npm,
     PyPi,
     Docker,
@@ -10,9 +10,9 @@ pub(super) enum PackageRegistry {
 
 /// A package of a registry, with an optional version.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Package<'a> {
-    pub(super) registry: PackageRegistry,
-    pub(super) spec: &'a str,
+pub(crate) struct Package<'a> {
+    pub(crate) registry: PackageRegistry,
+    pub(crate) spec: &'a str,
 }
 
 /// Well-known servers whose names do not reveal their registry.
@@ -26,7 +26,7 @@ const KNOWN_ON_NPM: &str = "\
 impl<'a> Package<'a> {
     /// Parses `npm:NAME`, `pypi:NAME`, `docker:IMAGE`, `@scope/name`, or a well-known name. `Err` holds a name that
     /// could be from npm or PyPI.
-    pub(super) fn read(typed: &'a str) -> Result<Option<Package<'a>>, &'a str> {
+    pub(crate) fn read(typed: &'a str) -> Result<Option<Package<'a>>, &'a str> {
         let prefixes = [
             ("npm:", PackageRegistry::Npm),
             ("pypi:", PackageRegistry::PyPi),
@@ -50,7 +50,7 @@ impl<'a> Package<'a> {
     }
 
     /// Returns the command that runs the package with the user's arguments.
-    pub(super) fn command(&self, own: &[String]) -> (&'static str, Vec<String>) {
+    pub(crate) fn command(&self, own: &[String]) -> (&'static str, Vec<String>) {
         let (command, before): (_, &[&str]) = match self.registry {
             PackageRegistry::Npm => ("npx", &["-y"]),
             PackageRegistry::PyPi => ("uvx", &[]),
@@ -70,12 +70,12 @@ impl<'a> Package<'a> {
     }
 
     /// Checks whether the arguments are folders that the server may read and write.
-    pub(super) fn takes_folders(&self) -> bool {
+    pub(crate) fn takes_folders(&self) -> bool {
         bare_name(self.spec) == "@modelcontextprotocol/server-filesystem"
     }
 
     /// Derives the server's name: `@playwright/mcp` becomes `playwright`, `mcp-server-time` becomes `time`.
-    pub(super) fn server_name(&self) -> String {
+    pub(crate) fn server_name(&self) -> String {
         let bare = match self.registry {
             PackageRegistry::Docker => self.spec.split(['@', ':']).next().unwrap_or_default(),
             _ => bare_name(self.spec),
@@ -94,7 +94,7 @@ impl<'a> Package<'a> {
 }
 
 /// Replaces every character that a server name may not contain.
-pub(super) fn to_server_name(name: &str) -> String {
+pub(crate) fn to_server_name(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '-' };
     let name: String = name.chars().map(fits).collect();
     match name.trim_matches('-') {

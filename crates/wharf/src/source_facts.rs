@@ -1,24 +1,24 @@
-//! Collects the facts about one source, each as text and as JSON.
+//! Collects the facts about one source or model, each as text and as JSON. They never contain a secret.
 
 use crate::environment::Environment;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wharf_agent::{default_endpoint, dialect::Dialect, key_variable, model::ModelOptions, uses_key_variable};
 use wharf_config::{
     Arg, ArgOrigin, ChildEnv, Endpoint, EnvOrigin, Launch, Model, OAuthSettings, Program, RemoteEndpoint,
     Source,
 };
-use wharf_runtime::{MaskedString, shown_names};
+use wharf_runtime::{MaskedString, NameParts, shown_names};
 
 /// A fact about a source: its key, its lines of text and its JSON value.
-pub(super) struct Fact {
-    pub(super) key: &'static str,
-    pub(super) lines: Vec<String>,
-    pub(super) json: Value,
+pub(crate) struct Fact {
+    pub(crate) key: &'static str,
+    pub(crate) lines: Vec<String>,
+    pub(crate) json: Value,
 }
 
 impl Fact {
-    pub(super) fn new(key: &'static str, line: impl Into<String>, json: Value) -> Fact {
+    pub(crate) fn new(key: &'static str, line: impl Into<String>, json: Value) -> Fact {
         Fact { key, lines: vec![line.into()], json }
     }
 
@@ -27,8 +27,19 @@ impl Fact {
     }
 }
 
+/// Builds the JSON document of a source.
+pub(crate) fn source_facts_json(source: &Source, environment: &Environment) -> Value {
+    let name = Fact::new("name", source.name.shown(), json!(source.name.shown()));
+    facts_json([name].into_iter().chain(describe(source, environment)))
+}
+
+/// Builds the JSON document of facts.
+pub(crate) fn facts_json(facts: impl IntoIterator<Item = Fact>) -> Value {
+    Value::Object(facts.into_iter().map(|fact| (fact.key.to_owned(), fact.json)).collect::<Map<_, _>>())
+}
+
 /// Describes everything that the configuration says about a source, without starting it.
-pub(super) fn describe(source: &Source, environment: &Environment) -> Vec<Fact> {
+pub(crate) fn describe(source: &Source, environment: &Environment) -> Vec<Fact> {
     let transport = source.endpoint.transport();
     let mut facts = vec![
         Fact::new("description", source.description.shown(), json!(source.description.shown())),
@@ -68,7 +79,7 @@ pub(super) fn describe(source: &Source, environment: &Environment) -> Vec<Fact> 
 }
 
 /// Describes the configuration of the model, without sending it a request.
-pub(super) fn describe_model(model: &Model) -> Vec<Fact> {
+pub(crate) fn describe_model(model: &Model) -> Vec<Fact> {
     let provider = model.provider;
     let key = match (&model.api_key, key_variable(provider)) {
         (Some(key), _) if key.is_secret() => format!("`api_key`, {}", key.shown()),
@@ -257,7 +268,7 @@ fn names(source: &Source) -> Fact {
     // If the prefix comes from a variable, show the variable's name and not its value.
     let pattern = match prefix.is_secret() {
         true => format!("{}__NAME", prefix.shown()),
-        false => shown_names(&[(source.name.expose(), prefix.expose(), "NAME")]).concat(),
+        false => shown_names(&[NameParts::new(source.name.expose(), prefix.expose(), "NAME")]).concat(),
     };
     let line = match prefix.shown() {
         "" => "the server's own names (`prefix` is empty)".to_owned(),
@@ -295,6 +306,9 @@ fn explain_arg(arg: &Arg) -> Option<String> {
         ArgOrigin::Added(why) => Some(format!("`{shown}` is added: {why}")),
         ArgOrigin::Resolved(written) => {
             Some(format!("`{}` is `{shown}`: relative to the agent file", written.shown()))
+        }
+        ArgOrigin::Locked(written) => {
+            Some(format!("`{}` is `{shown}`: the version in wharf.lock", written.shown()))
         }
         ArgOrigin::Versioned(written) => Some(format!(
             "`{}` is `{shown}`: any version from the registry, not the program of that name on PATH",

@@ -1,0 +1,79 @@
+//! The runs of chat completions, by their request, so that a client that repeats a request gets the run that it began.
+
+use super::chunks::CompletionHead;
+use crate::agent_runs::{RunEvents, RunHandle};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Maximum number of runs that can be joined.
+const MAX_RUNS: usize = 64;
+/// How long after its start a run can be joined: the default of `limits.run_timeout`.
+const MAX_AGE: Duration = Duration::from_secs(600);
+
+/// Principal and body of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CompletionKey([u8; 32]);
+
+impl CompletionKey {
+    pub(super) fn of(principal: &str, body: &[u8]) -> CompletionKey {
+        let digest = Sha256::new().chain_update(principal.len().to_le_bytes());
+        CompletionKey(digest.chain_update(principal).chain_update(body).finalize().into())
+    }
+}
+
+/// A completion whose run has been started.
+pub(super) struct StartedCompletion {
+    pub(super) events: RunEvents,
+    pub(super) head: CompletionHead,
+}
+
+struct KnownRun {
+    key: CompletionKey,
+    began: Instant,
+    run: RunHandle,
+    head: CompletionHead,
+}
+
+/// Latest runs of chat completions.
+#[derive(Default)]
+pub(in crate::api) struct CompletionRuns(Mutex<VecDeque<KnownRun>>);
+
+impl CompletionRuns {
+    /// Remembers a run.
+    pub(super) fn add(&self, key: CompletionKey, events: &RunEvents, head: &CompletionHead) {
+        let mut runs = self.runs();
+        runs.retain(|it| it.key != key);
+        while runs.len() >= MAX_RUNS {
+            runs.pop_front();
+        }
+        runs.push_back(KnownRun { key, began: Instant::now(), run: events.handle(), head: head.clone() });
+    }
+
+    /// Returns the run of an equal request, from its beginning.
+    pub(super) fn join(&self, key: &CompletionKey) -> Option<StartedCompletion> {
+        let mut runs = self.runs();
+        runs.retain(|it| it.began.elapsed() < MAX_AGE);
+        let found = runs.iter().find(|it| it.key == *key)?;
+        Some(StartedCompletion { events: found.run.read(), head: found.head.clone() })
+    }
+
+    fn runs(&self) -> MutexGuard<'_, VecDeque<KnownRun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_separates_principal_and_body() {
+        assert_eq!(CompletionKey::of("a", b"bc"), CompletionKey::of("a", b"bc"));
+        assert_ne!(CompletionKey::of("a", b"bc"), CompletionKey::of("ab", b"c"));
+    }
+}

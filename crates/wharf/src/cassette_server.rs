@@ -1,0 +1,162 @@
+//! An MCP server that answers from a recording.
+
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use wharf_mcp::{
+    Raw, RpcError,
+    model::{Read, Tool},
+    serve::{About, Client, Handler, HandlerFuture, Incoming},
+};
+use wharf_runtime::{
+    NameParts,
+    cassette::{CassettePlayer, RecordedOutcome},
+    shown_names,
+    upstream::{fault_data, not_recorded_data},
+};
+
+/// The MCP handler of a recording.
+pub(crate) struct CassetteServer {
+    state: Arc<CassetteState>,
+}
+
+struct CassetteState {
+    player: Arc<CassettePlayer>,
+    /// Whether our own client asks, which turns the data of an error back into the recorded fault.
+    is_replay: bool,
+    info: Value,
+    /// Definitions of the tools, under the names that clients use.
+    tools: Vec<Value>,
+    /// Definitions of the prompts, if one server is served.
+    prompts: Vec<Value>,
+    /// Source and wire name of each tool, by the name that clients use.
+    names: BTreeMap<String, (String, String)>,
+}
+
+impl CassetteServer {
+    /// Serves all recorded servers, or one. One server keeps the names of its tools; those of several get prefixes.
+    pub(crate) fn new(player: Arc<CassettePlayer>, source: Option<&str>) -> CassetteServer {
+        CassetteServer { state: Arc::new(CassetteState::new(player, source)) }
+    }
+
+    /// Serves one recorded server to our own client, in place of the real one.
+    pub(crate) fn replaying(player: Arc<CassettePlayer>, source: &str) -> CassetteServer {
+        let state = CassetteState::new(player, Some(source));
+        CassetteServer { state: Arc::new(CassetteState { is_replay: true, ..state }) }
+    }
+}
+
+impl CassetteState {
+    fn new(player: Arc<CassettePlayer>, source: Option<&str>) -> CassetteState {
+        let servers =
+            player.cassette().servers.values().filter(|it| source.is_none_or(|name| it.name == name));
+        let servers: Vec<_> = servers.collect();
+        let is_one = servers.len() == 1;
+        let listed =
+            servers.iter().flat_map(|server| server.tools.iter().map(|tool| (server.name.as_str(), tool)));
+        let listed: Vec<(&str, &Value)> = listed.collect();
+        let wire_name = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
+        let wire_names: Vec<String> = listed.iter().map(|(_, tool)| wire_name(tool)).collect();
+        let parts = listed
+            .iter()
+            .zip(&wire_names)
+            .map(|((source, _), name)| NameParts::new(source, if is_one { "" } else { source }, name));
+        let shown = match is_one {
+            true => wire_names.clone(),
+            false => shown_names(&parts.collect::<Vec<_>>()),
+        };
+        let named = listed.iter().zip(&shown).map(|((_, tool), name)| {
+            let mut tool = (*tool).clone();
+            tool["name"] = json!(name);
+            tool
+        });
+        let info = match servers.first().filter(|_| is_one) {
+            Some(server) => json!({ "name": server.server["name"], "version": server.server["version"] }),
+            None => json!({ "name": "wharf-mock", "version": env!("CARGO_PKG_VERSION") }),
+        };
+        CassetteState {
+            is_replay: false,
+            prompts: servers.first().filter(|_| is_one).map(|it| it.prompts.clone()).unwrap_or_default(),
+            info,
+            tools: named.collect(),
+            names: shown
+                .iter()
+                .zip(listed.iter().zip(&wire_names))
+                .map(|(shown, ((source, _), wire))| (shown.clone(), ((*source).to_owned(), wire.clone())))
+                .collect(),
+            player: player.clone(),
+        }
+    }
+}
+
+impl Handler for CassetteServer {
+    fn about(&self) -> About {
+        let text = |key: &str| self.state.info[key].as_str().unwrap_or("recorded").to_owned();
+        let capabilities = match self.state.prompts.is_empty() {
+            true => json!({ "tools": {} }),
+            false => json!({ "tools": {}, "prompts": {} }),
+        };
+        About::new(&text("name"), &text("version"), capabilities.into())
+    }
+
+    fn handle(&self, request: Incoming, _: Client) -> HandlerFuture {
+        let state = self.state.clone();
+        Box::pin(async move { state.answer(&request) })
+    }
+
+    fn tool(&self, name: &str) -> Option<Tool> {
+        let tool = self.state.tools.iter().find(|tool| tool["name"] == name)?;
+        Tool::read(&tool.clone().into()).ok()
+    }
+}
+
+impl CassetteState {
+    fn answer(&self, request: &Incoming) -> Result<Raw, RpcError> {
+        match request.method.as_str() {
+            "tools/list" => Ok(json!({ "tools": self.tools }).into()),
+            "prompts/list" if !self.prompts.is_empty() => Ok(json!({ "prompts": self.prompts }).into()),
+            "tools/call" => {
+                let params: Value =
+                    request.params.as_ref().map(|it| it.decode_or_default()).unwrap_or_default();
+                self.call(params["name"].as_str().unwrap_or_default(), params.get("arguments"))
+            }
+            other => Err(RpcError::method_not_found(other)),
+        }
+    }
+
+    fn call(&self, name: &str, arguments: Option<&Value>) -> Result<Raw, RpcError> {
+        let unknown = || RpcError::new(RpcError::INVALID_PARAMS, format!("unknown tool: {name}"));
+        let (source, tool) = self.names.get(name).ok_or_else(unknown)?;
+        let empty = json!({});
+        match self.player.play(source, tool, arguments.unwrap_or(&empty)) {
+            Ok(RecordedOutcome::Result(result)) => Ok(result.clone().into()),
+            Ok(RecordedOutcome::Fault(fault)) => Err(self.recorded_error(fault)),
+            Err(miss) => {
+                let message =
+                    format!("MCPNotRecordedError: `{name}` with these arguments is not recorded; {miss}");
+                let recording = self.player.name();
+                let cause = format!(
+                    "`{source}:{tool}` with these arguments is not in {recording}{}",
+                    miss.to_lines()
+                );
+                let data = self.is_replay.then(|| not_recorded_data(&cause).into());
+                Err(RpcError { data, ..RpcError::new(RpcError::INVALID_PARAMS, message) })
+            }
+        }
+    }
+
+    /// Returns the error of a recorded failure: that of the server if it returned one, else a description.
+    fn recorded_error(&self, fault: &Value) -> RpcError {
+        let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+        let data = self.is_replay.then(|| fault_data(fault).into());
+        let error = match fault.get("rpc") {
+            Some(rpc) => {
+                RpcError::new(rpc["code"].as_i64().unwrap_or(RpcError::INTERNAL), text(&rpc["message"]))
+            }
+            None => {
+                let message = format!("{}: {}", text(&fault["type"]), text(&fault["message"]));
+                RpcError::new(RpcError::INTERNAL, message)
+            }
+        };
+        RpcError { data, ..error }
+    }
+}

@@ -1,0 +1,23 @@
+//! Arguments of `wharf mock`.
+
+use super::TodoTransport;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct MockArgs {
+    /// The recording
+    pub(crate) file: PathBuf,
+    /// Transport for clients
+    #[arg(long, value_name = "TRANSPORT", default_value = "stdio")]
+    pub(crate) transport: TodoTransport,
+    /// Loopback address to listen on, for every transport but stdio
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: String,
+    /// Serve only this server, with its own tool names
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+    /// Fail instead of repeating the last answer, when a call is made more often than it was recorded
+    #[arg(long)]
+    pub(crate) miss: bool,
+}

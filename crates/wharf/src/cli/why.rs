@@ -1,0 +1,28 @@
+//! Arguments of `wharf why`.
+
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// The tool: its shown name, `server:tool`, or a bare name that is unique; or the id of a conversation
+    #[arg(value_name = "TOOL|CONVERSATION")]
+    pub(crate) tool: String,
+    /// A call of the conversation
+    #[arg(value_name = "CALL", conflicts_with_all = ["for_agent", "expect"])]
+    pub(crate) call: Option<String>,
+    /// Explain it for the model of the agent, for which `allow` and `deny` count
+    #[arg(long)]
+    pub(crate) for_agent: bool,
+    /// Succeed only if this is the answer
+    #[arg(long, value_name = "ANSWER")]
+    pub(crate) expect: Option<Verdict>,
+}
+
+/// An expected answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verdict {
+    /// The tool can be called
+    Callable,
+    /// Something stops it
+    Hidden,
+}

@@ -1,0 +1,68 @@
+//! Keeps the conversations of a chat in the database, and finds the one to continue.
+
+use crate::{
+    app::App,
+    command_error::CommandError,
+    commands::run::kept::{PRINCIPAL, begin_error, open, run_agent},
+    conversations::{Conversations, KeptRun, RunAgent},
+    exit::Exit,
+};
+use std::sync::Arc;
+use wharf_agent::RunRequest;
+use wharf_store::{BeginError, Store};
+
+/// The open database.
+pub(super) struct KeptChat {
+    store: Store,
+    conversations: Conversations,
+    agent: RunAgent,
+}
+
+impl KeptChat {
+    pub(super) async fn open(app: &App) -> Result<KeptChat, CommandError> {
+        let store = open(app).await?;
+        let conversations = Conversations::new(store.clone(), app.redactor().clone());
+        Ok(KeptChat { store, conversations, agent: run_agent(app) })
+    }
+
+    /// Returns the conversation to continue: the one with this id, or the latest one. Its title comes with it.
+    pub(super) async fn find(&self, id: Option<&str>) -> Result<(String, String), CommandError> {
+        let failed = |error| begin_error(id, BeginError::Store(error));
+        let found = match id {
+            Some(id) => self.store.conversation(id, Some(PRINCIPAL)).await.map_err(failed)?,
+            None => {
+                self.store.conversations(Some(PRINCIPAL), None, 1).await.map_err(failed)?.into_iter().next()
+            }
+        };
+        match (found, id) {
+            (Some(row), _) => Ok((row.id, row.title)),
+            (None, Some(id)) => Err(begin_error(Some(id), BeginError::Unknown)),
+            (None, None) => {
+                Err(CommandError::new("MCPError", "there is no conversation to continue", Exit::NotFound))
+            }
+        }
+    }
+
+    /// Begins a run in a conversation, which the first message creates. The request continues it.
+    pub(super) async fn begin(
+        &self,
+        (id, is_new): (&str, bool),
+        message: &str,
+        request: &mut RunRequest,
+    ) -> Result<Arc<KeptRun>, CommandError> {
+        let failed = |error: BeginError| begin_error(Some(id), error);
+        if is_new {
+            let created = self.conversations.create_with_id(id.to_owned(), PRINCIPAL, "", &self.agent).await;
+            created.map_err(|error| failed(BeginError::Store(error)))?;
+        }
+        let begun = self.conversations.begin((PRINCIPAL, id), &request.run_id, (message, &self.agent)).await;
+        let begun = begun.map_err(failed)?;
+        request.history = begun.history;
+        request.store = Some(begun.kept.clone());
+        Ok(begun.kept)
+    }
+
+    pub(super) async fn close(self) {
+        self.store.close().await;
+    }
+}

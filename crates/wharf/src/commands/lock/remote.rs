@@ -1,0 +1,90 @@
+//! `wharf lock --accept … --server` and `--from-server`: the lock of a running gateway.
+
+use super::{super::gateway_client::GatewayClient, lock_path::LockPath};
+use crate::{
+    command_error::CommandError, environment::Environment, exit::Exit, output::Output, signals::interrupted,
+};
+use serde_json::{Value, json};
+use tokio::runtime;
+use wharf_config::LockFile;
+
+/// A request to a running gateway.
+pub(super) enum RemoteRequest<'a> {
+    /// Accept the current definitions of these tools.
+    Accept(&'a [String]),
+    /// Write what was accepted there into the file.
+    Download(&'a LockPath),
+}
+
+/// Sends the request to the gateway at this address.
+pub(super) fn run(
+    server: &str,
+    request: &RemoteRequest<'_>,
+    environment: &Environment,
+    output: Output,
+) -> Exit {
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return output.fail(&CommandError::new("MCPError", &error.to_string(), Exit::InternalError));
+        }
+    };
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = send(server, request, environment, output) => done,
+            signal = interrupted() => Err(CommandError::interrupted(signal)),
+        }
+    });
+    done.map_or_else(|error| output.fail(&error), |()| Exit::Success)
+}
+
+async fn send(
+    server: &str,
+    request: &RemoteRequest<'_>,
+    environment: &Environment,
+    output: Output,
+) -> Result<(), CommandError> {
+    let gateway = GatewayClient::new(server, environment.token());
+    let gateway = gateway.map_err(|it| CommandError::new("MCPError", &it.message, it.exit))?;
+    match request {
+        RemoteRequest::Accept(ids) => accept(&gateway, ids, output).await,
+        RemoteRequest::Download(path) => {
+            let file = gateway.request("GET", "/api/v1/lock/file", None).await;
+            let file = file.map_err(|it| CommandError::new("MCPError", &it.message, Exit::Unavailable))?;
+            let lock = LockFile::parse(file.to_string().as_bytes()).map_err(|error| {
+                let complaint = format!("the lock of the gateway cannot be used: {error}");
+                CommandError::new("MCPError", &complaint, Exit::Unavailable)
+            })?;
+            path.write(&lock.to_text())?;
+            match output.json {
+                true => output.json(&json!({ "written": true })),
+                false => output.data("wharf.lock is that of the gateway\n"),
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Accepts exactly the definitions that the gateway shows now.
+async fn accept(gateway: &GatewayClient, ids: &[String], output: Output) -> Result<(), CommandError> {
+    let items = gateway.fetch_all("/api/v1/lock").await;
+    let items = items.map_err(|it| CommandError::new("MCPError", &it.message, it.exit))?;
+    let mut accepted = Vec::new();
+    for id in ids {
+        let differs =
+            |it: &&Value| it["tool_id"] == **id && matches!(it["state"].as_str(), Some("changed" | "new"));
+        let Some(item) = items.iter().find(differs) else {
+            let complaint = format!("`{id}` does not differ from the lock of the gateway");
+            return Err(CommandError::new("MCPToolNotFoundError", &complaint, Exit::NotFound));
+        };
+        let body = json!({ "tool_id": id, "hash": item["hash"] }).to_string();
+        let answer = gateway.request("POST", "/api/v1/lock/accepted", Some(body)).await;
+        // It changed again after the list was read.
+        accepted.push(answer.map_err(|it| CommandError::new("MCPError", &it.message, Exit::ToolError))?);
+    }
+    match output.json {
+        true => output.json(&json!({ "accepted": accepted })),
+        false => output.data(&ids.iter().map(|it| format!("{it} is accepted\n")).collect::<String>()),
+    }
+    Ok(())
+}

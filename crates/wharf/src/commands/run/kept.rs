@@ -1,0 +1,110 @@
+//! Keeps the conversation of `wharf run` in the database.
+
+use crate::{
+    app::App,
+    cli::RunArgs,
+    command_error::CommandError,
+    conversations::{Conversations, KeptRun, RunAgent},
+    exit::Exit,
+    stored_results::StoredResults,
+};
+use std::{future, sync::Arc};
+use wharf_agent::RunRequest;
+use wharf_runtime::Handle;
+use wharf_store::{BeginError, Store};
+
+/// Principal of conversations that the command line begins: the one of the gateway's own token.
+pub(in crate::commands) const PRINCIPAL: &str = "operator";
+
+/// The open database and the run that writes to it.
+pub(super) struct KeptConversation {
+    store: Store,
+    run: Arc<KeptRun>,
+}
+
+impl KeptConversation {
+    /// Begins a run in the conversation that the command line names, or in a new one. The request continues it.
+    pub(super) async fn begin(
+        app: &App,
+        args: &RunArgs,
+        message: &str,
+        request: &mut RunRequest,
+    ) -> Result<Option<KeptConversation>, CommandError> {
+        if !args.save && args.conversation.is_none() {
+            return Ok(None);
+        }
+        let store = open(app).await?;
+        let conversations = Conversations::new(store.clone(), app.redactor().clone());
+        let agent = run_agent(app);
+        let failed = |error: BeginError| begin_error(args.conversation.as_deref(), error);
+        let id = match &args.conversation {
+            Some(id) => id.clone(),
+            None => {
+                let created = conversations.create(PRINCIPAL, "", &agent).await;
+                created.map_err(|error| failed(BeginError::Store(error)))?
+            }
+        };
+        let begun = conversations.begin((PRINCIPAL, &id), &request.run_id, (message, &agent)).await;
+        let begun = begun.map_err(failed)?;
+        request.conversation_id = id;
+        request.principal = Some(PRINCIPAL.into());
+        request.history = begun.history;
+        request.store = Some(begun.kept.clone());
+        Ok(Some(KeptConversation { store, run: begun.kept }))
+    }
+
+    /// Stores large results as long as the conversation is kept.
+    pub(super) fn keep_results(&self, app: &App, handle: &Handle) {
+        let results = StoredResults::new(self.store.clone(), app.results);
+        handle.keep_results(results.handles(app.upstream_context.supervisor.clone()));
+    }
+
+    /// Waits until another run owns the conversation. Waits forever if nothing is kept.
+    pub(super) async fn wait_until_lost(kept: Option<&KeptConversation>) {
+        match kept {
+            Some(kept) => kept.run.keep_lease().await,
+            None => future::pending().await,
+        }
+    }
+
+    pub(super) async fn close(self) {
+        self.store.close().await;
+    }
+}
+
+/// Opens the database.
+pub(in crate::commands) async fn open(app: &App) -> Result<Store, CommandError> {
+    let failed = |why: &str| CommandError::new("MCPError", why, Exit::Unavailable);
+    let nowhere = "there is no folder for the database\nhelp: set WHARF_HOME or WHARF_DATABASE";
+    let location = app.database.as_ref().ok_or_else(|| failed(nowhere))?;
+    Store::open(location).await.map_err(|error| failed(&error.to_string()))
+}
+
+pub(in crate::commands) fn run_agent(app: &App) -> RunAgent {
+    let model = app.plan.model.as_ref();
+    RunAgent {
+        agent: app.plan.name.as_ref().map(|it| it.shown().to_owned()).unwrap_or_default(),
+        provider: model.map(|it| it.provider.as_str().to_owned()).unwrap_or_default(),
+        model: model.map(|it| it.name.shown().to_owned()).unwrap_or_default(),
+    }
+}
+
+pub(in crate::commands) fn begin_error(id: Option<&str>, error: BeginError) -> CommandError {
+    let id = id.unwrap_or_default();
+    let (complaint, exit) = match error {
+        BeginError::Unknown => (
+            format!("there is no conversation '{id}'\nhelp: `wharf conversations list` lists them"),
+            Exit::NotFound,
+        ),
+        BeginError::Busy(run) => {
+            (format!("the run {run} of the conversation is under way or waits"), Exit::TemporaryFailure)
+        }
+        BeginError::Full => {
+            ("the conversation is too long\nhelp: start a new one".to_owned(), Exit::ToolError)
+        }
+        BeginError::Store(error) => {
+            (format!("the conversation cannot be written: {error}"), Exit::Unavailable)
+        }
+    };
+    CommandError::new("MCPError", &complaint, exit)
+}

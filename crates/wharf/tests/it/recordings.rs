@@ -1,0 +1,112 @@
+//! Tests `--record` and `wharf mock`: a recording answers like the server did, and contains no secret.
+
+use crate::servers::workspace::{Workspace, program};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+/// A server that returns its arguments and the value of the variable TOKEN.
+const SERVER: &str = r#"
+import base64, json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method = message["method"]
+    if method == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "echo", "version": "1"}}
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+        result = {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": schema}]}
+    elif method == "tools/call":
+        token = os.environ.get("TOKEN", "")
+        text = json.dumps([message["params"].get("arguments"), token, base64.b64encode(token.encode()).decode()])
+        result = {"content": [{"type": "text", "text": text}]}
+    else:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+/// A served recording, stopped on drop.
+struct Mock {
+    child: Child,
+    url: String,
+}
+
+impl Mock {
+    fn start(workspace: &Workspace, transport: &str) -> Mock {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wharf"))
+            .args(["mock", "demo.cassette.jsonl", "--transport", transport])
+            .current_dir(workspace.path(""))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("wharf runs");
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut url).expect("its address");
+        Mock { child, url: url.trim().to_owned() }
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+fn workspace() -> Workspace {
+    let python = program("python3").canonicalize().expect("a path").display().to_string();
+    let workspace = Workspace::with("").set("SECRET", "hunter2-hunter2");
+    let script = workspace.path("server.py");
+    fs::write(&script, SERVER).expect("a file");
+    let agent = format!(
+        "tools:\n  - name: own\n    description: d\n    type: mcp\n    server: own\n    command: {python}\n    args: [{}]\n    \
+         env: {{TOKEN: '${{SECRET}}'}}\n",
+        script.display(),
+    );
+    fs::write(workspace.path("agent.yaml"), agent).expect("a file");
+    let settings = workspace.make_folder("state").join("wharf.toml");
+    fs::write(settings, format!("[grants]\ncommands = [\"{python}\"]\n")).expect("a file");
+    workspace
+}
+
+#[tokio::test]
+async fn recording_has_no_secret_and_the_same_bytes_each_time() {
+    let workspace = workspace();
+    workspace
+        .wharf("call own:echo path=a.txt --record demo.cassette.jsonl")
+        .await
+        .check(0, "hunter2-hunter2");
+    let first = fs::read_to_string(workspace.path("demo.cassette.jsonl")).expect("the recording");
+    assert!(!first.contains("hunter2") && !first.contains("aHVudGVyMi"), "{first}");
+    assert!(first.contains("«secret:SECRET»"), "{first}");
+    assert!(!workspace.path("demo.cassette.jsonl.part").exists());
+    workspace.wharf("call own:echo path=a.txt --record demo.cassette.jsonl").await.check(0, "");
+    assert_eq!(fs::read_to_string(workspace.path("demo.cassette.jsonl")).expect("the recording"), first);
+}
+
+#[tokio::test]
+async fn mock_answers_over_every_port_transport_and_names_the_nearest_call() {
+    let workspace = workspace();
+    workspace.wharf("call own:echo path=a.txt --record demo.cassette.jsonl").await.check(0, "a.txt");
+    for (transport, era) in
+        [("http", "auto"), ("http", "legacy"), ("http", "modern"), ("sse", "auto"), ("websocket", "auto")]
+    {
+        let mock = Mock::start(&workspace, transport);
+        let client = format!(
+            "tools:\n  - {{name: own, description: d, type: mcp, server: x, transport: {transport}, url: '{}', era: {era}}}\n",
+            mock.url
+        );
+        fs::write(workspace.path("client.yaml"), client).expect("a file");
+        workspace.wharf("-f client.yaml call own:echo path=a.txt").await.check(0, "«secret:SECRET»");
+        workspace.wharf("-f client.yaml call own:echo path=a.txt").await.check(0, "a.txt");
+        let missed = workspace.wharf("-f client.yaml call own:echo path=b.txt").await;
+        missed.check(76, r#"nearest: line 3: /path "b.txt", recorded "a.txt""#);
+    }
+    workspace.wharf("mock nothing.jsonl").await.check(2, "nothing.jsonl cannot be used");
+    workspace.wharf("mock demo.cassette.jsonl --server other").await.check(66, "no server 'other'");
+}

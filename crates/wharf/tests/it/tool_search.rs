@@ -1,0 +1,158 @@
+//! Tests catalogs that are larger than the context allows: what a model and clients are offered, and how they reach the rest.
+
+use crate::{chat::agent_file, serve::server::Server, servers::workspace::program};
+use scripted_model::{Reply, ScriptedModel, Wire};
+use serde_json::{Value, json};
+use std::{fs, path::Path, process::Command};
+use tempfile::TempDir;
+use wharf_runtime::tokens::estimate_definition;
+
+const SERVER: &str = include_str!("tool_search/server.py");
+
+/// Writes the server with 5,000 tools into a folder. Returns its entry of agent.yaml.
+fn prepare(folder: &Path) -> String {
+    let python = program("python3").canonicalize().expect("a path").display().to_string();
+    fs::write(folder.join("server.py"), SERVER).expect("a file");
+    fs::write(folder.join("wharf.toml"), format!("[grants]\ncommands = [\"{python}\"]\n")).expect("a file");
+    format!(
+        "tools:\n  - name: many\n    description: Many tools\n    type: mcp\n    server: own\n    command: {python}\n    args: [{}]\n",
+        folder.join("server.py").display()
+    )
+}
+
+/// Runs the agent with a scripted model that finds a tool and calls it. Returns the requests that the model got.
+fn run_agent(context: &str) -> Vec<Value> {
+    let folder = TempDir::new().expect("a folder");
+    let tools = prepare(folder.path());
+    let call = |id: &str, name: &str, arguments: Value| {
+        Reply::calls(Wire::Chat, &[(id, name, &arguments.to_string())])
+    };
+    let inner = json!({ "name": "many__brew_tea", "arguments": { "cups": 2 } });
+    let wrong = json!({ "name": "many__brew_tea", "arguments": { "cups": "two" } });
+    let model = ScriptedModel::start(vec![
+        call("c1", "wharf__find_tools", json!({ "query": "leaves in hot water" })),
+        call("c2", "wharf__call_tool", inner),
+        call("c3", "wharf__call_tool", wrong),
+        Reply::text(Wire::Chat, "Done."),
+    ]);
+    let file = agent_file(&model, &format!("approval: {{allow: ['many:brew_tea']}}\n{context}{tools}"));
+    fs::write(folder.path().join("agent.yaml"), file).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_wharf"))
+        .args(["run", "Tea, please", "--settings", "wharf.toml"])
+        .current_dir(folder.path())
+        .env_clear()
+        .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("MODEL_KEY", "key-of-the-model")])
+        .env("WHARF_HOME", folder.path().join("state"))
+        .output()
+        .expect("wharf runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    model.requests().into_iter().map(|it| it.body).collect()
+}
+
+fn result_text(requests: &[Value], call_id: &str) -> String {
+    let messages = requests.last().expect("a request")["messages"].as_array().expect("messages");
+    let result = messages.iter().find(|it| it["tool_call_id"] == call_id);
+    result.expect("a result")["content"].as_str().expect("a text").to_owned()
+}
+
+fn tokens(request: &Value) -> u64 {
+    let tools = request["tools"].as_array().expect("tools").iter().map(|it| &it["function"]);
+    let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+    tools.map(|it| estimate_definition(&text(it, "name"), &text(it, "description"), &it["parameters"])).sum()
+}
+
+#[test]
+fn five_thousand_tools_stay_within_the_budget_and_can_be_found_and_called() {
+    let requests = run_agent("context: {tool_budget: 2000, pin: ['many:list_sensor_1*']}\n");
+    assert!(tokens(&requests[0]) <= 2000, "{} tokens", tokens(&requests[0]));
+    let names: Vec<&str> = requests[0]["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .filter_map(|it| it["function"]["name"].as_str())
+        .collect();
+    assert_eq!(
+        names[..2],
+        ["many__list_sensor_1", "many__list_sensor_10"],
+        "pinned tools are first: {names:?}"
+    );
+    assert!(names.contains(&"wharf__find_tools") && names.contains(&"wharf__call_tool"), "{names:?}");
+    let found = result_text(&requests, "c1");
+    let first: Value = serde_json::from_str(found.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["name"], "many__brew_tea", "{found}");
+    assert_eq!(first["input_schema"]["required"], json!(["cups"]));
+    assert_eq!(result_text(&requests, "c2"), "brew_tea {\"cups\": 2}");
+    assert!(
+        result_text(&requests, "c3").contains("invalid arguments for `many__brew_tea`"),
+        "the inner call is checked"
+    );
+    // The server lists its tools in another order each time; the request is the same.
+    let again = run_agent("context: {tool_budget: 2000, pin: ['many:list_sensor_1*']}\n");
+    let bytes = |requests: &[Value]| requests[0]["tools"].to_string();
+    assert!(bytes(&requests) == bytes(&again), "the list differs after a restart");
+}
+
+#[test]
+fn clients_that_search_see_few_tools_and_can_call_all() {
+    let folder = TempDir::new().expect("a folder");
+    let tools = prepare(folder.path());
+    fs::write(folder.path().join("agent.yaml"), tools).expect("a file");
+    let settings = folder.path().join("wharf.toml").display().to_string();
+    let server =
+        Server::start_with(folder, &["--settings", &settings], &[("PATH", "/usr/local/bin:/usr/bin:/bin")]);
+    let ask = |path: &str, method: &str, mut params: Value| -> Value {
+        params["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {} });
+        let mut headers = vec![
+            format!("Authorization: Bearer {}", server.token),
+            "Content-Type: application/json".to_owned(),
+            "Accept: application/json, text/event-stream".to_owned(),
+            "MCP-Protocol-Version: 2026-07-28".to_owned(),
+            format!("Mcp-Method: {method}"),
+        ];
+        headers.extend(params["name"].as_str().map(|it| format!("Mcp-Name: {it}")));
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        server.ask_with("POST", path, &headers, Some(&body)).1
+    };
+    let list =
+        |path: &str| ask(path, "tools/list", json!({}))["result"]["tools"].as_array().expect("tools").len();
+    assert_eq!((list("/mcp"), list("/mcp?tools=search"), list("/mcp?tools=auto")), (5000, 2, 2));
+    let query =
+        json!({ "name": "wharf__find_tools", "arguments": { "query": "leaves in hot water", "limit": 1 } });
+    let found = ask("/mcp?tools=search", "tools/call", query.clone());
+    assert!(found["result"]["content"][0]["text"].to_string().contains("many__brew_tea"), "{found}");
+    let inner = json!({ "name": "many__brew_tea", "arguments": { "cups": 1 } });
+    let outer = json!({ "name": "wharf__call_tool", "arguments": inner.clone() });
+    for (path, call) in
+        [("/mcp?tools=search", outer.clone()), ("/mcp?tools=search", inner.clone()), ("/mcp", inner)]
+    {
+        let called = ask(path, "tools/call", call);
+        assert_eq!(called["result"]["content"][0]["text"], "brew_tea {\"cups\": 1}", "{called}");
+    }
+    let (_, calls) = server.ask("GET", "/api/v1/calls?tool_name=brew_tea", None);
+    assert_eq!(
+        calls["items"].as_array().map(Vec::len),
+        Some(3),
+        "the record is that of the inner call: {calls}"
+    );
+    for call in [query, outer] {
+        let unknown = ask("/mcp", "tools/call", call);
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    }
+}
+
+#[test]
+fn tool_search_page_has_a_valid_example() {
+    let page = include_str!("../../../../docs/tool-search.md");
+    let example = page.split("```yaml\n").nth(1).and_then(|it| it.split("```").next()).expect("an example");
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("agent.yaml"), example).expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_wharf"))
+        .arg("check")
+        .current_dir(folder.path())
+        .env("WHARF_HOME", folder.path().join("state"))
+        .output()
+        .expect("wharf runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
