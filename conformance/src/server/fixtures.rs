@@ -1,7 +1,8 @@
 //! The request handler: dispatches each request to its fixture. Lists come from files; computed responses have
 //! their own modules.
 
-use crate::{jobs, prompts, questions::Questions, resources, tools};
+use crate::{jobs, prompts, tools};
+use conformance::fixtures::{SuiteFixtures, complete};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -16,13 +17,6 @@ use wharf_mcp::{
 /// Response of a fixture.
 pub(crate) type Answer = Result<Value, RpcError>;
 
-/// A PNG of one red pixel.
-pub(crate) const PICTURE: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-
-/// An empty WAV file.
-pub(crate) const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
-
 pub(crate) struct Fixtures {
     eras: Eras,
     data: Arc<FixtureData>,
@@ -30,24 +24,15 @@ pub(crate) struct Fixtures {
 
 /// State that the fixtures need.
 pub(crate) struct FixtureData {
-    pub(crate) tools: Vec<Value>,
-    pub(crate) prompts: Vec<Value>,
-    pub(crate) resources: Value,
-    pub(crate) questions: Questions,
+    pub(crate) suite: SuiteFixtures,
     pub(crate) tasks: TaskStore,
     pub(crate) announce: UnboundedSender<News>,
 }
 
 impl Fixtures {
     pub(crate) fn new(eras: Eras, announce: UnboundedSender<News>) -> serde_json::Result<Fixtures> {
-        let data = FixtureData {
-            tools: serde_json::from_str(include_str!("../../fixtures/tools.json"))?,
-            prompts: serde_json::from_str(include_str!("../../fixtures/prompts.json"))?,
-            resources: serde_json::from_str(include_str!("../../fixtures/resources.json"))?,
-            questions: Questions::read(include_str!("../../fixtures/questions.json"))?,
-            tasks: TaskStore::default(),
-            announce,
-        };
+        let suite = SuiteFixtures::load()?;
+        let data = FixtureData { suite, tasks: TaskStore::default(), announce };
         Ok(Fixtures { eras, data: Arc::new(data) })
     }
 }
@@ -84,7 +69,7 @@ impl Handler for Fixtures {
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {
-        let tool = self.data.tools.iter().find(|tool| tool["name"] == name)?;
+        let tool = self.data.suite.tools.iter().find(|tool| tool["name"] == name)?;
         Tool::read(&tool.clone().into()).ok()
     }
 }
@@ -93,27 +78,28 @@ impl FixtureData {
     async fn answer(&self, request: Incoming, client: Client) -> Answer {
         let params: Value = request.params.map(|params| params.decode_or_default()).unwrap_or_default();
         match request.method.as_str() {
-            "tools/list" => Ok(json!({ "tools": self.tools })),
+            "tools/list" => Ok(json!({ "tools": self.suite.tools })),
             "tools/call" => tools::call(self, &params, &client).await,
-            "prompts/list" => Ok(json!({ "prompts": self.prompts })),
+            "prompts/list" => Ok(json!({ "prompts": self.suite.prompts })),
             "prompts/get" => prompts::get(self, &params, &client).await,
-            "resources/list" => Ok(json!({ "resources": self.resources["resources"] })),
+            "resources/list" => Ok(json!({ "resources": self.suite.resources["resources"] })),
             "resources/templates/list" => {
-                Ok(json!({ "resourceTemplates": self.resources["resourceTemplates"] }))
+                Ok(json!({ "resourceTemplates": self.suite.resources["resourceTemplates"] }))
             }
-            "resources/read" => resources::read(&params),
+            "resources/read" => {
+                let uri = params["uri"].as_str().unwrap_or_default();
+                let unknown = || invalid("the resource is unknown", json!({ "uri": uri }));
+                self.suite.resource(uri).ok_or_else(unknown)
+            }
             "resources/subscribe" | "resources/unsubscribe" => Ok(json!({})),
-            "completion/complete" => Ok(complete(&params)),
+            "completion/complete" => {
+                let values = complete(params["argument"]["value"].as_str().unwrap_or_default());
+                let total = values.len();
+                Ok(json!({ "completion": { "values": values, "total": total, "hasMore": false } }))
+            }
             other => Err(RpcError::method_not_found(other)),
         }
     }
-}
-
-fn complete(params: &Value) -> Value {
-    let prefix = params["argument"]["value"].as_str().unwrap_or_default();
-    let known = ["paris", "park", "party"].into_iter().filter(|word| word.starts_with(prefix));
-    let values: Vec<&str> = known.collect();
-    json!({ "completion": { "total": values.len(), "values": values, "hasMore": false } })
 }
 
 /// Builds an invalid-params error.

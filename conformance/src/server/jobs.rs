@@ -2,8 +2,9 @@
 
 use crate::{
     fixtures::{FixtureData, invalid},
-    questions::Answers,
+    questions::ask,
 };
+use conformance::questions::Answers;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -42,8 +43,9 @@ pub(crate) async fn call(data: &FixtureData, request: &Incoming, client: &Client
     }
     let mut gathered = json!({});
     if name == "test_tool_with_task" {
-        let script = data.questions.of(&name).ok_or_else(|| invalid("the tool is unknown", json!({})))?;
-        match script.answers(&name, &params, client).await? {
+        let script = data.suite.questions.of(&name);
+        let script = script.ok_or_else(|| invalid("the tool is unknown", json!({})))?;
+        match ask(script, &name, &params, client).await? {
             Answers::Missing(result) => return Ok(result.into()),
             Answers::Given(given) => gathered = given,
         }

@@ -4,7 +4,6 @@ mod fixtures;
 mod jobs;
 mod prompts;
 mod questions;
-mod resources;
 mod tools;
 mod transports;
 

@@ -1,4 +1,4 @@
-//! Runs a gateway in front of our server for a test: `wharf serve`, or `wharf serve` in front of `wharf stdio`.
+//! Runs a gateway in front of a server for a test: `wharf serve`, or `wharf serve` in front of `wharf stdio`.
 
 use crate::server::{SERVER, Server};
 use std::fs;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub(crate) struct Gateway {
     child: Child,
     pub(crate) url: String,
-    _server: Server,
+    _server: Option<Server>,
     _folder: TempDir,
 }
 
@@ -22,25 +22,40 @@ pub(crate) enum Hops {
 }
 
 impl Gateway {
-    /// Starts the gateway and our server with these arguments. Tools keep their names.
+    /// Starts the gateway and our server with these arguments.
     pub(crate) fn start(arguments: &[&str], hops: Hops) -> Gateway {
         let server = Server::start(arguments);
+        let near = format!(r#"transport: http, url: "{}""#, server.url);
+        let mut gateway = match hops {
+            Hops::One => Gateway::in_front_of(&near),
+            Hops::Two => Gateway::in_front_of_stdio(&near),
+        };
+        gateway._server = Some(server);
+        gateway
+    }
+
+    /// Starts the gateway in front of one server, given as members of an entry of `tools:`. Tools keep their names.
+    pub(crate) fn in_front_of(entry: &str) -> Gateway {
+        Gateway::serve(tempfile::tempdir().expect("a folder"), entry)
+    }
+
+    /// Starts the gateway in front of `wharf stdio`, which is in front of the server.
+    pub(crate) fn in_front_of_stdio(entry: &str) -> Gateway {
         let folder = tempfile::tempdir().expect("a folder");
+        let near = folder.path().join("near.yaml");
+        fs::write(&near, agent(entry)).expect("the folder can be written to");
+        let start = format!(r#"command: {:?}, args: [stdio, -f, {near:?}]"#, wharf());
+        Gateway::serve(folder, &start)
+    }
+
+    fn serve(folder: TempDir, entry: &str) -> Gateway {
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);
             fs::write(&path, text).expect("the folder can be written to");
             path
         };
-        let near = format!(r#"transport: http, url: "{}""#, server.url);
-        let near = file("agent.yaml", &agent(&near));
+        let agent = file("agent.yaml", &agent(entry));
         let settings = file("wharf.toml", &format!("[grants]\ncommands = [{:?}]\n", wharf()));
-        let agent = match hops {
-            Hops::One => near,
-            Hops::Two => {
-                let start = format!(r#"command: {:?}, args: [stdio, -f, {near:?}]"#, wharf());
-                file("far.yaml", &agent(&start))
-            }
-        };
         let mut command = Command::new(wharf());
         command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--settings"]).arg(settings);
         command.arg("-f").arg(agent).current_dir(folder.path());
@@ -49,7 +64,7 @@ impl Gateway {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the gateway starts");
         let url = address(&mut child);
-        Gateway { child, url, _server: server, _folder: folder }
+        Gateway { child, url, _server: None, _folder: folder }
     }
 }
 

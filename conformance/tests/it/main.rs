@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test whose setup fails should panic with the cause")]
 
 mod gateway;
+mod official_suite;
+mod sdks;
 mod server;
 mod suite;
 mod transports;

@@ -12,7 +12,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(arguments: &[&str]) -> Server {
-        let child = Command::new(SERVER).args(arguments).stdout(Stdio::piped()).spawn();
+        Server::spawn(Command::new(SERVER).args(arguments))
+    }
+
+    /// Starts a server that prints its URL as its first line.
+    pub(crate) fn spawn(command: &mut Command) -> Server {
+        let child = command.stdout(Stdio::piped()).spawn();
         let mut child = child.expect("the server starts");
         let mut url = String::new();
         let stdout = child.stdout.take().expect("stdout is piped");

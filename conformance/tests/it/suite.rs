@@ -3,34 +3,30 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::gateway::{Gateway, Hops};
+use crate::official_suite::{self, EARLIER, LATEST};
 use crate::server::Server;
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_conformance-client");
 const EXPECTED: &str = include_str!("../../expected-failures.txt");
 
-const LATEST: &str = "conformance-0.2";
-const EARLIER: &str = "conformance-0.1";
-
 /// Serializes the runs: each starts dozens of processes, and some scenarios measure time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// One run of a suite.
-struct Run {
+pub(crate) struct Run {
     /// Name in the list of expected failures.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// Folder of the suite version.
-    suite: &'static str,
+    pub(crate) suite: &'static str,
     side: Side,
     /// Arguments that select the scenarios.
     selection: Arguments,
     /// Expected number of scenarios.
-    scenarios: usize,
+    pub(crate) scenarios: usize,
 }
 
 enum Side {
@@ -47,7 +43,7 @@ const JUNE: [&str; 4] = ["--suite", "all", "--spec-version", "2025-06-18"];
 const MARCH: [&str; 4] = ["--suite", "all", "--spec-version", "2025-03-26"];
 const ALL: [&str; 2] = ["--suite", "all"];
 
-const RUNS: &[Run] = &[
+pub(crate) const RUNS: &[Run] = &[
     client("client-2025-11-25", LATEST, &CURRENT, 25),
     client("client-2026-07-28", LATEST, &NEW, 39),
     client("client-2025-06-18", LATEST, &JUNE, 5),
@@ -123,7 +119,7 @@ fn check(run: &Run) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder for the results");
     let output = run.run_suite(folder.path(), run.selection);
-    let verdicts = verdicts(&output);
+    let verdicts = official_suite::verdicts(&output);
     assert_eq!(verdicts.len(), run.scenarios, "{}: the suite ran something else\n{output}", run.name);
     let expected = expected_failures();
     let expected: BTreeSet<&str> =
@@ -132,7 +128,7 @@ fn check(run: &Run) {
     // Retries a failed scenario alone: thirty concurrent clients on two processors cause late timers.
     let failed: BTreeSet<&str> =
         failed.filter(|name| expected.contains(name) || !run.passes_alone(folder.path(), name)).collect();
-    let total = output.lines().find(|line| line.starts_with("Total:")).unwrap_or_default();
+    let total = official_suite::total(&output);
     println!("{}: {} scenarios, {} fail as expected. {total}", run.name, verdicts.len(), failed.len());
     let unexpected: Vec<_> = failed.difference(&expected).collect();
     assert!(unexpected.is_empty(), "{}: failed: {unexpected:?}\n{output}", run.name);
@@ -143,9 +139,7 @@ fn check(run: &Run) {
 impl Run {
     /// Runs the suite and returns its output.
     fn run_suite(&self, folder: &Path, selection: &[&str]) -> String {
-        let (node, suite) = tools(self.suite);
-        let mut command = Command::new(node);
-        command.arg(suite).current_dir(folder);
+        let mut command = official_suite::command(self.suite, folder);
         let _running: Box<dyn Any> = match &self.side {
             Side::Client => {
                 command.args(["client", "--command", CLIENT, "--timeout", "30000"]);
@@ -162,10 +156,7 @@ impl Run {
                 Box::new(gateway)
             }
         };
-        command.args(selection).args(["--output-dir", "results"]);
-        let output = command.output().expect("node starts");
-        let output_bytes = [output.stderr, output.stdout].concat();
-        String::from_utf8_lossy(&output_bytes).into_owned()
+        official_suite::output(command.args(selection).args(["--output-dir", "results"]))
     }
 
     fn passes_alone(&self, folder: &Path, scenario: &str) -> bool {
@@ -175,45 +166,16 @@ impl Run {
         // An extension belongs to no version, so only `--force` runs it alone.
         let version = version.map(|version| ["--force", "--spec-version", version]);
         let version = version.as_ref().map_or(&[][..], |words| words);
-        let output = self.run_suite(folder, &[&["--scenario", scenario], version].concat());
-        output.lines().any(|line| line.starts_with("Passed:") && line.contains(" 0 failed"))
+        official_suite::has_passed(&self.run_suite(folder, &[&["--scenario", scenario], version].concat()))
     }
 }
 
-/// Parses the summary: each scenario and whether it passed.
-fn verdicts(output: &str) -> BTreeMap<String, bool> {
-    let summary = output.split_once("SUMMARY ===").map_or("", |(_, summary)| summary);
-    let lines = summary.lines().take_while(|line| !line.starts_with("Total:"));
-    lines
-        .filter_map(|line| {
-            let passed = line.starts_with('✓');
-            let (name, _) = line.strip_prefix(['✓', '✗'])?.split_once(": ")?;
-            Some((name.trim().to_owned(), passed))
-        })
-        .collect()
-}
-
 /// Parses the expected failures: the reason, by run and scenario.
-fn expected_failures() -> BTreeMap<(&'static str, &'static str), &'static str> {
+pub(crate) fn expected_failures() -> BTreeMap<(&'static str, &'static str), &'static str> {
     let lines = EXPECTED.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let read = |line: &'static str| {
         let (what, reason) = line.split_once(": ")?;
         Some((what.split_once(' ')?, reason))
     };
     lines.map(|line| read(line).unwrap_or_else(|| panic!("`{line}` is not an expected failure"))).collect()
-}
-
-/// Returns the paths of Node and the suite, as `cargo xtask` installs them.
-#[expect(clippy::disallowed_methods, reason = "the environment holds the paths of Node and the suite")]
-fn tools(suite: &str) -> (PathBuf, PathBuf) {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let tools = set("WHARF_TOOLS").or_else(|| cache.map(|cache| cache.join("wharf-tools")));
-    let tools = tools.unwrap_or_default();
-    let node = tools.join("node/node_modules/node/bin/node");
-    let suite = tools.join(suite).join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
-    for needed in [&node, &suite] {
-        assert!(needed.is_file(), "`{}` is missing: run `cargo xtask test`", needed.display());
-    }
-    (node, suite)
 }

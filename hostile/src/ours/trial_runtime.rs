@@ -60,6 +60,7 @@ impl TrialRuntime {
             builtins: None,
             processes: ProcessLimit::default(),
             installs: Installs::default(),
+            recorded: None,
         };
         let mut first = plan.clone();
         first.sources.retain(|source| source.name.expose() == "neighbour");

@@ -107,6 +107,7 @@ impl DamagedConnection {
             builtins: None,
             processes: ProcessLimit::default(),
             installs: Installs::default(),
+            recorded: None,
         };
         let runtime = Runtime::start(&plan, &ground, RuntimeOptions::default());
         DamagedConnection { proxy, handle: runtime.handle(), runtime, _server: server }
