@@ -122,19 +122,20 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) async fn connect(target: &Target) -> Result<Client, String> {
         let mut client = Client::without_session(target);
-        let initialized = client.post(Bytes::from_static(INITIALIZE.as_bytes())).await?;
-        if initialized.status != 200 {
-            return Err(format!(
-                "initialize: {} {}",
-                initialized.status,
-                String::from_utf8_lossy(&initialized.body)
-            ));
-        }
-        if let Some(session) = initialized.session {
+        if let Some(session) = client.initialize().await? {
             client.headers.extend([(SESSION, session), (VERSION, "2025-06-18".to_owned())]);
         }
         client.post(Bytes::from_static(INITIALIZED.as_bytes())).await?;
         Ok(client)
+    }
+
+    /// Opens a session and returns its id, if it has one.
+    pub(crate) async fn initialize(&mut self) -> Result<Option<String>, String> {
+        let Answer { status, session, body } = self.post(Bytes::from_static(INITIALIZE.as_bytes())).await?;
+        match status {
+            200 => Ok(session),
+            status => Err(format!("initialize: {status} {}", String::from_utf8_lossy(&body))),
+        }
     }
 
     /// Makes a client for requests of this kind.
@@ -147,7 +148,7 @@ impl Client {
         Ok(client)
     }
 
-    fn without_session(target: &Target) -> Client {
+    pub(crate) fn without_session(target: &Target) -> Client {
         let bearer = target.bearer.clone().map(|it| ("authorization", it));
         Client { line: HttpConnection::to(&target.address), headers: bearer.into_iter().collect() }
     }

@@ -9,6 +9,7 @@ use crate::{
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
+    fmt::Write as _,
     fs,
     net::TcpListener,
     path::{Path, PathBuf},
@@ -45,6 +46,8 @@ pub(crate) enum GatewayKind {
     Probe,
     /// An earlier build of wharf, to compare with.
     WharfBefore,
+    /// wharf with `threads = 1`.
+    WharfOnOneThread,
     Wharf,
     Rival,
 }
@@ -56,6 +59,18 @@ pub(crate) struct Programs {
     wharf: PathBuf,
     before: Option<PathBuf>,
     rival: Option<PathBuf>,
+    /// Whether wharf is also measured with one thread.
+    one_thread: bool,
+}
+
+/// The server behind a gateway.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpstreamServer {
+    pub(crate) transport: UpstreamTransport,
+    /// Number of its tools.
+    pub(crate) tools: usize,
+    /// Number of entries of wharf's agent file that name this server. The tools of the first have no prefix.
+    pub(crate) sources: usize,
 }
 
 /// A running gateway and its server; both stop when it is dropped.
@@ -69,52 +84,70 @@ pub(crate) struct RunningGateway {
     _folder: TempDir,
 }
 
+impl UpstreamServer {
+    /// A server with two tools.
+    pub(crate) fn small(transport: UpstreamTransport) -> UpstreamServer {
+        UpstreamServer { transport, tools: 2, sources: 1 }
+    }
+}
+
 impl Programs {
     #[expect(clippy::disallowed_methods, reason = "it starts itself in its other roles")]
     pub(crate) fn of(command_line: &CommandLine) -> Result<Programs, String> {
         let own = std::env::current_exe().map_err(|it| it.to_string())?;
         let wharf = command_line.text("wharf").ok_or("missing `--wharf PROGRAM`")?;
         let path = |name| command_line.text(name).map(PathBuf::from);
-        Ok(Programs { own, wharf: wharf.into(), before: path("before"), rival: path("rival") })
+        let one_thread = command_line.is_given("one-thread");
+        Ok(Programs { own, wharf: wharf.into(), before: path("before"), rival: path("rival"), one_thread })
     }
 
     /// Lists the gateways to measure.
     pub(crate) fn gateways(&self) -> Vec<GatewayKind> {
         let before = self.before.as_ref().map(|_| GatewayKind::WharfBefore);
         let rival = self.rival.as_ref().map(|_| GatewayKind::Rival);
-        [Some(GatewayKind::Probe), before, Some(GatewayKind::Wharf), rival].into_iter().flatten().collect()
+        let one_thread = self.one_thread.then_some(GatewayKind::WharfOnOneThread);
+        let all = [Some(GatewayKind::Probe), before, one_thread, Some(GatewayKind::Wharf), rival];
+        all.into_iter().flatten().collect()
     }
 
-    /// Starts a gateway in front of a server with this many tools.
+    /// Starts a gateway in front of a server.
     pub(crate) async fn start(
         &self,
         kind: GatewayKind,
-        transport: UpstreamTransport,
-        tools: usize,
+        UpstreamServer { transport, tools, sources }: UpstreamServer,
     ) -> Result<RunningGateway, String> {
         let folder = TempDir::new().map_err(|it| it.to_string())?;
         let tools = tools.to_string();
+        let echo = || {
+            let mut echo = Command::new(&self.own);
+            echo.args(["echo", "http", "--tools", &tools]);
+            echo
+        };
         let mut server = None;
         let mut upstream = String::new();
         if transport == UpstreamTransport::Http && kind != GatewayKind::NoGateway {
-            let (child, url) =
-                start_and_read_url(Command::new(&self.own).args(["echo", "http", "--tools", &tools])).await?;
+            let (child, url) = start_and_read_url(&mut echo()).await?;
             (server, upstream) = (Some(child), url);
         }
+        let wharf = |program: &Path| {
+            let configuration = WharfConfiguration {
+                own: &self.own,
+                upstream: (transport, &tools, &upstream),
+                sources,
+                threads: (kind == GatewayKind::WharfOnOneThread).then_some(1),
+            };
+            configuration.command(program, folder.path())
+        };
         let started_at = Instant::now();
         let (gateway, url) = match kind {
-            GatewayKind::NoGateway => {
-                start_and_read_url(Command::new(&self.own).args(["echo", "http", "--tools", &tools])).await?
-            }
+            GatewayKind::NoGateway => start_and_read_url(&mut echo()).await?,
             GatewayKind::Probe => start_and_read_url(&mut self.probe(transport, &tools, &upstream)).await?,
-            GatewayKind::Wharf => {
-                let command = wharf(&self.wharf, &self.own, (transport, &tools, &upstream), folder.path());
-                start_and_read_url(&mut command?).await?
+            GatewayKind::Wharf | GatewayKind::WharfOnOneThread => {
+                start_and_read_url(&mut wharf(&self.wharf)?).await?
             }
             GatewayKind::WharfBefore => {
                 let program = self.before.as_ref().ok_or("missing `--before PROGRAM`")?;
-                let command = wharf(program, &self.own, (transport, &tools, &upstream), folder.path());
-                start_and_read_url(&mut command?).await?
+                start_and_read_url(&mut wharf(program)?).await?
             }
             GatewayKind::Rival => self.rival(transport, &tools, &upstream, folder.path())?,
         };
@@ -174,39 +207,56 @@ impl Programs {
     }
 }
 
-/// Runs a build of our gateway in its normal configuration, with token, checks, circuit breakers and journal.
-fn wharf(
-    program: &Path,
-    own: &Path,
-    (transport, tools, upstream): (UpstreamTransport, &str, &str),
-    folder: &Path,
-) -> Result<Command, String> {
-    let own = own.display();
-    let endpoint = match transport {
-        UpstreamTransport::Http => format!("transport: http\n    url: \"{upstream}\""),
-        UpstreamTransport::Stdio => {
-            format!("command: \"{own}\"\n    args: [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]")
+/// The configuration of our gateway: the defaults, with token, checks, circuit breakers and journal.
+struct WharfConfiguration<'a> {
+    /// This program, which is the server.
+    own: &'a Path,
+    /// Transport, number of tools and URL of the server.
+    upstream: (UpstreamTransport, &'a str, &'a str),
+    sources: usize,
+    threads: Option<usize>,
+}
+
+impl WharfConfiguration<'_> {
+    /// Writes the configuration to `folder` and returns the command that runs a build of the gateway with it.
+    fn command(&self, program: &Path, folder: &Path) -> Result<Command, String> {
+        let own = self.own.display();
+        let (transport, tools, upstream) = self.upstream;
+        let endpoint = match transport {
+            UpstreamTransport::Http => format!("transport: http\n    url: \"{upstream}\""),
+            UpstreamTransport::Stdio => {
+                format!("command: \"{own}\"\n    args: [\"echo\", \"stdio\", \"--tools\", \"{tools}\"]")
+            }
+        };
+        let mut agent = "tools:\n".to_owned();
+        for source in 0..self.sources {
+            let (name, prefix) = match source {
+                0 => ("up".to_owned(), String::new()),
+                other => (format!("up{other}"), format!("up{other}")),
+            };
+            let _ = write!(
+                agent,
+                "  - name: {name}\n    description: echo\n    type: mcp\n    server: {name}\n    prefix: \"{prefix}\"\n    {endpoint}\n"
+            );
         }
-    };
-    let agent = format!(
-        "tools:\n  - name: up\n    description: echo\n    type: mcp\n    server: up\n    prefix: \"\"\n    {endpoint}\n"
-    );
-    let settings = format!("[grants]\ncommands = [\"{own}\"]\n");
-    let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(|it| it.to_string());
-    write("agent.yaml", &agent)?;
-    write("wharf.toml", &settings)?;
-    let mut command = Command::new(program);
-    command
-        .args(["serve", "--listen", "127.0.0.1:0", "--settings", "wharf.toml"])
-        .current_dir(folder)
-        .env("WHARF_HOME", folder.join("home"))
-        .env("WHARF_TOKEN", TOKEN);
-    Ok(command)
+        let threads = self.threads.map(|it| format!("[server]\nthreads = {it}\n")).unwrap_or_default();
+        let settings = format!("[grants]\ncommands = [\"{own}\"]\n{threads}");
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(|it| it.to_string());
+        write("agent.yaml", &agent)?;
+        write("wharf.toml", &settings)?;
+        let mut command = Command::new(program);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--settings", "wharf.toml"])
+            .current_dir(folder)
+            .env("WHARF_HOME", folder.join("home"))
+            .env("WHARF_TOKEN", TOKEN);
+        Ok(command)
+    }
 }
 
 impl GatewayKind {
     pub(crate) fn is_wharf(self) -> bool {
-        matches!(self, GatewayKind::Wharf | GatewayKind::WharfBefore)
+        matches!(self, GatewayKind::Wharf | GatewayKind::WharfBefore | GatewayKind::WharfOnOneThread)
     }
 }
 

@@ -9,6 +9,7 @@ mod command_line;
 mod drive;
 mod echo;
 mod gateways;
+mod growth;
 mod machine;
 mod page;
 mod post;
@@ -16,13 +17,15 @@ mod probe;
 mod table;
 
 use command_line::CommandLine;
+use gateways::Programs;
 use std::{process::ExitCode, sync::Arc};
 
 const USAGE: &str = "load echo stdio [--tools N]
 load echo http  [--tools N] [--listen 127.0.0.1:0]
 load probe [--listen 127.0.0.1:0] --http HOST:PORT/PATH | -- COMMAND ARGS...
 load drive --url URL [--token T] [--tool echo] [--clients 64] [--seconds 3] [--bytes 100] [--payload] [--list] [--pid P]
-load table --wharf PROGRAM [--before PROGRAM] [--rival PROGRAM] [--rounds 3] [--seconds 3] [--page FILE]
+load table --wharf PROGRAM [--before PROGRAM] [--rival PROGRAM] [--one-thread] [--rounds 3] [--seconds 3] [--page FILE]
+load growth --wharf PROGRAM [--rounds 3] [--seconds 3]
 ";
 
 #[expect(clippy::disallowed_methods, reason = "a program reads its own arguments")]
@@ -58,6 +61,12 @@ async fn run(command_line: &CommandLine) -> Result<(), String> {
             Ok(())
         }
         "table" => table::measure(command_line).await,
+        "growth" => {
+            let (rounds, seconds) = table::rounds(command_line);
+            let growth = growth::measure(&Programs::of(command_line)?, rounds, seconds).await?;
+            println!("{}", page::growth(&growth));
+            Ok(())
+        }
         _ => Err(format!("missing or unknown command\n{USAGE}")),
     }
 }

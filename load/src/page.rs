@@ -3,6 +3,7 @@
 use crate::{
     drive::{Measurement, RequestKind},
     gateways::{GatewayKind, UpstreamTransport},
+    growth::{Growth, GrowthRow},
     machine,
     table::{GatewayResult, LOADS, Measurements},
 };
@@ -34,6 +35,7 @@ pub(crate) fn page(measurements: &Measurements) -> String {
     }
     lists(&mut page, measurements);
     footprints(&mut page, measurements);
+    page.push_str(&growth(&measurements.growth));
     page
 }
 
@@ -87,11 +89,38 @@ fn footprints(page: &mut String, measurements: &Measurements) {
     }
 }
 
+/// Formats how the cost of a call changes as the gateway grows.
+pub(crate) fn growth(growth: &Growth) -> String {
+    let mut page = "\n## As it grows\n\nThe cost of a call of 100 B to a server over HTTP, 16 clients.\n\n\
+        | what grows | from | to | CPU µs/call | CPU µs/call then | ratio |\n\
+        | --- | ---: | ---: | ---: | ---: | ---: |\n"
+        .to_owned();
+    for row in &growth.rows {
+        let GrowthRow { what: (what, from, to), small, large } = row;
+        let _ = writeln!(
+            page,
+            "| {what} | {from} | {to} | {:.1} | {:.1} | {:.2} |",
+            small.cpu_per_call,
+            large.cpu_per_call,
+            row.ratio()
+        );
+    }
+    let Growth { long_list, session_kib, .. } = growth;
+    let Measurement { median, cpu_per_call, .. } = long_list;
+    let _ = writeln!(
+        page,
+        "\n`tools/list` of 10,000 tools: median {median:.0} µs, CPU {cpu_per_call:.1} µs. Memory of an idle session: \
+         {session_kib:.1} KiB, the mean of 9,900."
+    );
+    page
+}
+
 fn display_name(kind: GatewayKind) -> &'static str {
     match kind {
         GatewayKind::NoGateway => "no gateway",
         GatewayKind::Probe => "limit",
         GatewayKind::WharfBefore => "wharf before",
+        GatewayKind::WharfOnOneThread => "wharf, 1 thread",
         GatewayKind::Wharf => "**wharf**",
         GatewayKind::Rival => "mcp-proxy",
     }

