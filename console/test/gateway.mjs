@@ -25,7 +25,7 @@ export async function serve(options = {}) {
   const time = () => options.now ?? Date.now();
   const now = () => new Date(time()).toISOString();
   const { rate = 0, count = 0, empty = false, open = false, role = 'admin', overrides = {} } = options;
-  const state = { requests: [], bodies: [], sessions: new Set(), tickets: new Set(['wt_once']), streams: new Set(), cancelled: 0, calls: [], sent: 0, away: false, lists: 'work', startedAt: now() };
+  const state = { requests: [], bodies: [], sessions: new Set(), tickets: new Set(['wt_once']), streams: new Set(), cacheModes: [], cancelled: 0, calls: [], sent: 0, away: false, lists: 'work', startedAt: now() };
   const breaker = (name, more = {}) => ({ service_name: name, state: 'CLOSED', failure_count: 0, failure_threshold: 5, last_failure_time: null, recovery_timeout: 'PT30S', last_state_change: now(), ...more });
   const lists = {
     '/api/v1/sources': () => (empty ? [] : sources), '/api/v1/tools': () => (empty ? [] : tools),
@@ -35,7 +35,7 @@ export async function serve(options = {}) {
     ...overrides.lists,
   };
   const numbers = (source) => { const all = stats(time()); return empty ? { ...all, series: [], breakers: [] } : { ...all, series: all.series.filter((it) => !source || it.key === source) }; };
-  const json = (response, status, body, headers = {}) => { response.writeHead(status, { 'content-type': status < 400 ? 'application/json' : 'application/problem+json', ...headers }); response.end(body === undefined ? '' : JSON.stringify(body)); };
+  const json = (response, status, body, headers = {}) => { response.writeHead(status, { 'cache-control': 'no-store', 'content-type': status < 400 ? 'application/json' : 'application/problem+json', ...headers }); response.end(body === undefined ? '' : JSON.stringify(body)); };
   const problem = (response, status, detail, more = {}, headers = {}) => json(response, status, { type: 'about:blank', title: detail, status, detail, hint: null, request_id: null, ...more }, headers);
 
   const server = createServer(async (request, response) => {
@@ -64,7 +64,7 @@ export async function serve(options = {}) {
     if (empty && routes[`${request.method} ${path}`] && request.method === 'GET') return json(response, 200, path === '/api/v1/agent' ? { file: null, text: '', applied_at: now(), diagnostics: [] } : page([]));
     const override = overrides[`${request.method} ${path}`] ?? overrides[path] ?? routes[`${request.method} ${path}`];
     if (override) return override({ request, response, body, url, json, problem, state, now });
-    if (path === '/api/v1/events') return events(response);
+    if (path === '/api/v1/events') return events(request, response);
     if (path === '/api/v1/stats') return json(response, 200, numbers(url.searchParams.get('source')));
     if (path === '/api/v1/calls' && options.failures) return json(response, 200, page([...state.calls.toReversed(), ...failures(time())]));
     if (path === '/mcp') return mcp(request, response, JSON.parse(body));
@@ -84,8 +84,9 @@ export async function serve(options = {}) {
     } catch { response.writeHead(404).end(); }
   }
 
-  function events(response) {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
+  function events(request, response) {
+    state.cacheModes.push(request.headers['cache-control']);
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     const tell = (kind, data) => response.write(`event: ${kind}\ndata: ${JSON.stringify({ at: now(), source: null, kind, data })}\n\n`);
     tell('hello', { version: '0.9.0', started_at: state.startedAt, number: 1 });
     state.streams.add(tell);

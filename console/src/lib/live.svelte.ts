@@ -119,7 +119,8 @@ class Live {
       if (session.state === 'in' && (!document.hidden || this.state === 'connecting')) {
         try {
           this.#stop = new AbortController();
-          const response = await fetch('/api/v1/events?pace=100', { headers: session.headers(), signal: this.#stop.signal, credentials: 'omit' });
+          // Past the browser's cache: it lets a second tab share the response of the first, which ends with the first.
+          const response = await fetch('/api/v1/events?pace=100', { headers: session.headers(), signal: this.#stop.signal, credentials: 'omit', cache: 'no-store' });
           if (!response.ok || !response.body) throw await failure(response);
           this.#become('live');
           wait = 125;

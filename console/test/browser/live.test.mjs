@@ -94,6 +94,8 @@ test('a hidden tab hands the stream over to one that is seen, and no call is mis
   const [ofFirst] = streams;
   await hide(first, true);
   await until(() => streams.size === 1 && !streams.has(ofFirst), 'the second tab reads');
+  // From the cache the second tab would share the stream that the first has just left.
+  assert.deepEqual(gateway.state.cacheModes, ['no-cache', 'no-cache']);
   const [ofSecond] = streams;
   gateway.tell('batch', { events: [gateway.call(1, { request_id: 'seen-by-both' })], skipped: {} });
   for (const page of [first, second]) await page.locator('[href="#/calls/seen-by-both"]').waitFor();
