@@ -15,6 +15,7 @@ mod generate;
 mod instructions;
 mod load;
 mod provision;
+mod rust_tests;
 mod steps;
 mod task;
 
@@ -120,11 +121,12 @@ fn kills(checkout: &Checkout, steps: &mut Steps, times: u64) -> Result<(), Failu
 
 /// Runs all tests. Calls cargo twice, because `--all-targets` excludes the doc tests.
 fn test(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
-    const EVERYTHING: [&str; 4] = ["test", "--locked", "--workspace", "--all-features"];
     steps.run("C++ compiler", fuzz::check_compiler)?;
     provision::all(checkout.tools(), steps)?;
-    steps.run("tests", || checkout.cargo(EVERYTHING.iter().chain(&["--all-targets"])))?;
-    steps.run("doc tests", || checkout.cargo(EVERYTHING.iter().chain(&["--doc"])))?;
+    rust_tests::all(checkout, steps)?;
+    steps.run("doc tests", || {
+        checkout.cargo(["test", "--locked", "--workspace", "--all-features", "--doc"])
+    })?;
     console::build(checkout, steps)?;
     console::browser(checkout, steps)?;
     // A test has built the program in this clone, so it is not built again.

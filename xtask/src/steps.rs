@@ -7,6 +7,7 @@ use crate::failure::Failure;
 
 pub(crate) struct Steps {
     done: Vec<Step>,
+    notes: Vec<String>,
 }
 
 struct Step {
@@ -17,7 +18,7 @@ struct Step {
 
 impl Steps {
     pub(crate) fn new() -> Self {
-        Self { done: Vec::new() }
+        Self { done: Vec::new(), notes: Vec::new() }
     }
 
     pub(crate) fn run<T>(
@@ -36,6 +37,11 @@ impl Steps {
         result
     }
 
+    /// Adds a sentence to the end of the summary.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
     /// Prints the summary, unless no step has run.
     pub(crate) fn summary(&self) {
         if self.done.is_empty() {
@@ -47,6 +53,9 @@ impl Steps {
         }
         let all = self.done.iter().map(|step| step.took).sum();
         eprintln!("{:>8}  {:>9}", "total", seconds(all));
+        for note in &self.notes {
+            eprintln!("    note  {note}");
+        }
     }
 }
 
