@@ -12,6 +12,10 @@ const MAX_SQLITE_ROWS: usize = 64;
 /// On SQLite, the number of rows of a long `INSERT` is a multiple of this.
 const SQLITE_ROWS_STEP: usize = 8;
 
+/// Number of calls that one query looks at, if its filter has conditions without an index. The query takes a few
+/// milliseconds then, however long the journal is.
+const MAX_SCANNED_CALLS: i64 = 5_000;
+
 columns! {
     /// One recorded call. The caller has already redacted and truncated its contents.
     ///
@@ -52,7 +56,7 @@ columns! {
 }
 
 /// Selects calls. A call must match every field that is set.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallFilter {
     /// Name of the source.
     pub source: Option<String>,
@@ -90,7 +94,7 @@ pub struct CallCursor {
 pub struct CallPage {
     /// The calls.
     pub calls: Vec<CallRow>,
-    /// Cursor for the next page, if there is one.
+    /// Cursor for the next page, if there is one. A page may be short, or empty, and still have a next one.
     pub next: Option<CallCursor>,
 }
 
@@ -130,34 +134,94 @@ impl Store {
     }
 
     /// Lists the calls that match a filter, newest first, starting after the cursor.
+    ///
+    /// An index answers one condition of the filter, and the time. For the other conditions this looks at
+    /// a limited number of calls: a tool that was called once would otherwise cost a walk through the whole journal. The
+    /// next page goes on from there.
     pub async fn list_calls(
         &self,
         filter: &CallFilter,
         after: Option<&CallCursor>,
         limit: usize,
     ) -> Result<CallPage, StoreError> {
-        let statement = filter.narrow(select());
-        let statement = match after {
-            Some(CallCursor { execution_start, request_id }) => {
-                let statement =
-                    statement.sql(" AND (execution_start, request_id) < (").value(*execution_start);
-                statement.sql(", ").value(request_id.as_str()).sql(")")
-            }
+        let (indexed, others) = filter.split();
+        let page_size = limit as i64 + 1;
+        if others == CallFilter::default() {
+            let statement = newest_first(indexed.narrow_after(select(), after));
+            return Ok(CallPage::of(self.read(statement.value(page_size)).await?, limit, None));
+        }
+        let end = self.scan_end(&indexed, after).await?;
+        let statement = Statement::new("SELECT ").sql(CallRow::COLUMNS).sql(" FROM (SELECT ");
+        let statement = statement.sql(CallRow::COLUMNS).sql(FROM_CALLS);
+        let statement = indexed.narrow_after(statement, after);
+        let statement = match &end {
+            Some(end) => compare(statement, " >= ", end),
             None => statement,
         };
-        let statement = statement.sql(" ORDER BY execution_start DESC, request_id DESC LIMIT ");
-        let mut calls: Vec<CallRow> = self.read(statement.value(limit as i64 + 1)).await?;
+        // New calls may have joined since the end was found; they must not push older ones out.
+        let statement = newest_first(statement).value(2 * MAX_SCANNED_CALLS);
+        let statement = others.narrow(statement.sql(") AS candidates WHERE 1 = 1"));
+        let calls = self.read(newest_first(statement).value(page_size)).await?;
+        Ok(CallPage::of(calls, limit, end))
+    }
+
+    /// Returns the last call that one query looks at, or `None` if it can look at all of them.
+    async fn scan_end(
+        &self,
+        indexed: &CallFilter,
+        after: Option<&CallCursor>,
+    ) -> Result<Option<CallCursor>, StoreError> {
+        // The inner query reads nothing but an index.
+        let statement = select().sql(" AND request_id = (SELECT request_id").sql(FROM_CALLS);
+        let statement = newest_first(indexed.narrow_after(statement, after));
+        let statement = statement.value(1).sql(" OFFSET ").value(MAX_SCANNED_CALLS - 1).sql(")");
+        let calls: Vec<CallRow> = self.read(statement).await?;
+        Ok(calls.first().map(CallCursor::of))
+    }
+}
+
+impl CallPage {
+    /// Makes a page from one call more than it may have, if there is one. Otherwise the next page starts after `end`.
+    fn of(mut calls: Vec<CallRow>, limit: usize, end: Option<CallCursor>) -> CallPage {
         let more = calls.len() > limit;
         calls.truncate(limit);
-        let next = calls.last().filter(|_| more).map(|it| CallCursor {
-            execution_start: it.execution_start,
-            request_id: it.request_id.as_ref().to_owned(),
-        });
-        Ok(CallPage { calls, next })
+        let next = if more { calls.last().map(CallCursor::of) } else { end };
+        CallPage { calls, next }
+    }
+}
+
+impl CallCursor {
+    /// The position of this call.
+    pub fn of(call: &CallRow) -> CallCursor {
+        CallCursor { execution_start: call.execution_start, request_id: call.request_id.as_ref().to_owned() }
     }
 }
 
 impl CallFilter {
+    /// Splits off the condition that an index answers, with the time. The rarest is chosen: calls of one conversation,
+    /// calls that failed, calls of one source.
+    fn split(&self) -> (CallFilter, CallFilter) {
+        let mut others = self.clone();
+        let (since, until) = (others.since.take(), others.until.take());
+        let mut indexed = CallFilter { since, until, ..CallFilter::default() };
+        if others.thread_id.is_some() {
+            indexed.thread_id = others.thread_id.take();
+        } else if others.status.as_deref().is_some_and(|it| it != "success") {
+            indexed.status = others.status.take();
+        } else {
+            indexed.source = others.source.take();
+        }
+        (indexed, others)
+    }
+
+    fn narrow_after(&self, statement: Statement, after: Option<&CallCursor>) -> Statement {
+        let statement = self.narrow(statement);
+        match after {
+            Some(cursor) => compare(statement, " < ", cursor),
+            None => statement,
+        }
+    }
+
     fn narrow(&self, statement: Statement) -> Statement {
         let CallFilter {
             source,
@@ -198,6 +262,19 @@ fn sqlite_rows(left: usize) -> usize {
     }
 }
 
+const FROM_CALLS: &str = " FROM calls WHERE 1 = 1";
+
 fn select() -> Statement {
-    Statement::new("SELECT ").sql(CallRow::COLUMNS).sql(" FROM calls WHERE 1 = 1")
+    Statement::new("SELECT ").sql(CallRow::COLUMNS).sql(FROM_CALLS)
+}
+
+/// Appends a comparison of a call's position with a cursor.
+fn compare(statement: Statement, operator: &'static str, cursor: &CallCursor) -> Statement {
+    let statement = statement.sql(" AND (execution_start, request_id)").sql(operator).sql("(");
+    statement.value(cursor.execution_start).sql(", ").value(cursor.request_id.as_str()).sql(")")
+}
+
+/// Appends the order; the maximum number of rows follows.
+fn newest_first(statement: Statement) -> Statement {
+    statement.sql(" ORDER BY execution_start DESC, request_id DESC LIMIT ")
 }

@@ -116,11 +116,41 @@ async fn pages_cover_everything_once_newest_first() {
     .await;
 }
 
-/// Reads all pages.
+#[tokio::test]
+async fn a_rare_call_is_found_over_several_pages_without_a_walk_through_all() {
+    on_both(async |store| {
+        let rare = CallRow { tool_name: "rare".into(), principal: Some("anna".into()), ..call(3) };
+        let calls = (0..12_000).map(|it| if it == 3 { rare.clone() } else { call(it) }).collect();
+        store.record_calls(calls).await.expect("they are kept");
+        let text = |text: &str| Some(text.to_owned());
+        let none = CallFilter::default;
+        for filter in [
+            CallFilter { tool_name: text("rare"), ..none() },
+            CallFilter { principal: text("anna"), source: text("odd"), ..none() },
+            CallFilter { tool_name: text("rare"), status: text("success"), ..none() },
+        ] {
+            let first = store.list_calls(&filter, None, 10).await.expect("a page");
+            assert!(first.calls.is_empty() && first.next.is_some(), "{filter:?} on {}", store.engine());
+            assert_eq!(ids(store, &filter).await, [rare.request_id.clone()], "{filter:?}");
+        }
+        let dense = CallFilter { tool_name: text("tool_1"), ..none() };
+        let page = store.list_calls(&dense, None, 10).await.expect("a page");
+        assert_eq!(page.calls.len(), 10, "a page is full if its calls are near");
+        let all = read_all(store, &dense, 1_500).await;
+        assert!(all.len() == 4_000 && all.is_sorted_by(|a, b| a > b), "each once, newest first");
+    })
+    .await;
+}
+
 async fn ids(store: &Store, filter: &CallFilter) -> Vec<Arc<str>> {
+    read_all(store, filter, 7).await
+}
+
+/// Reads all pages.
+async fn read_all(store: &Store, filter: &CallFilter, page_size: usize) -> Vec<Arc<str>> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list_calls(filter, after.as_ref(), 7).await.expect("a page");
+        let page = store.list_calls(filter, after.as_ref(), page_size).await.expect("a page");
         all.extend(page.calls.into_iter().map(|it| it.request_id));
         match page.next {
             Some(next) => after = Some(next),

@@ -19,10 +19,10 @@ use wharf_store::{CallCursor, CallFilter, CallPage, CallRow, Store, StoreError};
 /// Default number of calls on a page.
 const DEFAULT_PAGE_SIZE: usize = 50;
 
-/// Number of calls that a search reads at a time, and how long it reads. A search that is not through by then returns
-/// what it found, and the cursor of the next page continues it.
+/// Number of calls that a search for words reads at a time, and how long a list is read. A list that is not complete by
+/// then has what was found, and the cursor of the next page continues it.
 const SEARCH_PAGE_SIZE: usize = 500;
-const SEARCH_TIME: Duration = Duration::from_secs(1);
+const MAX_READING_TIME: Duration = Duration::from_secs(1);
 
 /// Longest duration that `min_ms` accepts.
 const MAX_DURATION_MS: u64 = 1 << 40;
@@ -67,10 +67,8 @@ pub(super) async fn list(store: &Store, query: Option<&str>) -> HandlerResult {
         None => None,
     };
     let limit = query.limit(DEFAULT_PAGE_SIZE)?;
-    let page = match query.text("q").filter(|it| !it.is_empty()) {
-        Some(words) => search(store, &filter, after, limit, words).await,
-        None => store.list_calls(&filter, after.as_ref(), limit).await,
-    };
+    let words = query.text("q").filter(|it| !it.is_empty());
+    let page = read_page(store, &filter, after, limit, words).await;
     let page = page.map_err(|it| journal_unreadable(&it))?;
     let editions = Editions::of(store, &page.calls).await.map_err(|it| journal_unreadable(&it))?;
     let calls = page.calls.iter().map(|it| call_json(it, editions.hash_of(it))).collect();
@@ -86,32 +84,32 @@ pub(super) async fn get(store: &Store, request_id: &str, query: Option<&str>) ->
     Ok(json_response(StatusCode::OK, call_json(&call, editions.hash_of(&call))))
 }
 
-/// Finds calls with these words. The journal has no index for text, so a search reads calls until it has enough or its
-/// time is over.
-async fn search(
+/// Reads calls until it has a page of them or its time is over. The journal has no index for text and for most filters.
+async fn read_page(
     store: &Store,
     filter: &CallFilter,
     mut after: Option<CallCursor>,
     limit: usize,
-    words: &str,
+    words: Option<&str>,
 ) -> Result<CallPage, StoreError> {
-    let (words, begun) = (words.to_lowercase(), Instant::now());
+    let (words, begun) = (words.map(str::to_lowercase), Instant::now());
     let mut found = CallPage::default();
     loop {
-        let page = store.list_calls(filter, after.as_ref(), SEARCH_PAGE_SIZE).await?;
-        for call in page.calls {
-            let cursor =
-                CallCursor { execution_start: call.execution_start, request_id: call.request_id.to_string() };
-            if has_words(&call, &words) {
+        let page_size = if words.is_some() { SEARCH_PAGE_SIZE } else { limit - found.calls.len() };
+        let page = store.list_calls(filter, after.as_ref(), page_size).await?;
+        let mut calls = page.calls.into_iter();
+        while let Some(call) = calls.next() {
+            let cursor = CallCursor::of(&call);
+            if words.as_ref().is_none_or(|words| has_words(&call, words)) {
                 found.calls.push(call);
             }
-            after = Some(cursor);
-            if found.calls.len() == limit {
-                return Ok(CallPage { next: after, ..found });
+            if found.calls.len() == limit && calls.len() > 0 {
+                return Ok(CallPage { next: Some(cursor), ..found });
             }
         }
-        if page.next.is_none() || begun.elapsed() >= SEARCH_TIME {
-            return Ok(CallPage { next: page.next.and(after), ..found });
+        after = page.next;
+        if after.is_none() || found.calls.len() == limit || begun.elapsed() >= MAX_READING_TIME {
+            return Ok(CallPage { next: after, ..found });
         }
     }
 }
