@@ -2,6 +2,7 @@
 
 mod add;
 mod agent_file;
+mod attachment;
 mod call;
 mod chat;
 mod check;

@@ -29,6 +29,7 @@ mod lease_owner;
 mod load_agent;
 mod logs;
 mod markdown;
+mod message_context;
 mod metrics;
 mod output;
 mod pretty_json;

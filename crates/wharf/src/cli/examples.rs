@@ -104,6 +104,8 @@ pub(super) const CONVERSATIONS_SHOW: &str = "Examples:
 
 pub(super) const RUN: &str = "Examples:
   wharf run 'Remind me to buy eggs'
+  wharf run 'What is wrong here?' --attach build.log --attach screenshot.png
+  wharf run --prompt todo:plan_my_day
   wharf run --model ollama/qwen3 --allow 'todo:*' --json < message.txt";
 
 pub(super) const SCHEMA: &str = "Examples:

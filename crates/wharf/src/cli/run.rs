@@ -30,6 +30,12 @@ pub(crate) struct AgentArgs {
 pub(crate) struct RunArgs {
     /// The message; - or nothing reads it from standard input
     pub(crate) message: Option<String>,
+    /// Add a text, an image or a resource of a server to the message; can be repeated
+    #[arg(long, value_name = "FILE|URI")]
+    pub(crate) attach: Vec<String>,
+    /// Send a prompt of a server in place of a message: its name, and its arguments as key=value
+    #[arg(long, value_names = ["NAME", "KEY=VALUE"], num_args = 1.., conflicts_with = "message")]
+    pub(crate) prompt: Vec<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
     /// Keep the conversation in the database; `wharf conversations` shows it

@@ -1,6 +1,5 @@
 //! `wharf chat`: a conversation with the agent, at a terminal or line by line from standard input.
 
-mod attachment;
 mod command;
 mod completion;
 mod history;

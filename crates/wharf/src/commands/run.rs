@@ -7,13 +7,14 @@ mod message;
 pub(super) mod model;
 pub(super) mod renderer;
 
-use super::{recording::Recording, replay::conversation::recorded_approver};
+use super::{attachment::Attachment, recording::Recording, replay::conversation::recorded_approver};
 use crate::{
     app::{App, Connections},
     cli::{AgentArgs, RunArgs},
     command_error::CommandError,
     environment::Environment,
     exit::Exit,
+    message_context::PromptEntries,
     output::Output,
     signals::Signals,
     terminal::{self, Terminal},
@@ -33,7 +34,7 @@ use wharf_runtime::cassette::ConversationNaming;
 
 pub(super) async fn run(mut app: App, args: RunArgs, environment: Environment) -> Exit {
     let output = app.output;
-    let prepared = message::read(args.message.as_deref()).and_then(|message| {
+    let prepared = message::read_text(&args).and_then(|message| {
         let recording = Recording::begin(&mut app, &args.cassette, ConversationNaming::Main)?;
         let client = model::client(&app, args.agent.model.as_deref(), &environment, &recording.tape())?;
         model::price(&app, &client, &settings(&app, &args.agent).limits)?;
@@ -45,8 +46,9 @@ pub(super) async fn run(mut app: App, args: RunArgs, environment: Environment) -
     };
     app.options.consent = AgentConsent::wrap(app.options.consent.clone(), &app.plan.agent.sampling);
     let mut signals = Signals::listen();
+    let lists = lists(&args);
     let connections = tokio::select! {
-        connections = app.connect(|_| true, &[List::Tools]) => connections,
+        connections = app.connect(|_| true, &lists) => connections,
         signal = signals.next() => {
             let exit = output.fail(&CommandError::interrupted(signal));
             app.shut_down_promptly().await;
@@ -60,18 +62,48 @@ pub(super) async fn run(mut app: App, args: RunArgs, environment: Environment) -
             if !args.events && !output.json {
                 warn_about_faults(&connections, output);
             }
-            converse(&app, &args, (message, client), &recording, &connections, &mut signals).await
+            match compose(message, &args, &connections, &mut signals).await {
+                Ok(message) => {
+                    converse(&app, &args, (message, client), &recording, &connections, &mut signals).await
+                }
+                Err(error) => output.fail(&error),
+            }
         }
     };
     connections.close().await;
     recording.end(exit, output)
 }
 
+/// Returns the lists that the run needs of its servers.
+fn lists(args: &RunArgs) -> Vec<List> {
+    let mut lists = vec![List::Tools];
+    if !args.prompt.is_empty() {
+        lists.push(List::Prompts);
+    }
+    if args.attach.iter().any(|it| matches!(Attachment::parse(it), Attachment::Resource(_))) {
+        lists.push(List::Resources);
+    }
+    lists
+}
+
+/// Completes the message, unless a signal ends the program.
+async fn compose(
+    text: Option<String>,
+    args: &RunArgs,
+    connections: &Connections,
+    signals: &mut Signals,
+) -> Result<PromptEntries, CommandError> {
+    tokio::select! {
+        message = message::complete(text, args, connections) => message,
+        signal = signals.next() => Err(CommandError::interrupted(signal)),
+    }
+}
+
 /// Sends the message, prints what happens and returns the exit code.
 async fn converse(
     app: &App,
     args: &RunArgs,
-    (message, client): (String, ModelClient),
+    (message, client): (PromptEntries, ModelClient),
     recording: &Recording,
     connections: &Connections,
     signals: &mut Signals,
@@ -88,11 +120,12 @@ async fn converse(
         redactor: app.redactor().clone(),
         call_log: None,
     };
-    let mut request = request(app, args, message.clone(), connections);
+    let title = title(&message.message);
+    let mut request = request(app, args, message, connections);
     request.approver = recorded_approver(recording, &request.conversation_id).or(request.approver);
     // The run has a price if it needs one.
     request.price = model::price(app, &agent.model, &request.settings.limits).ok().flatten();
-    let kept = match KeptConversation::begin(app, args, &message, &mut request).await {
+    let kept = match KeptConversation::begin(app, args, &title, &mut request).await {
         Ok(kept) => kept,
         Err(error) => return app.output.fail(&error),
     };
@@ -160,7 +193,12 @@ pub(super) fn instructions(app: &App) -> String {
     app.plan.instructions.as_ref().map_or_else(String::new, |it| it.expose().to_owned())
 }
 
-fn request(app: &App, args: &RunArgs, message: String, connections: &Connections) -> RunRequest {
+/// Returns the text of a message without its attachments.
+fn title(message: &[Content]) -> String {
+    message.first().map(Content::as_text).unwrap_or_default()
+}
+
+fn request(app: &App, args: &RunArgs, entries: PromptEntries, connections: &Connections) -> RunRequest {
     let (settings, rules) = (settings(app, &args.agent), rules(app, &args.agent, connections));
     let approver: Option<Arc<dyn Approver>> = terminal::is_available()
         .then(|| Arc::new(TerminalApprover::new(Arc::new(terminal::prompt_line))) as Arc<dyn Approver>);
@@ -170,7 +208,8 @@ fn request(app: &App, args: &RunArgs, message: String, connections: &Connections
         rules,
         approver,
         inputs,
-        ..RunRequest::new(vec![Content::Text(message)], settings, connections.catalog.clone())
+        earlier: entries.earlier,
+        ..RunRequest::new(entries.message, settings, connections.catalog.clone())
     }
 }
 

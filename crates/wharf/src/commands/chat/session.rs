@@ -3,7 +3,6 @@
 mod commands;
 
 use super::{
-    attachment::{PromptEntries, attach_resources, get_prompt},
     command::ChatInput,
     history::{ChatConversation, RunNotes},
     kept_chat::KeptChat,
@@ -15,11 +14,15 @@ use crate::{
     app::{App, Connections},
     cli::{AgentArgs, ChatArgs},
     command_error::CommandError,
-    commands::run::{self, approval::TerminalApprover, renderer::Renderer},
+    commands::{
+        attachment::{attach_resources, get_prompt},
+        run::{self, approval::TerminalApprover, renderer::Renderer},
+    },
     content::printable,
     conversations::KeptRun,
     environment::Environment,
     exit::Exit,
+    message_context::PromptEntries,
     signals::Signals,
     terminal::Terminal,
 };
@@ -203,11 +206,11 @@ impl<'a> ChatSession<'a> {
                     return None;
                 }
                 let attached = attach_resources(message, self.connections).await;
-                self.run_input(attached.map(|message| (Vec::new(), message)), signals).await
+                let entries = attached.map(|message| PromptEntries { message, ..PromptEntries::default() });
+                self.run_input(entries, signals).await
             }
             ChatInput::Prompt(name, words) => {
                 let entries = get_prompt(&name, &words, self.connections).await;
-                let entries = entries.map(|PromptEntries { earlier, message }| (earlier, message));
                 self.run_input(entries, signals).await
             }
         }
@@ -216,13 +219,14 @@ impl<'a> ChatSession<'a> {
     /// Sends a message, after earlier ones of a prompt. Returns the exit code if the user leaves.
     async fn run_input(
         &mut self,
-        input: Result<(Vec<Message>, Vec<Content>), String>,
+        input: Result<PromptEntries, CommandError>,
         signals: &mut Signals,
     ) -> Option<Exit> {
-        let (earlier, message) = match input {
+        let PromptEntries { earlier, message } = match input {
             Ok(input) => input,
-            Err(why) => {
-                self.complain(&why);
+            Err(error) => {
+                let line = error.to_text().lines().next().unwrap_or_default();
+                self.complain(line.trim_start_matches("error: "));
                 return None;
             }
         };

@@ -1,14 +1,25 @@
-//! Reads the message of the user.
+//! Reads the message of the user: text, a prompt of a server, and what is attached to it.
 
-use crate::{command_error::CommandError, exit::Exit};
+use crate::{
+    app::Connections,
+    cli::RunArgs,
+    command_error::CommandError,
+    commands::attachment::{get_prompt, read_attachments},
+    exit::Exit,
+    message_context::PromptEntries,
+};
 use std::io::{self, IsTerminal, Read};
+use wharf_agent::message::Content;
 
 /// Maximum size of a message, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024;
 
-/// Returns the message: the argument, or standard input.
-pub(super) fn read(argument: Option<&str>) -> Result<String, CommandError> {
-    let text = match argument {
+/// Returns the text of the message: the argument, or standard input. `None` if a prompt takes its place.
+pub(super) fn read_text(args: &RunArgs) -> Result<Option<String>, CommandError> {
+    if !args.prompt.is_empty() {
+        return Ok(None);
+    }
+    let text = match args.message.as_deref() {
         Some(text) if text != "-" => text.to_owned(),
         None if io::stdin().is_terminal() => {
             return Err(CommandError::usage("there is no message\nhelp: write it after `wharf run`"));
@@ -23,7 +34,24 @@ pub(super) fn read(argument: Option<&str>) -> Result<String, CommandError> {
     if clean.trim().is_empty() {
         return Err(CommandError::usage("the message is empty"));
     }
-    Ok(clean)
+    Ok(Some(clean))
+}
+
+/// Returns the whole message: the text or the prompt, and the attachments.
+pub(super) async fn complete(
+    text: Option<String>,
+    args: &RunArgs,
+    connections: &Connections,
+) -> Result<PromptEntries, CommandError> {
+    let mut entries = match (text, args.prompt.split_first()) {
+        (None, Some((name, words))) => get_prompt(name, words, connections).await?,
+        (text, _) => PromptEntries {
+            message: text.map(Content::Text).into_iter().collect(),
+            ..PromptEntries::default()
+        },
+    };
+    entries.message.extend(read_attachments(&args.attach, connections).await?);
+    Ok(entries)
 }
 
 fn read_standard_input() -> Result<String, CommandError> {

@@ -1,5 +1,6 @@
 //! Tests `wharf run` with a scripted model: the answer, the calls, the exit codes and the documents.
 
+mod attachments;
 mod canary;
 mod exits;
 mod explained;

@@ -1,0 +1,149 @@
+//! Turns files, and resources and prompts of servers, into messages for the model.
+//!
+//! A text of a server is always in a block, or after a line, that names where it is from. Nothing here reads a server.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use std::path::Path;
+use wharf_agent::message::{AnswerMessage, AnswerPart, Content, Message};
+use wharf_config::read_regular;
+use wharf_mcp::model::{Block, Contents, Item, PromptMessage, PromptResult, ReadResult};
+
+/// Maximum number of files and resources in a message.
+pub(crate) const MAX_ATTACHMENTS: usize = 8;
+/// Maximum size of a text, in bytes.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// Maximum size of an image, in bytes.
+const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
+
+/// Beginnings of the image formats that models know, and their media types. `?` stands for any byte.
+const IMAGE_FORMATS: [(&[u8], &str); 4] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"RIFF????WEBP", "image/webp"),
+];
+
+/// Messages of a prompt: those before the last one, and the last one, which is the user's.
+#[derive(Debug, Default)]
+pub(crate) struct PromptEntries {
+    pub(crate) earlier: Vec<Message>,
+    pub(crate) message: Vec<Content>,
+}
+
+/// Returns the contents of a resource. The error is for the user.
+pub(crate) fn resource_content(result: ReadResult, source: &str) -> Result<Vec<Content>, String> {
+    result.contents.into_iter().map(|it| describe_contents(it, source)).collect()
+}
+
+fn describe_contents(contents: Item<Contents>, source: &str) -> Result<Content, String> {
+    let Item::Valid(Contents { uri, mime_type, text, blob, .. }) = contents else {
+        return Err(format!("`{source}` returned contents that cannot be read"));
+    };
+    let media_type = mime_type.unwrap_or_default();
+    match (text, blob) {
+        (Some(text), _) if text.len() > MAX_TEXT_BYTES => Err(format!("`{uri}` is longer than 1 MiB")),
+        (Some(text), _) => Ok(Content::Text(fence(&format!("Resource {uri} of the server {source}"), &text))),
+        (None, Some(base64)) if base64.len() / 4 * 3 > MAX_IMAGE_BYTES => {
+            Err(format!("`{uri}` is larger than 5 MiB"))
+        }
+        (None, Some(base64)) if media_type.starts_with("image/") => Ok(Content::Image { media_type, base64 }),
+        (None, _) => Err(format!("`{uri}` is neither text nor an image")),
+    }
+}
+
+/// Reads a file of the user: a text or an image. The error is for the user.
+pub(crate) fn file_content(path: &Path) -> Result<Content, String> {
+    let name = path.display();
+    let bytes = read_regular(path, MAX_IMAGE_BYTES as u64).map_err(|error| format!("'{name}' {error}"))?;
+    if let Some(media_type) = image_type(&bytes) {
+        return Ok(Content::Image { media_type: media_type.to_owned(), base64: STANDARD.encode(bytes) });
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if text.len() > MAX_TEXT_BYTES => Err(format!("'{name}' is longer than 1 MiB")),
+        Ok(text) => Ok(Content::Text(fence(&format!("File {name}"), &text))),
+        Err(_) => Err(format!("'{name}' is neither text nor an image")),
+    }
+}
+
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    let is_equal = |(wanted, byte): (&u8, &u8)| wanted == byte || *wanted == b'?';
+    let fits = |start: &[u8]| bytes.len() >= start.len() && start.iter().zip(bytes).all(is_equal);
+    IMAGE_FORMATS.iter().find(|(start, _)| fits(start)).map(|(_, media_type)| *media_type)
+}
+
+/// Puts a text into a fenced block with a title. The fence is longer than any in the text.
+fn fence(title: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{title}:\n{fence}\n{text}\n{fence}")
+}
+
+/// Returns the messages of a prompt, marked with its source and name. The error is for the user.
+pub(crate) fn prompt_entries(
+    result: PromptResult,
+    (source, name): (&str, &str),
+) -> Result<PromptEntries, String> {
+    let mark = format!("Prompt {source}:{name}");
+    let messages = result.messages.into_iter().map(|it| match it {
+        Item::Valid(message) => prompt_message(message, &mark),
+        Item::Invalid(_, why) => Err(format!("the prompt cannot be used: {why}")),
+    });
+    let mut messages = messages.collect::<Result<Vec<_>, _>>()?;
+    match messages.pop() {
+        Some(Message::User(message)) => Ok(PromptEntries { earlier: messages, message }),
+        _ => Err("the prompt does not end with a message of the user".to_owned()),
+    }
+}
+
+fn prompt_message(message: PromptMessage, mark: &str) -> Result<Message, String> {
+    let content = match message.content {
+        Item::Valid(Block::Text(text)) => Content::Text(text),
+        Item::Valid(Block::Image { data, mime_type }) => {
+            Content::Image { media_type: mime_type, base64: data }
+        }
+        Item::Valid(Block::Resource(Contents { uri, text: Some(text), .. })) => {
+            Content::Text(fence(&format!("Resource {uri} of the server {mark}"), &text))
+        }
+        _ => return Err("the prompt has content that the model cannot be shown".to_owned()),
+    };
+    Ok(match (message.role.as_str(), content) {
+        ("assistant", Content::Text(text)) => Message::Answer(AnswerMessage {
+            parts: vec![AnswerPart::Text { text, native: None }],
+            model: mark.to_owned(),
+        }),
+        (_, content) => Message::User(vec![Content::Text(format!("[{mark}]")), content]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_leave_its_block() {
+        assert_eq!(fence("File a", "x\n````\ny"), "File a:\n`````\nx\n````\ny\n`````");
+    }
+
+    #[test]
+    fn files_are_texts_or_images_of_bounded_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |bytes: &[u8]| {
+            let path = folder.path().join("file");
+            std::fs::write(&path, bytes).expect("a file");
+            let shown = format!("'{}' ", path.display());
+            file_content(&path).map_err(|it| it.replace(&shown, ""))
+        };
+        let image = |media_type: &str, base64: &str| Content::Image {
+            media_type: media_type.to_owned(),
+            base64: base64.to_owned(),
+        };
+        assert!(matches!(read(b"plain"), Ok(Content::Text(text)) if text.ends_with("\n```\nplain\n```")));
+        assert_eq!(read(b"GIF89a"), Ok(image("image/gif", "R0lGODlh")));
+        assert_eq!(read(b"RIFF\0\0\0\0WEBP"), Ok(image("image/webp", "UklGRgAAAABXRUJQ")));
+        assert_eq!(read(b"\xff\xfe\x00"), Err("is neither text nor an image".to_owned()));
+        assert_eq!(read(&[b'x'; MAX_TEXT_BYTES + 1]), Err("is longer than 1 MiB".to_owned()));
+        let too_large = read(&[0; MAX_IMAGE_BYTES + 1]).expect_err("an error");
+        assert!(too_large.contains("larger than"), "{too_large}");
+        assert!(file_content(&folder.path().join("none")).is_err());
+    }
+}
