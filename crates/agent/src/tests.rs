@@ -1,6 +1,7 @@
 //! Rows of behaviours times dialects. Each row is read in several chunkings, which must not differ.
 
 mod arguments;
+mod behaviours;
 mod calls;
 mod client;
 mod ends;

@@ -14,7 +14,7 @@ fn chat_calls(fragments: &[Value], reason: &str) -> String {
 }
 
 /// Builds a fragment from `index id name arguments`, where `-` leaves a field out.
-fn fragment(line: &str) -> Value {
+pub(super) fn fragment(line: &str) -> Value {
     let fields: Vec<&str> = line.splitn(4, ' ').collect();
     let mut fragment = json!({ "function": { "arguments": fields[3] } });
     if let Ok(index) = fields[0].parse::<u64>() {

@@ -58,6 +58,7 @@ async fn trouble_is_retried_and_shown_text_is_taken_back() {
             ("503", Reply::error(503, &server_error).header("retry-after", "0"), "Server"),
             ("408", Reply::error(408, &json!({})), "Timeout"),
             ("429", Reply::error(429, &json!({})).header("retry-after-ms", "1"), "RateLimited"),
+            ("429 without a time", Reply::error(429, &json!({})), "RateLimited"),
             ("529", Reply::error(529, &json!({})), "Overloaded"),
         ];
         for (row, reply, expected) in rows {
