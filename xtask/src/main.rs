@@ -109,12 +109,17 @@ fn soak(checkout: &Checkout) -> Result<(), Failure> {
     checkout::run(cargo.args(["--", "soak::", "--nocapture", "--test-threads", "1"]))
 }
 
+/// Maximum number of kills of agents' runs on each database. Each one takes a start of the gateway and two runs.
+const MAX_AGENT_KILLS: u64 = 200;
+
+/// Kills the gateway under load, and in the middle of agents' runs.
 fn kills(checkout: &Checkout, steps: &mut Steps, times: u64) -> Result<(), Failure> {
     const KILLS: [&str; 6] = ["test", "--locked", "--package", "wharf", "--test", "it"];
     provision::all(checkout.tools(), steps)?;
     steps.run("kills", || {
         let mut cargo = checkout.cargo_command();
-        cargo.env("WHARF_KILLS", times.to_string()).args(KILLS);
+        let agent_times = times.min(MAX_AGENT_KILLS).to_string();
+        cargo.env("WHARF_KILLS", times.to_string()).env("WHARF_AGENT_KILLS", agent_times).args(KILLS);
         checkout::run(cargo.args(["--", "kills::", "--nocapture", "--test-threads", "1"]))
     })
 }

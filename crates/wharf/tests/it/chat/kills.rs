@@ -1,6 +1,7 @@
 //! Kills the gateway at random moments of runs that write: nothing is executed twice, and every conversation continues.
 //!
-//! `WHARF_AGENT_KILLS` is the number of kills.
+//! `WHARF_AGENT_KILLS` is the number of kills of runs that had begun. How long a run takes is measured, because a busy
+//! machine would otherwise kill only gateways that have not begun it.
 
 use super::{CANARY, TODO, agent_file, ask, on_both_engines};
 use crate::serve::server::Server;
@@ -16,8 +17,10 @@ use tempfile::TempDir;
 
 /// Default number of kills on each engine.
 const DEFAULT_KILLS: usize = 6;
-/// Maximum time between the message and the kill, in microseconds.
-const MAX_LIFE_MICROS: u64 = 60_000;
+/// Outcome of a kill before the conversation existed.
+const NOT_BEGUN: &str = "not begun";
+/// Maximum number of kills for each one that counts.
+const MAX_ATTEMPTS: usize = 10;
 
 #[expect(clippy::disallowed_methods, reason = "the environment sets the number of kills")]
 fn kills() -> usize {
@@ -63,13 +66,20 @@ fn send_and_kill(mut server: Server, message: &str, life: Duration) -> TempDir {
     server.into_folder()
 }
 
+/// Returns how long a whole run takes now.
+fn run_time(server: &Server, number: usize) -> Duration {
+    let begun = Instant::now();
+    assert_eq!(ask(server, &format!("create whole{number:04}")).0, 200);
+    begun.elapsed()
+}
+
 /// Continues the latest conversation, if it was begun, and checks it. Returns what had happened when it was killed.
 fn check(server: &Server, title: &str) -> &'static str {
     let (_, listed) = server.ask("GET", "/api/v1/conversations?limit=1", None);
     let conversation = &listed["items"][0];
     let Some(id) = conversation["id"].as_str().filter(|_| conversation["title"] == format!("create {title}"))
     else {
-        return "not begun";
+        return NOT_BEGUN;
     };
     let state = conversation["state"].as_str().expect("a state");
     assert!(["idle", "interrupted"].contains(&state), "{conversation}");
@@ -114,15 +124,21 @@ fn runs_continue_after_kills_and_execute_nothing_twice() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut outcomes = std::collections::BTreeMap::<&str, usize>::new();
         let mut server = start(folder, args);
-        for kill in 0..kills() {
-            let title = format!("kill{kill:04}");
-            let life = Duration::from_micros(random.u64(..MAX_LIFE_MICROS));
+        let (mut attempts, mut begun) = (0, 0);
+        while begun < kills() {
+            assert!(attempts < kills() * MAX_ATTEMPTS, "too few runs begin: {outcomes:?}");
+            let title = format!("kill{attempts:04}");
+            let longest = run_time(&server, attempts);
+            let life = Duration::from_micros(random.u64(..longest.as_micros() as u64));
             folder = send_and_kill(server, &format!("create {title}"), life);
             server = start(folder, args);
-            *outcomes.entry(check(&server, &title)).or_default() += 1;
+            let outcome = check(&server, &title);
+            *outcomes.entry(outcome).or_default() += 1;
+            attempts += 1;
+            begun += usize::from(outcome != NOT_BEGUN);
         }
         assert_eq!(ask(&server, "create last").0, 200);
         let engine = if args.is_empty() { "SQLite" } else { "PostgreSQL" };
-        println!("{engine}: {} kills: {outcomes:?} (seed {seed})", kills());
+        println!("{engine}: {attempts} kills, {begun} of runs that had begun: {outcomes:?} (seed {seed})");
     });
 }
