@@ -6,6 +6,7 @@ mod conversations;
 mod kills;
 mod scenarios;
 mod server_questions;
+mod states;
 
 use crate::{serve::server::Server, todo::postgres::Postgres};
 use scripted_model::ScriptedModel;

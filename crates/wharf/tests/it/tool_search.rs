@@ -22,6 +22,11 @@ fn prepare(folder: &Path) -> String {
 
 /// Runs the agent with a scripted model that finds a tool and calls it. Returns the requests that the model got.
 fn run_agent(context: &str) -> Vec<Value> {
+    run_agent_with(&format!("approval: {{allow: ['many:brew_tea']}}\n{context}"))
+}
+
+/// Runs the agent with these rules.
+fn run_agent_with(settings: &str) -> Vec<Value> {
     let folder = TempDir::new().expect("a folder");
     let tools = prepare(folder.path());
     let call = |id: &str, name: &str, arguments: Value| {
@@ -35,7 +40,7 @@ fn run_agent(context: &str) -> Vec<Value> {
         call("c3", "wharf__call_tool", wrong),
         Reply::text(Wire::Chat, "Done."),
     ]);
-    let file = agent_file(&model, &format!("approval: {{allow: ['many:brew_tea']}}\n{context}{tools}"));
+    let file = agent_file(&model, &format!("{settings}{tools}"));
     fs::write(folder.path().join("agent.yaml"), file).expect("a file");
     let output = Command::new(env!("CARGO_BIN_EXE_wharf"))
         .args(["run", "Tea, please", "--settings", "wharf.toml"])
@@ -90,6 +95,23 @@ fn five_thousand_tools_stay_within_the_budget_and_can_be_found_and_called() {
     let again = run_agent("context: {tool_budget: 2000, pin: ['many:list_sensor_1*']}\n");
     let bytes = |requests: &[Value]| requests[0]["tools"].to_string();
     assert!(bytes(&requests) == bytes(&again), "the list differs after a restart");
+}
+
+#[test]
+fn the_rules_are_those_of_the_inner_call() {
+    let context = "context: {tool_budget: 2000}\n";
+    let rows = [
+        ("approval: {allow: ['wharf:*']}\n", "denied: the user did not allow this call"),
+        (
+            "approval: {allow: ['many:*'], deny: ['many:brew_tea']}\n",
+            "denied: the configuration did not allow",
+        ),
+        ("approval: {allow: ['many:brew_*']}\n", "brew_tea {\"cups\": 2}"),
+    ];
+    for (rules, expected) in rows {
+        let result = result_text(&run_agent_with(&format!("{rules}{context}")), "c2");
+        assert!(result.starts_with(expected), "{rules}{result}");
+    }
 }
 
 #[test]

@@ -1,13 +1,46 @@
 //! The scenarios of a conversational agent, one test each.
 
-use super::{CANARY, TODO, agent_file, ask, events, names, send, serve};
+use super::{CANARY, TODO, agent_file, ask, events, names, send, serve, serve_callers, wait_for};
+use crate::servers::workspace::program;
 use scripted_model::{Action, Reply, ScriptedModel, Wire};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
-    io::{Read, Write},
+    fs,
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
+
+/// A server over HTTP as another process, so that it can be killed.
+struct HttpServer {
+    child: Child,
+    port: String,
+    _folder: TempDir,
+}
+
+impl HttpServer {
+    fn start() -> HttpServer {
+        let folder = TempDir::new().expect("a folder");
+        let script = folder.path().join("server.py");
+        fs::write(&script, include_str!("../cli/server.py")).expect("a file");
+        let mut command = Command::new(program("python3"));
+        command.arg(script).arg("http").env("LOG", folder.path().join("log")).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("python3 runs");
+        let mut port = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().expect("its stdout"));
+        stdout.read_line(&mut port).expect("its port");
+        HttpServer { child, port: port.trim().to_owned(), _folder: folder }
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
 
 #[test]
 fn a_todo_is_created_by_conversation() {
@@ -90,6 +123,87 @@ fn the_model_continues_without_a_server_that_is_down() {
     assert_eq!(events[4].2["success"], true);
 }
 
+/// A server that is gone after its tools were listed.
+#[test]
+fn a_server_that_fails_opens_its_breaker_and_the_model_answers_without_it() {
+    const CALLS: usize = 6;
+    let call = |it: usize| (format!("c{it}"), format!(r#"{{"level":"low","size":{it}}}"#));
+    let calls: Vec<(String, String)> = (1..=CALLS).map(call).collect();
+    let calls: Vec<(&str, &str, &str)> =
+        calls.iter().map(|(id, arguments)| (id.as_str(), "own__echo", arguments.as_str())).collect();
+    let model = ScriptedModel::start(vec![
+        Reply::calls(Wire::Chat, &calls),
+        Reply::text(Wire::Chat, "I cannot reach the server."),
+    ]);
+    let mut upstream = HttpServer::start();
+    let own = format!(
+        "  - name: own\n    description: A server of ours\n    type: mcp\n    server: own\n    transport: http\n    \
+         url: http://127.0.0.1:{}/mcp\n",
+        upstream.port
+    );
+    let server = serve(&agent_file(&model, &format!("approval: {{default: allow}}\n{TODO}{own}")));
+    wait_for("its tools", || {
+        let (_, tools) = server.ask("GET", "/api/v1/tools?source=own", None);
+        tools["items"].as_array().is_some_and(|it| !it.is_empty()).then_some(())
+    });
+    upstream.child.kill().expect("it runs");
+    upstream.child.wait().expect("it ends");
+    let (status, done) = ask(&server, "Hi");
+    assert_eq!((status, &done["success"]), (200, &json!(true)), "{done}");
+    assert_eq!(done["final_output"], "I cannot reach the server.");
+    let (_, breakers) = server.ask("GET", "/api/v1/breakers?source=own", None);
+    assert_eq!(breakers["items"][0]["state"], "OPEN", "{breakers}");
+    assert_eq!(breakers["items"][0]["failure_threshold"], 5, "{breakers}");
+    let messages = model.requests()[1].body["messages"].clone();
+    let last = messages.as_array().and_then(|it| it.last()).expect("a result");
+    let words = last["content"].as_str().expect("words");
+    assert!(words.starts_with("not executed: own is unavailable for "), "{words}");
+    assert_eq!(ask(&server, "And now?").0, 200, "the other tools work");
+}
+
+#[test]
+fn records_of_calls_are_complete() {
+    let model = ScriptedModel::start(vec![
+        Reply::calls(
+            Wire::Chat,
+            &[
+                ("c1", "todo__create_todo", r#"{"title":"eggs"}"#),
+                ("c2", "todo__delete_todo", r#"{"todo_id":99}"#),
+            ],
+        ),
+        Reply::text(Wire::Chat, "Done."),
+    ]);
+    let server = serve_callers(&agent_file(&model, TODO), &["--log-format", "json"]);
+    let (_, done) = ask(&server, "Buy eggs");
+    let thread = done["conversation_id"].as_str().expect("an id");
+    let (_, listed) = server.ask("GET", &format!("/api/v1/calls?thread_id={thread}"), None);
+    let calls = listed["items"].as_array().expect("calls");
+    for (id, tool, status, (present, absent)) in [
+        ("c1", "create_todo", "success", ("result", "error")),
+        ("c2", "delete_todo", "failure", ("error", "result")),
+    ] {
+        // An id of a model is not unique, so the run's own id follows it.
+        let is_meant = |it: &&Value| it["request_id"].as_str().is_some_and(|it| it.starts_with(id));
+        let call = calls.iter().find(is_meant).unwrap_or_else(|| panic!("{listed}"));
+        assert_eq!((&call["tool_name"], &call["status"]), (&json!(tool), &json!(status)), "{call}");
+        assert_eq!((&call["thread_id"], &call["via"]), (&json!(thread), &json!("agent")), "{call}");
+        assert!(call["parameters"].is_object() && call["execution_start"].is_string(), "{call}");
+        assert!(call["execution_duration"].as_f64().is_some_and(|it| it >= 0.0), "{call}");
+        assert!(!call[present].is_null() && call[absent].is_null(), "{call}");
+        let request_id = call["request_id"].to_string();
+        // The log is written asynchronously.
+        let line = wait_for("the record in the log", || {
+            let log = server.log();
+            let mut lines = log.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+            lines.find(|it| it["target"] == "wharf::call" && it.to_string().contains(&request_id))
+        });
+        let fields = if line["fields"].is_object() { &line["fields"] } else { &line };
+        assert!(fields["tool_name"].as_str().is_some_and(|it| it.ends_with(tool)), "{line}");
+        assert_eq!(fields["status"], status, "{line}");
+        assert!(fields["duration"].is_number(), "{line}");
+    }
+}
+
 #[test]
 fn an_unavailable_model_opens_its_breaker_and_one_probe_closes_it() {
     let broken = || Reply::error(401, &json!({ "error": { "message": "no" } }));
@@ -157,7 +271,7 @@ fn a_changed_agent_file_changes_the_model_of_the_next_run() {
     let server = serve(&agent_file(&first, TODO));
     assert_eq!(ask(&server, "Hi").1["final_output"], "one");
     let file = server.folder.path().join("agent.yaml");
-    std::fs::write(file, agent_file(&second, &format!("instructions:\n  inline: Be brief.\n{TODO}")))
+    fs::write(file, agent_file(&second, &format!("instructions:\n  inline: Be brief.\n{TODO}")))
         .expect("an agent file");
     let until = Instant::now() + Duration::from_secs(60);
     while ask(&server, "Hi").1["final_output"] != "two" {

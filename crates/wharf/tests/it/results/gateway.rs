@@ -1,10 +1,12 @@
 //! Handles at the gateway: over REST and MCP, on both engines, for the principal that owns the result.
 
 use super::{LINE, TOKEN, prepare};
-use crate::{serve::server::Server, todo::postgres::Postgres};
+use crate::{chat::agent_file, serve::server::Server, todo::postgres::Postgres};
+use scripted_model::{Reply, ScriptedModel, Wire};
 use serde_json::{Value, json};
 use std::{
     fs,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -12,16 +14,77 @@ use tempfile::TempDir;
 /// Tokens of two callers.
 const ANN: &str = "token-of-ann-the-caller";
 const BOB: &str = "token-of-bob-the-caller";
+const TOKENS: &str = "[tokens.ann]\nrole = \"caller\"\nvalue = \"${ANN}\"\n\n[tokens.bob]\nrole = \"caller\"\nvalue = \"${BOB}\"\n";
 
 fn serve(results: &str, quotas: &str, args: &[&str]) -> Server {
     let folder = TempDir::new().expect("a folder");
-    let tokens = "[tokens.ann]\nrole = \"caller\"\nvalue = \"${ANN}\"\n\n[tokens.bob]\nrole = \"caller\"\nvalue = \"${BOB}\"\n";
-    let tools = prepare(folder.path(), &format!("{tokens}{quotas}"));
+    let tools = prepare(folder.path(), &format!("{TOKENS}{quotas}"));
     fs::write(folder.path().join("agent.yaml"), format!("results: {results}\n{tools}")).expect("a file");
+    start(folder, args)
+}
+
+fn start(folder: TempDir, args: &[&str]) -> Server {
     let settings = folder.path().join("wharf.toml").display().to_string();
     let args = [&["--settings", settings.as_str()], args].concat();
-    let variables = [("ANN", ANN), ("BOB", BOB), ("TOKEN", TOKEN), ("PATH", "/usr/local/bin:/usr/bin:/bin")];
+    let variables = [
+        ("ANN", ANN),
+        ("BOB", BOB),
+        ("TOKEN", TOKEN),
+        ("MODEL_KEY", "key-of-the-model"),
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ];
     Server::start_with(folder, &args, &variables)
+}
+
+/// A model that is told to read a result of somebody else, by every way.
+#[test]
+fn a_model_cannot_use_a_result_of_another_principal() {
+    let target = Arc::new(Mutex::new(String::new()));
+    let script = target.clone();
+    let model = ScriptedModel::with(move |number, _| {
+        let id = script.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let [by_id, pattern, query] = [
+            json!({ "id": id }),
+            json!({ "id": id, "pattern": "line" }),
+            json!({ "id": id, "query": ".items[0].text" }),
+        ]
+        .map(|it| it.to_string());
+        let passed = json!({ "text": format!("wharf://results/{id}#/items/0/text") }).to_string();
+        match number {
+            0 => Reply::calls(
+                Wire::Chat,
+                &[
+                    ("c1", "wharf__read_result", &by_id),
+                    ("c2", "wharf__grep_result", &pattern),
+                    ("c3", "wharf__query_result", &query),
+                    ("c4", "keeper__keep", &passed),
+                ],
+            ),
+            _ => Reply::text(Wire::Chat, "Done."),
+        }
+    });
+    let folder = TempDir::new().expect("a folder");
+    let tools = prepare(folder.path(), TOKENS);
+    let more = "approval: {default: allow, after_untrusted: allow}\nresults: {inline_limit: 1024, for: [rest, agent]}\n";
+    let file = agent_file(&model, &format!("{more}{tools}"));
+    fs::write(folder.path().join("agent.yaml"), file).expect("a file");
+    let server = start(folder, &[]);
+    let (_, report) = call(&server, ANN, "maker:rows", json!({ "bytes": 10_000 }));
+    let id = report["result_handle"]["id"].as_str().unwrap_or_else(|| panic!("{report}"));
+    id.clone_into(&mut target.lock().unwrap_or_else(PoisonError::into_inner));
+    let message = json!({ "message": "Read the result", "stream": false });
+    let (status, done) = ask(&server, BOB, "POST", "/api/v1/chat", Some(&message));
+    assert_eq!((status, &done["success"]), (200, &json!(true)), "{done}");
+    let messages = model.requests()[1].body["messages"].clone();
+    let results: Vec<&Value> =
+        messages.as_array().expect("messages").iter().filter(|it| it["role"] == "tool").collect();
+    assert_eq!(results.len(), 4, "{messages}");
+    for result in results {
+        let words = result["content"].as_str().expect("words");
+        assert!(!words.contains("grüße") && words.contains("result"), "{words}");
+    }
+    let kept = fs::read_to_string(server.folder.path().join("out")).unwrap_or_default();
+    assert!(!kept.contains("grüße"), "{kept}");
 }
 
 fn on_both_engines(check: impl Fn(&[&str])) {

@@ -9,8 +9,13 @@ use std::{fs, path::Path};
 /// The key of the model, and the token of a server.
 const SECRETS: [&str; 2] = ["sk-canary-7f3e9a", "canary-token-51c2"];
 
-/// Modes of output.
-const MODES: [&[&str]; 3] = [&["run", "Hi"], &["run", "Hi", "--json"], &["run", "Hi", "--events"]];
+/// Modes of output: the last one records and keeps everything.
+const MODES: [&[&str]; 4] = [
+    &["run", "Hi"],
+    &["run", "Hi", "--json"],
+    &["run", "Hi", "--events"],
+    &["run", "Hi", "--save", "--record", "state/recording.yaml"],
+];
 
 #[test]
 fn a_secret_in_results_errors_and_answers_stays_secret() {
@@ -37,6 +42,11 @@ fn a_secret_in_results_errors_and_answers_stays_secret() {
             assert!(
                 results.contains("TOKEN=***") && results.contains("cannot use ***"),
                 "{wire:?}: {results}"
+            );
+            assert_eq!(
+                workspace.path("state/recording.yaml").exists(),
+                mode.contains(&"--record"),
+                "{wire:?} {mode:?}"
             );
             check_files(&workspace.path("state"));
             check_files(&workspace.path("home"));

@@ -51,6 +51,7 @@ fn an_answer_that_drips_is_whole_or_ends_with_the_run() {
         let output = workspace(wire, &model, "").wharf(&["run", "Hi", "--timeout", "1"]);
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(124), ""), "{wire:?}");
         assert!(began.elapsed() < Duration::from_secs(30), "{wire:?}: {:?}", began.elapsed());
-        model.wait_for_abandoned(1);
+        // On a busy machine the second may be over before the request arrives.
+        model.wait_for_abandoned(model.requests().len());
     }
 }
