@@ -26,9 +26,7 @@ pub(crate) const TODO: &str =
 /// An agent file for a scripted model that speaks chat completions.
 pub(crate) fn agent_file(model: &ScriptedModel, more: &str) -> String {
     let url = model.url();
-    format!(
-        "model:\n  provider: openai\n  name: m\n  endpoint: {url}\n  api_key: ${{MODEL_KEY}}\n  timeout: 5\n{more}"
-    )
+    format!("model:\n  provider: openai\n  name: m\n  endpoint: {url}\n  api_key: ${{MODEL_KEY}}\n{more}")
 }
 
 /// Starts a gateway with this agent file.

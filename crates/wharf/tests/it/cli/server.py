@@ -56,7 +56,6 @@ def answer(line):
 
 def reply(line):
     """Returns the response to a request as one line, or nothing for a notification."""
-    log.write(line.strip() + "\n")
     message = json.loads(line)
     if "id" not in message:
         return None
@@ -69,7 +68,9 @@ def reply(line):
 
 class Http(BaseHTTPRequestHandler):
     def do_POST(self):
-        body = reply(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        line = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        log.write(line.strip() + "\n")
+        body = reply(line)
         self.send_response(200 if body else 202)
         self.send_header("Mcp-Session-Id", "the-session")
         self.send_header("Content-Type", "application/json")
@@ -101,4 +102,6 @@ if len(sys.argv) > 1:
     print(server.server_port, flush=True)
     server.serve_forever()
 for line in sys.stdin:
+    # Not in the thread: the threads end with the input, and the last line is often the one that matters.
+    log.write(line.strip() + "\n")
     threading.Thread(target=print_reply, args=[line], daemon=True).start()
