@@ -126,6 +126,14 @@ impl Store {
         let rows: Vec<WaitingRow> = self.read(select).await?;
         Ok(rows.into_iter().map(|it| (it.conversation_id, it.run_id)).collect())
     }
+
+    /// Returns whether a run waits for decisions, without reading the questions.
+    pub async fn has_waiting_conversations(&self) -> Result<bool, StoreError> {
+        let select = "SELECT id AS conversation_id, run_id FROM conversations WHERE state = 'waiting' \
+            AND run_id IS NOT NULL LIMIT 1";
+        let rows: Vec<WaitingRow> = self.read(Statement::new(select)).await?;
+        Ok(!rows.is_empty())
+    }
 }
 
 struct WaitingRow {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
-use wharf_store::{ApprovalRow, BeginError, StoreError};
+use wharf_store::{ApprovalRow, BeginError, StoreError, time_before};
 
 /// Intervals of looking for decided and expired questions, with and without open ones.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -111,8 +111,9 @@ impl AgentRuns {
         for decision in decisions {
             self.decide(Some(principal), principal, decision).await?;
         }
-        let open = store.open_approvals(Some(principal)).await.map_err(BeginError::Store)?;
-        let undecided = open.iter().filter(|it| it.run_id == run_id).count();
+        let decided = store.approvals_of(conversation_id, &run_id).await.map_err(BeginError::Store)?;
+        let now = time_before(Duration::ZERO);
+        let undecided = decided.iter().filter(|it| it.decision.is_none() && it.expires_at > now).count();
         if undecided > 0 {
             return Err(StartError::Undecided(undecided));
         }
@@ -161,7 +162,7 @@ impl AgentRuns {
                     tracing::warn!(target: "wharf::agent", "decisions cannot be read: {error}");
                 }
             }
-            let has_waiting = store.open_approvals(None).await.is_ok_and(|it| !it.is_empty());
+            let has_waiting = store.has_waiting_conversations().await.unwrap_or(false);
             let pause = if has_waiting { EXPIRY_INTERVAL } else { IDLE_INTERVAL };
             let _ = timeout(pause, self.shared.decided.notified()).await;
         }
