@@ -85,3 +85,9 @@ pub(crate) fn describe() -> String {
         .map(|it| it.trim_start_matches([' ', '\t', ':']));
     format!("{cpus} cores of {}, Linux {}", model.unwrap_or("an unknown processor"), kernel.trim())
 }
+
+/// Returns the number of processes that wanted to run in the last minute. Above the number of cores, times are too long.
+pub(crate) fn load_average() -> String {
+    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    averages.split(' ').next().unwrap_or_default().to_owned()
+}

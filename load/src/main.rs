@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
+mod agent;
 mod command_line;
 mod drive;
 mod echo;
@@ -25,6 +26,7 @@ load echo http  [--tools N] [--listen 127.0.0.1:0]
 load probe [--listen 127.0.0.1:0] --http HOST:PORT/PATH | -- COMMAND ARGS...
 load drive --url URL [--token T] [--tool echo] [--clients 64] [--seconds 3] [--bytes 100] [--payload] [--list] [--pid P]
 load table --wharf PROGRAM [--before PROGRAM] [--rival PROGRAM] [--one-thread] [--rounds 3] [--seconds 3] [--page FILE]
+load agent --wharf PROGRAM --python PROGRAM [--rounds 5] [--page FILE]
 load growth --wharf PROGRAM [--rounds 3] [--seconds 3]
 ";
 
@@ -60,6 +62,7 @@ async fn run(command_line: &CommandLine) -> Result<(), String> {
             println!("{}", serde_json::to_string(&measured).unwrap_or_default());
             Ok(())
         }
+        "agent" => agent::measure(command_line),
         "table" => table::measure(command_line).await,
         "growth" => {
             let (rounds, seconds) = table::rounds(command_line);

@@ -1,7 +1,7 @@
 //! Measures the cost of the gateway: builds it, the load generator and another gateway in release mode, and writes
-//! `docs/performance.md`.
+//! `docs/performance.md`. Does the same for the agent, in `docs/agent-performance.md`.
 
-use crate::{checkout, checkout::Checkout, failure::Failure, steps::Steps};
+use crate::{checkout, checkout::Checkout, failure::Failure, provision, steps::Steps};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,6 +27,18 @@ pub(crate) fn measure(checkout: &Checkout, steps: &mut Steps, before: Option<&Pa
             Some(before) => checkout::run(load.arg("--before").arg(before)),
             None => checkout::run(load.arg("--page").arg(checkout.path("docs/performance.md"))),
         }
+    })
+}
+
+/// Measures the agent beside the bare stream of a model and another agent, and writes its page.
+pub(crate) fn measure_agent(checkout: &Checkout, steps: &mut Steps) -> Result<(), Failure> {
+    let python = provision::other_agent(checkout.tools(), steps)?;
+    steps.run("programs", || checkout.cargo(PROGRAMS))?;
+    steps.run("agent", || {
+        let built = checkout.target().join("release");
+        let mut load = Command::new(built.join("load"));
+        load.arg("agent").arg("--wharf").arg(built.join("wharf")).arg("--python").arg(python);
+        checkout::run(load.arg("--page").arg(checkout.path("docs/agent-performance.md")))
     })
 }
 

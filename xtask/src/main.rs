@@ -89,6 +89,7 @@ fn run(task: Task, steps: &mut Steps) -> Result<(), Failure> {
         Task::Bench => {
             provision::all(checkout.tools(), steps)?;
             steps.run("benchmarks", || checkout.cargo(BENCHMARKS))?;
+            load::measure_agent(&checkout, steps)?;
             load::measure(&checkout, steps, None)
         }
     }

@@ -98,22 +98,38 @@ const PROVISIONS: &[Provision] = &[
     Provision { name: "uvx-servers", recipe: Recipe::UvxServers(servers::PYPI) },
 ];
 
+/// The agent that the benchmarks compare with. No test needs it.
+const OTHER_AGENT: &[Provision] =
+    &[Provision { name: "openai-agents", recipe: Recipe::Python(&["openai-agents==0.24.0"]) }];
+
 const STAMP: &str = "stamp";
 
-/// Fills the folders that are missing or out of date. A lock file keeps concurrent runs apart.
+/// Fills the folders of all tests.
 pub(crate) fn all(tools: &Path, steps: &mut Steps) -> Result<(), Failure> {
+    fill_missing(tools, steps, PROVISIONS)?;
+    if !containers::are_installed() {
+        steps.run("provide containers", containers::install)?;
+    }
+    Ok(())
+}
+
+/// Installs the agent that the benchmarks compare with. Returns the Python that has it.
+pub(crate) fn other_agent(tools: &Path, steps: &mut Steps) -> Result<PathBuf, Failure> {
+    fill_missing(tools, steps, OTHER_AGENT)?;
+    Ok(python::interpreter(&tools.join(OTHER_AGENT[0].name)))
+}
+
+/// Fills the folders that are missing or out of date. A lock file keeps concurrent runs apart.
+fn fill_missing(tools: &Path, steps: &mut Steps, provisions: &[Provision]) -> Result<(), Failure> {
     fs::create_dir_all(tools).map_err(|error| io_failure("make", tools, &error))?;
     let lock = tools.join("lock");
     let lock = File::create(&lock).and_then(|file| file.lock().map(|()| file));
     let _held = lock.map_err(|error| io_failure("lock", tools, &error))?;
-    for provision in PROVISIONS {
+    for provision in provisions {
         let folder = tools.join(provision.name);
         if !provision.is_ready(&folder) {
             steps.run(format!("provide {}", provision.name), || provision.fill(&folder))?;
         }
-    }
-    if !containers::are_installed() {
-        steps.run("provide containers", containers::install)?;
     }
     Ok(())
 }

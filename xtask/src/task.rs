@@ -35,7 +35,7 @@ Usage: cargo xtask TASK
   browser     test the web page in Chromium, in front of a real gateway
   generate    update the generated files
   fuzz        run the fuzz targets for longer, or one of them on one input
-  bench       run the benchmarks, then `load`
+  bench       run the benchmarks, measure the agent, then `load`
   load        measure the overhead of the gateway, and write docs/performance.md
   instructions
               compare the instructions of a call with the committed figure
@@ -107,9 +107,14 @@ Works with a stable toolchain and a C++ compiler; cargo-fuzz is not needed.
 ";
 
 const BENCH_HELP: &str = "\
-Run the benchmarks of the loader, of the wire and of the Todo server, then `load`.
+Run the benchmarks, measure the agent, then `load`.
 
 Usage: cargo xtask bench
+
+The benchmarks are those of the loader, of the wire and of the Todo server.
+
+The agent is measured beside the bare stream of a scripted model and beside
+openai-agents from PyPI; docs/agent-performance.md has the result.
 ";
 
 const LOAD_HELP: &str = "\
@@ -324,10 +329,7 @@ mod tests {
         check("console now", "error: unexpected `now`");
         check("browser", "Browser");
         check("generate", "Generate");
-        check(
-            "bench -h",
-            "Run the benchmarks of the loader, of the wire and of the Todo server, then `load`.",
-        );
+        check("bench -h", "Run the benchmarks, measure the agent, then `load`.");
         check("load", "Load { before: None }");
         check("load --before", "error: `--before` needs a file");
         check("load --before nowhere", "error: there is no file `nowhere`");

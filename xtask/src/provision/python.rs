@@ -20,6 +20,11 @@ pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
     checkout::run(Command::new(folder.join(PROGRAMS).join("pip")).args(quiet_install).args(packages))
 }
 
+/// Returns the interpreter of a virtual environment.
+pub(super) fn interpreter(folder: &Path) -> PathBuf {
+    folder.join(PROGRAMS).join("python")
+}
+
 /// Fills a uvx cache by running each server with `--help`. uvx comes from the neighbouring folder `environment`.
 pub(super) fn fill_cache(folder: &Path, environment: &str, servers: &[&str]) -> Result<(), Failure> {
     let uvx: PathBuf = folder.with_file_name(environment).join(PROGRAMS).join("uvx");

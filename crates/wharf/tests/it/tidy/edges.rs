@@ -25,7 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wharf", &["wharf-agent", "wharf-config", "wharf-mcp", "wharf-runtime", "wharf-store"]),
     ("conformance", &["wharf-mcp"]),
     ("hostile", &["wharf-config", "wharf-mcp", "wharf-runtime"]),
-    ("load", &[]),
+    ("load", &["scripted-model"]),
     ("scripted-model", &[]),
     ("xtask", &[]),
 ];
