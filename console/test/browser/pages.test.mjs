@@ -1,6 +1,7 @@
 // Every page in every state, theme and width: accessible, no wider than the window, and with few elements.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sources } from '../fixtures/world.mjs';
 import { serve } from '../gateway.mjs';
 import { accessible, start } from './harness.mjs';
 
@@ -17,8 +18,13 @@ async function check(page, name, views) {
     await page.setViewportSize({ width: width / zoom, height: 800 / zoom });
     const view = `${name}, ${colorScheme}, ${width} px, ${zoom * 100} %`;
     await accessible(page, view);
-    const { wide, elements } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth - innerWidth, elements: document.querySelectorAll('*').length }));
+    const { wide, sideways, elements } = await page.evaluate(() => {
+      const scrolls = (it) => it.scrollWidth > it.clientWidth + 1 && ['auto', 'scroll'].includes(getComputedStyle(it).overflowX);
+      const named = (it) => `${it.localName}.${it.className}: ${it.scrollWidth} of ${it.clientWidth} px`;
+      return { wide: document.documentElement.scrollWidth - innerWidth, sideways: [...document.querySelectorAll('main *')].filter(scrolls).map(named), elements: document.querySelectorAll('*').length };
+    });
     assert.ok(wide <= 0, `${view} is ${wide} px too wide`);
+    assert.deepEqual(sideways, [], `${view} scrolls sideways`);
     assert.ok(elements < MAX_ELEMENTS, `${view} has ${elements} elements`);
   }
 }
@@ -71,6 +77,19 @@ for (const state of ['loading', 'empty', 'failed', 'old']) {
     await gateway.close();
   });
 }
+
+test('the list of servers fits at every width, whatever they are called and need', async () => {
+  const long = sources.map((it, at) => ({ ...it, id: `s${at}`, name: `${it.name}-${'x'.repeat(80)}`, description: 'words and '.repeat(30), missing: it.missing.flatMap((name) => [name, `ANOTHER_${'X'.repeat(60)}`, 'THIRD']) }));
+  const breaker = (name, state, failure_count) => ({ service_name: name, state, failure_count, failure_threshold: 500, last_failure_time: null, recovery_timeout: 'PT59M', last_state_change: new Date().toISOString() });
+  const breakers = long.map((it, at) => breaker(it.name, ['CLOSED', 'OPEN', 'HALF-OPEN'][at % 3], at * 111));
+  const gateway = await serve({ open: true, overrides: { lists: { '/api/v1/sources': () => long, '/api/v1/breakers': () => breakers } } });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/servers`);
+  await page.getByRole('row', { name: 'THIRD' }).waitFor();
+  for (const width of [1600, 1280, 1101, 1100, 901, 900, 721, 720, 400]) await check(page, '#/servers', [['light', width, 1]]);
+  await chromium.close();
+  await gateway.close();
+});
 
 test('a page that failed counts down until it may try again', async () => {
   const gateway = await serve({ open: true });
