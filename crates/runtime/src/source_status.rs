@@ -162,6 +162,8 @@ pub struct SourceStatus {
     pub exit: Option<Exit>,
     /// Time of the last response.
     pub last_seen: Option<SystemTime>,
+    /// Time at which the current or last session was opened.
+    pub opened_at: Option<SystemTime>,
     /// Time that opening the current session took.
     pub took: Option<Duration>,
     /// Protocol era of the server.

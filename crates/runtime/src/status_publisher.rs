@@ -85,6 +85,7 @@ impl StatusPublisher {
     pub(crate) fn session_opened(&self, terms: &Terms, took: Duration) -> u64 {
         self.change(|status| {
             status.session = status.session.after(SessionEvent::Opened);
+            status.opened_at = Some(SystemTime::now());
             status.took = Some(took);
             status.era = Some(terms.era);
             status.version = Some(terms.version.to_string());

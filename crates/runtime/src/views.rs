@@ -18,7 +18,7 @@ use crate::{
 };
 pub use blocks::{content_blocks, contents_block, unknown_block};
 use serde_json::{Value, json};
-use wharf_mcp::{Exit, Raw, model::CallResult};
+use wharf_mcp::{Exit, Raw, model::CallResult, session::Era};
 
 /// Builds an `MCPToolResult`: `success`, `content`, `error`, `metadata`.
 pub fn tool_result(record: &CallRecord) -> Raw {
@@ -150,6 +150,10 @@ pub fn connection<'a>(state: &SourceState, tools: impl Iterator<Item = &'a ToolE
         "last_health_check": status.last_seen.map(rfc3339),
         "discovered_tools": tools.map(definition).collect::<Vec<_>>(),
         "initialization_time": status.took.map(|it| it.as_secs_f64()),
+        "started_at": status.opened_at.map(rfc3339),
+        "sessions": status.sessions,
+        "era": status.era.map(Era::as_str),
+        "protocol_version": status.version,
     });
     if let Some(what) = &status.downloading {
         shown["downloading"] = json!(what);

@@ -24,6 +24,16 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    /// Returns the name of the era.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        }
+    }
+}
+
 /// Prior knowledge about a server's era.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EraHint {

@@ -210,7 +210,11 @@ fn connection_view_has_all_fields() {
         health: Health::Healthy,
         pid: Some(4_711),
         last_seen: Some(UNIX_EPOCH + Duration::from_secs(1_767_177_000)),
+        opened_at: Some(UNIX_EPOCH + Duration::from_secs(1_767_176_000)),
         took: Some(Duration::from_millis(1_230)),
+        era: Some(Era::Legacy),
+        version: Some("2025-11-25".to_owned()),
+        sessions: 3,
         ..SourceStatus::default()
     };
     let circuit_breaker = BreakerSnapshot {
@@ -237,6 +241,10 @@ fn connection_view_has_all_fields() {
         "last_health_check": "2025-12-31T10:30:00Z",
         "discovered_tools": [],
         "initialization_time": 1.23,
+        "started_at": "2025-12-31T10:13:20Z",
+        "sessions": 3,
+        "era": "legacy",
+        "protocol_version": "2025-11-25",
     });
     assert_eq!(format!("{:#}", connection(&state, std::iter::empty())), format!("{expected:#}"));
 }

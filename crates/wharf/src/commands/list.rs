@@ -151,7 +151,7 @@ pub(super) fn source_json(it: &ConnectedSource, catalog: &Catalog) -> Value {
         "name": it.source.name.shown(),
         "transport": it.source.endpoint.transport(),
         "state": if well { "connected" } else { "error" },
-        "era": it.status.era.filter(|_| well).map(era),
+        "era": it.status.era.filter(|_| well).map(Era::as_str),
         "protocol_version": it.status.version.as_ref().filter(|_| well),
         "error": it.fault.as_deref().map(views::error),
         "tools": if well { tools } else { 0 },
@@ -164,11 +164,4 @@ pub(super) fn source_json(it: &ConnectedSource, catalog: &Catalog) -> Value {
         shown["warnings"] = json!(unread.collect::<Vec<_>>());
     }
     shown
-}
-
-fn era(era: Era) -> &'static str {
-    match era {
-        Era::Legacy => "legacy",
-        Era::Modern => "modern",
-    }
 }

@@ -189,7 +189,7 @@ impl SeenClient {
         json!({
             "name": self.name,
             "version": self.version,
-            "era": if self.era == Era::Modern { "modern" } else { "legacy" },
+            "era": self.era.as_str(),
             "transport": self.transport,
             "principal": self.principal,
             "sessions": sessions,

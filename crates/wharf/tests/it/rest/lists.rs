@@ -1,7 +1,7 @@
 //! Tests lists: pages, filters and unknown parameters.
 
 use crate::serve::server::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
 
@@ -114,4 +114,19 @@ fn unknown_or_invalid_parameters_are_rejected() {
             assert!(answer["hint"].as_str().is_some_and(|it| it.contains("cursor")), "{answer}");
         }
     }
+}
+
+#[test]
+fn connection_counts_its_sessions_and_names_the_protocol() {
+    let server = server();
+    let connection = || server.ask("GET", "/api/v1/connections?source=one", None).1["items"][0].clone();
+    let before = connection();
+    assert_eq!((&before["sessions"], &before["era"]), (&json!(1), &json!("modern")), "{before}");
+    assert_eq!(before["protocol_version"], "2026-07-28");
+    assert_eq!(server.ask("POST", "/api/v1/connections/one/restart", Some(&json!({}))).0, 200);
+    let call = json!({ "arguments": {} });
+    assert_eq!(server.ask("POST", "/api/v1/tools/one:list_todos/call", Some(&call)).0, 200);
+    let after = connection();
+    assert_eq!(after["sessions"], 2, "{after}");
+    assert!(after["started_at"].as_str() > before["started_at"].as_str(), "{before} {after}");
 }
