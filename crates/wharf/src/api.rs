@@ -12,6 +12,7 @@ mod conversations;
 mod decision_body;
 mod docs;
 mod events;
+mod limits;
 mod observer;
 mod openai;
 mod openapi;
@@ -40,6 +41,7 @@ use events::Hub;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
+pub(crate) use limits::GatewayLimits;
 pub(crate) use openapi::document as openapi_document;
 use problem::Problem;
 use query::Query;
@@ -85,10 +87,7 @@ pub(crate) struct ApiOptions {
     pub(crate) address: SocketAddr,
     pub(crate) guard: Guard,
     pub(crate) tokens: Tokens,
-    /// Maximum number of concurrent calls, if limited.
-    pub(crate) max_calls: Option<usize>,
-    /// Maximum number of open MCP streams, if the operator sets it.
-    pub(crate) max_streams: Option<usize>,
+    pub(crate) limits: GatewayLimits,
     /// Session store shared between replicas, so that a client can continue its session at another one.
     pub(crate) session_store: Option<Arc<dyn SessionStore>>,
     /// Signs the ids of tasks.
@@ -118,8 +117,7 @@ struct ApiState {
     tokens: Tokens,
     sign_ins: SignIns,
     started_at: SystemTime,
-    /// Maximum number of concurrent calls; further ones are rejected.
-    max_calls: usize,
+    limits: GatewayLimits,
     hub: Hub,
     request_ids: Arc<RequestIds>,
     detached_tasks: DetachedTasks,
@@ -147,8 +145,7 @@ impl Api {
             address,
             guard,
             tokens,
-            max_calls,
-            max_streams,
+            limits,
             session_store,
             task_ids,
             tool_mode,
@@ -168,14 +165,13 @@ impl Api {
         let request_ids = Arc::<RequestIds>::default();
         let gateway = Gateway::new(handle.clone(), Some(journal.clone()), task_ids).with_tool_mode(tool_mode);
         let service = Service::new(gateway.with_request_ids(request_ids.clone()));
-        let defaults = HttpOptions::default();
-        let stream_limit = max_streams.unwrap_or(defaults.stream_limit);
+        let stream_limit = limits.max_streams;
         let sockets = Arc::new(Semaphore::new(stream_limit));
-        let options = HttpOptions { guard: admitted, session_store, stream_limit, ..defaults };
+        let options = HttpOptions { guard: admitted, session_store, stream_limit, ..HttpOptions::default() };
         let mcp = HttpService::new(service.clone(), options.clone());
         let sse = SseService::new(service.clone(), options, "/messages");
         let (hub, detached_tasks) = (Hub::default(), DetachedTasks::default());
-        let (host_policy, max_calls) = (HostPolicy::new(guard, address), max_calls.unwrap_or(usize::MAX));
+        let host_policy = HostPolicy::new(guard, address);
         let sign_ins = SignIns::new(journal.store(), journal.status());
         let shared = ApiState {
             handle,
@@ -189,7 +185,7 @@ impl Api {
             tokens,
             sign_ins,
             started_at: SystemTime::now(),
-            max_calls,
+            limits,
             hub,
             request_ids,
             detached_tasks,
@@ -452,15 +448,12 @@ impl ApiState {
 
     /// Checks that the limit of concurrent calls allows one more.
     fn check_call_limit(&self) -> Result<(), Problem> {
-        if self.handle.in_flight() < self.max_calls {
+        let Some(limit) = self.limits.max_calls.filter(|it| self.handle.in_flight() >= *it) else {
             return Ok(());
-        }
-        Err(Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            format!("too many concurrent calls (limit {})", self.max_calls),
-        )
-        .hint("try again in a moment, or raise `max_calls` in [server] of wharf.toml")
-        .retry_after(Duration::from_secs(1)))
+        };
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, format!("too many concurrent calls (limit {limit})"))
+            .hint("try again in a moment, or raise `max_calls` in [server] of wharf.toml")
+            .retry_after(Duration::from_secs(1)))
     }
 }
 

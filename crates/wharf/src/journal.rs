@@ -28,7 +28,7 @@ use wharf_store::{Location, Store};
 use writer::JournalWriter;
 
 /// Default of `[calls] record_limit`: size in bytes up to which arguments and results are recorded in full.
-const DEFAULT_RECORD_LIMIT: usize = 64 << 10;
+pub(crate) const DEFAULT_RECORD_LIMIT: usize = 64 << 10;
 
 /// The task that writes the journal. It ends when the journal is dropped.
 pub(crate) type JournalTask = Pin<Box<dyn Future<Output = ()> + Send>>;

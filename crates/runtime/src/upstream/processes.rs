@@ -25,7 +25,7 @@ impl ProcessLimit {
     }
 
     /// Returns the limit.
-    pub(crate) fn limit(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.limit
     }
 

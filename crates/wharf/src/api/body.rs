@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use wharf_mcp::{Raw, serve::http::is_json};
 
 /// Maximum size of a body, in bytes.
-const MAX_BODY_BYTES: usize = 4 << 20;
+pub(super) const MAX_BODY_BYTES: usize = 4 << 20;
 
 /// Timeout between two parts of a body, and for the whole body.
 const BODY_PAUSE_TIMEOUT: Duration = Duration::from_secs(8);

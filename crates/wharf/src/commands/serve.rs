@@ -7,7 +7,7 @@ mod startup;
 use super::{listen_error::cannot_listen, recording::Recording};
 use crate::{
     accepted_definitions::accepted_definitions,
-    api::{Api, ApiOptions, MIN_TOKEN_LENGTH, Tokens, read_or_create_token, read_token},
+    api::{Api, ApiOptions, GatewayLimits, MIN_TOKEN_LENGTH, Tokens, read_or_create_token, read_token},
     app::App,
     cli::{GlobalOptions, ServeArgs},
     command_error::CommandError,
@@ -145,8 +145,7 @@ fn api_options(
         address,
         guard: configured_guard(listener, &app.server.hosts, &app.server.origins),
         tokens,
-        max_calls: app.server.max_calls,
-        max_streams: app.server.max_streams,
+        limits: GatewayLimits::of(app),
         session_store,
         task_ids,
         tool_mode: ToolMode::of(&app.plan.agent.context),

@@ -21,8 +21,8 @@ const PURGE_PAUSE: Duration = Duration::from_millis(50);
 /// The limits of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
-    keep: Option<Duration>,
-    max_bytes: Option<u64>,
+    pub(crate) keep: Option<Duration>,
+    pub(crate) max_bytes: Option<u64>,
 }
 
 impl Retention {

@@ -46,6 +46,7 @@ pub(super) fn get<B>(shared: &ApiState, request: &Request<B>) -> HandlerResult {
             "processes_over_rest": registered.grants.processes_over_rest,
             "database": database,
         },
+        "limits": shared.limits.to_json(),
     });
     Ok(json_response(StatusCode::OK, body))
 }

@@ -7,6 +7,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{
+    fs,
     io::{Read, Write},
     net::TcpStream,
 };
@@ -92,6 +93,33 @@ fn without_authentication_everybody_is_signed_in() {
     assert_eq!((status, text(&session, "via")), (200, "open"), "{session}");
     assert_eq!(session["principal"], json!({ "name": "anybody", "role": "admin" }));
     assert_eq!(server.ask_with("DELETE", "/api/v1/session", &[], None).0, 409);
+}
+
+/// Limits that wharf.toml does not set have their defaults, and null means that there is none.
+#[test]
+fn session_shows_the_limits_of_the_gateway() {
+    let usual = json!({
+        "max_calls": null, "max_streams": 2_000, "max_processes": 64, "idle_stop": null, "max_body_bytes": 4 << 20,
+        "record_limit": 64 << 10, "journal_keep": 30 * 86_400, "journal_max_bytes": 1 << 30,
+        "conversations_keep": 90 * 86_400, "results_per_principal": 64 << 20, "results_total": 1 << 30,
+    });
+    let set = "[server]\nmax_calls = 7\n[calls]\nmax_processes = 3\nidle_stop = 60\nrecord_limit = 100\n\
+        [journal]\nkeep = \"unlimited\"\nmax_bytes = \"1MiB\"\n[agent]\nkeep = \"12h\"\n";
+    let changed = json!({
+        "max_calls": 7, "max_processes": 3, "idle_stop": 60, "record_limit": 100, "journal_keep": null,
+        "journal_max_bytes": 1 << 20, "conversations_keep": 43_200,
+    });
+    for (settings, changed) in [("", json!({})), (set, changed)] {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("wharf.toml");
+        fs::write(&file, settings).expect("the settings can be written");
+        let server = Server::start_in(folder, &["--settings", &file.display().to_string()]);
+        let mut expected = usual.clone();
+        for (key, value) in changed.as_object().into_iter().flatten() {
+            expected[key] = value.clone();
+        }
+        assert_eq!(server.ask("GET", "/api/v1/session", None).1["limits"], expected, "{settings}");
+    }
 }
 
 /// On a terminal `wharf serve` prints a link that signs in; elsewhere, where its output may be kept, it does not.
