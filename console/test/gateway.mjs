@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { clients, failures, logs, stats } from './fixtures/numbers.mjs';
+import { clients, failures, limits, logs, stats } from './fixtures/numbers.mjs';
 import { routes } from './fixtures/routes.mjs';
 import { hostileBlocks, lock, POLICY, sources, tools } from './fixtures/world.mjs';
 
@@ -27,10 +27,11 @@ export async function serve(options = {}) {
   const { rate = 0, count = 0, empty = false, open = false, role = 'admin', overrides = {} } = options;
   const state = { requests: [], bodies: [], sessions: new Set(), tickets: new Set(['wt_once']), streams: new Set(), cacheModes: [], cancelled: 0, calls: [], sent: 0, away: false, lists: 'work', startedAt: now() };
   const breaker = (name, more = {}) => ({ service_name: name, state: 'CLOSED', failure_count: 0, failure_threshold: 5, last_failure_time: null, recovery_timeout: 'PT30S', last_state_change: now(), ...more });
+  const session = (it) => (it.session_state === 'connected' ? { initialization_time: it.transport === 'builtin' ? 0.002 : 0.42, started_at: new Date(time() - 8_100_000).toISOString(), sessions: it.name === 'files' ? 3 : 1, era: it.transport === 'stdio' ? 'legacy' : 'modern', protocol_version: it.transport === 'stdio' ? '2025-11-25' : '2026-07-28' } : { initialization_time: null, started_at: null, sessions: 0, era: null, protocol_version: null });
   const lists = {
     '/api/v1/sources': () => (empty ? [] : sources), '/api/v1/tools': () => (empty ? [] : tools),
     '/api/v1/breakers': () => (empty ? [] : [...sources.filter((it) => it.name !== 'search').map((it) => breaker(it.name)), breaker('search', { state: 'OPEN', failure_count: 5 })]),
-    '/api/v1/connections': () => (empty ? [] : sources.map((it) => ({ transport_type: it.transport, server_name: it.name, process: it.transport !== 'stdio' ? null : it.connection_state === 'connected' ? { pid: 4711, returncode: null } : { pid: null, returncode: it.error?.exit_code ?? null }, connection_state: it.connection_state, session_state: it.session_state, health: it.health, last_health_check: it.health === 'unknown' ? null : now(), discovered_tools: [], initialization_time: 0.42 }))),
+    '/api/v1/connections': () => (empty ? [] : sources.map((it) => ({ transport_type: it.transport, server_name: it.name, process: it.transport !== 'stdio' ? null : it.connection_state === 'connected' ? { pid: 4711, returncode: null } : { pid: null, returncode: it.error?.exit_code ?? null }, connection_state: it.connection_state, session_state: it.session_state, health: it.health, last_health_check: it.health === 'unknown' ? null : now(), discovered_tools: [], ...session(it) }))),
     '/api/v1/running': () => [], '/api/v1/calls': () => (empty ? [] : state.calls.toReversed()), '/api/v1/clients': () => (empty ? [] : clients(time())), '/api/v1/logs': () => (empty ? [] : logs(time())), '/api/v1/tokens': () => (empty ? [] : [{ name: 'operator', role: 'admin', last_used: now(), sessions: 2 }, { name: 'ci', role: 'caller', last_used: null, sessions: 0 }]), '/api/v1/lock': () => (empty ? [] : lock), '/api/v1/prompts': () => [],
     ...overrides.lists,
   };
@@ -57,7 +58,7 @@ export async function serve(options = {}) {
     }
     if (!open && !state.sessions.has(proof)) return problem(response, 401, 'missing bearer token');
     if (path === '/api/v1/session' && request.method === 'DELETE') { state.sessions.delete(proof); return json(response, 204); }
-    if (path === '/api/v1/session') return json(response, 200, { principal: { name: open ? 'anybody' : 'operator', role }, via: open ? 'open' : 'session', expires_at: null, version: '0.9.0', started_at: state.startedAt, features: { chat: true, processes_over_rest: true, database: 'sqlite' } });
+    if (path === '/api/v1/session') return json(response, 200, { principal: { name: open ? 'anybody' : 'operator', role }, via: open ? 'open' : 'session', expires_at: null, version: '0.9.0', started_at: state.startedAt, features: { chat: true, processes_over_rest: true, database: 'sqlite' }, limits });
     // Lists can be told to hang or to fail; the session and the events go on.
     if (state.lists === 'hang' && path !== '/api/v1/events') return undefined;
     if (state.lists === 'fail' && path !== '/api/v1/events') return problem(response, 503, 'the database is away', { hint: 'wait until it is back' }, { 'retry-after': '30' });

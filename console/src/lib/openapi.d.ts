@@ -1571,6 +1571,8 @@ export interface components {
             discovered_tools: Record<string, unknown>[];
             downloading?: string;
             /** @enum {unknown} */
+            era: "legacy" | "modern" | null;
+            /** @enum {unknown} */
             health: "unknown" | "healthy" | "degraded" | "unhealthy";
             initialization_time: number | null;
             /** Format: date-time */
@@ -1579,9 +1581,13 @@ export interface components {
                 pid?: number | null;
                 returncode?: number | null;
             } | null;
+            protocol_version: string | null;
             server_name: string;
             /** @enum {unknown} */
             session_state: "created" | "connecting" | "connected" | "disconnected" | "error";
+            sessions: number;
+            /** Format: date-time */
+            started_at: string | null;
             transport_type: string;
         };
         Connections: {
@@ -1663,6 +1669,19 @@ export interface components {
             message: string;
             /** @enum {unknown} */
             severity: "error" | "warning" | "note";
+        };
+        GatewayLimits: {
+            conversations_keep: number | null;
+            idle_stop: number | null;
+            journal_keep: number | null;
+            journal_max_bytes: number | null;
+            max_body_bytes: number;
+            max_calls: number | null;
+            max_processes: number;
+            max_streams: number;
+            record_limit: number;
+            results_per_principal: number;
+            results_total: number;
         };
         ImportReport: {
             entries: {
@@ -1790,6 +1809,7 @@ export interface components {
                 database: "sqlite" | "postgres";
                 processes_over_rest: boolean;
             };
+            limits: components["schemas"]["GatewayLimits"];
             principal: components["schemas"]["SignedInPrincipal"];
             /** Format: date-time */
             started_at: string;

@@ -26,6 +26,16 @@ export const minute = (at: string | number, utc = false): string => format(at, u
 export const moment = (at: string | number, utc = false): string => format(at, utc, 'moment', { dateStyle: 'medium', timeStyle: 'medium' });
 
 export const bytes = (count: number): string => (count < 1_000 ? `${count} B` : count < 1e6 ? `${(count / 1e3).toFixed(1)} KB` : `${(count / 1e6).toFixed(1)} MB`);
+/** A time in whole units, such as `30 days`. */
+export function span(seconds: number): string {
+  const [unit, name] = ([[86_400, 'day'], [3_600, 'hour'], [60, 'minute']] as const).find(([each]) => seconds >= each && seconds % each === 0) ?? [1, 'second'];
+  return plural(seconds / unit, name);
+}
+/** A size in binary units, as wharf.toml has them. */
+export function size(count: number): string {
+  const [unit, name] = ([[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']] as const).find(([each]) => count >= each) ?? [1, 'bytes'];
+  return `${Number((count / unit).toFixed(1)).toLocaleString('en-US')} ${name}`;
+}
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 
 /** Seconds of an ISO 8601 duration such as `PT30S`; 0 for anything else. */

@@ -62,3 +62,26 @@ test('a definition that changed shows what changed', async () => {
   await chromium.close();
   await gateway.close();
 });
+
+test('a server shows its protocol, when its session began, and how many it had', async () => {
+  const gateway = await serve({ open: true });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/servers`);
+  await page.getByRole('row', { name: 'files' }).getByText('stdio, 2025-11-25').waitFor();
+  await page.getByRole('row', { name: 'todo' }).getByText('builtin, 2026-07-28').waitFor();
+  await page.goto(`${gateway.url}/#/servers/files`);
+  for (const text of ['MCP 2025-11-25, with a handshake', '2 h ago, took 420 ms', '3 so far']) await page.getByRole('definition').filter({ hasText: text }).waitFor();
+  await page.goto(`${gateway.url}/#/servers/reports`);
+  await page.getByRole('definition').filter({ hasText: 'none yet' }).waitFor();
+  await chromium.close();
+  await gateway.close();
+});
+
+test('the settings list the limits of the gateway', async () => {
+  const gateway = await serve({ open: true });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/settings`);
+  for (const row of ['Calls at the same time unlimited [server] max_calls', 'An idle server stops after 10 minutes [calls] idle_stop', 'Calls in the journal 30 days, at most 1 GiB [journal] keep, max_bytes', 'Body of a request 4 MiB fixed']) await page.getByRole('row', { name: row }).waitFor();
+  await chromium.close();
+  await gateway.close();
+});
