@@ -25,7 +25,7 @@ export async function serve(options = {}) {
   const time = () => options.now ?? Date.now();
   const now = () => new Date(time()).toISOString();
   const { rate = 0, count = 0, empty = false, open = false, role = 'admin', overrides = {} } = options;
-  const state = { requests: [], bodies: [], sessions: new Set(), tickets: new Set(['wt_once']), streams: new Set(), cacheModes: [], cancelled: 0, calls: [], sent: 0, away: false, lists: 'work', startedAt: now() };
+  const state = { requests: [], bodies: [], sessions: new Set(), tickets: new Set(['wt_once']), streams: new Set(), cacheModes: [], cancelled: 0, calls: [], sent: 0, away: false, lists: 'work', saysNobody: false, startedAt: now() };
   const breaker = (name, more = {}) => ({ service_name: name, state: 'CLOSED', failure_count: 0, failure_threshold: 5, last_failure_time: null, recovery_timeout: 'PT30S', last_state_change: now(), ...more });
   const session = (it) => (it.session_state === 'connected' ? { initialization_time: it.transport === 'builtin' ? 0.002 : 0.42, started_at: new Date(time() - 8_100_000).toISOString(), sessions: it.name === 'files' ? 3 : 1, era: it.transport === 'stdio' ? 'legacy' : 'modern', protocol_version: it.transport === 'stdio' ? '2025-11-25' : '2026-07-28' } : { initialization_time: null, started_at: null, sessions: 0, era: null, protocol_version: null });
   const lists = {
@@ -58,6 +58,7 @@ export async function serve(options = {}) {
     }
     if (!open && !state.sessions.has(proof)) return problem(response, 401, 'missing bearer token');
     if (path === '/api/v1/session' && request.method === 'DELETE') { state.sessions.delete(proof); return json(response, 204); }
+    if (path === '/api/v1/session' && state.saysNobody) return undefined;
     if (path === '/api/v1/session') return json(response, 200, { principal: { name: open ? 'anybody' : 'operator', role }, via: open ? 'open' : 'session', expires_at: null, version: '0.9.0', started_at: state.startedAt, features: { chat: true, processes_over_rest: true, database: 'sqlite' }, limits });
     // Lists can be told to hang or to fail; the session and the events go on.
     if (state.lists === 'hang' && path !== '/api/v1/events') return undefined;

@@ -14,6 +14,7 @@ class Session {
   /** What was wrong with the last attempt. */
   refused = $state('');
   #channel = new BroadcastChannel(KEY);
+  #holds = false;
 
   constructor() {
     this.#channel.onmessage = ({ data }) => {
@@ -38,9 +39,10 @@ class Session {
     if (ticket) history.replaceState(null, '', location.pathname + '#/');
     try {
       if (ticket && (await this.trade(ticket))) return;
-      if (!this.held()) {
+      if (this.held()) this.#hold();
+      else {
         const other = await this.#fromAnotherTab();
-        if (other) sessionStorage.setItem(KEY, other);
+        if (other) { sessionStorage.setItem(KEY, other); this.#hold(); }
       }
       if (await this.#read()) return;
       sessionStorage.removeItem(KEY);
@@ -68,6 +70,7 @@ class Session {
 
   async #use(session: string): Promise<void> {
     sessionStorage.setItem(KEY, session);
+    this.#hold();
     await this.#read();
   }
 
@@ -95,7 +98,17 @@ class Session {
     this.state = 'asked';
   }
 
-  #fromAnotherTab(): Promise<string | null> {
+  /** Holds the lock that tells new tabs that this one has a session, until the tab is closed. */
+  #hold(): void {
+    if (this.#holds || !navigator.locks) return;
+    this.#holds = true;
+    void navigator.locks.request(KEY, { mode: 'shared' }, () => new Promise(() => undefined));
+  }
+
+  /** Asks the other tabs. Waits only if one of them has a session, or if there are no locks that would say so. */
+  async #fromAnotherTab(): Promise<string | null> {
+    const locks = await navigator.locks?.query();
+    if (locks && !locks.held?.some((it) => it.name === KEY)) return null;
     return new Promise((resolve) => {
       const asking = new BroadcastChannel(KEY);
       const done = (session: string | null) => { asking.close(); resolve(session); };

@@ -5,8 +5,8 @@ import { serve } from '../gateway.mjs';
 import { start } from './harness.mjs';
 import { bestOf, counters, slowness } from './measure.mjs';
 
-/** The first paint is in wall time: 200 ms are promised on two idle cores, 500 on busy ones, and nobody knows which these are. */
-const PAINT_MS = 500;
+/** The page has to paint within 200 ms on two idle cores. How idle these are nobody knows, so the CPU until then is limited, not the time. */
+const PAINT_CPU_MS = 150;
 const CPU_MS_PER_SECOND = 300, BATCH_MS = 40, INTERACTION_MS = 100, RESULT_MS = 1_500, HEAP_MB = 40, MAX_ROWS = 60;
 const TRIES = 8;
 const told = (page, count) => page.waitForFunction((most) => Number(/([\d,]+) calls? since/.exec(document.body.innerText)?.[1].replaceAll(',', '')) >= most, count);
@@ -85,19 +85,20 @@ test('the first paint comes quickly, and an interaction is answered quickly', as
   async function paintOf(path) {
     const page = await chromium.open('about:blank', gateway.url);
     await (await page.context().newCDPSession(page)).send('Network.setCacheDisabled', { cacheDisabled: true });
+    const meter = await counters(page);
     await page.goto(gateway.url + path);
-    const found = await (await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime)).jsonValue();
+    const wall = await (await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime)).jsonValue();
+    const { cpu } = await meter.read();
     await page.close();
-    return found;
+    return { wall, cpu };
   }
-  // What any page costs in this browser and on this machine now is not the cost of this page.
   const [paint, paintLimit] = await bestOf(TRIES, async () => {
-    const { wall } = await slowness(idle);
+    const { cpu: slower } = await slowness(idle);
     const any = await paintOf('/blank'), ours = await paintOf('/#/servers');
-    console.log(`first contentful paint after ${ours.toFixed(0)} ms, of an empty page after ${any.toFixed(0)} ms`);
-    return [ours - any, PAINT_MS * wall];
+    console.log(`first contentful paint after ${ours.wall.toFixed(0)} ms and ${ours.cpu.toFixed(0)} ms CPU, of an empty page after ${any.wall.toFixed(0)} and ${any.cpu.toFixed(0)}`);
+    return [ours.cpu, PAINT_CPU_MS * slower];
   });
-  assert.ok(paint <= paintLimit, `first contentful paint ${paint} ms after that of an empty page; the limit is ${paintLimit}`);
+  assert.ok(paint <= paintLimit, `${paint} ms of CPU until the first paint; the limit is ${paintLimit}`);
 
   const page = await chromium.open(`${gateway.url}/#/tools`);
   const meter = await counters(page);

@@ -77,3 +77,29 @@ test('without authentication the page says so, and a viewer cannot call', async 
   await chromium.close();
   await gateway.close();
 });
+
+test('the pages are listed before the gateway has said who is here', async () => {
+  const gateway = await serve({ open: true });
+  const chromium = await start();
+  gateway.state.saysNobody = true;
+  const page = await chromium.open(`${gateway.url}/#/servers`);
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Servers' }).waitFor();
+  await page.locator('main [aria-label="Loading"]').waitFor();
+  assert.equal(gateway.state.requests.filter((it) => it.includes('/api/') && !it.endsWith('/session')).length, 0, 'nothing is read for nobody');
+  await accessible(page, 'before the gateway answers');
+  await chromium.close();
+  await gateway.close();
+});
+
+test('a tab that has no others does not wait for them', async () => {
+  const gateway = await serve({ open: true });
+  const chromium = await start();
+  const page = await chromium.open('about:blank', gateway.url);
+  // No timer of the page ends.
+  await page.clock.install({ time: 0 });
+  await page.clock.pauseAt(1_000);
+  await page.goto(`${gateway.url}/#/settings`);
+  await page.getByText('anyone on this machine has full access').waitFor();
+  await chromium.close();
+  await gateway.close();
+});
