@@ -21,6 +21,18 @@ export async function until(holds, what) {
   for (const end = Date.now() + MAX_WAIT_MS; !holds(); await new Promise((next) => setTimeout(next, 20))) assert.ok(Date.now() < end, what);
 }
 
+/**
+ * Changes the part of the address behind `#`, and waits until the page has heard of it. `goto` does not wait for that: the
+ * next click could still meet the page before.
+ */
+async function follow(page, hash) {
+  await page.evaluate((to) => new Promise((done) => {
+    if (new URL(to, location.href).href === location.href) return done();
+    addEventListener('hashchange', () => setTimeout(done), { once: true });
+    location.hash = to;
+  }), hash);
+}
+
 /** Opens a browser with a fresh profile. Pages opened with `open` are watched until `close`, which fails on what they did. */
 export async function start(context = {}) {
   const profile = mkdtempSync(join(tmpdir(), 'wharf-console-'));
@@ -41,6 +53,11 @@ export async function start(context = {}) {
     async open(url, origin = new URL(url).origin) {
       const page = await browser.newPage();
       watch(page, origin);
+      const load = page.goto.bind(page);
+      page.goto = (to) => {
+        const [[before], [address, hash]] = [page.url().split('#'), to.split(/(?=#)/)];
+        return before === address && hash ? follow(page, hash) : load(to);
+      };
       await page.goto(url);
       return page;
     },

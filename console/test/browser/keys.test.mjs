@@ -25,9 +25,11 @@ test('every page is reached by keys, and the palette finds tools', async () => {
   await accessible(page, 'keys');
   await keys('Escape', 'Control+k');
   await page.keyboard.type('list_to');
+  await page.getByRole('option', { name: 'list_todos' }).waitFor();
   await accessible(page, 'palette');
   await keys('Enter');
   await page.getByRole('heading', { name: 'list_todos' }).waitFor();
+  await page.getByRole('button', { name: 'Call', exact: true }).waitFor();
   await keys('Control+Enter');
   await page.getByText('success', { exact: true }).waitFor();
   await page.goto(`${gateway.url}/#/tools`);

@@ -60,7 +60,8 @@ for (const state of ['loading', 'empty', 'failed', 'old']) {
       await page.goto('about:blank');
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.goto(`${gateway.url}/${path}`);
-      if (state === 'loading') await page.locator('[aria-label="Loading"]').first().waitFor();
+      // What the page itself shows while it loads, and not what is there before its code has arrived.
+      if (state === 'loading') await page.locator('main :not(.wait) > [aria-label="Loading"]').first().waitFor();
       else if (state === 'empty') { if (nothing) await page.getByText(nothing).first().waitFor(); }
       else if (state === 'failed') await page.locator('main').getByText('the database is away').first().waitFor();
       else {

@@ -108,8 +108,8 @@ for (const [format, text] of Object.entries(FORMATS)) {
     if (format === 'the tools provider') return;
     await button.click();
     await page.getByRole('link', { name: 'Registered, open it' }).click();
-    const heading = await page.getByRole('heading', { level: 1 }).innerText();
     await page.getByRole('button', { name: 'Remove' }).waitFor();
+    const heading = await page.getByRole('heading', { level: 1 }).innerText();
     await remove(heading.split('\n')[0].trim());
   });
 }
