@@ -16,8 +16,11 @@ export default defineConfig({
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // What most pages share is one file: small files pack worse, and each costs a request.
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', test: /\/src\/ui\/(Ago|Status|Prose|Problem|Stale|Countdown|Empty|Loading|Page|Copy|ShowText|BreakerState|CallStatus|ToolBadges|Dialog)\./ }] } } },
+    // What most pages share is one file, and so is what shows values: small files pack worse, and each costs a request.
+    rolldownOptions: { output: { codeSplitting: { groups: [
+      { name: 'shared', test: /\/src\/ui\/(Ago|Status|Prose|Problem|Stale|Countdown|Empty|Loading|Page|Copy|ShowText|BreakerState|CallStatus|ToolBadges|Dialog)\./ },
+      { name: 'values', test: /\/src\/ui\/(Json|JsonDiff|SourceError|Content|Rows)\./ },
+    ] } } },
   },
   server: { proxy: Object.fromEntries(['/api', '/mcp', '/ready', '/docs', '/openapi.json'].map((path) => [path, gateway])) },
 });
