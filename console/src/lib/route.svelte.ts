@@ -20,17 +20,25 @@ export function href(parts: string[], query: Record<string, string | null | unde
 }
 
 class Router {
+  #hash = location.hash;
   now = $state.raw<Route>(parseHash(location.hash));
   constructor() {
-    addEventListener('hashchange', () => { this.now = parseHash(location.hash); });
+    addEventListener('hashchange', () => this.#read());
   }
+  /** Goes there at once: the browser's event comes later, and a key pressed until then would still mean the old page. */
   go(to: string): void {
     location.hash = to;
+    this.#read();
   }
   /** Goes there without a step in the history. */
   replace(to: string): void {
     history.replaceState(null, '', to);
-    this.now = parseHash(to);
+    this.#read();
+  }
+  #read(): void {
+    if (this.#hash === location.hash) return;
+    this.#hash = location.hash;
+    this.now = parseHash(this.#hash);
   }
   /** Changes parts of the query without a step in the history. */
   query(changes: Record<string, string | null | undefined>): void {

@@ -59,9 +59,8 @@ test('rows are walked, opened, marked and compared, and calls leafed through', a
   await page.getByText('"middle"').waitFor();
   await keys('[');
   await page.waitForFunction(() => location.hash === '#/calls/oldest');
-  await keys(']');
-  await page.waitForFunction(() => location.hash === '#/calls/middle');
-  await keys(']');
+  // Two keys at once are two steps.
+  await page.evaluate(() => { for (let times = 0; times < 2; times++) document.body.dispatchEvent(new KeyboardEvent('keydown', { key: ']', bubbles: true })); });
   await page.waitForFunction(() => location.hash === '#/calls/newest');
   await page.goto(`${gateway.url}/#/calls`);
   await grid.focus();
