@@ -27,7 +27,7 @@ export async function serve(options = {}) {
   const { rate = 0, count = 0, empty = false, open = false, role = 'admin', overrides = {} } = options;
   const state = { requests: [], bodies: [], sessions: new Set(), tickets: new Set(['wt_once']), streams: new Set(), cacheModes: [], cancelled: 0, calls: [], sent: 0, away: false, lists: 'work', saysNobody: false, startedAt: now() };
   const breaker = (name, more = {}) => ({ service_name: name, state: 'CLOSED', failure_count: 0, failure_threshold: 5, last_failure_time: null, recovery_timeout: 'PT30S', last_state_change: now(), ...more });
-  const session = (it) => (it.session_state === 'connected' ? { initialization_time: it.transport === 'builtin' ? 0.002 : 0.42, started_at: new Date(time() - 8_100_000).toISOString(), sessions: it.name === 'files' ? 3 : 1, era: it.transport === 'stdio' ? 'legacy' : 'modern', protocol_version: it.transport === 'stdio' ? '2025-11-25' : '2026-07-28' } : { initialization_time: null, started_at: null, sessions: 0, era: null, protocol_version: null });
+  const session = (it) => (it.session_state === 'connected' && it.discovery === 'done' ? { initialization_time: it.transport === 'builtin' ? 0.002 : 0.42, started_at: new Date(time() - 8_100_000).toISOString(), sessions: it.name === 'files' ? 3 : 1, era: it.transport === 'stdio' ? 'legacy' : 'modern', protocol_version: it.transport === 'stdio' ? '2025-11-25' : '2026-07-28' } : { initialization_time: null, started_at: null, sessions: 0, era: null, protocol_version: null });
   const lists = {
     '/api/v1/sources': () => (empty ? [] : sources), '/api/v1/tools': () => (empty ? [] : tools),
     '/api/v1/breakers': () => (empty ? [] : [...sources.filter((it) => it.name !== 'search').map((it) => breaker(it.name)), breaker('search', { state: 'OPEN', failure_count: 5 })]),
@@ -35,7 +35,7 @@ export async function serve(options = {}) {
     '/api/v1/running': () => [], '/api/v1/calls': () => (empty ? [] : state.calls.toReversed()), '/api/v1/clients': () => (empty ? [] : clients(time())), '/api/v1/logs': () => (empty ? [] : logs(time())), '/api/v1/tokens': () => (empty ? [] : [{ name: 'operator', role: 'admin', last_used: now(), sessions: 2 }, { name: 'ci', role: 'caller', last_used: null, sessions: 0 }]), '/api/v1/lock': () => (empty ? [] : lock), '/api/v1/prompts': () => [],
     ...overrides.lists,
   };
-  const numbers = (source) => { const all = stats(time()); return empty ? { ...all, series: [], breakers: [] } : { ...all, series: all.series.filter((it) => !source || it.key === source) }; };
+  const numbers = (source, window) => { const all = stats(time(), window); return empty ? { ...all, series: [], breakers: [] } : { ...all, series: all.series.filter((it) => !source || it.key === source) }; };
   const json = (response, status, body, headers = {}) => { response.writeHead(status, { 'cache-control': 'no-store', 'content-type': status < 400 ? 'application/json' : 'application/problem+json', ...headers }); response.end(body === undefined ? '' : JSON.stringify(body)); };
   const problem = (response, status, detail, more = {}, headers = {}) => json(response, status, { type: 'about:blank', title: detail, status, detail, hint: null, request_id: null, ...more }, headers);
 
@@ -44,6 +44,8 @@ export async function serve(options = {}) {
     const path = decodeURIComponent(url.pathname);
     state.requests.push(`${request.method} ${request.url}`);
     if (state.away) return request.socket.destroy();
+    // A character may be split between two parts.
+    request.setEncoding('utf8');
     let body = '';
     for await (const part of request) body += part;
     state.bodies.push(body);
@@ -67,7 +69,7 @@ export async function serve(options = {}) {
     const override = overrides[`${request.method} ${path}`] ?? overrides[path] ?? routes[`${request.method} ${path}`];
     if (override) return override({ request, response, body, url, json, problem, state, now });
     if (path === '/api/v1/events') return events(request, response);
-    if (path === '/api/v1/stats') return json(response, 200, numbers(url.searchParams.get('source')));
+    if (path === '/api/v1/stats') return json(response, 200, numbers(url.searchParams.get('source'), Number(url.searchParams.get('window') ?? 900)));
     if (path === '/api/v1/calls' && options.failures) return json(response, 200, page([...state.calls.toReversed(), ...failures(time())]));
     if (path === '/mcp') return mcp(request, response, JSON.parse(body));
     if (lists[path]) return json(response, 200, page(lists[path]()));

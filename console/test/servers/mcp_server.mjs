@@ -22,6 +22,7 @@ export async function serveMcp(era) {
   const waiting = new Map();
   let next = 1;
   const server = createServer(async (request, response) => {
+    request.setEncoding('utf8');
     let body = '';
     for await (const part of request) body += part;
     if (request.method !== 'POST') return response.writeHead(405).end();

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 export async function serveModel() {
   const asked = [];
   const server = createServer(async (request, response) => {
+    request.setEncoding('utf8');
     let body = '';
     for await (const part of request) body += part;
     const question = JSON.parse(body || '{}');
