@@ -21,6 +21,9 @@ export function matches(row: CallRow, query: URLSearchParams): boolean {
 /** The ids of the list from which a call was opened last, newest first: `[` and `]` walk along it. */
 export const shownCalls = { ids: [] as string[] };
 
+/** The calls that are marked for comparing. */
+export const marks = $state<{ ids: string[] }>({ ids: [] });
+
 export class Journal {
   rows = $state.raw<CallRow[]>([]);
   error = $state.raw<ApiError | null>(null);

@@ -99,6 +99,9 @@ class World {
 }
 export const world = new World();
 
+/** The name of a source in calls, tools, numbers and log lines. A registered source has an id that is not its name. */
+export const keyOf = (source: Source): string => (source.origin === 'rest' ? source.name : source.id);
+
 /** When an open breaker lets the next call through. */
 export function retryAt(breaker: Breaker): number {
   return new Date(breaker.last_state_change).getTime() + durationSeconds(breaker.recovery_timeout) * 1_000;

@@ -51,7 +51,8 @@ test('calls are opened, compared and opened in the form again', async () => {
   const page = await chromium.open(`${gateway.url}/#/calls`);
   await page.getByRole('grid', { name: 'Calls' }).focus();
   for (const key of ['x', 'ArrowDown', 'x', 'd']) await page.keyboard.press(key);
-  await page.getByText('4 differences').waitFor();
+  await page.getByText('5 differences').waitFor();
+  await page.getByRole('heading', { name: 'Error' }).waitFor();
   await accessible(page, 'compare');
   await page.goto(`${gateway.url}/#/calls/b2`);
   await page.getByText('it may have run').waitFor();
@@ -144,6 +145,52 @@ test('where the browser has no locks, each tab that is seen reads for itself', a
   for (const page of pages) await page.getByText('1 call since').waitFor();
   await hide(pages[0], true);
   await until(() => gateway.state.streams.size === 1, 'a hidden tab leaves its stream');
+  await chromium.close();
+  await gateway.close();
+});
+
+test('a call is compared with another one of its tool, and what failed is compared too', async () => {
+  const gateway = await serve({ open: true, failures: true });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/calls/f1`);
+  await page.getByRole('link', { name: 'Compare with…' }).click();
+  await page.getByText('Mark a second call to compare with f1').waitFor();
+  await page.getByLabel('Mark f2 for comparing').check();
+  await page.getByRole('link', { name: 'Compare', exact: true }).click();
+  // Neither has a result, and that is no reason to call them the same.
+  await page.getByText('3 differences').waitFor();
+  await page.getByText('did not answer within 60 s').waitFor();
+  assert.equal(await page.getByRole('heading', { name: 'Result' }).count(), 0);
+  await chromium.close();
+  await gateway.close();
+});
+
+test('a long line of a log is read whole, without a mouse', async () => {
+  const text = `Traceback ${'x'.repeat(3_000)} the end`;
+  const line = { at: new Date().toISOString(), source: 'files', kind: 'stderr', level: null, text };
+  const gateway = await serve({ open: true, overrides: { lists: { '/api/v1/logs': () => [line] } } });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/logs`);
+  await page.getByRole('grid', { name: 'Log lines' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByText('the end').waitFor();
+  await accessible(page, 'a line of a log');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await chromium.close();
+  await gateway.close();
+});
+
+test('a server whose breaker is open says which call failed last, and what to do', async () => {
+  const gateway = await serve({ open: true, failures: true });
+  const chromium = await start();
+  const page = await chromium.open(`${gateway.url}/#/servers/search`);
+  const box = page.getByRole('status').filter({ hasText: 'Calls fail at once' });
+  await box.getByText('5 calls failed in a row').waitFor();
+  await box.getByText('connection refused').waitFor();
+  await box.getByText('check that the server is running').waitFor();
+  await box.getByRole('link', { name: 'find' }).click();
+  await page.waitForFunction(() => location.hash === '#/calls/f1');
   await chromium.close();
   await gateway.close();
 });

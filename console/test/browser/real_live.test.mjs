@@ -46,6 +46,7 @@ test('a breaker that opens is said above every page, and is reset', async () => 
   for (let at = 0; at < 6; at++) await call('files:breaks');
   await open('#/servers/files');
   await page.getByText('The circuit breaker is open for').waitFor();
+  await page.getByText('Last failure: breaks').waitFor();
   await page.getByRole('button', { name: 'Reset the breaker' }).click();
   await page.getByText('The circuit breaker is open for').waitFor({ state: 'detached' });
 });
@@ -56,7 +57,13 @@ test('a server is registered, used and removed', async () => {
   await page.getByRole('textbox', { name: 'Address' }).fill(other.url);
   await page.getByRole('button', { name: 'Register' }).click();
   await page.getByText('extra is registered').waitFor();
+  assert.equal((await call('extra:hostile', {}, { request_id: 'of-extra-1' })).status, 200);
   await page.getByRole('link', { name: 'Open it' }).click();
+  // Its id is not the name that its calls have.
+  await page.getByText('1 call in the last hour').waitFor();
+  await page.getByRole('link', { name: 'Its calls' }).click();
+  await page.locator('[href="#/calls/of-extra-1"]').waitFor();
+  await page.goBack();
   await page.getByRole('button', { name: 'Remove' }).click();
   await page.getByRole('dialog').getByRole('textbox').fill('extra');
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();

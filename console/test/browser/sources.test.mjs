@@ -67,8 +67,8 @@ test('a server shows its protocol, when its session began, and how many it had',
   const gateway = await serve({ open: true });
   const chromium = await start();
   const page = await chromium.open(`${gateway.url}/#/servers`);
-  await page.getByRole('row', { name: 'files' }).getByText('stdio, 2025-11-25').waitFor();
-  await page.getByRole('row', { name: 'todo' }).getByText('builtin, 2026-07-28').waitFor();
+  await page.getByRole('row', { name: 'files' }).getByText('agent.yaml, 2025-11-25').waitFor();
+  await page.getByRole('row', { name: 'todo' }).getByText('built in, 2026-07-28').waitFor();
   await page.goto(`${gateway.url}/#/servers/files`);
   for (const text of ['MCP 2025-11-25, with a handshake', '2 h ago, took 420 ms', '3 so far']) await page.getByRole('definition').filter({ hasText: text }).waitFor();
   await page.goto(`${gateway.url}/#/servers/reports`);
