@@ -92,6 +92,24 @@ test('the list of servers fits at every width, whatever they are called and need
   await gateway.close();
 });
 
+test('a list fills its page, on a phone too', async () => {
+  const gateway = await serve({ open: true, failures: true });
+  const chromium = await start();
+  const page = await chromium.open('about:blank', gateway.url);
+  for (const [path, name] of [['#/tools', 'Tools'], ['#/logs', 'Log lines'], ['#/calls', 'Calls']]) {
+    for (const width of [1280, 400]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.goto(`${gateway.url}/${path}`);
+      const list = page.getByRole('grid', { name });
+      await list.waitFor();
+      const { height } = await list.boundingBox();
+      assert.ok(height > 400, `${path} at ${width} px: ${height} px high`);
+    }
+  }
+  await chromium.close();
+  await gateway.close();
+});
+
 test('a page that failed counts down until it may try again', async () => {
   const gateway = await serve({ open: true });
   const chromium = await start();
