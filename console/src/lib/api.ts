@@ -6,6 +6,8 @@ import type { ProblemDocument } from './types.ts';
 
 /** Longest wait for an answer that is not a stream. */
 const REQUEST_TIMEOUT_MS = 60_000;
+/** Pause before a read is tried once more. */
+const RETRY_MS = 250;
 /** Pages that a list is read to, at 500 items each. */
 const MAX_PAGES = 40;
 
@@ -41,6 +43,16 @@ export async function failure(response: Response): Promise<ApiError> {
   return new ApiError({ type: 'about:blank', hint: null, request_id: null, ...problem, title, detail: problem.detail ?? (title || `status ${response.status}`), status: response.status }, after > 0 ? after : null);
 }
 
+/**
+ * Reads once more if there was no answer. A browser ends every request when a network of its machine comes or goes, and a
+ * server that wharf starts in a container brings one.
+ */
+async function sendAgain(error: unknown, send: () => Promise<Response>): Promise<Response> {
+  if (!(error instanceof TypeError)) throw error;
+  await new Promise((next) => setTimeout(next, RETRY_MS));
+  return send();
+}
+
 type Method = 'get' | 'post' | 'patch' | 'delete';
 /** The addresses that have this method. */
 type PathOf<M extends Method> = { [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never }[keyof paths];
@@ -66,13 +78,14 @@ export async function request<M extends Method, P extends PathOf<M>>(method: M, 
   const address = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(options.path![name]!));
   const hasBody = options.body !== undefined || method === 'post';
   const signals = [AbortSignal.timeout(REQUEST_TIMEOUT_MS), ...(options.signal ? [options.signal] : [])];
-  const response = await fetch(address + (search ? `?${search}` : ''), {
+  const send = () => fetch(address + (search ? `?${search}` : ''), {
     method: method.toUpperCase(),
     headers: { ...session.headers(), ...(hasBody ? { 'content-type': 'application/json' } : {}) },
     body: hasBody ? JSON.stringify(options.body ?? {}) : undefined,
     signal: AbortSignal.any(signals),
     credentials: 'omit',
   });
+  const response = await (method === 'get' ? send().catch((error) => sendAgain(error, send)) : send());
   if (!response.ok) throw await failure(response);
   return (response.status === 204 ? undefined : await response.json()) as Answer<M, P>;
 }

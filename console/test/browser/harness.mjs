@@ -16,6 +16,14 @@ const ARGS = ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--hea
 /** Longest wait for anything. Only a page that is wrong reaches it, however busy the machine is. */
 export const MAX_WAIT_MS = 45_000;
 
+/** What Chromium says to every request when a network of this machine comes or goes, such as that of a container. No page can help it. */
+const NETWORK_CHANGED = /net::ERR_NETWORK_CHANGED/;
+
+/** Loads an address, again if it was not the page's fault that it was not loaded. */
+async function load(goto, url) {
+  try { await goto(url); } catch (error) { if (!NETWORK_CHANGED.test(String(error))) throw error; await goto(url); }
+}
+
 /** Waits until a test of this program holds. */
 export async function until(holds, what) {
   for (const end = Date.now() + MAX_WAIT_MS; !holds(); await new Promise((next) => setTimeout(next, 20))) assert.ok(Date.now() < end, what);
@@ -39,7 +47,7 @@ export async function start(context = {}) {
   const browser = await chromium.launchPersistentContext(profile, { executablePath, args: ARGS, viewport: { width: 1280, height: 800 }, timezoneId: 'UTC', locale: 'en-GB', ...context });
   browser.setDefaultTimeout(MAX_WAIT_MS);
   const bad = [];
-  const expected = [];
+  const expected = [NETWORK_CHANGED];
   const watch = (page, origin) => {
     page.on('console', (it) => { if (it.type() === 'error' && !expected.some((each) => each.test(it.text()))) bad.push(`console: ${it.text()} ${it.location().url}`); });
     page.on('pageerror', (it) => bad.push(`page error: ${it}`));
@@ -53,10 +61,10 @@ export async function start(context = {}) {
     async open(url, origin = new URL(url).origin) {
       const page = await browser.newPage();
       watch(page, origin);
-      const load = page.goto.bind(page);
+      const goto = page.goto.bind(page);
       page.goto = (to) => {
         const [[before], [address, hash]] = [page.url().split('#'), to.split(/(?=#)/)];
-        return before === address && hash ? follow(page, hash) : load(to);
+        return before === address && hash ? follow(page, hash) : load(goto, to);
       };
       await page.goto(url);
       return page;

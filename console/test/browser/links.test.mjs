@@ -51,3 +51,17 @@ test('arguments with all of Unicode come back from an address, and are in no req
   await chromium.close();
   await gateway.close();
 });
+
+test('a read that got no answer is tried once more', async () => {
+  const gateway = await serve({ open: true });
+  const chromium = await start();
+  chromium.expect(/ERR_CONNECTION_FAILED/);
+  const page = await chromium.open('about:blank', gateway.url);
+  let refused = 0;
+  await page.route('**/api/v1/tokens*', (route) => (refused++ === 0 ? route.abort('connectionfailed') : route.continue()));
+  await page.goto(`${gateway.url}/#/settings`);
+  await page.getByRole('row', { name: 'ci caller never' }).waitFor();
+  assert.equal(await page.locator('main [role="alert"]').count(), 0);
+  await chromium.close();
+  await gateway.close();
+});
