@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use url::Url;
-use wharf_config::Model;
+use wharf_config::{FaultEffect, Model};
 use wharf_runtime::{CircuitBreaker, EgressPolicy, Redactor, Verdict};
 
 /// Maximum time for establishing a connection.
@@ -42,6 +42,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Maximum wait for the usage that may follow a complete answer.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
+/// HTTP status of an injected error whose code is none.
+const INJECTED_STATUS: u16 = 500;
 /// Longest hold-off of an earlier 429 that a question waits for.
 const MAX_HOLD_OFF: Duration = Duration::from_secs(60);
 
@@ -201,6 +203,7 @@ impl ModelClient {
         let turn = self.tape.begin(view, &self.options);
         let answer = match turn.as_ref().and_then(|it| self.tape.replay(it, ids)) {
             Some(answer) => {
+                let answer = self.retry_after_faults(on_event).await.and(answer);
                 let events = answer.iter().flat_map(|it| DeltaRedactor::whole(&self.redactor, it));
                 events.for_each(|it| on_event(ModelEvent::Delta(it)));
                 answer
@@ -211,6 +214,37 @@ impl ModelClient {
             self.tape.finish(turn, &answer);
         }
         answer
+    }
+
+    /// Fails like a provider, if a fault is to be injected into this attempt.
+    async fn inject_fault(&self) -> Result<(), Trouble> {
+        match self.tape.next_fault() {
+            Some(FaultEffect::Delay(delay)) => sleep(*delay).await,
+            Some(FaultEffect::RpcError { code, text }) => {
+                let status = u16::try_from(*code).unwrap_or(INJECTED_STATUS);
+                return Err(ProviderError::from_response(status, text.as_bytes()).into());
+            }
+            Some(_) => {
+                sleep(self.first_byte_timeout).await;
+                return Err(Trouble::NoFirstByte(self.first_byte_timeout));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Injects faults before an answer from a recording, and tries again like with a provider.
+    async fn retry_after_faults(&self, on_event: &mut (dyn FnMut(ModelEvent) + Send)) -> Result<(), Trouble> {
+        let mut retries = 0;
+        while let Err(trouble) = self.inject_fault().await {
+            let Some(delay) = retry_delay(&trouble, retries, self.first_delay, fastrand::f64()) else {
+                return Err(trouble);
+            };
+            retries += 1;
+            on_event(ModelEvent::Retry { trouble, delay });
+            sleep(delay).await;
+        }
+        Ok(())
     }
 
     /// Asks the provider. Tries again where that may help.
@@ -278,6 +312,7 @@ impl ModelClient {
         ids: &mut CallIds,
         tell: &mut (dyn FnMut(AnswerEvent) + Send),
     ) -> Result<Answer, Trouble> {
+        self.inject_fault().await?;
         let first_byte_by = Instant::now() + self.first_byte_timeout;
         let no_first_byte = || Trouble::NoFirstByte(self.first_byte_timeout);
         let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body).send();

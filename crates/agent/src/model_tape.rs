@@ -24,9 +24,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use trouble_json::{read_trouble, trouble_json};
+use wharf_config::FaultEffect;
 use wharf_runtime::{
     Glob,
     cassette::{CassettePlayer, RecordedPosition, Recorder, StepKind},
+    upstream::FaultInjection,
 };
 
 /// Members of a turn that wharf writes itself. They hold no secrets, and hashes in them look like keys.
@@ -40,6 +42,8 @@ pub struct ModelTape(Option<Arc<TapeState>>);
 struct TapeState {
     recorder: Option<Arc<Recorder>>,
     player: Option<Arc<CassettePlayer>>,
+    /// Faults to inject into questions, if any.
+    faults: Option<Arc<FaultInjection>>,
     /// Conversations, by id.
     conversations: Mutex<HashMap<String, TapedConversation>>,
 }
@@ -63,8 +67,23 @@ pub(crate) struct TapedTurn {
 impl ModelTape {
     /// Creates a tape that records to one recording, answers from another, or both.
     pub fn new(recorder: Option<Arc<Recorder>>, player: Option<Arc<CassettePlayer>>) -> ModelTape {
-        let is_used = recorder.is_some() || player.is_some();
-        ModelTape(is_used.then(|| Arc::new(TapeState { recorder, player, conversations: Mutex::default() })))
+        ModelTape::with_faults(recorder, player, None)
+    }
+
+    /// Creates a tape that also injects faults into the questions.
+    pub fn with_faults(
+        recorder: Option<Arc<Recorder>>,
+        player: Option<Arc<CassettePlayer>>,
+        faults: Option<Arc<FaultInjection>>,
+    ) -> ModelTape {
+        let is_used = recorder.is_some() || player.is_some() || faults.is_some();
+        let conversations = Mutex::default();
+        ModelTape(is_used.then(|| Arc::new(TapeState { recorder, player, faults, conversations })))
+    }
+
+    /// Counts an attempt to ask the model and returns its fault, if it gets one.
+    pub(crate) fn next_fault(&self) -> Option<&FaultEffect> {
+        self.0.as_ref()?.faults.as_ref()?.next_for_model()
     }
 
     /// Returns whether the answers come from a recording, so that the provider is never asked.

@@ -20,6 +20,7 @@ mod egress;
 mod encoding;
 mod env;
 mod env_file;
+mod fault_rules;
 mod file_position;
 mod files;
 mod find_program;
@@ -63,6 +64,8 @@ mod variable_layers;
 mod variables;
 mod yaml;
 
+use node::Node;
+
 pub use agent_settings::{
     AgentPolicy, AgentSettings, ApprovalRules, ClientTools, ContextSettings, Decision, ModelPrice,
     OperatorRules, RunLimits, SamplingPolicy,
@@ -72,6 +75,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use download::Download;
 pub use egress::Egress;
 pub use env::{Env, LockUse, Origin};
+pub use fault_rules::{FaultEffect, FaultRule, FaultRules, FaultTarget, FaultTrigger};
 pub use file_position::FilePosition;
 pub use files::{FileError, Files, Folder, NoFiles, read_regular};
 pub use find_program::find_program;
@@ -129,17 +133,30 @@ pub fn load(text: impl AsRef<[u8]>, env: &Env) -> (Option<Plan>, Diagnostics) {
 
 /// Loads a scenario. Returns either a scenario, possibly with warnings, or at least one error.
 pub fn load_scenario(text: impl AsRef<[u8]>, file: &str) -> (Option<Scenario>, Diagnostics) {
-    let mut diagnostics = match decode(text.as_ref(), file) {
+    load_plain(text.as_ref(), file, lower::scenario::scenario)
+}
+
+/// Loads the faults to inject. Returns either the rules or at least one error.
+pub fn load_faults(text: impl AsRef<[u8]>, file: &str) -> (Option<FaultRules>, Diagnostics) {
+    load_plain(text.as_ref(), file, lower::fault_rules::fault_file)
+}
+
+/// Loads a file that has no variables, so it holds no secrets.
+fn load_plain<T>(
+    text: &[u8],
+    file: &str,
+    lower: impl FnOnce(Node, &mut Diagnostics) -> Option<T>,
+) -> (Option<T>, Diagnostics) {
+    let mut diagnostics = match decode(text, file) {
         Ok(text) => Diagnostics::new(file, text),
         Err(diagnostics) => return (None, diagnostics),
     };
-    // A scenario has no variables, so it holds no secrets.
     diagnostics.secrets_known = true;
     let source = diagnostics.source().to_owned();
     let root = yaml::parse(&source, &mut diagnostics);
-    let scenario = root.and_then(|root| lower::scenario::scenario(root, &mut diagnostics));
+    let loaded = root.and_then(|root| lower(root, &mut diagnostics));
     diagnostics.finish();
-    (scenario.filter(|_| !diagnostics.has_errors()), diagnostics)
+    (loaded.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
 /// Decodes `bytes` as UTF-8 and strips a byte order mark.

@@ -3,6 +3,7 @@
 pub(super) mod agent_settings;
 mod auth;
 mod endpoint;
+pub(super) mod fault_rules;
 mod json_schema;
 mod lock;
 mod model;

@@ -8,6 +8,7 @@ mod auth;
 mod command;
 mod document;
 mod entry;
+mod fault_rules;
 mod launch;
 mod lock;
 mod overrides;

@@ -133,7 +133,20 @@ raw! {
     /// A scenario.
     RawScenario, "a scenario" {
         name = "name", agent = "agent", cassette = "cassette", message = "message", calls = "calls",
-        expect = "expect",
+        faults = "faults", expect = "expect",
+    }
+}
+
+raw! {
+    /// The file of `--faults`.
+    RawFaultFile, "a file of faults" { seed = "seed", faults = "faults" }
+}
+
+raw! {
+    /// A fault to inject.
+    RawFaultRule, "'faults'" {
+        tool = "tool", model = "model", kind = "kind", ms = "ms", code = "code", text = "text", bytes = "bytes",
+        times = "times", nth = "nth", rate = "rate",
     }
 }
 

@@ -1,6 +1,6 @@
 //! A test of an agent: what to do, which recording answers, and what is expected. `*.test.yaml` files hold them.
 
-use crate::{glob::Glob, record_settings::TextPattern};
+use crate::{fault_rules::FaultRule, glob::Glob, record_settings::TextPattern};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -13,6 +13,8 @@ pub struct Scenario {
     pub agent: Option<PathBuf>,
     /// The recording, relative to the scenario's folder.
     pub cassette: PathBuf,
+    /// Faults to inject.
+    pub faults: Vec<FaultRule>,
     /// Task of the agent.
     pub task: ScenarioTask,
     /// Expectations.

@@ -12,6 +12,7 @@ mod egress;
 pub mod envelope;
 pub mod events;
 mod failure;
+pub mod fault_injection;
 pub mod frame;
 pub mod http;
 mod id_scan;

@@ -60,12 +60,7 @@ impl Reader {
         while self.held.is_none()
             && let Some(line) = self.lines.next_line()
         {
-            let verdict = match line {
-                Line::Whole(line) => decode_frame(&line),
-                Line::Lost { id: Some(id), resumes: true } => Verdict::Deliver(failed_request(id, TOO_LONG)),
-                Line::Lost { .. } => Verdict::Violation(TOO_LONG.into()),
-            };
-            match verdict {
+            match decode_line(line) {
                 Verdict::Deliver(message) => self.send(message, link_io)?,
                 Verdict::Noise => self.noise += 1,
                 Verdict::Violation(why) => return Err(Stop::Violation(why)),
@@ -110,5 +105,14 @@ impl Reader {
             return Ok(());
         };
         link_io.inbound.send(message).await.map_err(|_| Stop::Closed)
+    }
+}
+
+/// Decodes a line. One that was too long fails its own request, if its id is known.
+pub(crate) fn decode_line(line: Line) -> Verdict {
+    match line {
+        Line::Whole(line) => decode_frame(&line),
+        Line::Lost { id: Some(id), resumes: true } => Verdict::Deliver(failed_request(id, TOO_LONG)),
+        Line::Lost { .. } => Verdict::Violation(TOO_LONG.into()),
     }
 }

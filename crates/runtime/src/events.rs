@@ -58,6 +58,11 @@ pub enum EventKind {
         /// Hash of its current definition.
         hash: String,
     },
+    /// A fault was injected into a call.
+    FaultInjected {
+        /// Number of the rule, from 1.
+        rule: usize,
+    },
     /// A resource changed.
     ResourceUpdated(String),
     /// The user has finished with a URL that the server asked to open: the parameters of the notification.
@@ -247,6 +252,7 @@ impl EventKind {
             EventKind::Exception(_) => "exception",
             EventKind::Called(_) => "call",
             EventKind::Lock { .. } => "lock",
+            EventKind::FaultInjected { .. } => "fault_injected",
             EventKind::Missed(_) => "missed",
         }
     }

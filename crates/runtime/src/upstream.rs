@@ -2,6 +2,7 @@
 
 mod container;
 mod credentials;
+mod fault_injection;
 mod host;
 mod install;
 mod opener;
@@ -19,6 +20,8 @@ use crate::{
     status_publisher::StatusPublisher,
 };
 pub use credentials::Login;
+use fault_injection::SourceFaults;
+pub use fault_injection::{FaultInjection, tool_result as injected_result};
 pub use install::Installs;
 pub use processes::ProcessLimit;
 use processes::ProcessSlot;
@@ -33,6 +36,7 @@ use tokio::sync::watch;
 use wharf_config::{Builtin, EraChoice, LockMode, Source};
 use wharf_mcp::{
     Disconnect, EgressPolicy, Failure, Opener, Raw, Request, Session, SessionTask,
+    fault_injection::FaultyOpener,
     http::HttpClient,
     oauth::MemoryStore,
     session::{ClientInfo, Connected, Era, EraHint, NewsFeed, OnLog, Options},
@@ -64,6 +68,8 @@ pub struct UpstreamContext {
     pub installs: Installs,
     /// Recorded servers that answer in place of the real ones, if calls are replayed.
     pub recorded: Option<Arc<dyn RecordedServers>>,
+    /// Faults to inject into calls, if any.
+    pub faults: Option<Arc<FaultInjection>>,
 }
 
 /// Default timeout for connecting to a remote server.
@@ -83,6 +89,7 @@ impl UpstreamContext {
             processes: ProcessLimit::default(),
             installs: Installs::default(),
             recorded: None,
+            faults: None,
         })
     }
 }
@@ -185,6 +192,7 @@ impl Upstream {
         let opened =
             opener::open(&self.source, &self.context, Some(&self.tokens), connect_attempt.observer());
         let (opener, working_directory) = opened.map_err(|it| self.fault(&it))?;
+        let opener = self.with_faults(opener, &connect_attempt);
         let slot = match opener.starts_process() {
             true => Some(self.context.processes.take().ok_or_else(|| self.process_limit_reached())?),
             false => None,
@@ -217,6 +225,13 @@ impl Upstream {
                 Err(fault)
             }
         }
+    }
+
+    /// Injects faults into the links of an opener, if there are any.
+    fn with_faults(&self, opener: Box<dyn Opener>, connect_attempt: &ConnectAttempt) -> Box<dyn Opener> {
+        let Some(injection) = self.context.faults.clone() else { return opener };
+        let (source, publisher) = (self.source.name.expose().to_owned(), connect_attempt.publisher.clone());
+        Box::new(FaultyOpener::new(opener, Arc::new(SourceFaults { source, injection, publisher })))
     }
 
     /// Compares the package of the running server with the lock. Returns a fault if it must not be used.

@@ -388,7 +388,8 @@ impl Api {
                     waiting_calls: database.waiting(),
                     lost_calls: database.lost(),
                 };
-                let text = journal.metrics().text(handle, status);
+                let text =
+                    journal.metrics().text(handle, status, self.shared.upstream_context.faults.as_deref());
                 Ok(document(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
             }
             Route::OpenApi => {
@@ -427,6 +428,9 @@ impl ApiState {
         };
         if database.lost() > 0 {
             body["lost"] = json!(database.lost());
+        }
+        if let Some(faults) = &self.upstream_context.faults {
+            body["faults"] = json!(faults.rules());
         }
         body
     }

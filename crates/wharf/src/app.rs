@@ -211,6 +211,7 @@ fn run_loaded(
         processes: settings.max_processes.map(ProcessLimit::at_most).unwrap_or_default(),
         installs: Installs::default(),
         recorded: None,
+        faults: None,
     };
     let consent: Arc<dyn Consent> = match Terminal::open() {
         Some(terminal) => Arc::new(terminal),

@@ -1,7 +1,9 @@
 //! An MCP server that answers from a recording.
 
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, future, sync::Arc};
+use tokio::time::sleep;
+use wharf_config::FaultEffect;
 use wharf_mcp::{
     Raw, RpcError,
     model::{Read, Tool},
@@ -11,7 +13,7 @@ use wharf_runtime::{
     NameParts,
     cassette::{CassettePlayer, RecordedOutcome},
     shown_names,
-    upstream::{fault_data, not_recorded_data},
+    upstream::{FaultInjection, fault_data, injected_result, not_recorded_data},
 };
 
 /// The MCP handler of a recording.
@@ -21,6 +23,8 @@ pub(crate) struct CassetteServer {
 
 struct CassetteState {
     player: Arc<CassettePlayer>,
+    /// Faults to inject into calls, if any.
+    faults: Option<FaultInjection>,
     /// Whether our own client asks, which turns the data of an error back into the recorded fault.
     is_replay: bool,
     info: Value,
@@ -36,6 +40,12 @@ impl CassetteServer {
     /// Serves all recorded servers, or one. One server keeps the names of its tools; those of several get prefixes.
     pub(crate) fn new(player: Arc<CassettePlayer>, source: Option<&str>) -> CassetteServer {
         CassetteServer { state: Arc::new(CassetteState::new(player, source)) }
+    }
+
+    /// Injects faults into the calls. The session of our own client does that itself.
+    pub(crate) fn with_faults(self, faults: Option<FaultInjection>) -> CassetteServer {
+        let state = Arc::into_inner(self.state).map(|state| CassetteState { faults, ..state });
+        CassetteServer { state: Arc::new(state.unwrap_or_else(|| unreachable!("nobody else has the state"))) }
     }
 
     /// Serves one recorded server to our own client, in place of the real one.
@@ -74,6 +84,7 @@ impl CassetteState {
             None => json!({ "name": "wharf-mock", "version": env!("CARGO_PKG_VERSION") }),
         };
         CassetteState {
+            faults: None,
             is_replay: false,
             prompts: servers.first().filter(|_| is_one).map(|it| it.prompts.clone()).unwrap_or_default(),
             info,
@@ -98,9 +109,14 @@ impl Handler for CassetteServer {
         About::new(&text("name"), &text("version"), capabilities.into())
     }
 
-    fn handle(&self, request: Incoming, _: Client) -> HandlerFuture {
+    fn handle(&self, request: Incoming, client: Client) -> HandlerFuture {
         let state = self.state.clone();
-        Box::pin(async move { state.answer(&request) })
+        Box::pin(async move {
+            match state.inject_fault(&request, &client).await {
+                Some(injected) => injected,
+                None => state.answer(&request),
+            }
+        })
     }
 
     fn tool(&self, name: &str) -> Option<Tool> {
@@ -121,6 +137,26 @@ impl CassetteState {
             }
             other => Err(RpcError::method_not_found(other)),
         }
+    }
+
+    /// Injects the fault of a call, if it gets one. Returns the answer to the call if the fault determines it.
+    async fn inject_fault(&self, request: &Incoming, client: &Client) -> Option<Result<Raw, RpcError>> {
+        let faults = self.faults.as_ref().filter(|_| request.method == "tools/call")?;
+        let name: String = request.params.as_ref()?.member("name")?.decode().ok()?;
+        let (source, tool) = self.names.get(&name)?;
+        match faults.next_for_tool(&format!("{source}:{tool}"))? {
+            FaultEffect::Delay(delay) => sleep(*delay).await,
+            FaultEffect::RpcError { code, text } => return Some(Err(RpcError::new(*code, text))),
+            FaultEffect::ToolError { text } => return Some(Ok(injected_result(text, true))),
+            FaultEffect::Oversized(bytes) => return Some(Ok(injected_result(&"x".repeat(*bytes), false))),
+            FaultEffect::ListChanged(times) => {
+                for _ in 0..*times {
+                    client.notify("notifications/tools/list_changed", None).await;
+                }
+            }
+            FaultEffect::Drop | FaultEffect::Disconnect | FaultEffect::Malformed => future::pending().await,
+        }
+        None
     }
 
     fn call(&self, name: &str, arguments: Option<&Value>) -> Result<Raw, RpcError> {

@@ -41,7 +41,7 @@ mod why;
 
 use crate::{
     agent_input, app,
-    cli::{CallArgs, Cli, Colour, Command, DEFAULT_AGENT_FILE, GlobalOptions},
+    cli::{CallArgs, CassetteArgs, Cli, Colour, Command, DEFAULT_AGENT_FILE, GlobalOptions},
     command_error::CommandError,
     environment::{Environment, is_json_wanted},
     exit::Exit,
@@ -211,8 +211,9 @@ fn dispatch_agent(
 }
 
 fn run_call(args: CallArgs, common: &GlobalOptions, environment: &Environment, output: Output) -> Exit {
-    // The gateway waits for a task itself, and has no recording of ours.
-    let has_recording = args.cassette.record.is_some() || args.cassette.replay.is_some();
+    // The gateway waits for a task itself, and has no recording and no faults of ours.
+    let CassetteArgs { record, replay, live: _, faults } = &args.cassette;
+    let has_recording = record.is_some() || replay.is_some() || faults.is_some();
     let direct = args.direct || args.no_wait || has_recording;
     let environment = &environment.for_replay(args.cassette.replay.is_some());
     let gateway = if direct { None } else { running_gateway(common, environment) };

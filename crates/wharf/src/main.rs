@@ -21,6 +21,7 @@ mod content;
 mod conversations;
 mod environment;
 mod exit;
+mod fault_file;
 mod gateway;
 mod http_server;
 mod import;

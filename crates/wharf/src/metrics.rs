@@ -5,7 +5,7 @@ use std::{
     fmt::Write,
     sync::{Mutex, PoisonError},
 };
-use wharf_runtime::{BreakerState, CallRecord, ConnectionState, Handle};
+use wharf_runtime::{BreakerState, CallRecord, ConnectionState, Handle, upstream::FaultInjection};
 
 /// Upper bounds of the duration histogram, in seconds.
 const DURATION_BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
@@ -66,8 +66,18 @@ impl Metrics {
     }
 
     /// Renders all metrics.
-    pub(crate) fn text(&self, handle: &Handle, journal: JournalStatus) -> String {
+    pub(crate) fn text(
+        &self,
+        handle: &Handle,
+        journal: JournalStatus,
+        faults: Option<&FaultInjection>,
+    ) -> String {
         let mut out = String::new();
+        if let Some(faults) = faults {
+            let name = "wharf_injected_faults_total";
+            write_head(&mut out, name, "counter", "Faults injected into calls, for tests.");
+            write_line(&mut out, name, &[], faults.injected());
+        }
         self.write_calls(&mut out);
         write_sources(&mut out, handle);
         write_head(&mut out, "wharf_calls_in_flight", "gauge", "Calls in flight.");

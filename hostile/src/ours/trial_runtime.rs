@@ -61,6 +61,7 @@ impl TrialRuntime {
             processes: ProcessLimit::default(),
             installs: Installs::default(),
             recorded: None,
+            faults: None,
         };
         let mut first = plan.clone();
         first.sources.retain(|source| source.name.expose() == "neighbour");

@@ -108,6 +108,7 @@ impl DamagedConnection {
             processes: ProcessLimit::default(),
             installs: Installs::default(),
             recorded: None,
+            faults: None,
         };
         let runtime = Runtime::start(&plan, &ground, RuntimeOptions::default());
         DamagedConnection { proxy, handle: runtime.handle(), runtime, _server: server }

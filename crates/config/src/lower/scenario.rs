@@ -1,5 +1,6 @@
 //! Lowers a scenario.
 
+use super::fault_rules::fault_rules;
 use crate::{
     diagnostic::Diagnostics,
     glob::Glob,
@@ -21,7 +22,8 @@ const MAX_CALLS: usize = 1_000;
 /// Lowers a scenario. `None` means that at least one diagnostic was recorded.
 pub(crate) fn scenario(root: Node, diagnostics: &mut Diagnostics) -> Option<Scenario> {
     let at = root.at;
-    let RawScenario { name, agent, cassette, message, calls, expect } = RawScenario::read(root, diagnostics)?;
+    let raw = RawScenario::read(root, diagnostics)?;
+    let RawScenario { name, agent, cassette, message, calls, faults, expect } = raw;
     let mut text = |key: &str, field| {
         let text = Reader { class: CLASS, diagnostics }.text(key, field);
         text.map(|it| it.value.expose().to_owned())
@@ -41,7 +43,9 @@ pub(crate) fn scenario(root: Node, diagnostics: &mut Diagnostics) -> Option<Scen
         }
     };
     let expect = expect.map(|it| expectations(it.node, diagnostics)).unwrap_or_default();
-    Some(Scenario { name, agent: agent.map(Into::into), cassette: cassette?.into(), task: task?, expect })
+    let faults = faults.map(|it| fault_rules(it, diagnostics)).unwrap_or_default();
+    let (agent, cassette) = (agent.map(Into::into), cassette?.into());
+    Some(Scenario { name, agent, cassette, faults, task: task?, expect })
 }
 
 fn call(node: Node, diagnostics: &mut Diagnostics) -> Option<ScenarioCall> {

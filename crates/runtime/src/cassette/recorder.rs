@@ -5,7 +5,11 @@ use super::{
     Cassette, CassetteFiles, CassetteLine, ConversationNaming, MESSAGES_KEY, Placeholders, RecordedCall,
     RecordedOutcome, RecordedServer, RecordedStep, StepKind, VERSION, conversation_names::ConversationNames,
 };
-use crate::{Catalog, Fault, FaultKind, source_status::SourceStatus, upstream::recorded::fault_json};
+use crate::{
+    Catalog, Fault, FaultKind,
+    source_status::SourceStatus,
+    upstream::{FaultInjection, recorded::fault_json},
+};
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,6 +27,7 @@ pub struct Recorder {
     path: PathBuf,
     files: CassetteFiles,
     placeholders: Placeholders,
+    faults: Option<Arc<FaultInjection>>,
     state: Mutex<RecorderState>,
 }
 
@@ -35,6 +40,8 @@ pub struct RecorderOptions {
     pub ignore: BTreeMap<String, Vec<String>>,
     /// How conversations are named.
     pub naming: ConversationNaming,
+    /// Faults that are injected into the calls, if any. The recording has no injected outcomes.
+    pub faults: Option<Arc<FaultInjection>>,
 }
 
 #[derive(Debug)]
@@ -57,7 +64,7 @@ pub struct RecordedPosition {
 impl Recorder {
     /// Begins a recording. The file must be writable; an existing one is replaced at the end.
     pub fn create(path: &Path, options: RecorderOptions) -> io::Result<Recorder> {
-        let RecorderOptions { placeholders, ignore, naming } = options;
+        let RecorderOptions { placeholders, ignore, naming, faults } = options;
         let mut open = OpenOptions::new();
         open.write(true).create(true).truncate(true);
         #[cfg(unix)]
@@ -67,7 +74,7 @@ impl Recorder {
         let conversations = ConversationNames::new(naming);
         let state = RecorderState { part, conversations, started: HashMap::new(), error: None };
         let (path, files) = (path.to_owned(), CassetteFiles::of(path));
-        Ok(Recorder { path, files, placeholders, state: Mutex::new(state) })
+        Ok(Recorder { path, files, placeholders, faults, state: Mutex::new(state) })
     }
 
     /// Records what the connected servers offer.
@@ -125,6 +132,9 @@ impl Recorder {
         arguments: Option<&Raw>,
         outcome: &Result<Raw, Arc<Fault>>,
     ) {
+        if self.faults.as_ref().is_some_and(|it| it.take_injected((source, tool), arguments, outcome)) {
+            return;
+        }
         let outcome = match outcome {
             Ok(result) => {
                 let mut result = result.decode_or_default::<Value>();

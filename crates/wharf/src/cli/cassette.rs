@@ -15,6 +15,9 @@ pub(crate) struct CassetteArgs {
     /// With --replay: use the real servers or the real model
     #[arg(long, value_name = "PART", requires = "replay")]
     pub(crate) live: Vec<LivePart>,
+    /// Inject the faults of this file into calls, for tests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
 }
 
 /// Part of a replay that is real.
@@ -63,6 +66,11 @@ impl ReplayArgs {
     pub(crate) fn to_cassette_args(&self, record: PathBuf) -> CassetteArgs {
         let parts = [(self.model, LivePart::Model), (self.tools, LivePart::Tools)];
         let live = parts.into_iter().filter(|(origin, _)| *origin == AnswerOrigin::Live).map(|(_, it)| it);
-        CassetteArgs { record: Some(record), replay: Some(self.cassette.clone()), live: live.collect() }
+        CassetteArgs {
+            record: Some(record),
+            replay: Some(self.cassette.clone()),
+            live: live.collect(),
+            faults: None,
+        }
     }
 }

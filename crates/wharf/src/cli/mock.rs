@@ -20,4 +20,7 @@ pub(crate) struct MockArgs {
     /// Fail instead of repeating the last answer, when a call is made more often than it was recorded
     #[arg(long)]
     pub(crate) miss: bool,
+    /// Inject the faults of this file into calls
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
 }

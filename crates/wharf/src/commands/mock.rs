@@ -7,14 +7,19 @@ use crate::{
     cli::{MockArgs, TodoTransport},
     command_error::CommandError,
     exit::Exit,
+    fault_file::read_fault_file,
     output::Output,
     signals::interrupted,
     todo::transports::{self, PortTransport},
 };
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, runtime};
+use wharf_config::{FaultEffect, FaultRule};
 use wharf_mcp::serve::Service;
-use wharf_runtime::cassette::{CassettePlayer, Exhausted};
+use wharf_runtime::{
+    cassette::{CassettePlayer, Exhausted},
+    upstream::FaultInjection,
+};
 
 /// Shutdown timeout for tasks that cannot be cancelled, such as a blocking read of stdin.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -31,7 +36,12 @@ pub(super) fn run(args: &MockArgs, output: Output) -> Exit {
         let complaint = format!("the recording has no server '{source}'");
         return output.fail(&CommandError::new("MCPToolNotFoundError", &complaint, Exit::NotFound));
     }
-    let service = Service::new(CassetteServer::new(Arc::new(player), args.server.as_deref()));
+    let faults = match args.faults.as_deref().map(read_servable_faults).transpose() {
+        Ok(faults) => faults,
+        Err(error) => return output.fail(&error),
+    };
+    let server = CassetteServer::new(Arc::new(player), args.server.as_deref());
+    let service = Service::new(server.with_faults(faults));
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -66,4 +76,17 @@ async fn serve(service: Service<CassetteServer>, args: &MockArgs, output: Output
     let url = transport.url(&listener).map_err(unusable)?;
     output.data(&format!("{url}\n"));
     Ok(transports::serve_port(service, transport, listener, interrupted()).await)
+}
+
+/// Reads faults that a server can inject. One that ends a connection or breaks a frame needs the link of the client.
+fn read_servable_faults(file: &Path) -> Result<FaultInjection, CommandError> {
+    let rules = read_fault_file(file)?;
+    let is_of_link = |it: &&FaultRule| matches!(it.effect, FaultEffect::Disconnect | FaultEffect::Malformed);
+    if let Some(rule) = rules.rules.iter().find(is_of_link) {
+        let kind = rule.effect.as_str();
+        return Err(CommandError::usage(&format!(
+            "`wharf mock` cannot inject `{kind}`\nhelp: use `--replay` and `--faults` of `wharf call`, `run`, `serve` or `stdio`"
+        )));
+    }
+    Ok(FaultInjection::new(rules))
 }

@@ -1,4 +1,5 @@
-//! `--record FILE` records the calls and model turns of a command; `--replay FILE` answers from a recording.
+//! `--record FILE` records the calls and model turns of a command; `--replay FILE` answers from a recording; `--faults
+//! FILE` injects faults.
 
 use crate::{
     app::{App, Connections},
@@ -6,6 +7,7 @@ use crate::{
     cli::{CassetteArgs, LivePart},
     command_error::CommandError,
     exit::Exit,
+    fault_file::read_fault_file,
     import::looks_like_key,
     output::Output,
     replayed_servers::ReplayedServers,
@@ -16,12 +18,14 @@ use wharf_config::Plan;
 use wharf_runtime::{
     Handle,
     cassette::{CassettePlayer, ConversationNaming, Exhausted, Placeholders, Recorder, RecorderOptions},
+    upstream::FaultInjection,
 };
 
 /// The recordings of a command, if it has any.
 pub(super) struct Recording {
     recorder: Option<Arc<Recorder>>,
     player: Option<Arc<CassettePlayer>>,
+    faults: Option<Arc<FaultInjection>>,
     /// Whether real servers are used.
     has_live_tools: bool,
     /// Whether a real model is used.
@@ -35,12 +39,17 @@ impl Recording {
         args: &CassetteArgs,
         naming: ConversationNaming,
     ) -> Result<Recording, CommandError> {
+        if let Some(file) = &args.faults {
+            let faults = FaultInjection::new(read_fault_file(file)?);
+            app.upstream_context.faults = Some(Arc::new(faults));
+        }
+        let faults = app.upstream_context.faults.clone();
         let player = args.replay.as_deref().map(|file| open_player(file, &app.plan, naming)).transpose()?;
         let recorder = match &args.record {
             None => None,
             Some(file) => {
                 let (placeholders, ignore) = (placeholders(&app.plan), app.plan.record.ignore.clone());
-                let options = RecorderOptions { placeholders, ignore, naming };
+                let options = RecorderOptions { placeholders, ignore, naming, faults: faults.clone() };
                 let recorder = Recorder::create(file, options);
                 Some(Arc::new(recorder.map_err(|error| cannot_write(file, &error))?))
             }
@@ -48,11 +57,14 @@ impl Recording {
         let has_live_tools = args.is_live(LivePart::Tools);
         if let Some(player) = player.as_ref().filter(|_| !has_live_tools) {
             app.upstream_context.recorded = Some(Arc::new(ReplayedServers::new(player.clone())));
-            // A recorded failure says nothing about the recorded server, which is always there.
-            app.options.breaker.failure_threshold = u32::MAX;
+            // A recorded failure says nothing about the recorded server, which is always there. An injected one does.
+            if faults.is_none() {
+                app.options.breaker.failure_threshold = u32::MAX;
+            }
         }
         app.options.recorder.clone_from(&recorder);
-        Ok(Recording { recorder, player, has_live_tools, has_live_model: args.is_live(LivePart::Model) })
+        let has_live_model = args.is_live(LivePart::Model);
+        Ok(Recording { recorder, player, faults, has_live_tools, has_live_model })
     }
 
     /// Returns the recording that answers, if there is one.
@@ -62,7 +74,8 @@ impl Recording {
 
     /// Returns the tape of the model.
     pub(super) fn tape(&self) -> ModelTape {
-        ModelTape::new(self.recorder.clone(), self.player.clone().filter(|_| !self.has_live_model))
+        let player = self.player.clone().filter(|_| !self.has_live_model);
+        ModelTape::with_faults(self.recorder.clone(), player, self.faults.clone())
     }
 
     /// Records what the connected servers offer.

@@ -316,12 +316,16 @@ async fn prepare_listener(
         Some(Token::Set(_)) | None => Access::Variable,
     };
     let (listener, address, mut tokens) = open(&listen_address, token).await?;
+    let faults = app.upstream_context.faults.as_ref().map(|it| it.rules());
+    if faults.is_some() && !address.ip().is_loopback() {
+        return Err("--faults is only allowed on loopback\nhelp: use --listen 127.0.0.1:PORT".to_owned());
+    }
     add_tokens(&mut tokens, &app.server.tokens, environment)?;
     let agent_file = has_agent_file(common).then(|| common.file.clone());
     Ok((
         listener,
         tokens,
-        Startup { output: app.output, address, access, agent_file, is_printed: Cell::new(false) },
+        Startup { output: app.output, address, access, agent_file, faults, is_printed: Cell::new(false) },
     ))
 }
 

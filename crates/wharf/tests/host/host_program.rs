@@ -96,6 +96,7 @@ fn upstream_context(supervised: bool, http: HttpClient, redactor: Arc<Redactor>)
         processes: ProcessLimit::default(),
         installs: Installs::default(),
         recorded: None,
+        faults: None,
     }
 }
 

@@ -24,6 +24,11 @@ fn record_page_shows_what_happens() {
 }
 
 #[test]
+fn faults_page_shows_what_happens() {
+    check("faults.md");
+}
+
+#[test]
 fn test_page_works_in_an_empty_folder() {
     check("test.md");
 }

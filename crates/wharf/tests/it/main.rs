@@ -25,6 +25,8 @@ mod editor;
 #[cfg(unix)]
 mod exact;
 #[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
 mod first_five_minutes;
 #[cfg(target_os = "linux")]
 mod hints;

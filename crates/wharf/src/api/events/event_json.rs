@@ -45,6 +45,7 @@ pub(super) fn event(event: &Event, handle: &Handle) -> Value {
         EventKind::Lock { tool_id, state, hash } => {
             json!({ "tool_id": truncate(tool_id), "state": state, "hash": hash })
         }
+        EventKind::FaultInjected { rule } => json!({ "rule": rule }),
         EventKind::Missed(count) => json!({ "events": count }),
         _ => json!({}),
     };

@@ -43,6 +43,8 @@ pub(super) struct Startup {
     pub(super) access: Access,
     /// The agent file. `None` if there is none and the gateway serves the built-in Todo server.
     pub(super) agent_file: Option<PathBuf>,
+    /// Number of rules for faults to inject, if there are any.
+    pub(super) faults: Option<usize>,
     /// Whether the `--json` document has been printed.
     pub(super) is_printed: Cell<bool>,
 }
@@ -60,6 +62,11 @@ impl Startup {
             return;
         }
         self.output.print_info(&self.serving_line(handle.sources().len()));
+        if let Some(rules) = self.faults {
+            let plural = if rules == 1 { "" } else { "s" };
+            self.output
+                .print_info(&format!("warning: faults are injected into calls ({rules} rule{plural})"));
+        }
         if let Access::File(path) = &self.access {
             self.output.print_info(&format!("the token is in {}", path.display()));
         }
@@ -133,7 +140,7 @@ impl Startup {
             }
             shown
         });
-        json!({
+        let mut document = json!({
             "agent_file": self.agent_file,
             "addresses": {
                 "rest": self.url("/api/v1"),
@@ -148,7 +155,11 @@ impl Startup {
             "curl": self.curl(),
             "connect": CONNECT_COMMAND,
             "sources": sources.collect::<Vec<Value>>(),
-        })
+        });
+        if let Some(rules) = self.faults {
+            document["faults"] = json!(rules);
+        }
+        document
     }
 
     fn serving_line(&self, count: usize) -> String {
@@ -225,6 +236,7 @@ mod tests {
             address: address.parse().unwrap(),
             access,
             agent_file: None,
+            faults: None,
             is_printed: Cell::new(false),
         }
     }

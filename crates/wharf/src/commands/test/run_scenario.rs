@@ -24,7 +24,7 @@ use std::{
     time::Instant,
 };
 use wharf_agent::{RunError, RunRequest, RunSignals, message::Content, model::trouble::Trouble};
-use wharf_config::{Scenario, ScenarioCall, ScenarioTask, Source};
+use wharf_config::{FaultRules, Scenario, ScenarioCall, ScenarioTask, Source};
 use wharf_mcp::{
     Raw,
     model::{Block, CallResult, Item},
@@ -33,6 +33,7 @@ use wharf_mcp::{
 use wharf_runtime::{
     Call, CallRecord,
     cassette::{ConversationNaming, StepKind},
+    upstream::FaultInjection,
 };
 
 /// Events of a scenario, failures apart from the expectations, and notes.
@@ -86,9 +87,14 @@ fn run_in_app(
         false => CassetteArgs { replay: Some(cassette), ..CassetteArgs::default() },
     };
     let (ran, task, followed) = (Rc::new(RefCell::new(None)), scenario.task.clone(), environment.clone());
+    let faults = scenario.faults.clone();
     let result = ran.clone();
-    run_quietly(&common, &environment, move |app| {
+    run_quietly(&common, &environment, move |mut app| {
         Box::pin(async move {
+            if !faults.is_empty() {
+                let rules = FaultRules { seed: 0, rules: faults };
+                app.upstream_context.faults = Some(Arc::new(FaultInjection::new(rules)));
+            }
             let ended = run(app, &task, &args, &followed).await;
             result.replace(Some(ended.map_err(|it| it.to_text().trim_end().to_owned())));
             Exit::Success
